@@ -1,34 +1,28 @@
 //! benchgate: the performance gate for ML compilers.
 //!
-//! The map of the house. An arrow may only point down; `tests/layering.rs` holds the table and
-//! `clippy.toml` lists what counts as IO in the pure rooms (`model` to `gate`).
+//! The layers below the commands and the pipeline are crates of their own, in `crates/`: the compiler refuses an import
+//! that points up. They appear here under the names that the rest of the program uses.
 //!
-//! | level | rooms |
+//! | level | modules |
 //! |---|---|
-//! | L5 | [`cli`] |
-//! | L4 | [`pipeline`] |
-//! | L3 | [`files`], [`config`], [`report`], [`process`], [`device`], [`toolchain`], [`store`], [`git`], [`github`], [`site`] |
-//! | L2 | [`gate`] |
-//! | L1 | [`stats`], [`numerics`], [`record`], [`ingest`] |
-//! | L0 | [`model`], [`exit_code`] |
+//! | 5 | [`cli`] |
+//! | 4 | [`pipeline`] |
+//! | 3 | [`config`], [`toolchain`], [`store`], [`github`]; `benchgate-report`: [`report`], [`site`]; `benchgate-host`: [`process`], [`device`], [`files`], [`git`] |
+//! | 2 | [`fleet`]; `benchgate-gate`: [`gate`] |
+//! | 1 | `benchgate-ingest`: [`ingest`]; `benchgate-core`: [`numerics`], [`record`] |
+//! | 0 | `benchgate-core`: [`model`], [`exit_code`]; `benchgate-stats`: [`stats`] |
+
+pub use benchgate_core::{exit_code, model, numerics, record};
+pub use benchgate_gate as gate;
+pub use benchgate_host::{device, files, git, process};
+pub use benchgate_ingest as ingest;
+pub use benchgate_report::{report, site};
+pub use benchgate_stats as stats;
 
 pub mod cli;
 pub mod config;
-pub mod device;
-pub mod exit_code;
-pub mod files;
 pub mod fleet;
-pub mod gate;
-pub mod git;
 pub mod github;
-pub mod ingest;
-pub mod model;
-pub mod numerics;
 pub mod pipeline;
-pub mod process;
-pub mod record;
-pub mod report;
-pub mod site;
-pub mod stats;
 pub mod store;
 pub mod toolchain;

@@ -1,14 +1,8 @@
 //! What must hold of every reader on every input, whatever the bytes are.
 
-#[path = "../../src/ingest/mod.rs"]
-pub mod ingest;
-#[path = "../../src/model/mod.rs"]
-pub mod model;
-#[path = "../../src/record/mod.rs"]
-pub mod record;
-
-use crate::ingest::{ExportFormat, Format, IngestError};
-use crate::model::{Outcome, Run, Series};
+use benchgate_core::model::{Outcome, Run, Series};
+pub use benchgate_ingest as ingest;
+use benchgate_ingest::{ExportFormat, Format, IngestError};
 
 /// Reads the bytes as `format` and checks what came out.
 pub fn check(format: Format, bytes: &[u8]) {

@@ -314,7 +314,7 @@ fn accept(
         why: args.why.clone(),
         until: args.expires,
         created: jiff::Timestamp::now().to_string(),
-        benchgate: env!("CARGO_PKG_VERSION").to_owned(),
+        benchgate: benchgate_core::VERSION.to_owned(),
     };
     let (path, from) = store::accept(files, acceptance)?;
     let what = args.benchmark.as_deref().unwrap_or("every benchmark");

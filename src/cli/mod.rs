@@ -59,6 +59,7 @@ mod select;
 mod session;
 mod shard_args;
 mod site;
+mod site_folder;
 mod store_args;
 mod stored;
 mod terminal;

@@ -9,10 +9,11 @@ use crate::exit_code::ExitCode;
 use crate::git::Repository;
 use crate::model::counted;
 use crate::record::{BaselineFile, RecordError};
-use crate::site::{self, Folder, FolderError, Silence, Site, Timeline, Unstable};
+use crate::site::{self, Silence, Site, Timeline, Unstable};
 use crate::store::{self, Encoding, Files, StoreError, Stored};
 
 use super::baseline_shelf::say_faults;
+use super::site_folder::{Folder, FolderError};
 use super::store_args::{StoreArgs, runner};
 use super::{CliError, Terminal};
 

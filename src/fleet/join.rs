@@ -48,7 +48,7 @@ pub fn join(
         measure.cpus.clone().filter(|cpus| files.iter().all(|file| file.measure.cpus.as_ref() == Some(cpus)));
     Ok(RunFile {
         schema: first.schema,
-        benchgate: env!("CARGO_PKG_VERSION").to_owned(),
+        benchgate: benchgate_core::VERSION.to_owned(),
         suite: plan.suite.clone(),
         session,
         created: created.unwrap_or_default(),

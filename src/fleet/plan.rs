@@ -102,7 +102,7 @@ pub fn plan(
     let metrics = metrics.collect::<std::collections::BTreeSet<&str>>().len().max(1);
     let mut file = PlanFile {
         schema: PlanSchema,
-        benchgate: env!("CARGO_PKG_VERSION").to_owned(),
+        benchgate: benchgate_core::VERSION.to_owned(),
         sha256: String::new(),
         suite: suite.suite,
         suite_sha256: suite.suite_sha256,

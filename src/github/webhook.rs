@@ -57,7 +57,7 @@ impl Webhook {
             let mut request = http
                 .post(self.url.expose_secret())
                 .header("content-type", "application/json")
-                .header("user-agent", concat!("benchgate/", env!("CARGO_PKG_VERSION")))
+                .header("user-agent", format!("benchgate/{}", benchgate_core::VERSION))
                 .header("x-benchgate-delivery", delivery);
             if let Some(key) = &self.key {
                 request = request.header("x-benchgate-signature-256", signature(key, body));

@@ -40,7 +40,7 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
     let metrics = described(frame, journal);
     RunFile {
         schema: RunSchema,
-        benchgate: env!("CARGO_PKG_VERSION").to_owned(),
+        benchgate: benchgate_core::VERSION.to_owned(),
         suite: frame.suite.to_owned(),
         session: journal.session.clone(),
         created: journal.created.clone(),

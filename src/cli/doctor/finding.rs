@@ -85,7 +85,7 @@ pub struct Diagnosis {
 
 impl Diagnosis {
     pub fn new(machine: Vec<Finding>, repository: Vec<Finding>) -> Self {
-        Self { schema: "benchgate/doctor/v1", benchgate: env!("CARGO_PKG_VERSION"), machine, repository }
+        Self { schema: "benchgate/doctor/v1", benchgate: benchgate_core::VERSION, machine, repository }
     }
 
     fn count(&self, level: FindingLevel) -> usize {

@@ -145,7 +145,7 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
 fn answers(args: &InitArgs) -> Result<Answers, CliError> {
     let released = RELEASED.filter(|commit| Sha::parse(commit).is_some());
     let released =
-        released.map(|commit| format!("benchgate/benchgate@{commit} # v{}", env!("CARGO_PKG_VERSION")));
+        released.map(|commit| format!("benchgate/benchgate@{commit} # v{}", benchgate_core::VERSION));
     let action = args.action.clone().or(released);
     let folder = std::path::absolute(&args.folder).map_err(|error| unwritable(&args.folder, &error))?;
     let named = folder.file_name().and_then(|name| name.to_str()).and_then(|folder| name(folder).ok());

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::model::{Outcome, Stage};
 use crate::process::{Exit, Finished};
-use crate::record::{CollectedRecord, MemoryRecord, Number};
+use crate::record::CollectedRecord;
 
 /// What the package says first.
 const PROTOCOL: &str = "benchgate-backends/1";
@@ -45,17 +45,6 @@ pub(super) struct BackendAnswer {
     #[serde(default)]
     pub(super) memory: Vec<(f64, u64, Option<u64>, String)>,
     pub(super) collected: Option<CollectedRecord>,
-}
-
-impl From<&(f64, u64, Option<u64>, String)> for MemoryRecord {
-    fn from((seconds, host_bytes, device_bytes, stage): &(f64, u64, Option<u64>, String)) -> Self {
-        Self {
-            seconds: Number(*seconds),
-            host_bytes: *host_bytes,
-            device_bytes: *device_bytes,
-            stage: stage.clone(),
-        }
-    }
 }
 
 impl BackendAnswer {

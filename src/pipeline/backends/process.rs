@@ -165,7 +165,7 @@ async fn started(
             .iter()
             .map(|(name, values)| (name.clone(), values.iter().copied().map(Number).collect()))
             .collect(),
-        memory: answer.memory.iter().map(MemoryRecord::from).collect(),
+        memory: answer.memory.iter().map(memory_record).collect(),
         collected: answer.collected.clone(),
     };
     Ok(Kept {
@@ -215,5 +215,17 @@ fn verification(
         }
         Err(StageError::Benchmark(failure)) => Ok(with(VerifyCode::VerifierDidntRun, failure.why)),
         Err(StageError::Run(error)) => Err(error),
+    }
+}
+
+/// Seconds since the start, bytes of the host and of the device, and the stage.
+fn memory_record(
+    (seconds, host_bytes, device_bytes, stage): &(f64, u64, Option<u64>, String),
+) -> MemoryRecord {
+    MemoryRecord {
+        seconds: Number(*seconds),
+        host_bytes: *host_bytes,
+        device_bytes: *device_bytes,
+        stage: stage.clone(),
     }
 }

@@ -60,7 +60,7 @@ pub(in crate::pipeline) async fn pack(
     let (files, from): (Vec<_>, Vec<_>) = packing.files.into_values().unzip();
     let manifest = BundleFile {
         schema: BundleSchema,
-        benchgate: env!("CARGO_PKG_VERSION").to_owned(),
+        benchgate: benchgate_core::VERSION.to_owned(),
         suite: lead.config.suite.clone(),
         created: jiff::Timestamp::now().to_string(),
         judged_by: sides.iter().find(judges).map_or(lead.name, |base| base.input.name),

@@ -1,0 +1,92 @@
+//! How accurate head is in comparison with base: speed that was paid for with digits must not look like a gift.
+//!
+//! Outputs beyond the tolerance are `diverged` and are decided in `status`. This is about what passes.
+
+use benchgate_core::model::{Benchmark, Divergence, Lint, LintCode, OutputCheck, VerifyCode};
+
+use super::workload;
+
+/// Two honest roundings of one computation differ by less than this in their root mean square error.
+const WORTH_SAYING: f64 = 2.0;
+/// Without fp64 the distance from the reference is rounding on both sides; below this share of what is
+/// allowed it is nothing else.
+const ROUNDING_SHARE: f64 = 0.05;
+
+/// Findings about outputs that both sides got right, and about those that differ between the sides.
+pub fn lints(base: &Benchmark, head: &Benchmark) -> Vec<Lint> {
+    let mut lints: Vec<Lint> = moved(base, head).into_iter().collect();
+    let (Some(base), Some(head)) = (&base.verification, &head.verification) else { return lints };
+    if base.code != VerifyCode::Pass || head.code != VerifyCode::Pass {
+        return lints;
+    }
+    let pairs = head.outputs.iter().filter_map(|output| {
+        let partner = base.outputs.iter().find(|partner| partner.index == output.index)?;
+        Some((output.index, partner.divergence.as_ref()?, output.divergence.as_ref()?))
+    });
+    let worst = pairs
+        .filter_map(|(index, base, head)| Some((index, Loss::between(base, head)?)))
+        .max_by(|(_, a), (_, b)| a.factor().total_cmp(&b.factor()));
+    if let Some((index, loss)) = worst {
+        lints.push(Lint::new(LintCode::LessAccurate, format!("output {index} {}", loss.sentence())));
+    }
+    lints
+}
+
+/// The finding that head's outputs are not those of base, or were not compared with base's.
+fn moved(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
+    let found = head.verification.as_ref()?;
+    let moved = found.against_base.iter().find(|output| output.code != VerifyCode::Pass).map(difference);
+    if workload::model_changed(base, head) {
+        let uncompared = || "head's outputs were compared with another reference than base's".to_owned();
+        let detail = moved.or_else(|| found.against_base.is_empty().then(uncompared))?;
+        return Some(Lint::new(LintCode::ReferenceChanged, detail));
+    }
+    Some(Lint::new(LintCode::OutputsMoved, moved.filter(|_| found.code == VerifyCode::Pass)?))
+}
+
+/// `output 0: 12 of 9216 elements beyond the tolerance …`.
+fn difference(output: &OutputCheck) -> String {
+    format!("output {}: {}", output.index, output.why.as_deref().unwrap_or("it differs"))
+}
+
+/// An error that grew.
+struct Loss {
+    base: f64,
+    head: f64,
+    truth: &'static str,
+}
+
+impl Loss {
+    fn between(base: &Divergence, head: &Divergence) -> Option<Self> {
+        match (base.error_fp64, head.error_fp64) {
+            (Some(was), Some(now)) => {
+                // The rounding error of eager itself is not a loss of the compiler.
+                let natural = head.reference_error_fp64.unwrap_or(0.0);
+                let loss = Self { base: was, head: now, truth: "the fp64 reference" };
+                (now > WORTH_SAYING * was.max(natural)).then_some(loss)
+            }
+            _ => {
+                let (was, now) = (base.error?, head.error?);
+                let rounding = ROUNDING_SHARE * head.allowed_error?;
+                let loss = Self { base: was, head: now, truth: "the reference" };
+                (now > WORTH_SAYING * was && now > rounding).then_some(loss)
+            }
+        }
+    }
+
+    fn factor(&self) -> f64 {
+        if self.base > 0.0 { self.head / self.base } else { f64::INFINITY }
+    }
+
+    fn sentence(&self) -> String {
+        let Self { base, head, truth } = self;
+        if *base > 0.0 {
+            format!(
+                "is {:.1}× as far from {truth} as base's (error {head:.2e}, was {base:.2e})",
+                self.factor()
+            )
+        } else {
+            format!("is no longer exact: error {head:.2e} against {truth}, was 0")
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What is known about two candidates.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::decide::{decide_exact, log_floor};
+use crate::{CompareOptions, Estimate, Policy, Reason, Row, compare, estimate, evidence, series};
+use benchgate_core::model::{Better, Consequence, Lint, LintCode, Metric, Run, Series, Verdict};
+use benchgate_stats::Inference;
+
+use super::options::BisectOptions;
+
+/// Two candidates by their place in the order; `base` comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pair {
+    pub base: usize,
+    pub head: usize,
+}
+
+/// How a range is worse at its end than at its start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Step {
+    /// By this much on the log scale (or in units, for exact values).
+    Shift(f64),
+    /// Slow more often, or with more stalls.
+    Stability,
+}
+
+/// Where a level counts as that of the good end, and from where on as that of the bad end, as shares of the step.
+/// The margin is for the error of the step's own estimate, and for small differences that any rebuild makes.
+const NEAR_NONE: f64 = 0.25;
+const NEAR_ALL: f64 = 0.75;
+
+/// Share of the whole step that what is left of a range may make without being searched: a twentieth is below what
+/// the step's own estimate is sure of.
+pub(super) const MINOR: f64 = 0.05;
+
+/// p-values of the two things that can be true of a pair if one change makes the whole step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tested {
+    /// Nothing of the step lies between the two.
+    pub none: f64,
+    /// All of the step lies between the two.
+    pub all: f64,
+}
+
+/// What a pair of candidates showed.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// As many as were measured, whatever they are evidence of.
+    pub blocks: u32,
+    pub verdict: Verdict,
+    pub reason: Reason,
+    /// Head against base as a cost: log scale, or in units for exact values. Positive is worse.
+    pub change: f64,
+    /// The interval that the decision was made by, on the same scale.
+    pub interval: Option<(f64, f64)>,
+    /// The smallest change that the gate calls one.
+    pub(super) floor: f64,
+    shift: Option<Inference>,
+    p_stability: f64,
+    exact: bool,
+    /// p-values that were asked for, by the size of the step: the search asks again before every probe.
+    known: Arc<Mutex<Vec<(f64, Tested)>>>,
+}
+
+impl Observed {
+    /// The same program.
+    pub fn identical() -> Self {
+        Self::exact(0.0, Verdict::Pass)
+    }
+
+    /// Of two values of an exact metric, judged as the gate judges them.
+    pub fn of_values(base: f64, head: f64, options: &BisectOptions) -> Self {
+        let sign = if options.metric.better == Better::Lower { 1.0 } else { -1.0 };
+        let rule = options.policy.metrics.first().map(|(_, rule)| rule);
+        let verdict = rule.map_or(Verdict::Inconclusive, |rule| decide_exact(base, head, sign, rule).0);
+        Self::exact(sign * (head - base), verdict)
+    }
+
+    /// Of a value that the same candidate always has.
+    pub fn exact(change: f64, verdict: Verdict) -> Self {
+        Self {
+            blocks: 0,
+            verdict,
+            reason: Reason::Exact,
+            change,
+            interval: None,
+            floor: 0.0,
+            shift: None,
+            p_stability: 1.0,
+            exact: true,
+            known: Arc::default(),
+        }
+    }
+
+    /// From a paired session of one benchmark, judged by the gate; or the finding for which it can't be used,
+    /// which more blocks don't change.
+    pub fn paired(base: &Run, head: &Run, metric: &Metric, policy: &Policy) -> Result<Self, Lint> {
+        let comparison = compare(base, head, policy, &CompareOptions::default());
+        let judged = comparison.rows.iter().find(|row| row.metric.as_ref() == Some(metric));
+        let row =
+            judged.ok_or_else(|| Lint::new(LintCode::Errored, format!("no {} was measured", metric.name)))?;
+        if matches!(row.verdict, Verdict::Error | Verdict::Missing) {
+            return Err(unusable(row, metric));
+        }
+        let sign = if metric.better == Better::Lower { 1.0 } else { -1.0 };
+        let estimate = row.estimate.as_ref();
+        let shift = shift(base, head, metric)?;
+        let interval = estimate.and_then(|estimate| estimate.interval).map(|interval| {
+            let (low, high) = (sign * interval.low.ln(), sign * interval.high.ln());
+            (low.min(high), low.max(high))
+        });
+        let sides = row.base.as_ref().zip(row.head.as_ref()).zip(row.policy.as_ref());
+        Ok(Self {
+            blocks: blocks(base, head, metric),
+            verdict: row.verdict,
+            reason: row.reason.clone(),
+            change: shift.as_ref().map_or(0.0, Inference::center),
+            interval,
+            floor: sides.map_or(0.0, |((base, head), rule)| log_floor(rule, base, head)),
+            shift,
+            p_stability: estimate.map_or(1.0, uneven),
+            exact: false,
+            known: Arc::default(),
+        })
+    }
+
+    /// The step that a red pair shows.
+    pub fn step(&self) -> Option<Step> {
+        if self.verdict != Verdict::Regressed {
+            return None;
+        }
+        Some(if self.reason.is_uneven() { Step::Stability } else { Step::Shift(self.change) })
+    }
+
+    /// Whether the gate calls it not worse. With several modes an improvement can be shown where the interval reaches
+    /// far beyond the floor: that does not rule a slowdown out.
+    pub fn is_not_worse(&self) -> bool {
+        match self.verdict {
+            Verdict::Pass => true,
+            Verdict::Improved => self.bounds().is_some_and(|(_, high)| high <= self.floor),
+            _ => false,
+        }
+    }
+
+    /// The pair with the interval at this one-sided level, if that shows it to be worse by less than a share of a step.
+    /// The p-value alone does not: with several modes, a limit may be rejected that lies inside of what isn't. And where
+    /// head is slow more often, the shift is not all that got worse.
+    pub fn minor(&self, size: f64, level: f64) -> Option<Self> {
+        let shift = self.shift.as_ref().filter(|_| !self.is_final() && !self.reason.is_uneven())?;
+        let limit = MINOR * size;
+        (shift.p_below(limit) <= level && shift.upper(level) <= limit)
+            .then(|| Self { interval: Some((shift.lower(level), shift.upper(level))), ..self.clone() })
+    }
+
+    /// The interval; of an exact value, the value.
+    pub(super) fn bounds(&self) -> Option<(f64, f64)> {
+        if self.exact { Some((self.change, self.change)) } else { self.interval }
+    }
+
+    /// Whether a value settles it.
+    pub fn is_settled(&self) -> bool {
+        self.exact
+    }
+
+    /// Whether more blocks change nothing: a value settles it, or a finding forbids a verdict.
+    pub fn is_final(&self) -> bool {
+        self.exact || matches!(self.reason, Reason::Unusable(_))
+    }
+
+    pub fn tested(&self, step: Step) -> Tested {
+        match (step, &self.shift) {
+            (Step::Shift(size), _) if self.exact => Tested {
+                none: f64::from(u8::from(self.change <= NEAR_NONE * size)),
+                all: f64::from(u8::from(self.change >= NEAR_ALL * size)),
+            },
+            (Step::Shift(size), Some(shift)) => {
+                let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((_, tested)) = known.iter().find(|(asked, _)| *asked == size) {
+                    return *tested;
+                }
+                let (none, all) = (shift.p_above(NEAR_NONE * size), shift.p_below(NEAR_ALL * size));
+                known.push((size, Tested { none, all }));
+                Tested { none, all }
+            }
+            (Step::Stability, _) => Tested { none: self.p_stability, all: 1.0 },
+            (Step::Shift(_), None) => Tested { none: 1.0, all: 1.0 },
+        }
+    }
+}
+
+/// Blocks with samples of both sides.
+fn blocks(base: &Run, head: &Run, metric: &Metric) -> u32 {
+    let measured = |run: &Run| -> BTreeSet<u32> {
+        let series = run.benchmarks.first().and_then(|benchmark| benchmark.metric(&metric.name));
+        let Some(Series::Processes(processes)) = series.map(|series| &series.series) else {
+            return BTreeSet::new();
+        };
+        let measured = processes.iter().filter(|process| !process.samples.is_empty());
+        measured.filter_map(|process| Some(process.slot?.block)).collect()
+    };
+    measured(base).intersection(&measured(head)).count() as u32
+}
+
+/// p of "head is neither slow nor stalled more often", of the two together.
+fn uneven(estimate: &Estimate) -> f64 {
+    let (stability, tail) = (estimate.p_stability.unwrap_or(1.0), estimate.p_tail.unwrap_or(1.0));
+    (2.0 * stability.min(tail)).min(1.0)
+}
+
+/// The finding for which a row is an error.
+fn unusable(row: &Row, metric: &Metric) -> Lint {
+    let found = match &row.reason {
+        Reason::Unusable(lint) => Some(lint),
+        _ => row.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error),
+    };
+    let missing = || Lint::new(LintCode::Errored, format!("its {} can't be compared", metric.name));
+    found.cloned().unwrap_or_else(missing)
+}
+
+fn shift(base: &Run, head: &Run, metric: &Metric) -> Result<Option<Inference>, Lint> {
+    let readings = |run: &Run| run.benchmarks.first().and_then(|b| b.metric(&metric.name)).map(series::read);
+    let (Some(base), Some(head)) = (readings(base).transpose()?, readings(head).transpose()?) else {
+        return Ok(None);
+    };
+    if !(base.has_ratio() && head.has_ratio()) {
+        return Ok(None);
+    }
+    Ok(evidence::blocks(&base, &head).and_then(estimate::shift))
+}

@@ -1,0 +1,419 @@
+//! The search: what to measure next.
+
+use std::collections::BTreeMap;
+
+use benchgate_core::model::Verdict;
+
+use super::evidence::{MINOR, Observed, Pair, Step};
+use super::found::{Ends, Found, Part, Probe, SearchProgress};
+use super::options::BisectOptions;
+use super::weights::{Answer, credible, entropy, ln_e, posterior};
+
+/// A probe is measured until its odds are at least this.
+const CLEAR_ODDS: f64 = 20.0;
+/// Evidence against both hypotheses from which the step lies partly on either side.
+const PARTLY: f64 = 20.0;
+/// A position is compared with its predecessor once it is this probable.
+const SURE: f64 = 0.95;
+/// A probe that can move so little of the probability isn't worth measuring.
+const WORTH: f64 = 0.02;
+
+/// What the search needs next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// So many blocks of this pair in all, including those it has.
+    Measure {
+        pair: Pair,
+        blocks: u32,
+    },
+    Done,
+}
+
+/// Everything that was answered so far. Candidate 0 is the good end, the last one the bad end.
+#[derive(Debug, Clone)]
+pub struct Search {
+    last: usize,
+    options: BisectOptions,
+    skipped: BTreeMap<usize, String>,
+    /// A candidate that is the same program as an earlier one.
+    same: BTreeMap<usize, usize>,
+    observed: BTreeMap<Pair, Observed>,
+}
+
+/// A range of candidates: those behind `low`, up to `high`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Segment {
+    low: usize,
+    high: usize,
+}
+
+/// What became of a segment.
+enum Examined {
+    NotWorse(Observed),
+    Open(Observed),
+    /// In two: what lies before and behind goes on being examined.
+    Culprit {
+        after: usize,
+        upto: usize,
+        observed: Observed,
+        probability: f64,
+    },
+    /// No single change makes the step; in two at this candidate, if one was measured.
+    Split {
+        at: Option<usize>,
+        likely: (usize, usize),
+        observed: Observed,
+    },
+}
+
+/// What a segment has to know before it can be examined further.
+struct PendingSegment {
+    segment: Segment,
+    next: Next,
+}
+
+impl Search {
+    /// Over `candidates` candidates in order, both ends included.
+    pub fn new(candidates: usize, options: BisectOptions) -> Self {
+        Self {
+            last: candidates.saturating_sub(1),
+            options,
+            skipped: BTreeMap::new(),
+            same: BTreeMap::new(),
+            observed: BTreeMap::new(),
+        }
+    }
+
+    /// Candidates that are the same program as an earlier one, with the first such.
+    pub fn duplicates(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.same.keys().map(|&later| (later, self.program(later)))
+    }
+
+    /// Blocks of a pair so far.
+    pub fn blocks(&self, pair: Pair) -> u32 {
+        self.observed.get(&self.programs(pair)).map_or(0, |observed| observed.blocks)
+    }
+
+    /// A candidate can't be measured.
+    pub fn skip(&mut self, candidate: usize, why: impl Into<String>) {
+        self.skipped.insert(candidate, why.into());
+    }
+
+    /// Two candidates are the same program.
+    pub fn same(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.program(one), self.program(other));
+        if one == other {
+            return;
+        }
+        self.same.insert(one.max(other), one.min(other));
+        // Answers about the two are now answers about one; the one with more blocks stays.
+        for (pair, observed) in std::mem::take(&mut self.observed) {
+            let pair = self.programs(pair);
+            let known = self.observed.entry(pair).or_insert_with(|| observed.clone());
+            if known.blocks < observed.blocks {
+                *known = observed;
+            }
+        }
+    }
+
+    /// What a pair showed, with all of its blocks.
+    pub fn observe(&mut self, pair: Pair, observed: Observed) {
+        let pair = self.programs(pair);
+        self.observed.insert(pair, observed);
+    }
+
+    pub fn options(&self) -> &BisectOptions {
+        &self.options
+    }
+
+    /// What to measure next.
+    pub fn next(&self) -> Next {
+        self.walk().0
+    }
+
+    /// What is known so far.
+    pub fn found(&self) -> Found {
+        self.walk().1
+    }
+
+    /// The first candidate that is the same program.
+    pub fn program(&self, candidate: usize) -> usize {
+        let mut at = candidate;
+        while let Some(earlier) = self.same.get(&at) {
+            at = *earlier;
+        }
+        at
+    }
+
+    fn programs(&self, pair: Pair) -> Pair {
+        Pair { base: self.program(pair.base), head: self.program(pair.head) }
+    }
+
+    fn seen(&self, base: usize, head: usize) -> Option<Observed> {
+        let pair = self.programs(Pair { base, head });
+        if pair.base == pair.head {
+            return Some(Observed::identical());
+        }
+        self.observed.get(&pair).cloned()
+    }
+
+    fn walk(&self) -> (Next, Found) {
+        let whole = Segment { low: 0, high: self.last };
+        let mut found = Found {
+            ends: Ends::Unknown,
+            parts: Vec::new(),
+            probes: self
+                .observed
+                .iter()
+                .map(|(&pair, observed)| Probe { pair, observed: observed.clone() })
+                .collect(),
+            skipped: self.skipped.iter().map(|(&at, why)| (at, why.clone())).collect(),
+            posterior: Vec::new(),
+            progress: None,
+            mismatch: None,
+        };
+        if let Some(observed) = self.seen(0, self.last)
+            && let Some(step) = observed.step()
+        {
+            found.posterior = posterior(0, self.last, &self.answers(whole, step));
+            found.ends = Ends::Worse(observed);
+        }
+        let next = match self.solve(whole, &mut found) {
+            Ok(_) => {
+                found.mismatch = self.mismatch(&found);
+                Next::Done
+            }
+            Err(PendingSegment { segment, next }) => {
+                found.progress = self.progress(segment);
+                next
+            }
+        };
+        found.parts.sort_by_key(Part::after);
+        (next, found)
+    }
+
+    /// Examines a segment and what it falls into. Says whether it holds something worse.
+    fn solve(&self, segment: Segment, found: &mut Found) -> Result<bool, PendingSegment> {
+        let Segment { low, high } = segment;
+        let part = |low, high| Segment { low, high };
+        if low >= high {
+            return Ok(false);
+        }
+        let is_whole = segment == part(0, self.last);
+        let examined = self.examine(segment).map_err(|next| PendingSegment { segment, next })?;
+        match examined {
+            Examined::NotWorse(observed) if is_whole => found.ends = Ends::NotWorse(observed),
+            Examined::Open(observed) if is_whole => found.ends = Ends::Open(observed),
+            Examined::NotWorse(observed) => {
+                found.parts.push(Part::Quiet { after: low, upto: high, observed })
+            }
+            Examined::Open(observed) => found.parts.push(Part::Open { after: low, upto: high, observed }),
+            Examined::Culprit { after, upto, observed, probability } => {
+                found.parts.push(Part::Culprit { after, upto, observed, probability });
+                self.solve(part(low, after), found)?;
+                self.solve(part(upto, high), found)?;
+                return Ok(true);
+            }
+            Examined::Split { at, likely, observed } => {
+                let known = found.parts.len();
+                let inside = match at {
+                    Some(at) => self.solve(part(low, at), found)? | self.solve(part(at, high), found)?,
+                    None => false,
+                };
+                if !inside {
+                    // Worse as a whole, and neither half is on its own.
+                    found.parts.truncate(known);
+                    found.parts.push(Part::Unexplained { after: low, upto: high, likely, observed });
+                }
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn progress(&self, Segment { low, high }: Segment) -> Option<SearchProgress> {
+        let step = self.seen(low, high)?.step()?;
+        let posterior = posterior(low, high, &self.answers(Segment { low, high }, step));
+        let (first, last) = credible(&posterior, SURE);
+        let likely = (low + first, low + last + 1);
+        Some(SearchProgress { after: low, upto: high, bits: entropy(&posterior), posterior, likely })
+    }
+
+    /// By how much the bad end is worse, once that is known.
+    fn whole_step(&self) -> Option<Step> {
+        self.seen(0, self.last)?.step()
+    }
+
+    /// The part of the step that a pair makes, if the gate calls it worse. In a range that got slower, a pair that is
+    /// only less stable makes no part of it.
+    fn step_of(&self, observed: &Observed) -> Option<Step> {
+        let step = observed.step()?;
+        let slower = matches!(self.whole_step(), Some(Step::Shift(_)));
+        (!slower || step != Step::Stability).then_some(step)
+    }
+
+    /// Judges a pair as the gate would, or asks for the blocks that the gate would ask for.
+    fn judged(&self, base: usize, head: usize) -> Result<Observed, Next> {
+        let looks = self.options.looks();
+        let pair = self.programs(Pair { base, head });
+        let measure = |blocks| Err(Next::Measure { pair, blocks });
+        let Some(observed) = self.seen(base, head) else {
+            return measure(looks.points().first().copied().unwrap_or(1));
+        };
+        // A probe may have stopped before the gate's first look, or between two.
+        let at_look = looks.points().contains(&observed.blocks);
+        let decided =
+            at_look && (observed.verdict == Verdict::Regressed || self.not_worse(&observed).is_some());
+        match looks.after(observed.blocks) {
+            Some(blocks) if !decided && !observed.is_final() => measure(blocks),
+            _ => Ok(observed),
+        }
+    }
+
+    /// The pair, if it is shown to be not worse: by the gate, or because it makes less of the step than matters.
+    fn not_worse(&self, observed: &Observed) -> Option<Observed> {
+        if observed.is_not_worse() {
+            return Some(observed.clone());
+        }
+        let Some(Step::Shift(size)) = self.whole_step() else { return None };
+        observed.minor(size, self.options.policy.alpha * self.options.looks().share(observed.blocks, 1.0))
+    }
+
+    /// What the parts make together, if that is not what the ends differ by: then the machine was another one for
+    /// some of them, and the changes that are named don't explain the whole.
+    fn mismatch(&self, found: &Found) -> Option<(f64, f64)> {
+        let Ends::Worse(whole) = &found.ends else { return None };
+        let Some(Step::Shift(size)) = whole.step().filter(|_| !whole.is_settled()) else { return None };
+        let parts: Option<Vec<_>> = found.parts.iter().map(|part| part.observed().bounds()).collect();
+        let (low, high) = parts?.into_iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+        let (whole_low, whole_high) = whole.interval?;
+        let allowed = whole.floor.max(MINOR * size);
+        (high + allowed < whole_low || whole_high + allowed < low).then_some((low, high))
+    }
+
+    /// Candidates of a segment that can be measured, both ends included. Of candidates that are the same program, the
+    /// first is measured.
+    fn usable(&self, Segment { low, high }: Segment) -> Vec<usize> {
+        let is_skipped = |at: usize| [at, self.program(at)].iter().any(|at| self.skipped.contains_key(at));
+        (low..=high).filter(|at| *at == low || *at == high || !is_skipped(*at)).collect()
+    }
+
+    fn examine(&self, segment: Segment) -> Result<Examined, Next> {
+        let whole = self.judged(segment.low, segment.high)?;
+        let Some(step) = self.step_of(&whole) else {
+            return Ok(match self.not_worse(&whole) {
+                Some(shown) => Examined::NotWorse(shown),
+                None => Examined::Open(whole),
+            });
+        };
+        let usable = self.usable(segment);
+        let answers = self.answers(segment, step);
+        let weights = posterior(segment.low, segment.high, &answers);
+        let (first, last) = credible(&weights, SURE);
+        let likely = (segment.low + first, segment.low + last + 1);
+        let partly = most_partly(segment, &answers, &usable);
+        if let Some((evidence, at)) = partly
+            && evidence >= PARTLY.ln()
+        {
+            return Ok(Examined::Split { at: Some(at), likely, observed: whole });
+        }
+        // Between two measurable neighbors: the probability of all positions there.
+        let gap = |two: &[usize]| weights[two[0] - segment.low..two[1] - segment.low].iter().sum();
+        let gaps: Vec<f64> = usable.windows(2).map(gap).collect();
+        let (at, probability) =
+            gaps.iter().copied().enumerate().max_by(|x, y| x.1.total_cmp(&y.1)).unwrap_or((0, 1.0));
+        if probability >= SURE {
+            let (after, upto) = (usable[at], usable[at + 1]);
+            let observed = self.judged(after, upto)?;
+            if self.step_of(&observed).is_some() {
+                return Ok(Examined::Culprit { after, upto, observed, probability });
+            }
+        } else if let Some(next) = self.probe(segment, step, &usable, &gaps) {
+            return Err(next);
+        }
+        Ok(Examined::Split { at: partly.map(|(_, at)| at), likely, observed: whole })
+    }
+
+    /// The candidate whose answer divides the probability best, among those that can still say something.
+    fn probe(&self, segment: Segment, step: Step, usable: &[usize], gaps: &[f64]) -> Option<Next> {
+        let mut before = 0.0;
+        let mut inner: Vec<(f64, usize)> = Vec::new();
+        for (gap, candidate) in gaps.iter().zip(&usable[1..usable.len() - 1]) {
+            before += gap;
+            inner.push(((before - 0.5_f64).abs(), *candidate));
+        }
+        inner.sort_by(|x, y| x.0.total_cmp(&y.0).then(x.1.cmp(&y.1)));
+        let worth = inner.into_iter().take_while(|(off, _)| *off < 0.5 - WORTH);
+        worth.into_iter().find_map(|(_, candidate)| {
+            let mut pairs = [(segment.low, candidate), (candidate, segment.high)];
+            if step == Step::Stability {
+                // Here the absence of evidence says little, so both ends are asked in turn.
+                pairs
+                    .sort_by_key(|&(base, head)| self.seen(base, head).map_or(0, |observed| observed.blocks));
+            }
+            pairs.into_iter().find_map(|(base, head)| self.more(base, head, step))
+        })
+    }
+
+    /// The blocks after which a pair is looked at again, unless it said what it can.
+    fn more(&self, base: usize, head: usize, step: Step) -> Option<Next> {
+        let pair = self.programs(Pair { base, head });
+        let blocks = match self.seen(base, head) {
+            None => self.options.probe_looks().points().first().copied()?,
+            Some(observed) => {
+                let odds = self.answer(base, head, &observed, step).ln_odds();
+                if observed.is_final() || odds.abs() >= CLEAR_ODDS.ln() {
+                    return None;
+                }
+                self.options.probe_looks().after(observed.blocks)?
+            }
+        };
+        Some(Next::Measure { pair, blocks })
+    }
+
+    /// Evidence of a pair, corrected for the looks that it may get.
+    fn answer(&self, after: usize, upto: usize, observed: &Observed, step: Step) -> Answer {
+        let mut tested = observed.tested(step);
+        if !observed.is_settled() {
+            let share = self.options.probe_looks().share(observed.blocks, 1.0);
+            tested.none = (tested.none / share).min(1.0);
+            tested.all = (tested.all / share).min(1.0);
+        }
+        Answer { after, upto, tested }
+    }
+
+    /// What all pairs inside a segment say, other than its own ends.
+    fn answers(&self, segment: Segment, step: Step) -> Vec<Answer> {
+        let inside = |candidate: usize| {
+            let here = |at: &usize| self.program(*at) == candidate;
+            let ends = [segment.low, segment.high];
+            ends.into_iter().find(here).or_else(|| (segment.low..=segment.high).find(here))
+        };
+        let measured = self.observed.iter().filter_map(|(pair, observed)| {
+            let (after, upto) = (inside(pair.base)?, inside(pair.head)?);
+            let own = after == segment.low && upto == segment.high;
+            (after < upto && !own).then(|| self.answer(after, upto, observed, step))
+        });
+        let identical = self.same.iter().filter_map(|(&later, _)| {
+            let earlier = (segment.low..later).find(|at| self.program(*at) == self.program(later))?;
+            (later <= segment.high).then(|| self.answer(earlier, later, &Observed::identical(), step))
+        });
+        measured.chain(identical).collect()
+    }
+}
+
+/// The candidate inside a segment that is most clearly neither as good as its start nor as bad as its end, with the
+/// evidence for it.
+fn most_partly(segment: Segment, answers: &[Answer], usable: &[usize]) -> Option<(f64, usize)> {
+    let inner = |answer: &Answer| match (answer.after == segment.low, answer.upto == segment.high) {
+        (true, false) => Some(answer.upto),
+        (false, true) => Some(answer.after),
+        _ => None,
+    };
+    let evidence = |answer: &Answer| ln_e(answer.tested.none).min(ln_e(answer.tested.all));
+    answers
+        .iter()
+        .filter_map(|answer| Some((evidence(answer), inner(answer)?)))
+        .filter(|(_, at)| usable.contains(at))
+        .max_by(|x, y| x.0.total_cmp(&y.0))
+}

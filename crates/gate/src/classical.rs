@@ -1,0 +1,125 @@
+//! `--test welch|mann-whitney`: the classical tests on pooled repetitions, as other tools run them.
+
+use benchgate_core::model::{LintCode, Verdict};
+use benchgate_stats::classical::{Moments, UMethod, mann_whitney, welch, welch_error};
+use benchgate_stats::rank_shift::RankShift;
+use benchgate_stats::{Effect, student_quantile};
+
+use super::decide::{Classical, Question, log_tolerance};
+use super::draft::Open;
+use super::series::Readings;
+use super::{Interval, Method, Policy, Reason, Row, TestKind};
+
+/// The question as the classical test answers it. `None` settles the row: the test can't be run.
+///
+/// The p-values are the textbook's, against "no difference"; the floor then asks whether the estimate
+/// is worth a red. Repetitions of one process are taken as independent, which they are not: that is
+/// the classical tests' choice, and why they are not the default.
+pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question> {
+    // Neither test looks at the spread between processes.
+    row.lints.retain(|lint| lint.code != LintCode::AssumedSpread);
+    let answer = match policy.test {
+        TestKind::Welch => by_welch(open),
+        TestKind::MannWhitney => by_rank(open, policy.alpha),
+        TestKind::Auto => None,
+    };
+    let Some((effect, test, method)) = answer else {
+        row.verdict = Verdict::Inconclusive;
+        row.reason = Reason::TooLittle(
+            "the test asked for needs two samples a side, and a rank test the samples".to_owned(),
+        );
+        return None;
+    };
+    if let Some(estimate) = &mut row.estimate {
+        estimate.method = method;
+        estimate.ratio = (effect.center * open.worse).exp();
+    }
+    let smallest = smallest_p(open);
+    if policy.test == TestKind::MannWhitney && smallest > policy.alpha {
+        row.verdict = Verdict::Inconclusive;
+        row.reason = Reason::TooLittle(format!(
+            "so few samples give the rank test a p-value of {smallest:.3} at best, and alpha is {}",
+            policy.alpha
+        ));
+        return None;
+    }
+    Some(Question::classical(effect, &open.rule, open.floor, test))
+}
+
+/// The p-value of two samples that don't overlap: the smallest that the rank test can have.
+fn smallest_p(open: &Open) -> f64 {
+    let Some([base, head]) = &open.readings else { return 1.0 };
+    let (base, head) = (base.samples.len() as u64, head.samples.len() as u64);
+    // One of the ways to choose the ranks of one sample.
+    (1..=base.min(head)).fold(1.0, |p, i| p * i as f64 / (base.max(head) + i) as f64)
+}
+
+fn moments(readings: &Readings) -> Option<Moments> {
+    let stats = &readings.stats;
+    let variance = stats.stddev? * stats.stddev?;
+    (stats.samples >= 2).then_some(Moments { n: stats.samples as f64, mean: stats.mean, variance })
+}
+
+fn by_welch(open: &Open) -> Option<(Effect, Classical, Method)> {
+    let [base, head] = open.readings.as_ref()?;
+    let (base, head) = (moments(base)?, moments(head)?);
+    let test = welch(head, base);
+    let (se, df) = welch_error(head, base);
+    // The delta method puts the difference of means on the log scale of the ratio.
+    let log_ratio = (head.mean / base.mean).ln();
+    let effect = Effect { center: log_ratio * open.worse, se: se / base.mean.min(head.mean), df };
+    let limit = log_tolerance(&open.rule, open.floor);
+    let (p_worse, p_better) = sides(test.greater, test.less, open.worse);
+    let classical =
+        Classical { p_worse, p_better, p_equivalent: effect.p_below(limit), ..beyond(&effect, open) };
+    Some((effect, classical, Method::Welch))
+}
+
+fn by_rank(open: &Open, alpha: f64) -> Option<(Effect, Classical, Method)> {
+    let [base, head] = open.readings.as_ref()?;
+    if base.samples.len() < 2 || head.samples.len() < 2 {
+        return None;
+    }
+    let test = mann_whitney(&head.samples, &base.samples, UMethod::Auto)?;
+    // Equivalence by the same test: base made worse by the tolerance must still be worse than head.
+    let limit = log_tolerance(&open.rule, open.floor);
+    let shifted: Vec<f64> = base.samples.iter().map(|v| v * (limit * open.worse).exp()).collect();
+    let against = mann_whitney(&head.samples, &shifted, UMethod::Auto)?;
+    let p_equivalent = if open.worse > 0.0 { against.less } else { against.greater };
+    let shift = shift(open)?;
+    // For what rows are summed up by: the normal error whose interval is as wide as the test's own.
+    let quantile = student_quantile(alpha, f64::INFINITY);
+    let se = shift.interval(alpha).map_or(f64::INFINITY, |(low, high)| (high - low) / (2.0 * quantile));
+    let effect = Effect { center: shift.estimate() * open.worse, se, df: f64::INFINITY };
+    let (p_worse, p_better) = sides(test.greater, test.less, open.worse);
+    let classical = Classical { p_worse, p_better, p_equivalent, ..beyond(&effect, open) };
+    Some((effect, classical, Method::MannWhitney))
+}
+
+/// The shift of the logarithms, head against base.
+fn shift(open: &Open) -> Option<RankShift> {
+    let logs = |readings: &Readings| readings.samples.iter().map(|v| v.ln()).collect::<Vec<f64>>();
+    let [base, head] = open.readings.as_ref()?;
+    RankShift::new(&logs(head), &logs(base))
+}
+
+/// The interval that belongs to the rank test at the level that decided, as head/base. `None` where so few values can
+/// exclude nothing at that level.
+pub fn rank_interval(open: &Open, level: f64) -> Option<Interval> {
+    let (low, high) = shift(open)?.interval((1.0 - level) / 2.0)?;
+    Some(Interval { low: low.exp(), high: high.exp(), level })
+}
+
+fn sides(greater: f64, less: f64, worse: f64) -> (f64, f64) {
+    if worse > 0.0 { (greater, less) } else { (less, greater) }
+}
+
+fn beyond(effect: &Effect, open: &Open) -> Classical {
+    Classical {
+        p_worse: 1.0,
+        p_better: 1.0,
+        p_equivalent: 1.0,
+        beyond_floor: effect.center > open.floor,
+        below_floor: effect.center < -open.floor,
+    }
+}

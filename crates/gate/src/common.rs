@@ -1,0 +1,166 @@
+//! What a session did to all rows of a metric: a day, a chip or a driver shifts them together. It is taken out of
+//! each row and judged as a separate row, because a change of everything would hide in it.
+
+use benchgate_stats::describe;
+
+/// Rows below which the median of the others is itself too noisy to be worth subtracting.
+const LEAST_ROWS: usize = 5;
+/// Stored sessions below which it can't be seen whether taking it out helps.
+const LEAST_SESSIONS: usize = 3;
+
+/// One row's costs (log scale) in the stored sessions, by number, and in head.
+pub struct RowCosts<'a> {
+    pub stored: &'a [(usize, f64)],
+    /// In sessions that are excluded because they were slow, numbered like the stored ones or after them.
+    pub slow: &'a [(usize, f64)],
+    pub now: Option<f64>,
+}
+
+/// Deviations of all rows from their usual cost, by session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Common {
+    /// Usual cost of each row: the median of its stored sessions.
+    usual: Vec<f64>,
+    /// Sorted deviations of the rows in each stored session, then in each slow one that isn't among those.
+    stored: Vec<Vec<f64>>,
+    /// The number of stored sessions.
+    sessions: usize,
+    now: Vec<f64>,
+}
+
+/// What sessions did to all rows.
+pub struct CommonShifts {
+    pub stored: Vec<f64>,
+    pub slow: Vec<f64>,
+    pub now: f64,
+}
+
+impl Common {
+    /// `None` where taking it out of the stored sessions doesn't make them more alike. Head has no say in that, so
+    /// the choice favours no verdict.
+    pub fn of_rows(rows: &[RowCosts<'_>], sessions: usize, slow: usize) -> Option<Self> {
+        let whole = |row: &&RowCosts<'_>| row.now.is_some() && row.stored.len() >= LEAST_SESSIONS;
+        if rows.iter().filter(whole).count() < LEAST_ROWS {
+            return None;
+        }
+        let costs = |row: &RowCosts<'_>| row.stored.iter().map(|(_, cost)| *cost).collect::<Vec<f64>>();
+        let usual: Vec<f64> =
+            rows.iter().map(|row| describe::median(&costs(row)).unwrap_or_default()).collect();
+        let mut stored = vec![Vec::new(); sessions + slow];
+        let mut now = Vec::new();
+        for (row, usual) in rows.iter().zip(&usual) {
+            if row.stored.is_empty() {
+                continue;
+            }
+            now.extend(row.now.map(|cost| cost - usual));
+            let only_slow = row.slow.iter().filter(|(session, _)| *session >= sessions);
+            for (session, cost) in row.stored.iter().chain(only_slow) {
+                stored[*session].push(cost - usual);
+            }
+        }
+        // A few slow rows are not what a session did to all of them.
+        stored[sessions..].iter_mut().filter(|rows| rows.len() < LEAST_ROWS).for_each(Vec::clear);
+        stored.iter_mut().chain([&mut now]).for_each(|deviations| deviations.sort_by(f64::total_cmp));
+        let common = Self { usual, stored, sessions, now };
+        let spread = |of: &dyn Fn(usize) -> Vec<f64>| {
+            let spreads: Vec<f64> = (0..rows.len()).filter_map(|row| describe::stddev(&of(row))).collect();
+            describe::median(&spreads)
+        };
+        let before = spread(&|row| costs(&rows[row]))?;
+        let after = spread(&|row| {
+            common.without(row, rows[row].stored, None).0.into_iter().map(|(_, cost)| cost).collect()
+        })?;
+        (after < before).then_some(common)
+    }
+
+    /// The costs of a row without what the other rows of each session have in common.
+    pub fn without(
+        &self,
+        row: usize,
+        stored: &[(usize, f64)],
+        now: Option<f64>,
+    ) -> (Vec<(usize, f64)>, Option<f64>) {
+        let usual = self.usual[row];
+        let less = |deviations: &[f64], cost: f64| cost - median_of_others(deviations, cost - usual);
+        let stored = stored.iter().map(|&(session, cost)| (session, less(&self.stored[session], cost)));
+        (stored.collect(), now.map(|cost| less(&self.now, cost)))
+    }
+
+    /// The common shift itself: in the stored sessions that have rows, in those that are slow as a whole, and in head.
+    pub fn shifts(&self) -> CommonShifts {
+        let middle = |deviations: &Vec<f64>| describe::quantile_sorted(deviations, 0.5);
+        let (stored, slow) = self.stored.split_at(self.sessions);
+        CommonShifts {
+            stored: stored.iter().filter_map(middle).collect(),
+            slow: slow.iter().filter_map(middle).collect(),
+            now: middle(&self.now).unwrap_or_default(),
+        }
+    }
+}
+
+/// The median of sorted values with one of them left out; zero where nothing else is there.
+fn median_of_others(sorted: &[f64], own: f64) -> f64 {
+    let others = sorted.len().saturating_sub(1);
+    if others == 0 {
+        return 0.0;
+    }
+    let rank = sorted.partition_point(|value| value.total_cmp(&own).is_lt());
+    let at = |index: usize| sorted[if index < rank { index } else { index + 1 }.min(others)];
+    if others % 2 == 1 { at(others / 2) } else { f64::midpoint(at(others / 2 - 1), at(others / 2)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_left_out_of_what_it_is_compared_with() {
+        let sorted = [1.0, 2.0, 3.0, 10.0];
+        assert_eq!(median_of_others(&sorted, 10.0), 2.0);
+        assert_eq!(median_of_others(&sorted, 1.0), 3.0);
+        assert_eq!(median_of_others(&[1.0, 2.0, 4.0], 2.0), 2.5);
+        assert_eq!(median_of_others(&[7.0], 7.0), 0.0);
+    }
+
+    /// Six rows in four sessions, each day shifting all of them.
+    fn days(shifts: [f64; 4]) -> Vec<Vec<(usize, f64)>> {
+        let row = |row: usize| {
+            let own = |day: usize| 0.001 * ((row * 7 + day * 3) % 5) as f64;
+            shifts.iter().enumerate().map(|(day, shift)| (day, row as f64 + shift + own(day))).collect()
+        };
+        (0..6).map(row).collect()
+    }
+
+    #[test]
+    fn what_a_day_does_to_all_rows_is_taken_out_of_each() {
+        let stored = days([0.0, 0.05, -0.03, 0.08]);
+        let rows: Vec<RowCosts<'_>> = stored
+            .iter()
+            .enumerate()
+            .map(|(at, stored)| RowCosts {
+                stored,
+                slow: &[],
+                now: Some(at as f64 + 0.2 + if at == 2 { 0.1 } else { 0.0 }),
+            })
+            .collect();
+        let common = Common::of_rows(&rows, 4, 0).unwrap();
+        let (costs, now) = common.without(2, rows[2].stored, rows[2].now);
+        let spread = describe::stddev(&costs.iter().map(|(_, cost)| *cost).collect::<Vec<_>>()).unwrap();
+        assert!(spread < 0.005, "{spread}");
+        let usual = costs.iter().map(|(_, cost)| cost).sum::<f64>() / 4.0;
+        assert!((now.unwrap() - usual - 0.1).abs() < 0.01, "only its own change is left");
+        let shifts = common.shifts();
+        assert_eq!(shifts.stored.len(), 4);
+        assert!(shifts.now > 0.15, "what all rows did is not lost: {}", shifts.now);
+    }
+
+    #[test]
+    fn where_days_do_nothing_nothing_is_taken_out() {
+        let stored: Vec<Vec<(usize, f64)>> = (0..6)
+            .map(|row| (0..4).map(|day| (day, 0.02 * (((row * 13 + day * 29) % 17) as f64 - 8.0))).collect())
+            .collect();
+        let rows: Vec<RowCosts<'_>> =
+            stored.iter().map(|stored| RowCosts { stored, slow: &[], now: Some(0.0) }).collect();
+        assert_eq!(Common::of_rows(&rows, 4, 0), None);
+    }
+}

@@ -1,0 +1,380 @@
+//! Two runs and a policy in, a comparison out.
+
+use std::collections::BTreeMap;
+
+use benchgate_core::model::{
+    Benchmark, BenchmarkName, Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict, counted,
+};
+use benchgate_stats::Effect;
+
+use super::decide::{Question, decide, log_tolerance};
+use super::draft::{ComparedSession, Draft, Open, drafts};
+use super::estimate::{HistoryRow, PairedRow, histories, paired};
+use super::evidence::Evidence;
+use super::history::StoredSessions;
+use super::matching::{Matched, matched};
+use super::rules::Rules;
+use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, Typical};
+use super::{
+    classical, common_row, context, diagnosis, explain, history, overall, renames, repeated, separate,
+    threads,
+};
+
+/// Settings of a comparison in addition to the runs and the policy.
+#[derive(Debug, Clone, Default)]
+pub struct CompareOptions {
+    /// Seed of every resampling; the same files, policy and seed give the same bytes.
+    pub seed: u64,
+    /// Today, `YYYY-MM-DD`, for waivers' expiry.
+    pub today: String,
+    /// Fatal rows that share the error budget, where these runs are only a part of a suite; 0 for the rows there are.
+    pub suite_rows: u32,
+    /// This program measured both runs just now, so that times that can't be are a disturbed host's, not a forger's.
+    pub measured_here: bool,
+}
+
+/// Compares head with base. Total: every benchmark of either side gets at least one row.
+pub fn compare(base: &Run, head: &Run, policy: &Policy, options: &CompareOptions) -> Comparison {
+    compared(base, head, None, policy, options)
+}
+
+/// Compares one session with the stored sessions of a baseline, oldest first. Outcomes, verification
+/// and exact metrics are compared with the newest session of head's testbed; times with all of them,
+/// so that how much sessions differ counts. Without a session of that testbed every row is missing.
+pub fn compare_with_history<'a>(
+    head: &Run,
+    stored: impl Into<StoredSessions<'a>>,
+    policy: &Policy,
+    options: &CompareOptions,
+) -> Comparison {
+    let stored = stored.into();
+    let sessions = stored.good;
+    let usable = history::same_testbed(head, sessions);
+    let nothing = Run { suite: head.suite.clone(), ..Run::default() };
+    let newest = history::newest_measured(&usable).unwrap_or(nothing);
+    let slow = history::same_testbed(head, stored.slow);
+    let history = history::Sessions::new(&usable, &slow, head);
+    let notes = history::notes(
+        sessions.len(),
+        usable.len(),
+        history.is_anchored(),
+        history.common(&Metric::LATENCY.name).is_some(),
+    );
+    let mut comparison = compared(&newest, head, Some((history, stored.storing)), policy, options);
+    comparison.notes.extend(notes);
+    comparison
+}
+
+fn compared(
+    base: &Run,
+    head: &Run,
+    history: Option<(history::Sessions<'_>, bool)>,
+    policy: &Policy,
+    options: &CompareOptions,
+) -> Comparison {
+    let (history, storing) = history.unzip();
+    let rules = Rules::new(policy, &options.today).with_renames(base);
+    let lints = context::deduplicate(context::of_runs(base, head));
+    let session = ComparedSession {
+        together: base.session.is_some() && base.session == head.session,
+        measured_here: options.measured_here,
+        base,
+        head,
+        history,
+        forbidden: context::forbidding(&lints).cloned(),
+        repeated: [base, head].into_iter().flat_map(repeated::repeated).collect(),
+    };
+    let pairs = matched(base, head);
+    let of_pairs = threads::each(&pairs, WORTH_SHARING, |pair| drafts(*pair, &session, &rules));
+    let mut drafts: Vec<Draft> = of_pairs.into_iter().flatten().collect();
+    drafts.extend(common_row::draft(&session, &rules));
+    let effects = judge(&mut drafts, policy, options.suite_rows, storing.unwrap_or(false));
+    let mut lints = lints;
+    let open = drafts.iter().filter_map(|draft| draft.open.as_ref());
+    lints.extend(diagnosis::of_session(open.map(|open| &open.evidence)));
+    let mut rows: Vec<Row> = drafts
+        .into_iter()
+        .map(|Draft { mut row, open }| {
+            row.alignment = open.and_then(|open| alignment(&row, &open));
+            row
+        })
+        .collect();
+    let cut = lints.iter().find(|lint| lint.code == LintCode::TruncatedInput);
+    for row in &mut rows {
+        withhold_green(row, cut);
+        waive(row, &rules);
+        row.typical = Typical::of_row(row);
+    }
+    name_kernels(&mut rows, &pairs);
+    renames::point_out(&mut rows, &pairs);
+    let geomeans = overall::geomeans(&rows, &effects, policy.alpha);
+    let (verdict, exit_code) = overall::overall(&rows, &policy.fail_on);
+    let mut notes = notes(&rows, policy);
+    notes.extend(renames::notes(base));
+    notes.extend(kernels(&pairs));
+    notes.extend(calibrated(session.head.calibration.as_ref().or(session.base.calibration.as_ref())));
+    Comparison {
+        suite: head.suite.clone().or_else(|| base.suite.clone()),
+        verdict,
+        exit_code,
+        base: summary(base),
+        head: summary(head),
+        rows,
+        geomeans,
+        policy: policy.clone(),
+        lints,
+        notes,
+    }
+}
+
+/// Says of latencies that moved which kernel moved most, where both sides were profiled.
+fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>]) {
+    let both = pairs.iter().filter_map(|pair| pair.base.zip(pair.head));
+    let profiled = both.filter(|(base, head)| base.profile.is_some() && head.profile.is_some());
+    let profiled: BTreeMap<&BenchmarkName, _> = profiled.map(|pair| (&pair.1.name, pair)).collect();
+    let moved = |row: &&mut Row| {
+        let latency = row.metric.as_ref().is_some_and(|metric| metric.name == Metric::LATENCY.name);
+        latency && matches!(row.verdict, Verdict::Regressed | Verdict::Improved)
+    };
+    for row in rows.iter_mut().filter(moved) {
+        let pair = profiled.get(&row.benchmark);
+        row.lints.extend(pair.and_then(|(base, head)| explain::kernel_lint(base, head)));
+    }
+}
+
+/// Benchmarks from which starting threads costs less than it saves: a draft takes ten microseconds.
+const WORTH_SHARING: usize = 500;
+
+fn summary(run: &Run) -> RunSummary {
+    RunSummary {
+        label: run.origin.label.clone(),
+        format: run.origin.format.clone(),
+        commit: run.commit.clone(),
+        toolchain: run.toolchain.clone(),
+        testbed: run.testbed.clone(),
+        context: run.context.clone(),
+        benchmarks: run.benchmarks.len() as u32,
+    }
+}
+
+/// Of a row that decides, and moved or is still open; its repetitions are known where it was measured in blocks.
+fn alignment(row: &Row, open: &Open) -> Option<Alignment> {
+    let worth_a_look = matches!(row.verdict, Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive);
+    let ratio = row.estimate.as_ref()?.ratio;
+    if !(row.fatal && worth_a_look && ratio.is_finite() && ratio > 0.0) {
+        return None;
+    }
+    let values = |costs: &[Vec<f64>]| -> Vec<Vec<f64>> {
+        costs.iter().map(|process| process.iter().map(|cost| cost * open.worse).collect()).collect()
+    };
+    let [base, head] = open.readings.as_ref()?;
+    Alignment::of_processes(&values(&base.costs), &values(&head.costs), ratio)
+}
+
+/// Gives every open draft its verdict, all of them at once: neighbors steady the estimates, and the
+/// error budget is shared. Returns the effects as head/base, by row.
+fn judge(drafts: &mut [Draft], policy: &Policy, suite_rows: u32, storing: bool) -> Vec<Option<Effect>> {
+    let mut questions: Vec<Option<Question>> = drafts.iter().map(|_| None).collect();
+    let mut by_metric: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, draft) in drafts.iter_mut().enumerate() {
+        let Draft { row, open: Some(open) } = draft else { continue };
+        if policy.test != TestKind::Auto {
+            questions[index] = classical::question(row, open, policy);
+            continue;
+        }
+        let name = row.metric.as_ref().map_or_else(String::new, |metric| metric.name.to_string());
+        by_metric.entry(name).or_default().push(index);
+    }
+    for indices in by_metric.values() {
+        ask_paired(drafts, indices, &mut questions, policy);
+        separate::ask(drafts, indices, &mut questions);
+        ask_history(drafts, indices, &mut questions, storing);
+    }
+    decide_all(drafts, &questions, policy, suite_rows)
+}
+
+/// The indices of rows whose evidence `of` picks, with what it picked.
+fn picked<'a, T>(
+    drafts: &'a [Draft],
+    indices: &[usize],
+    of: impl Fn(&'a Open) -> Option<T>,
+) -> (Vec<usize>, Vec<T>) {
+    indices.iter().filter_map(|&i| Some((i, of(drafts[i].open.as_deref()?)?))).unzip()
+}
+
+/// The questions of rows with stored sessions, of one metric.
+fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>], storing: bool) {
+    let (rows, histories_of) = picked(drafts, indices, |open| match &open.evidence {
+        Evidence::History { stored, slow, now, assumed_sd, .. } => {
+            Some(HistoryRow { stored, slow, now: *now, assumed_sd: *assumed_sd, floor: open.floor })
+        }
+        _ => None,
+    });
+    let found = histories(&histories_of, storing);
+    for (index, found) in rows.into_iter().zip(found) {
+        let (Draft { row, open: Some(open) }, Some(found)) = (&mut drafts[index], found) else { continue };
+        if let Some(estimate) = &mut row.estimate {
+            estimate.method = Method::History;
+        }
+        questions[index] = Some(
+            Question::unpaired(found.effect, &open.rule, open.floor).after_slow_sessions(found.unsettled),
+        );
+    }
+}
+
+/// The questions of all paired rows of one metric.
+fn ask_paired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>], policy: &Policy) {
+    let (rows, blocks_of) = picked(drafts, indices, |open| match &open.evidence {
+        Evidence::Paired(blocks) => {
+            let tolerance = log_tolerance(&open.rule, open.floor);
+            Some(PairedRow { blocks, floor: open.floor, tolerance })
+        }
+        _ => None,
+    });
+    let estimates = paired(&blocks_of);
+    for (index, estimate) in rows.into_iter().zip(estimates) {
+        let (Draft { row, open: Some(open) }, Some(found)) = (&mut drafts[index], estimate) else { continue };
+        if let Some(estimate) = &mut row.estimate {
+            estimate.blocks = found.counts.blocks;
+            estimate.p_stability = Some(found.p_stability);
+            estimate.p_tail = Some(found.tail.p);
+        }
+        row.lints.extend(diagnosis::of_stability(
+            &found.counts,
+            found.p_stability,
+            open.readings.as_ref().map_or((0, 0), |[base, head]| (base.clean.len(), head.clean.len())),
+        ));
+        questions[index] = Some(Question::paired(&found, &open.rule, open.floor, policy));
+    }
+}
+
+fn decide_all(
+    drafts: &mut [Draft],
+    questions: &[Option<Question>],
+    policy: &Policy,
+    suite_rows: u32,
+) -> Vec<Option<Effect>> {
+    let asked: Vec<usize> = (0..drafts.len()).filter(|&i| questions[i].is_some()).collect();
+    let worse: Vec<f64> =
+        asked.iter().map(|&i| drafts[i].open.as_ref().map_or(1.0, |open| open.worse)).collect();
+    let open: Vec<Question> = asked.iter().filter_map(|&i| questions[i].clone()).collect();
+    let mut effects: Vec<Option<Effect>> = vec![None; drafts.len()];
+    for ((decision, question), &index) in
+        decide(&open, &worse, policy, suite_rows).into_iter().zip(&open).zip(&asked)
+    {
+        let Draft { row, open: Some(open) } = &mut drafts[index] else { continue };
+        // Effects are costs; a row speaks of head/base.
+        let effect = question.effect.effect();
+        let effect = if open.worse < 0.0 { effect.swapped() } else { effect };
+        effects[index] = Some(effect);
+        if let Some(estimate) = &mut row.estimate {
+            estimate.ratio = effect.center.exp();
+            estimate.interval = match estimate.method {
+                Method::MannWhitney => classical::rank_interval(open, decision.interval.level),
+                _ => Some(decision.interval),
+            };
+            estimate.p_worse = Some(decision.p_worse);
+            estimate.p_adjusted = Some(decision.p_adjusted);
+            estimate.q_value = Some(decision.q_value);
+            estimate.minimum_detectable = Some(decision.minimum_detectable);
+        }
+        (row.verdict, row.reason) = match &open.forbidden {
+            Some(lint) if lint.code.consequence() == Consequence::Error => {
+                (Verdict::Error, Reason::Unusable(lint.clone()))
+            }
+            Some(lint) => (Verdict::Inconclusive, Reason::Unusable(lint.clone())),
+            None => (decision.verdict, decision.reason),
+        };
+        separate::withhold(row);
+    }
+    effects
+}
+
+/// What was cut short may have lost what would be red: nothing in it passes, not even what no statistics
+/// are needed for.
+fn withhold_green(row: &mut Row, cut: Option<&Lint>) {
+    let cut = row.lints.iter().find(|lint| lint.code == LintCode::TruncatedInput).or(cut);
+    if let Some(lint) = cut
+        && matches!(row.verdict, Verdict::Pass | Verdict::Improved)
+    {
+        row.reason = Reason::Unusable(lint.clone());
+        row.verdict = Verdict::Inconclusive;
+    }
+}
+
+/// A waiver that still holds takes the row out of the whole verdict; its own verdict stays visible.
+pub(super) fn waive(row: &mut Row, rules: &Rules<'_>) {
+    if matches!(row.verdict, Verdict::Pass | Verdict::Improved) || !row.fatal {
+        return;
+    }
+    row.waiver = rules.waiver(&row.benchmark, row.metric.as_ref());
+    if row.waiver.as_ref().is_some_and(|waiver| !waiver.expired) {
+        row.fatal = false;
+    }
+}
+
+/// How many kernels changed, where generated code is compared.
+fn kernels(pairs: &[Matched<'_>]) -> Option<String> {
+    let code = pairs.iter().map(|pair| {
+        let of = |side: Option<&'_ Benchmark>| side.and_then(|kernel| kernel.code_sha256.clone());
+        (of(pair.base), of(pair.head))
+    });
+    let (mut identical, mut changed, mut new, mut gone) = (0u32, 0u32, 0u32, 0u32);
+    for sides in code {
+        match sides {
+            (None, None) => continue,
+            (Some(base), Some(head)) if base == head => identical += 1,
+            (Some(_), Some(_)) => changed += 1,
+            (None, Some(_)) => new += 1,
+            (Some(_), None) => gone += 1,
+        }
+    }
+    let all = identical + changed + new + gone;
+    let parts = [(identical, "identical"), (changed, "changed"), (new, "new"), (gone, "gone")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    (all > 0).then(|| format!("{}: {}", counted(all as usize, "kernel"), parts.join(", ")))
+}
+
+/// The source of how much this machine's processes differ, where it was measured.
+fn calibrated(calibration: Option<&Calibration>) -> Option<String> {
+    calibration.map(|calibration| format!("how much processes differ was calibrated: {}", calibration.source))
+}
+
+fn notes(rows: &[Row], policy: &Policy) -> Vec<String> {
+    let mut notes = Vec::new();
+    if rows.iter().any(|row| row.metric.is_some())
+        && !rows.iter().any(|row| row.fatal || row.waiver.is_some())
+    {
+        notes.push(
+            "no metric of these results decides under this policy, so nothing was judged: name one that does \
+             (`[gate.metric.NAME]`)"
+                .to_owned(),
+        );
+    }
+    notes.extend(method_notes(rows, policy));
+    notes
+}
+
+/// How rows were judged: the notes that are the same in every comparison of their kind.
+pub fn method_notes(rows: &[Row], policy: &Policy) -> Vec<String> {
+    let mut notes = Vec::new();
+    let of = |method| rows.iter().filter_map(|row| row.estimate.as_ref()).any(|e| e.method == method);
+    if of(Method::Paired) && policy.test == TestKind::Auto {
+        notes.push(format!(
+            "paired by block; one false red in {:.0} suites at most, over looks and fatal rows (Holm), if blocks \
+             are independent and as likely to favour either side",
+            1.0 / policy.alpha
+        ));
+    }
+    if rows.iter().any(|row| row.reason == Reason::Stability) {
+        notes.push("stability compares how often each side was slow; its base rate comes from base and its neighbors".to_owned());
+    }
+    if rows.iter().any(|row| row.reason == Reason::Tail) {
+        notes.push(
+            "stalls are judged by how far the mean of a process's repetitions lies above their median"
+                .to_owned(),
+        );
+    }
+    notes
+}

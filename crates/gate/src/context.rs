@@ -1,0 +1,155 @@
+//! Findings about whole runs: what the tool printed about its host, and whether the machines agree.
+
+use benchgate_core::model::{Context, Lint, LintCode, Run, SideName, Testbed};
+
+/// Share of the processors, beyond the one that the benchmark itself needs, that may be busy before a
+/// host counts as overloaded. At three quarters the scheduler has stopped finding idle cores quickly.
+const BUSY_SHARE: f64 = 0.75;
+
+/// Findings that say "measure more". Of a metric that decides nothing they are not said.
+pub const ABOUT_LITTLE_DATA: [LintCode; 3] =
+    [LintCode::SingleRepetition, LintCode::AssumedSpread, LintCode::AggregatesOnly];
+
+/// Findings from the context of one side.
+pub fn of_context(context: &Context) -> Vec<Lint> {
+    let mut lints = Vec::new();
+    if let (Some(&load), Some(cpus)) = (context.load_avg.first(), context.num_cpus)
+        && load.is_finite()
+        && load - 1.0 >= BUSY_SHARE * f64::from(cpus)
+    {
+        let detail = format!("load average {load:.1} on {cpus} processors");
+        lints.push(Lint::new(LintCode::HostOverloaded, detail));
+    }
+    if context.library_build_type.as_deref().is_some_and(|build| build.eq_ignore_ascii_case("debug")) {
+        lints.push(Lint::new(LintCode::DebugBuild, "the benchmark library is a debug build"));
+    }
+    if context.cpu_scaling_enabled == Some(true) {
+        lints.push(Lint::new(LintCode::CpuScaling, "frequency scaling is enabled"));
+    }
+    lints
+}
+
+/// Findings about both runs, each naming its side. Findings that a reader put on a run itself are kept.
+pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
+    let mut lints = Vec::new();
+    for (side, run) in [(SideName::Base, base), (SideName::Head, head)] {
+        let mut found = of_context(&run.context);
+        if base.session.is_some() && base.session == head.session {
+            // Both sides ran under the same load, block by block: what it costs is in the interval.
+            for lint in found.iter_mut().filter(|lint| lint.code == LintCode::HostOverloaded) {
+                lint.code = LintCode::HostBusy;
+            }
+        }
+        found.extend(
+            run.lints.iter().filter(|l| found.iter().all(|f| f.code != l.code)).cloned().collect::<Vec<_>>(),
+        );
+        lints.extend(found.into_iter().map(|l| Lint::new(l.code, format!("{side}: {}", l.detail))));
+    }
+    lints.extend(testbeds(base, head));
+    if let (Some(base), Some(head)) = (&base.toolchain, &head.toolchain)
+        && base != head
+    {
+        let detail = format!(
+            "base {} ({}), head {} ({})",
+            base.version, base.compiler_commit, head.version, head.compiler_commit
+        );
+        lints.push(Lint::new(LintCode::ToolchainMismatch, detail));
+    }
+    lints
+}
+
+/// Whether the two runs may be compared at all: by fingerprints where both have one, and by what tools print about the
+/// machine.
+fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
+    let fingerprints = base.testbed.as_ref().zip(head.testbed.as_ref());
+    if let Some(differing) = fingerprints.and_then(|(base, head)| differing_facts(base, head)) {
+        return Some(Lint::new(LintCode::TestbedMismatch, differing));
+    }
+    // One session measures both sides on one machine, and two versions of a tool may count its processors differently.
+    let together = base.session.is_some() && base.session == head.session;
+    match (base.context.num_cpus, head.context.num_cpus) {
+        (Some(base), Some(head)) if base != head && !(together && fingerprints.is_some()) => {
+            return Some(Lint::new(LintCode::TestbedMismatch, format!("{base} / {head} processors")));
+        }
+        _ => {}
+    }
+    let chips = fingerprints.and_then(|(base, head)| other_chip(base, head));
+    // benchgate's own fingerprint is of a kind of machine; where it is complete, the host's name adds nothing.
+    let is_own = base.session.is_some() || head.session.is_some();
+    match (&base.context.host_name, &head.context.host_name) {
+        (Some(base), Some(head)) if base != head && !(is_own && fingerprints.is_some()) => {
+            Some(Lint::new(LintCode::OtherHost, format!("{base} / {head}")))
+        }
+        _ => chips,
+    }
+}
+
+/// What two fingerprints state differently, where they are of different machines.
+fn differing_facts(base: &Testbed, head: &Testbed) -> Option<String> {
+    let same_id = base.id == head.id;
+    let keys = base.facts.keys().chain(head.facts.keys().filter(|key| !base.facts.contains_key(*key)));
+    let differing = keys.filter(|key| match (base.facts.get(*key), head.facts.get(*key)) {
+        (Some(base), Some(head)) => base != head,
+        // Many tools name a machine without saying everything about it each time.
+        _ => !same_id,
+    });
+    let fact =
+        |testbed: &Testbed, key| testbed.facts.get(key).cloned().unwrap_or_else(|| "unknown".to_owned());
+    let differing: Vec<String> =
+        differing.take(4).map(|key| format!("{key}: {} / {}", fact(base, key), fact(head, key))).collect();
+    match (differing.is_empty(), same_id) {
+        (false, _) => Some(differing.join(", ")),
+        (true, false) => Some(format!("testbed {} / {}", base.id, head.id)),
+        (true, true) => None,
+    }
+}
+
+/// Machines of one kind are one testbed, and chips of one kind still differ by up to a tenth.
+fn other_chip(base: &Testbed, head: &Testbed) -> Option<Lint> {
+    let chips = base.notes.get("gpu-id").zip(head.notes.get("gpu-id"));
+    let (base, head) = chips.filter(|(base, head)| base != head)?;
+    Some(Lint::new(LintCode::OtherHost, format!("another chip of the same kind: {base} / {head}")))
+}
+
+/// Words by which a target says that it is a GPU's.
+const GPU_WORDS: [&str; 10] =
+    ["cuda", "hip", "rocm", "vulkan", "metal", "gpu", "nvidia", "amdgpu", "gfx", "webgpu"];
+
+/// Whether a benchmark ran on a GPU, from its labels or its name. Unknown counts as a processor, whose
+/// assumed spread is the larger one.
+pub fn on_gpu(benchmark: &benchgate_core::model::Benchmark) -> bool {
+    let says = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        text.split(|c: char| !c.is_ascii_alphanumeric())
+            .any(|word| GPU_WORDS.iter().any(|gpu| word.starts_with(gpu)))
+    };
+    let labels = ["target", "device", "backend"].into_iter().filter_map(|key| benchmark.labels.get(key));
+    let mut labels = labels.peekable();
+    if labels.peek().is_some() {
+        return labels.any(|label| says(label));
+    }
+    says(benchmark.name.as_str())
+}
+
+/// The target a benchmark belongs to, where it is known.
+pub fn target(pair: super::matching::Matched<'_>) -> Option<String> {
+    pair.any()?.labels.get("target").cloned()
+}
+
+/// Lints that forbid judging any noisy row, first one wins.
+pub fn forbidding(lints: &[Lint]) -> Option<&Lint> {
+    use benchgate_core::model::Consequence::{Error, Inconclusive};
+    let first = |consequence| lints.iter().find(move |lint| lint.code.consequence() == consequence);
+    first(Error).or_else(|| first(Inconclusive))
+}
+
+/// Keeps one lint of each code and detail, in order.
+pub fn deduplicate(lints: Vec<Lint>) -> Vec<Lint> {
+    let mut kept: Vec<Lint> = Vec::with_capacity(lints.len());
+    for lint in lints {
+        if !kept.contains(&lint) {
+            kept.push(lint);
+        }
+    }
+    kept
+}

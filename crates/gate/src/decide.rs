@@ -1,0 +1,403 @@
+//! Red, green or open: the two thresholds, the error budget over looks and rows.
+
+use benchgate_core::model::Verdict;
+use benchgate_stats::multiplicity::{benjamini_hochberg, holm, holm_levels};
+use benchgate_stats::shift::Blur;
+use benchgate_stats::spending::Looks;
+use benchgate_stats::{Effect, Inference};
+
+use super::estimate::{Paired, Quickest, WORTH_SHARING};
+use super::{Interval, MetricPolicy, Policy, Reason, Row, SideStats, threads};
+
+/// Exponent of the spending function: evenly over the blocks, so that the first look, at which most rows are
+/// decided, has half of the budget (Kim and DeMets 1987).
+const RHO: f64 = 1.0;
+/// Processes of head that a green needs. A head that is slow in one process of five shows itself in 21 of them
+/// with 99 %.
+const LEAST_HEAD_PROCESSES: usize = 21;
+/// Shares of a paired row's red budget: for its location, for how often its processes are slow, and for how often its
+/// repetitions stall.
+const LOCATION_SHARE: f64 = 0.75;
+const STABILITY_SHARE: f64 = 0.2;
+const TAIL_SHARE: f64 = 0.05;
+/// At the last look, a row whose stability is more doubtful than this is not green.
+const STABILITY_LIMIT: f64 = 0.01;
+/// Before the last look, a row whose stability is more doubtful than this is measured further.
+const STABILITY_HINT: f64 = 0.4;
+/// A row whose head has more repetitions far from the rest, by coins that say so at one in two hundred, is not green.
+const FAR_SHARE_LIMIT: f64 = 0.005;
+/// At the last look, a row whose head's repetitions stall so much more often that its mean rises by more than the
+/// tolerance is not green where the coins do that at most so often: two stalls of head and none of base. Before it,
+/// such a row is measured further.
+const TAIL_LIMIT: f64 = 0.26;
+/// Where the quickest repetitions point the other way at this level, what most repetitions say is not a verdict.
+const CONTRADICTED: f64 = 0.05;
+/// Neither is it where this share of pairs points the other way by at least half of the effect: a process may have no
+/// repetition that ran alone, so the sign alone shows too little.
+const OPPOSED: f64 = 0.5;
+/// Allowed difference of a bound and its p-value, as a log ratio.
+const ROUNDING: f64 = 1e-9;
+/// Power that the minimum detectable effect is stated for.
+pub const MDE_POWER: f64 = 0.9;
+
+/// The question that one noisy row asks. Effects are costs: positive is worse.
+#[derive(Debug, Clone)]
+pub struct Question {
+    pub effect: Inference,
+    /// Smallest log change worth a red or an improvement.
+    pub floor: f64,
+    /// Largest log change that a green may hide.
+    pub tolerance: f64,
+    /// Share of the red and of the green budget that this look is worth.
+    red_share: f64,
+    green_share: f64,
+    /// One-sided p for stability and for the tail where this look judges them.
+    p_stability: Option<f64>,
+    p_tail: Option<f64>,
+    /// What may have got worse although the typical time did not, so that more blocks are wanted before a green.
+    in_question: Option<Reason>,
+    /// Why a green can't be shown, whatever the interval says.
+    unshown: Option<String>,
+    /// Why a slowdown of earlier sessions may not be over.
+    unsettled: Option<String>,
+    /// How fast each side is when nothing disturbs it, where that is known.
+    quickest: Option<Quickest>,
+    fatal: bool,
+    classical: Option<Classical>,
+    /// p of the effect beyond the floor, for the worse and for the better: asked several times a row.
+    p_above_floor: f64,
+    p_below_floor: f64,
+}
+
+/// The p-values of a classical test, which replace the effect's own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Classical {
+    /// One-sided, head worse and head better than base.
+    pub p_worse: f64,
+    pub p_better: f64,
+    /// One-sided p of "head is worse than base by the tolerance or more".
+    pub p_equivalent: f64,
+    pub beyond_floor: bool,
+    pub below_floor: bool,
+}
+
+/// The floor of a row on the log scale: the larger of its relative part and its absolute part, the
+/// latter measured on the smaller side so that swapping the sides changes nothing.
+pub fn log_floor(rule: &MetricPolicy, base: &SideStats, head: &SideStats) -> f64 {
+    let smaller = base.location.min(head.location);
+    let absolute = if smaller > 0.0 { (rule.floor.absolute.max(0.0) / smaller).ln_1p() } else { 0.0 };
+    rule.floor.relative.max(0.0).ln_1p().max(absolute)
+}
+
+/// The tolerance on the log scale; never below the floor.
+pub fn log_tolerance(rule: &MetricPolicy, floor: f64) -> f64 {
+    rule.tolerance.max(0.0).ln_1p().max(floor)
+}
+
+impl Row {
+    /// The largest change that a green may hide in this row: the policy's tolerance, or its floor where the absolute
+    /// part of that is larger here.
+    pub fn tolerance(&self) -> Option<f64> {
+        let rule = self.policy.as_ref()?;
+        let sides = self.base.as_ref().zip(self.head.as_ref());
+        let floor = sides.map_or(0.0, |(base, head)| log_floor(rule, base, head).exp_m1());
+        Some(rule.tolerance.max(floor))
+    }
+}
+
+impl Question {
+    /// About independent processes or a history: one look, no stability.
+    pub fn unpaired(effect: Effect, rule: &MetricPolicy, floor: f64) -> Self {
+        let p = (effect.p_above(floor), effect.p_below(-floor));
+        Self::new(Inference::Modelled(effect), p, rule, floor)
+    }
+
+    /// As far as this many processes of head can show it.
+    pub fn shown_by(self, head_processes: usize) -> Self {
+        let or_declared = |why| format!("{why}, or a declared spread (`between-cv`)");
+        Self { unshown: self.unshown.or_else(|| too_few(head_processes).map(or_declared)), ..self }
+    }
+
+    /// After sessions that were slow, of which this number is known and which this one doesn't show to be over.
+    pub fn after_slow_sessions(self, slow: Option<usize>) -> Self {
+        let unsettled = slow.map(|slow| {
+            let sessions = benchgate_core::model::counted(slow, "stored session");
+            format!("slower in {sessions} before this one, which does not show that it is over")
+        });
+        Self { unsettled, ..self }
+    }
+
+    fn new(
+        effect: Inference,
+        (p_above_floor, p_below_floor): (f64, f64),
+        rule: &MetricPolicy,
+        floor: f64,
+    ) -> Self {
+        Self {
+            floor,
+            tolerance: log_tolerance(rule, floor),
+            red_share: 1.0,
+            green_share: 1.0,
+            p_stability: None,
+            p_tail: None,
+            in_question: None,
+            unshown: None,
+            unsettled: None,
+            quickest: None,
+            fatal: rule.fatal,
+            classical: None,
+            p_above_floor,
+            p_below_floor,
+            effect,
+        }
+    }
+
+    /// About blocks, at the look that their number makes.
+    pub fn paired(paired: &Paired, rule: &MetricPolicy, floor: f64, policy: &Policy) -> Self {
+        let blocks = paired.counts.blocks;
+        let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
+        let last = blocks >= looks.last();
+        let share = looks.share(blocks, RHO);
+        Self {
+            red_share: LOCATION_SHARE * share,
+            green_share: share,
+            // The row's own lopsided blocks must say it by their coins alone, whatever neighbors are like.
+            p_stability: last.then_some(paired.p_stability.max(paired.p_split)),
+            p_tail: last.then_some(paired.tail.p),
+            in_question: in_question(paired, log_tolerance(rule, floor), last),
+            unshown: unshown(paired),
+            quickest: Some(paired.quickest),
+            ..Self::new(paired.shift.clone(), (paired.p_above_floor, paired.p_below_floor), rule, floor)
+        }
+    }
+
+    /// Answered by a classical test.
+    pub fn classical(effect: Effect, rule: &MetricPolicy, floor: f64, classical: Classical) -> Self {
+        Self { classical: Some(classical), ..Self::unpaired(effect, rule, floor) }
+    }
+
+    /// p of "not worse by location", as if all budget were spent on it at this look.
+    fn p_location(&self) -> f64 {
+        match self.classical {
+            Some(test) => test.p_worse,
+            None => (self.p_above_floor / self.red_share).min(1.0),
+        }
+    }
+
+    fn p_unstable(&self) -> f64 {
+        self.p_stability.map_or(1.0, |p| (p / STABILITY_SHARE).min(1.0))
+    }
+
+    fn p_stalls(&self) -> f64 {
+        self.p_tail.map_or(1.0, |p| (p / TAIL_SHARE).min(1.0))
+    }
+
+    fn p_worse(&self) -> f64 {
+        self.p_location().min(self.p_unstable()).min(self.p_stalls())
+    }
+
+    fn p_better(&self) -> f64 {
+        match self.classical {
+            Some(test) => test.p_better,
+            None => (self.p_below_floor / self.red_share).min(1.0),
+        }
+    }
+
+    fn is_within(&self, alpha: f64) -> bool {
+        match self.classical {
+            Some(test) => test.p_equivalent <= alpha,
+            None => {
+                let level = alpha * self.green_share;
+                self.effect.p_below(self.tolerance) <= level
+                    && self.effect.upper(level) <= self.tolerance + ROUNDING
+            }
+        }
+    }
+
+    /// The interval that is printed says the same as the p-value: with several modes, a limit may be rejected
+    /// that lies inside of what isn't.
+    fn shows_worse(&self, level: f64) -> bool {
+        self.classical.is_some() || self.effect.lower(level) >= self.floor - ROUNDING
+    }
+
+    /// The verdict, its reason, and the one-sided level of the interval that decided.
+    fn judge(&self, worse_level: f64, better_level: f64, alpha: f64) -> (Verdict, Reason, f64) {
+        let beyond = self.classical.is_none_or(|test| test.beyond_floor);
+        let below = self.classical.is_none_or(|test| test.below_floor);
+        let red_level = worse_level * self.red_share;
+        if self.p_location() <= worse_level && beyond && self.shows_worse(red_level) {
+            return match self.quickest.filter(|quickest| contradicts(quickest, quickest.p_head_faster)) {
+                None => (Verdict::Regressed, Reason::BeyondFloor, red_level),
+                Some(quickest) => (Verdict::Inconclusive, contradicted(quickest, "slower"), red_level),
+            };
+        }
+        // A head that is clearly faster, and only less even about it, is not slower; it is not green either.
+        let uneven = [(self.p_unstable(), Reason::Stability), (self.p_stalls(), Reason::Tail)];
+        if let Some((_, reason)) = uneven.into_iter().find(|(p, _)| *p <= worse_level)
+            && self.p_better() > better_level
+        {
+            return (Verdict::Regressed, reason, red_level);
+        }
+        if self.p_better() <= better_level && below && self.in_question.is_none() {
+            let level = better_level * self.red_share;
+            return match self.quickest.filter(|quickest| contradicts(quickest, quickest.p_head_slower)) {
+                None => (Verdict::Improved, Reason::BelowFloor, level),
+                Some(quickest) => (Verdict::Inconclusive, contradicted(quickest, "faster"), level),
+            };
+        }
+        // No correction over rows: "every row is within tolerance" is an intersection of claims, each
+        // of which must be shown, so the whole is at most as likely wrong as one of them (Berger 1982,
+        // Technometrics 24:295–300).
+        let within = self.is_within(alpha);
+        let level = alpha * self.green_share;
+        if let Some(why) = &self.unsettled {
+            return (Verdict::Inconclusive, Reason::TooLittle(why.clone()), red_level);
+        }
+        if within && self.in_question.is_none() && self.unshown.is_none() {
+            // The interval that shows it is no worse may show more: wholly below the floor is better.
+            // An improvement fails no gate, so it needs no share of the budget for false reds.
+            let better = self.classical.is_none() && self.p_below_floor <= level;
+            return if better {
+                (Verdict::Improved, Reason::BelowFloor, level)
+            } else {
+                (Verdict::Pass, Reason::WithinTolerance, level)
+            };
+        }
+        let reason = match (&self.in_question, &self.unshown) {
+            (Some(reason), _) if within => reason.clone(),
+            (None, Some(why)) if within => Reason::TooLittle(why.clone()),
+            _ => Reason::Open,
+        };
+        (Verdict::Inconclusive, reason, red_level)
+    }
+}
+
+/// What keeps a row with a good interval from being green. Where every repetition of head beats every one of base, there
+/// is nothing that could be slower.
+fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
+    if paired.outruns {
+        return None;
+    }
+    let slow = if last { STABILITY_LIMIT } else { STABILITY_HINT };
+    if paired.p_stability < slow || paired.p_far_share <= FAR_SHARE_LIMIT {
+        return Some(Reason::Stability);
+    }
+    let stalls = paired.tail.excess > tolerance && (!last || paired.tail.p <= TAIL_LIMIT);
+    stalls.then_some(Reason::Tail)
+}
+
+/// Whether the quickest repetitions point the other way, by the sign test for that or by their size.
+fn contradicts(quickest: &Quickest, p_other_way: f64) -> bool {
+    p_other_way <= CONTRADICTED || quickest.opposed >= OPPOSED
+}
+
+/// A program that shares its processor may be faster when it runs alone and slower when it has to wait, or the other
+/// way round: then the other programs decide the result.
+fn contradicted(quickest: Quickest, most: &str) -> Reason {
+    let Quickest { pairs, head_faster, .. } = quickest;
+    Reason::TooLittle(format!(
+        "most of head's repetitions are {most}, but its quickest one is faster than base's in {head_faster} of {pairs} pairs: \
+         what else runs on the machine decides; a processor of its own (`cpus`) would settle it"
+    ))
+}
+
+/// What a green needs beyond an interval within the tolerance.
+fn unshown(paired: &Paired) -> Option<String> {
+    match paired.blur {
+        Some(Blur::Grid) => {
+            Some("repetitions fall on a grid, as when another program shares the processor: end that program, or pin the benchmark elsewhere (`cpus`)".to_owned())
+        }
+        Some(Blur::Scattered) => Some(
+            "hardly any two repetitions agree: a quieter machine or longer repetitions (`min-time`) would settle it"
+                .to_owned(),
+        ),
+        None => too_few(paired.head_processes),
+    }
+}
+
+fn too_few(head_processes: usize) -> Option<String> {
+    (head_processes < LEAST_HEAD_PROCESSES).then(|| {
+        let processes = if head_processes == 1 { "process" } else { "processes" };
+        format!(
+            "{head_processes} {processes} of head can't show that none is slow; at least {LEAST_HEAD_PROCESSES} are needed"
+        )
+    })
+}
+
+/// The answer to a [`Question`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    pub verdict: Verdict,
+    pub reason: Reason,
+    /// Turned back to head/base.
+    pub interval: Interval,
+    pub p_worse: f64,
+    pub p_adjusted: f64,
+    /// After Benjamini and Hochberg, for ordering a listing.
+    pub q_value: f64,
+    pub minimum_detectable: f64,
+}
+
+/// Decides all questions of a comparison at once. Fatal and other rows are two families: a row that
+/// is only reported must not cost a fatal one its power. `worse` holds each metric's direction. Of a part of a
+/// suite, `suite_rows` is how many fatal rows the whole has: those that are not here count as undecided.
+pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy, suite_rows: u32) -> Vec<Decision> {
+    let mut decisions: Vec<Option<Decision>> = vec![None; questions.len()];
+    for fatal in [true, false] {
+        let family: Vec<usize> = (0..questions.len()).filter(|&i| questions[i].fatal == fatal).collect();
+        let size = if fatal { family.len().max(suite_rows as usize) } else { family.len() };
+        let of = |f: fn(&Question) -> f64| {
+            let mut found: Vec<f64> = family.iter().map(|&i| f(&questions[i])).collect();
+            found.resize(size, 1.0);
+            found
+        };
+        let p_worse = of(Question::p_worse);
+        let adjusted = holm(&p_worse);
+        let levels = holm_levels(&p_worse, policy.alpha);
+        let better_levels = holm_levels(&of(Question::p_better), policy.alpha);
+        let listing = benjamini_hochberg(&p_worse);
+        let places: Vec<(usize, usize)> = family.into_iter().enumerate().collect();
+        let decided = threads::each(&places, WORTH_SHARING, |&(at, index)| {
+            let question = &questions[index];
+            let (verdict, reason, level) = question.judge(levels[at], better_levels[at], policy.alpha);
+            let decision = Decision {
+                verdict,
+                reason,
+                interval: interval(&question.effect, level, worse[index]),
+                p_worse: question.classical.map_or(question.p_above_floor, |test| test.p_worse),
+                p_adjusted: adjusted[at],
+                q_value: listing[at],
+                minimum_detectable: (question.floor
+                    + question.effect.detectable(levels[at] * question.red_share, MDE_POWER))
+                .exp_m1(),
+            };
+            question.effect.put_away();
+            (index, decision)
+        });
+        for (index, decision) in decided {
+            decisions[index] = Some(decision);
+        }
+    }
+    decisions.into_iter().flatten().collect()
+}
+
+fn interval(effect: &Inference, level: f64, worse: f64) -> Interval {
+    let (low, high) = (effect.lower(level), effect.upper(level));
+    let (low, high) = if worse < 0.0 { (-high, -low) } else { (low, high) };
+    Interval { low: low.exp(), high: high.exp(), level: 1.0 - 2.0 * level }
+}
+
+/// A deterministic value: any change beyond both parts of the floor counts.
+pub fn decide_exact(base: f64, head: f64, worse: f64, rule: &MetricPolicy) -> (Verdict, Reason) {
+    let change = (head - base) * worse;
+    let relative = change.abs() / base.abs();
+    let beyond = change != 0.0
+        && change.abs() > rule.floor.absolute
+        && (relative > rule.floor.relative || base == 0.0);
+    let verdict = match (beyond, change > 0.0) {
+        (false, _) => Verdict::Pass,
+        (true, true) => Verdict::Regressed,
+        (true, false) => Verdict::Improved,
+    };
+    (verdict, Reason::Exact)
+}

@@ -1,0 +1,130 @@
+//! Lints that the numbers themselves give rise to.
+
+use benchgate_core::model::{Lint, LintCode, SideName};
+use benchgate_stats::robust::{ScalePrior, fit};
+use benchgate_stats::scores::BlockCosts;
+use benchgate_stats::stability::Counts;
+use benchgate_stats::{describe, diagnose};
+
+use super::evidence::Evidence;
+use super::series::Readings;
+
+/// Within-process coefficient of variation from which a row is called noisy: beyond it, the location
+/// of ten repetitions is itself uncertain by more than the default tolerance.
+const HIGH_CV: f64 = 0.10;
+/// Least separation of two modes worth a lint, as a log ratio: the default tolerance.
+const MODES_APART: f64 = 0.03;
+/// Level of the order and drift findings: they are notes, one in a hundred calm rows may carry one.
+const LEVEL: f64 = 0.01;
+/// The same as a two-sided normal quantile.
+const LEVEL_Z: f64 = 2.576;
+/// Total drift over a session worth a lint, as a log ratio: paired blocks cancel it, people should know.
+const DRIFT_TOTAL: f64 = 0.03;
+
+/// Findings about one row's series.
+pub fn of_row(base: &Readings, head: &Readings, evidence: Option<&Evidence>) -> Vec<Lint> {
+    let mut lints = Vec::new();
+    for (side, readings) in [(SideName::Base, base), (SideName::Head, head)] {
+        lints.extend(of_series(readings, side));
+    }
+    if let Some(Evidence::Paired(blocks)) = evidence {
+        let levels: Vec<f64> = blocks.iter().filter_map(level).collect();
+        if let Some(slope) = diagnose::drift(&levels, LEVEL_Z) {
+            let total = slope * (levels.len() - 1) as f64;
+            if total.abs() > DRIFT_TOTAL {
+                let detail = format!("{:+.1} % from the first block to the last", total.exp_m1() * 100.0);
+                lints.push(Lint::new(LintCode::Drift, detail));
+            }
+        }
+    }
+    lints
+}
+
+fn of_series(readings: &Readings, side: SideName) -> Vec<Lint> {
+    let mut lints = Vec::new();
+    if readings.stats.processes == 1 && readings.stats.samples <= 1 {
+        lints.push(Lint::new(LintCode::SingleRepetition, format!("{side}: one process measured once")));
+    }
+    if readings.summaries_only {
+        lints.push(Lint::new(LintCode::AggregatesOnly, format!("{side}: only summaries were kept")));
+    }
+    if let Some(cv) = readings.within_cv.filter(|cv| *cv > HIGH_CV) {
+        let detail = format!("{side}: repetitions vary by {}", percents(cv));
+        lints.push(Lint::new(LintCode::HighCv, detail));
+    }
+    // Repetitions of a single process show its own modes; several processes show theirs.
+    let repetitions: Vec<f64> = readings.samples.iter().map(|v| v.ln()).collect();
+    let (values, what) = match readings.clean.len() {
+        1 => (&repetitions, "repetitions"),
+        _ => (&readings.clean, "processes"),
+    };
+    if let Some(modes) = diagnose::bimodal(values, MODES_APART) {
+        let detail = format!(
+            "{side}: two groups of {what}, {} apart, {} in the upper one",
+            percents((modes.high - modes.low).exp_m1()),
+            percents(modes.upper)
+        );
+        lints.push(Lint::new(LintCode::Bimodal, detail));
+    }
+    lints
+}
+
+/// A few values far away make a spread as large as one likes, so its digits say nothing beyond a factor of ten.
+fn percents(fraction: f64) -> String {
+    if fraction > 10.0 { "more than 1000 %".to_owned() } else { format!("{:.0} %", fraction * 100.0) }
+}
+
+/// Cost of a block over all of its processes.
+fn level(block: &BlockCosts) -> Option<f64> {
+    describe::mean(&block.iter().map(|process| process.clean).collect::<Vec<f64>>())
+}
+
+/// How much more often head was slow, where that is worth a word.
+pub fn of_stability(counts: &Counts, p: f64, processes: (usize, usize)) -> Option<Lint> {
+    if p >= 0.05 || counts.head_slower <= counts.base_slower {
+        return None;
+    }
+    let (base, head) = processes;
+    let detail = format!(
+        "head was slow in {} of {head} processes, base in {} of {base}",
+        counts.slow_head, counts.slow_base
+    );
+    Some(Lint::new(LintCode::Intermittent, detail))
+}
+
+/// How much costlier the first process of a pair was than the second, averaged over the two pairs of a
+/// complete block. Only where base is first in one pair and head in the other, so that no side effect enters.
+fn order_effect(block: &BlockCosts) -> Option<f64> {
+    let mut costs: Vec<(u8, bool, f64)> = block.iter().map(|p| (p.slot, p.head, p.clean)).collect();
+    costs.sort_by_key(|(slot, ..)| *slot);
+    match costs[..] {
+        [(0, first, a), (1, _, b), (2, third, c), (3, _, d)] if first != third => {
+            Some(((a - b) + (c - d)) / 2.0)
+        }
+        _ => None,
+    }
+}
+
+/// Findings about the whole session: does the first process of a pair differ from the second? Each row
+/// gives its robust mean; rows are weighted alike.
+pub fn of_session<'a>(rows: impl Iterator<Item = &'a Evidence>) -> Option<Lint> {
+    let effects: Vec<f64> = rows
+        .filter_map(|evidence| match evidence {
+            Evidence::Paired(blocks) => {
+                let effects: Vec<f64> = blocks.iter().filter_map(order_effect).collect();
+                fit(&effects, ScalePrior::NONE).map(|fit| fit.center)
+            }
+            Evidence::Unpaired { .. } | Evidence::History { .. } => None,
+        })
+        .collect();
+    let effect = fit(&describe::sorted(&effects), ScalePrior::NONE)?.effect();
+    let p = 2.0 * effect.p_above(0.0).min(effect.p_below(0.0));
+    (effects.len() >= 3 && p < LEVEL).then(|| {
+        let detail = format!(
+            "the first process of a pair is {:+.1} % against the second over {} rows (p {p:.1e})",
+            effect.center.exp_m1() * 100.0,
+            effects.len()
+        );
+        Lint::new(LintCode::SlotOrder, detail)
+    })
+}

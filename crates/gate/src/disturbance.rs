@@ -1,0 +1,209 @@
+//! Findings from what the machine did while a row was measured.
+
+use benchgate_core::model::{
+    Benchmark, BenchmarkName, Consequence, Lint, LintCode, Run, SideName, Telemetry,
+};
+use benchgate_stats::diagnose::lopsided;
+
+use super::{context, repeated, series};
+
+/// Share of a side's processes that may be disturbed, beyond the other side's, before its result counts as
+/// moved: the location of a row is robust, and bears a quarter of bad values.
+const BEARABLE: f64 = 0.25;
+
+/// Sides that take turns are disturbed alike but for chance, and chance is in the interval already. From
+/// here on it is not chance: one row in a thousand on a machine that is never quiet, and then the cost is
+/// another look.
+const NOT_CHANCE: f64 = 0.001;
+
+/// Change of the device's temperature over a session that is worth a word. Leakage and the clock that a
+/// chip picks by itself move by about a percent over as much.
+const DEGREES: f64 = 10.0;
+
+/// What of a run alone forbids any verdict about it, for the whole run (`None`) or one benchmark: no comparison is
+/// needed to know that it can't be learned from.
+pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
+    let forbids = |lint: &Lint| {
+        lint.code.consequence() != Consequence::Note && !context::ABOUT_LITTLE_DATA.contains(&lint.code)
+    };
+    let whole = context::of_context(&run.context).into_iter().chain(run.lints.iter().cloned());
+    let mut found: Vec<(Option<BenchmarkName>, Lint)> =
+        whole.filter(|lint| forbids(lint)).map(|lint| (None, lint)).collect();
+    let repeated = repeated::repeated(run);
+    for benchmark in &run.benchmarks {
+        // Nothing shared what disturbed this run.
+        let alone = of_row(&Benchmark::new(benchmark.name.as_str()), benchmark, false);
+        let alone = alone.into_iter().chain(repeated::lint(&benchmark.name, &repeated));
+        let lints = benchmark.lints.iter().cloned().chain(alone).filter(|lint| forbids(lint));
+        found.extend(lints.map(|lint| (Some(benchmark.name.clone()), lint)));
+        // A record that can't be read can't be compared.
+        let unusable = benchmark.metrics.iter().filter_map(|series| series::read(series).err());
+        found.extend(unusable.map(|lint| (Some(benchmark.name.clone()), lint)));
+    }
+    found
+}
+
+/// Records on each benchmark what forbids a verdict about it and only its telemetry and samples show, for formats that
+/// hold neither as they were.
+pub fn record_unfit(run: &mut Run) {
+    for (name, lint) in unfit(run) {
+        let found = run.benchmarks.iter_mut().find(|benchmark| Some(&benchmark.name) == name.as_ref());
+        if let Some(benchmark) = found.filter(|benchmark| !benchmark.lints.contains(&lint)) {
+            benchmark.lints.push(lint);
+        }
+    }
+}
+
+/// Findings about one row. `together`: both sides were measured in one session, process by process.
+pub fn of_row(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
+    let sides = [(SideName::Base, base), (SideName::Head, head)];
+    let mut lints = Vec::new();
+    lints.extend(of_kind(&sides, together, LintCode::ForeignProcess, foreign));
+    lints.extend(of_kind(&sides, together, LintCode::Throttled, |t| {
+        (!t.throttled.is_empty()).then(|| format!("held down by {}", t.throttled.join(" and ")))
+    }));
+    for (side, benchmark) in sides {
+        let capped = benchmark.telemetry.iter().filter(|telemetry| telemetry.power_capped).count();
+        if capped > 0 {
+            let detail = format!("{side}: in {capped} of {} processes", benchmark.telemetry.len());
+            lints.push(Lint::new(LintCode::PowerCapped, detail));
+        }
+        lints.extend(drift(side, &benchmark.telemetry));
+    }
+    lints
+}
+
+/// In words, where others used what was measured.
+fn foreign(telemetry: &Telemetry) -> Option<String> {
+    let who = telemetry.foreign.join(", ");
+    match telemetry.foreign_share {
+        Some(share) if who.is_empty() => {
+            Some(format!("others took {:.0} % of the measured processors", share * 100.0))
+        }
+        Some(share) => Some(format!("others took {:.0} % of the measured processors: {who}", share * 100.0)),
+        None if who.is_empty() => None,
+        None => Some(format!("{who} on the device")),
+    }
+}
+
+/// A disturbance of so many more processes on one side that the result may be of it is the lint itself;
+/// less is said, and no more.
+fn of_kind(
+    sides: &[(SideName, &Benchmark); 2],
+    together: bool,
+    code: LintCode,
+    disturbed: impl Fn(&Telemetry) -> Option<String>,
+) -> Option<Lint> {
+    let found = sides.map(|(side, benchmark)| {
+        let all: Vec<(u32, String)> =
+            benchmark.telemetry.iter().filter_map(|t| Some((t.order, disturbed(t)?))).collect();
+        (side, benchmark.telemetry.len(), all)
+    });
+    let share = |(_, of, all): &(SideName, usize, Vec<(u32, String)>)| match of {
+        0 => 0.0,
+        of => all.len() as f64 / *of as f64,
+    };
+    let (base, head) = (share(&found[0]), share(&found[1]));
+    let counts = |at: usize| (found[at].2.len(), found[at].1);
+    let ((base_hit, base_all), (head_hit, head_all)) = (counts(0), counts(1));
+    // Sides of different hours have not shared what disturbed them.
+    let moved = match together {
+        true => {
+            (base - head).abs() > BEARABLE
+                && lopsided((base_hit, head_hit), (base_all, head_all)) < NOT_CHANCE
+        }
+        false => base.max(head) > BEARABLE,
+    };
+    let parts: Vec<String> = found
+        .iter()
+        .filter_map(|(side, of, all)| {
+            let (order, first) = all.first()?;
+            Some(format!(
+                "{side}: {} of {of} processes, the first of them number {}: {first}",
+                all.len(),
+                order + 1
+            ))
+        })
+        .collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let code = if moved { code } else { LintCode::Disturbed };
+    Some(Lint::new(code, parts.join("; ")))
+}
+
+fn drift(side: SideName, telemetry: &[Telemetry]) -> Option<Lint> {
+    let mut temperatures = telemetry.iter().filter_map(|telemetry| telemetry.temperature);
+    let first = temperatures.next()?;
+    let last = temperatures.next_back()?;
+    ((last - first).abs() >= DEGREES).then(|| {
+        let detail = format!("{side}: {first:.0} °C after the first process, {last:.0} °C after the last");
+        Lint::new(LintCode::TemperatureDrift, detail)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(count: u32, change: impl Fn(u32, &mut Telemetry)) -> Benchmark {
+        let mut benchmark = Benchmark::new("a");
+        for order in 0..count {
+            let mut telemetry = Telemetry { order, ..Telemetry::default() };
+            change(order, &mut telemetry);
+            benchmark.telemetry.push(telemetry);
+        }
+        benchmark
+    }
+
+    fn burnt(orders: &'static [u32]) -> Benchmark {
+        side(8, |order, telemetry| {
+            if orders.contains(&order) {
+                telemetry.foreign_share = Some(0.5);
+                telemetry.foreign = vec!["process 7 (burner)".into()];
+            }
+        })
+    }
+
+    fn codes(lints: &[Lint]) -> Vec<&'static str> {
+        lints.iter().map(|lint| lint.code.as_str()).collect()
+    }
+
+    #[test]
+    fn a_burner_in_one_block_is_said_and_the_verdict_stands() {
+        let lints = of_row(&burnt(&[2, 3]), &burnt(&[2, 3]), true);
+        assert_eq!(codes(&lints), ["disturbed"]);
+        let expected = "base: 2 of 8 processes, the first of them number 3: others took 50 % of the measured processors: \
+                        process 7 (burner); head: 2 of 8";
+        assert!(lints[0].detail.starts_with(expected), "{}", lints[0].detail);
+        assert_eq!(codes(&of_row(&burnt(&[1, 2]), &burnt(&[]), true)), ["disturbed"]);
+    }
+
+    #[test]
+    fn a_burner_that_found_one_side_only_forbids_a_verdict() {
+        let all = &[0, 1, 2, 3, 4, 5, 6, 7];
+        assert_eq!(codes(&of_row(&burnt(&[]), &burnt(all), true)), ["foreign-process"]);
+        // Chance alone does this to a machine that is never quiet.
+        assert_eq!(codes(&of_row(&burnt(&[0, 1]), &burnt(&[0, 2, 4, 5, 6]), true)), ["disturbed"]);
+        // In another session base did not share it.
+        assert_eq!(codes(&of_row(&burnt(&[0, 1, 2]), &burnt(&[0, 1, 2]), false)), ["foreign-process"]);
+    }
+
+    #[test]
+    fn a_quiet_machine_and_one_that_was_not_watched_say_nothing() {
+        assert!(of_row(&burnt(&[]), &burnt(&[]), true).is_empty());
+        assert!(of_row(&side(0, |_, _| {}), &side(0, |_, _| {}), false).is_empty());
+    }
+
+    #[test]
+    fn heat_power_and_warming_are_distinguished() {
+        let hot = side(8, |order, telemetry| {
+            telemetry.temperature = Some(50.0 + f64::from(order) * 2.0);
+            telemetry.power_capped = true;
+            telemetry.throttled = vec!["heat".into()];
+        });
+        let cool = side(8, |_, telemetry| telemetry.temperature = Some(60.0));
+        assert_eq!(codes(&of_row(&cool, &hot, true)), ["throttled", "power-capped", "temperature-drift"]);
+        assert_eq!(codes(&of_row(&cool, &cool, true)), Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,440 @@
+//! Rows before the error budget is shared out: what each benchmark and metric is evidence of.
+
+use std::collections::BTreeSet;
+
+use benchgate_core::model::{
+    Benchmark, BenchmarkName, Better, Consequence, Lint, LintCode, Metric, MetricSeries, Outcome, Run,
+    Series, SideName, Verdict, Verification, VerifyCode,
+};
+
+use super::decide::{decide_exact, log_floor};
+use super::evidence::{self, Evidence, gather, prior_spread};
+use super::history;
+use super::matching::Matched;
+use super::rules::Rules;
+use super::series::{self, Readings};
+use super::{Estimate, Method, MetricPolicy, Reason, Row, Typical};
+use super::{accuracy, context, copied, diagnosis, disturbance, incomplete, repeated, status, workload};
+
+/// Metrics of what the compiler made, which need no device.
+const OF_MODULES: [&str; 3] = ["compile-time", "vmfb-size", "dispatch-count"];
+
+/// A row before the error budget is shared out among all rows.
+pub struct Draft {
+    pub row: Row,
+    /// What is left to decide; `None` where the row is settled.
+    pub open: Option<Box<Open>>,
+}
+
+/// An undecided row.
+pub struct Open {
+    pub evidence: Evidence,
+    /// The lint that forbids a verdict, whatever the numbers say.
+    pub forbidden: Option<Lint>,
+    /// +1 where a larger value is worse.
+    pub worse: f64,
+    pub rule: MetricPolicy,
+    /// Log scale.
+    pub floor: f64,
+    /// Base's and head's repetitions, where a classical test or a picture reads them again. The rows of a large
+    /// comparison are all open at once, so they keep nothing else.
+    pub readings: Option<[Readings; 2]>,
+}
+
+impl ComparedSession<'_> {
+    /// Both sides were read from one file.
+    fn one_file(&self) -> bool {
+        let [base, head] = [self.base, self.head].map(|run| &run.origin.label);
+        base == head && !base.is_empty()
+    }
+}
+
+impl Draft {
+    fn settled(row: Row) -> Self {
+        Self { row, open: None }
+    }
+}
+
+/// What all rows of a comparison share.
+pub struct ComparedSession<'a> {
+    /// Both sides were measured together, so that their blocks pair up.
+    pub together: bool,
+    pub measured_here: bool,
+    pub base: &'a Run,
+    pub head: &'a Run,
+    /// The stored sessions that head is judged against, where that is asked.
+    pub history: Option<history::Sessions<'a>>,
+    pub forbidden: Option<Lint>,
+    /// Benchmarks whose samples were recorded for another one too, on either side.
+    pub repeated: BTreeSet<BenchmarkName>,
+}
+
+pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: Reason, fatal: bool) -> Row {
+    let lints = [pair.base, pair.head].into_iter().flatten().flat_map(|side| side.lints.iter().cloned());
+    Row {
+        benchmark: name.clone(),
+        metric: None,
+        target: context::target(pair),
+        verdict,
+        reason,
+        fatal,
+        estimate: None,
+        base: None,
+        head: None,
+        typical: Typical::default(),
+        policy: None,
+        base_verification: pair.base.and_then(|side| side.verification.clone()),
+        head_verification: pair.head.and_then(|side| side.verification.clone()),
+        lints: context::deduplicate(lints.collect()),
+        waiver: None,
+        alignment: None,
+    }
+}
+
+/// All rows of one benchmark.
+pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_>) -> Vec<Draft> {
+    let Some(any) = pair.any() else { return Vec::new() };
+    let name = &any.name;
+    if let Some(status) = status::of_outcomes(pair) {
+        let mut row = blank(name, pair, status.verdict, status.reason, status.fatal);
+        if pair.base.is_none() || pair.head.is_none() {
+            row.lints.push(Lint::new(LintCode::Unmatched, "only one side has it"));
+        }
+        let mut drafts = vec![Draft::settled(row)];
+        drafts.extend(compiled_only(pair, session, rules));
+        return drafts;
+    }
+    let (Some(base), Some(head)) = (pair.base, pair.head) else { return Vec::new() };
+    let mut drafts = Vec::new();
+    if let Some(status) = status::of_verification(base, head, session.together, rules) {
+        drafts.push(Draft::settled(blank(name, pair, status.verdict, status.reason, status.fatal)));
+    }
+    let identical = status::identical(base, head);
+    let gpu = context::on_gpu(head) || context::on_gpu(base);
+    let waiting = evidence::waiting(base).max(evidence::waiting(head));
+    let unverified = unverified(head);
+    let unusable = unusable(base).or_else(|| unusable(head));
+    let accuracy = accuracy::lints(base, head);
+    let asked = workload::lints(base, head, session.together);
+    let disturbed = disturbance::of_row(base, head, session.together);
+    let untimed = untimed(pair, (base, head), session, rules);
+    let is_untimed =
+        |series: &MetricSeries| untimed.is_some() && series.metric.name == Metric::COMPILE_TIME.name;
+    for series in head.metrics.iter().filter(|series| !is_untimed(series)) {
+        let template = || blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
+        let rule = rules.metric(name, &series.metric);
+        let mut row = template();
+        row.lints.extend(unverified.clone());
+        row.lints.extend(accuracy.iter().cloned());
+        row.lints.extend(repeated::lint(name, &session.repeated));
+        // What the compiler makes does not depend on what its module is run on.
+        if !OF_MODULES.contains(&series.metric.name.as_ref()) {
+            row.lints.extend(asked.iter().cloned());
+        }
+        if is_timed(series) {
+            row.lints.extend(disturbed.iter().cloned());
+        }
+        row.metric = Some(series.metric.clone());
+        row.fatal = rule.fatal;
+        row.policy = Some(rule);
+        drafts.push(match base.metric(&series.metric.name) {
+            None => {
+                let fatal = row.fatal;
+                (row.verdict, row.reason) = only_on(SideName::Head, unusable);
+                // Unless base's value was unusable, base never promised this metric.
+                row.fatal = fatal && row.verdict == Verdict::Error;
+                Draft::settled(row)
+            }
+            Some(partner) => metric_draft(row, partner, series, (identical, gpu, waiting), session, rules),
+        });
+    }
+    let of_base = base.metrics.iter().filter(|series| !is_untimed(series));
+    for series in of_base.filter(|series| head.metric(&series.metric.name).is_none()) {
+        let rule = rules.metric(name, &series.metric);
+        let (verdict, reason) = only_on(SideName::Base, unusable);
+        // Compilers split, fuse and rename kernels; the totals judge what became of one that is gone.
+        let fatal = rule.fatal && Metric::kernel_fact(&series.metric.name).is_none();
+        let mut row = blank(name, pair, verdict, reason, fatal);
+        row.metric = Some(series.metric.clone());
+        row.policy = Some(rule);
+        drafts.push(Draft::settled(row));
+    }
+    drafts.extend(untimed);
+    // A reader found values that can't be used. Where no row that decides shows it, the benchmark would pass by
+    // what is left of it.
+    let shows = |draft: &Draft| draft.row.fatal && draft.row.verdict == Verdict::Error;
+    if let Some(lint) = unusable.filter(|_| !drafts.iter().any(shows)) {
+        drafts.push(Draft::settled(blank(name, pair, Verdict::Error, Reason::Unusable(lint.clone()), true)));
+    }
+    // The same for other work: correct outputs and equal modules are not the whole benchmark.
+    if let Some(lint) = asked.into_iter().find(|lint| lint.code == LintCode::WorkloadChanged)
+        && !drafts.iter().any(|draft| draft.row.fatal && draft.row.lints.contains(&lint))
+    {
+        let mut row = blank(name, pair, Verdict::Inconclusive, Reason::Unusable(lint.clone()), true);
+        row.lints.push(lint);
+        drafts.push(Draft::settled(row));
+    }
+    if drafts.is_empty() {
+        // Also where both sides are identical: nothing shows that either of them ran.
+        let reason = Reason::TooLittle("no metric was measured on either side".to_owned());
+        drafts.push(Draft::settled(blank(name, pair, Verdict::Error, reason, true)));
+    }
+    drafts
+}
+
+/// The finding of a side's reader that some of its values can't be used.
+fn unusable(side: &Benchmark) -> Option<&Lint> {
+    side.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error)
+}
+
+/// A metric that one side lacks: because its values were unusable, if the reader said so.
+fn only_on(side: SideName, unusable: Option<&Lint>) -> (Verdict, Reason) {
+    match unusable {
+        Some(lint) => (Verdict::Error, Reason::Unusable(lint.clone())),
+        None => (Verdict::Missing, Reason::MetricOnlyOn(side)),
+    }
+}
+
+/// What is still compared where a module was compiled on both sides and its device is missing on one or
+/// both: its size, its dispatches, the compiler's time. Never a time of its own, whichever side has one.
+fn compiled_only(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_>) -> Vec<Draft> {
+    let unsupported = |side: &Benchmark| matches!(side.outcome, Outcome::Unsupported { .. });
+    let settled = |side: &Benchmark| unsupported(side) || side.outcome.is_ok();
+    let (Some(base), Some(head)) = (pair.base, pair.head) else { return Vec::new() };
+    let both = [base, head];
+    if !both.into_iter().all(|side| settled(side) && status::is_compiled(Some(side))) {
+        return Vec::new();
+    }
+    let gpu = context::on_gpu(head) || context::on_gpu(base);
+    let partners = head.metrics.iter().filter_map(|series| Some((base.metric(&series.metric.name)?, series)));
+    let untimed = untimed(pair, (base, head), session, rules);
+    partners
+        .filter(|(_, series)| OF_MODULES.contains(&series.metric.name.as_ref()))
+        .map(|(partner, series)| {
+            let rule = rules.metric(&head.name, &series.metric);
+            let mut row = blank(&head.name, pair, Verdict::Inconclusive, Reason::Open, rule.fatal);
+            row.metric = Some(series.metric.clone());
+            row.policy = Some(rule);
+            metric_draft(row, partner, series, (status::identical(base, head), gpu, 0.0), session, rules)
+        })
+        .chain(untimed)
+        .collect()
+}
+
+/// The row of a compile time that decides and that a side lacks, because its module came from a cache or a bundle.
+/// Without it, a gate on compile time would pass wherever the cache is warm.
+fn untimed(
+    pair: Matched<'_>,
+    (base, head): (&Benchmark, &Benchmark),
+    session: &ComparedSession<'_>,
+    rules: &Rules<'_>,
+) -> Option<Draft> {
+    let metric = Metric::COMPILE_TIME;
+    let rule = rules.metric(&head.name, &metric);
+    // A stored session may have been compiled from a cache, and later ones are still compared with the others.
+    if !rule.fatal || session.history.is_some() || base.artifact.is_none() || head.artifact.is_none() {
+        return None;
+    }
+    let sides = [(SideName::Base, base), (SideName::Head, head)];
+    let (without, _) = sides.into_iter().find(|(_, side)| side.metric(&metric.name).is_none())?;
+    let why = format!(
+        "the compiler was not timed for {without}, whose module came from a cache or a bundle; measure again \
+         with the policy that makes compile time decide"
+    );
+    let mut row = blank(&head.name, pair, Verdict::Inconclusive, Reason::TooLittle(why), true);
+    row.metric = Some(metric);
+    row.policy = Some(rule);
+    Some(Draft::settled(row))
+}
+
+/// Whether a series was taken by the processes that were watched. Compile time was not.
+fn is_timed(series: &MetricSeries) -> bool {
+    match &series.series {
+        Series::Processes(processes) => processes.iter().any(|process| process.started.is_some()),
+        Series::Summaries(_) | Series::Exact(_) => false,
+    }
+}
+
+/// A module that benchgate compiled and that was not checked. Foreign files never carry a verification, so
+/// they aren't blamed for it.
+fn unverified(head: &Benchmark) -> Option<Lint> {
+    let code = head.verification.as_ref().map(Verification::supported_code);
+    let checked = matches!(code, Some(VerifyCode::Pass | VerifyCode::Fail));
+    (head.artifact.is_some() && !checked).then(|| {
+        let why = code.map_or("no reference outputs", VerifyCode::as_str);
+        Lint::new(LintCode::Unverified, why)
+    })
+}
+
+/// How far apart, as a ratio, the processes of two identical programs may lie. One machine's own states differ by
+/// less; beyond it, something else was measured than the hashes say.
+const IDENTICAL_RATIO: f64 = 1.5;
+
+/// Why identical programs can't have these times: every process of one side is far beyond every process of the
+/// other.
+fn contradiction(base: &Readings, head: &Readings) -> Option<String> {
+    if !(base.has_ratio() && head.has_ratio()) {
+        return None;
+    }
+    let extent = |side: &Readings| {
+        let costs = side.clean.iter().copied();
+        (costs.clone().fold(f64::INFINITY, f64::min), costs.fold(f64::NEG_INFINITY, f64::max))
+    };
+    let ((base_low, base_high), (head_low, head_high)) = (extent(base), extent(head));
+    let apart = (head_low - base_high).max(base_low - head_high);
+    (apart > IDENTICAL_RATIO.ln()).then(|| {
+        format!("both sides ran identical programs, and their times are at least {:.2} × apart", apart.exp())
+    })
+}
+
+/// Why more than one block of programs that look identical does not show them to be equally fast: the sides differ by
+/// more than a green may hide. Then their times decide as those of any other row.
+fn disagreement(base: &Readings, head: &Readings, tolerance: f64) -> Option<String> {
+    const OF_ONE_BLOCK: usize = 2;
+    let checked = [base, head].iter().all(|side| side.has_ratio() && side.clean.len() > OF_ONE_BLOCK);
+    let apart = (head.stats.location / base.stats.location).ln().abs();
+    (checked && apart > tolerance.ln_1p()).then(|| {
+        format!("both sides ran programs that look identical, and their times are {:.2} × apart", apart.exp())
+    })
+}
+
+/// One metric that both sides have. `identical`: everything executed is the same; `gpu`: it ran on one; `waiting`: how much
+/// the time on the wall says of other programs.
+fn metric_draft(
+    mut row: Row,
+    base_series: &MetricSeries,
+    head_series: &MetricSeries,
+    (identical, gpu, waiting): (bool, bool, f64),
+    session: &ComparedSession<'_>,
+    rules: &Rules<'_>,
+) -> Draft {
+    let metric = &head_series.metric;
+    let readings = (series::read(base_series), series::read(head_series));
+    row.base = readings.0.as_ref().ok().map(|r| r.stats.clone());
+    row.head = readings.1.as_ref().ok().map(|r| r.stats.clone());
+    if base_series.metric.unit != metric.unit || base_series.metric.better != metric.better {
+        let (base, head) = (base_series.metric.unit.to_string(), metric.unit.to_string());
+        row.lints.push(Lint::new(LintCode::UnitMismatch, format!("{base} / {head}")));
+        row.verdict = Verdict::Error;
+        row.reason = Reason::UnitMismatch { base, head };
+        return Draft::settled(row);
+    }
+    row.lints.extend(copied::lint(base_series, head_series, session.one_file()));
+    let (base_readings, head_readings) = match readings {
+        (Ok(base), Ok(head)) => (base, head),
+        (Err(lint), _) | (_, Err(lint)) => {
+            row.lints.push(lint.clone());
+            row.verdict = Verdict::Error;
+            row.reason = Reason::Unusable(lint);
+            return Draft::settled(row);
+        }
+    };
+    let ratio = head_readings.stats.location / base_readings.stats.location;
+    let worse = match metric.better {
+        Better::Lower => 1.0,
+        Better::Higher => -1.0,
+    };
+    let other_work = row.lints.iter().find(|lint| lint.code == LintCode::WorkloadChanged).cloned();
+    if let (Some(base), Some(head)) = (base_readings.exact, head_readings.exact) {
+        let rule = rules.metric(&row.benchmark, metric);
+        (row.verdict, row.reason) = decide_exact(base, head, worse, &rule);
+        row.estimate = Some(Estimate::unjudged(Method::Exact, if base == head { 1.0 } else { head / base }));
+        if let Some(lint) = other_work {
+            (row.verdict, row.reason) = (Verdict::Inconclusive, Reason::Unusable(lint));
+        }
+        return Draft::settled(row);
+    }
+    // Equal modules say nothing about how long it took to make them.
+    let identical = identical && metric.name != Metric::COMPILE_TIME.name;
+    if identical && other_work.is_none() {
+        let tolerance = row.policy.as_ref().map_or(0.0, |rule| rule.tolerance);
+        let contradiction = contradiction(&base_readings, &head_readings);
+        let question = contradiction.or_else(|| {
+            session.measured_here.then(|| disagreement(&base_readings, &head_readings, tolerance)).flatten()
+        });
+        match question {
+            None => {
+                // What differs between two runs of one program is noise, and isn't an effect.
+                row.estimate = Some(Estimate::unjudged(Method::Identical, 1.0));
+                (row.verdict, row.reason) = (Verdict::Pass, Reason::Identical);
+                return Draft::settled(row);
+            }
+            // Few processes of a busy host can be as far apart. With more of them they are not, or something else
+            // ran than the hashes say, and their times decide as those of any other row.
+            Some(detail) if session.measured_here => row.lints.push(Lint::new(LintCode::Disturbed, detail)),
+            Some(detail) => {
+                let lint = Lint::new(LintCode::Contradictory, detail);
+                row.lints.push(lint.clone());
+                row.estimate = Some(Estimate::unjudged(Method::Unpaired, ratio));
+                (row.verdict, row.reason) = (Verdict::Error, Reason::Unusable(lint));
+                return Draft::settled(row);
+            }
+        }
+    }
+    if let Some(lint) = context::forbidding(&row.lints).cloned()
+        && lint.code.consequence() == Consequence::Error
+    {
+        row.verdict = Verdict::Error;
+        row.reason = Reason::Unusable(lint);
+        return Draft::settled(row);
+    }
+    if !base_readings.has_ratio() || !head_readings.has_ratio() {
+        row.reason = Reason::TooLittle("a value is zero, so there is no ratio to judge".to_owned());
+        return Draft::settled(row);
+    }
+    let calibrated = [session.head, session.base].into_iter().find_map(|run| {
+        let spreads = &run.calibration.as_ref()?.spreads;
+        spreads.get(&(row.benchmark.clone(), metric.name.to_string()))
+    });
+    let declared = rules.between_cv(&row.benchmark, metric);
+    let evidence = match &session.history {
+        Some(sessions) => history::gather(sessions, &row.benchmark, metric, calibrated, declared, gpu),
+        None => {
+            let prior = prior_spread(calibrated, declared);
+            gather(&base_readings, &head_readings, session.together, prior, waiting)
+        }
+    };
+    let other_anchor = session.history.as_ref().and_then(|it| it.other_anchor(&row.benchmark, metric));
+    row.lints.extend(other_anchor.clone());
+    if session.together {
+        row.lints.extend(incomplete::lint(&base_readings, &head_readings));
+    }
+    row.lints.extend(diagnosis::of_row(&base_readings, &head_readings, evidence.as_ref().ok()));
+    match evidence {
+        Err(why) => {
+            row.verdict = Verdict::Inconclusive;
+            row.reason = other_anchor.map_or(Reason::TooLittle(why), Reason::Unusable);
+            row.estimate = Some(Estimate::unjudged(Method::Unpaired, ratio));
+            Draft::settled(row)
+        }
+        Ok(mut evidence) => {
+            row.lints.extend(evidence.take_lints());
+            if let Evidence::Unpaired { .. } = &evidence {
+                // The medians that are compared, which is what the tools print.
+                for (stats, readings) in [(&mut row.base, &base_readings), (&mut row.head, &head_readings)] {
+                    if let Some((stats, location)) = stats.as_mut().zip(evidence::location(readings, worse)) {
+                        stats.location = location;
+                    }
+                }
+            }
+            row.lints = context::deduplicate(row.lints);
+            row.estimate = Some(Estimate::unjudged(Method::Paired, ratio));
+            let rule = rules.metric(&row.benchmark, metric);
+            let forbidding = context::forbidding(&row.lints).cloned();
+            if !rule.fatal {
+                // Compile time is measured once by design. That this is little is worth a word only where
+                // something hangs on it.
+                row.lints.retain(|lint| !context::ABOUT_LITTLE_DATA.contains(&lint.code));
+            }
+            let floor = log_floor(&rule, &base_readings.stats, &head_readings.stats);
+            // What one repetition can't show of the latency, it can't show of the processor's time.
+            let plain =
+                matches!(evidence, Evidence::Unpaired { .. }) && metric.name != Metric::COMPILE_TIME.name;
+            let forbidden = if plain { forbidding } else { context::forbidding(&row.lints).cloned() };
+            let forbidden = forbidden.or_else(|| session.forbidden.clone());
+            let read_again = rules.is_classical() || matches!(evidence, Evidence::Paired(_));
+            let readings = read_again.then_some([base_readings, head_readings]);
+            Draft { row, open: Some(Box::new(Open { evidence, forbidden, worse, rule, floor, readings })) }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! From the evidence of all rows to an effect for each.
+
+use std::sync::Arc;
+
+use benchgate_stats::randomisation::{self, Contribution};
+use benchgate_stats::robust::{Fit, ScalePrior, fit};
+use benchgate_stats::scores::BlockCosts;
+use benchgate_stats::shift::{Blur, Shift};
+use benchgate_stats::stability::{Counts, RatePrior, count, p_value};
+use benchgate_stats::tail::StallTail;
+use benchgate_stats::{Effect, Inference, describe, sign_test};
+
+use super::threads;
+
+/// What blocks say about one row.
+#[derive(Debug, Clone)]
+pub struct Paired {
+    pub shift: Inference,
+    /// p of the shift beyond the floor, for the worse and for the better.
+    pub p_above_floor: f64,
+    pub p_below_floor: f64,
+    pub counts: Counts,
+    /// One-sided p of "head is not slow more often than base".
+    pub p_stability: f64,
+    /// Sign test of the lopsided blocks alone: neighbors have no say in it.
+    pub p_split: f64,
+    /// Processes of head that could have been slow.
+    pub head_processes: usize,
+    /// p of "head has no larger share of repetitions far above or far below", by the coins: a mode doesn't see
+    /// them.
+    pub p_far_share: f64,
+    pub tail: StallTail,
+    /// Every repetition of head took less than every one of base.
+    pub outruns: bool,
+    /// What keeps the repetitions from showing that nothing changed.
+    pub blur: Option<Blur>,
+    pub quickest: Quickest,
+}
+
+/// What the quickest repetition of each process says: how fast the program is when nothing disturbs it. Sign tests
+/// over the pairs, each with the number of pairs that say so.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quickest {
+    pub pairs: usize,
+    pub head_faster: usize,
+    pub p_head_faster: f64,
+    pub p_head_slower: f64,
+    /// Share of the pairs whose difference has the other sign than the effect, and at least half its size.
+    pub opposed: f64,
+}
+
+impl Quickest {
+    /// `effect` is what all repetitions together say.
+    fn new(blocks: &[BlockCosts], effect: f64) -> Self {
+        let mut differences = Vec::new();
+        for block in blocks {
+            let mut processes: Vec<(u8, bool, f64)> =
+                block.iter().filter_map(|p| Some((p.slot, p.head, *p.costs.first()?))).collect();
+            processes.sort_by_key(|(slot, ..)| *slot);
+            differences.extend(processes.chunks_exact(2).filter_map(|pair| match pair {
+                [(_, false, base), (_, true, head)] | [(_, true, head), (_, false, base)] => {
+                    Some(head - base)
+                }
+                _ => None,
+            }));
+        }
+        let faster = differences.iter().filter(|difference| **difference < 0.0).count();
+        let slower = differences.iter().filter(|difference| **difference > 0.0).count();
+        let opposed =
+            |difference: &&f64| **difference * effect < 0.0 && difference.abs() >= effect.abs() / 2.0;
+        let opposed = differences.iter().filter(opposed).count();
+        Self {
+            pairs: differences.len(),
+            head_faster: faster,
+            p_head_faster: sign_test(faster, faster + slower),
+            p_head_slower: sign_test(slower, faster + slower),
+            opposed: opposed as f64 / differences.len().max(1) as f64,
+        }
+    }
+}
+
+/// Rows from which starting threads costs less than it saves: a row takes a millisecond.
+pub(super) const WORTH_SHARING: usize = 16;
+
+/// One row's blocks with what its policy says.
+pub struct PairedRow<'a> {
+    pub blocks: &'a Arc<[BlockCosts]>,
+    /// Both on the log scale.
+    pub floor: f64,
+    pub tolerance: f64,
+}
+
+/// A process counts as slow when it is this many scales above its block, and beyond the tolerance: four, so
+/// that ordinary noise rarely counts on either side.
+const SLOW_SCALES: f64 = 4.0;
+/// Makes the median difference of two processes their standard deviation (normal distribution):
+/// 1 / (0.6745 √2).
+const MEDIAN_DIFFERENCE: f64 = 1.0484;
+
+/// Estimates all paired rows of one metric: shifts row by row, the rate of slow processes together. `None`
+/// for a row whose blocks can't be compared.
+pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
+    let shifts = threads::each(rows, WORTH_SHARING, |row| {
+        let shift = Shift::new(Arc::clone(row.blocks))?;
+        let p = (shift.p_above(row.floor), shift.p_below(-row.floor));
+        shift.put_away();
+        Some((shift, p))
+    });
+    let slow = |(row, found): (&PairedRow<'_>, &Option<(Shift, _)>)| {
+        slow_counts(row, found.as_ref().map(|(shift, _)| shift))
+    };
+    let counts: Vec<Counts> = rows.iter().zip(&shifts).map(slow).collect();
+    let rates = RatePrior::pooled(&counts);
+    rows.iter()
+        .zip(shifts.into_iter().zip(&counts))
+        .map(|(row, (shift, counts))| {
+            let lopsided = counts.head_slower + counts.base_slower;
+            let (shift, (p_above_floor, p_below_floor)) = shift?;
+            Some(Paired {
+                p_above_floor,
+                p_below_floor,
+                blur: shift.blur(),
+                quickest: Quickest::new(row.blocks, shift.estimate()),
+                p_far_share: far_share(row, &shift),
+                tail: StallTail::new(row.blocks, shift.estimate(), row.floor),
+                outruns: outruns(row.blocks),
+                shift: Inference::Randomised(Arc::new(shift)),
+                counts: *counts,
+                p_stability: p_value(counts, rates),
+                p_split: sign_test(counts.head_slower as usize, lopsided as usize),
+                head_processes: row.blocks.iter().flatten().filter(|process| process.head).count(),
+            })
+        })
+        .collect()
+}
+
+/// What blocks say about the shift alone.
+pub fn shift(blocks: Vec<BlockCosts>) -> Option<Inference> {
+    Shift::new(blocks).map(|shift| Inference::Randomised(Arc::new(shift)))
+}
+
+/// Whether the slowest repetition of head lies below the fastest one of base. Where a process has so many that quantiles
+/// stand for them, their mean lies there too.
+fn outruns(blocks: &[BlockCosts]) -> bool {
+    let side = |head: bool| blocks.iter().flatten().filter(move |process| process.head == head);
+    let slowest =
+        side(true).flat_map(|process| process.costs.last().copied().into_iter().chain([process.mean]));
+    let fastest = side(false).filter_map(|process| process.costs.first().copied());
+    slowest.fold(f64::NEG_INFINITY, f64::max) < fastest.fold(f64::INFINITY, f64::min)
+}
+
+/// Whether more of head's repetitions than of base's lie farther from the block's median than the tolerance, above
+/// or below it, once head's shift is taken out. Without a change of that, either side is as likely to have more.
+fn far_share(row: &PairedRow<'_>, shift: &Shift) -> f64 {
+    let of_block = |block: &BlockCosts, sign: f64| {
+        let moved = |head: bool, by: f64| -> Vec<f64> {
+            let side = block.iter().filter(|process| process.head == head);
+            side.flat_map(|process| &process.costs).map(|cost| sign * (cost - by)).collect()
+        };
+        let (base, head) = (moved(false, 0.0), moved(true, shift.estimate()));
+        let middle = describe::median(&[base.as_slice(), &head].concat()).unwrap_or_default();
+        let share = |costs: &[f64]| {
+            let far = costs.iter().filter(|cost| **cost > middle + row.tolerance).count();
+            far as f64 / costs.len().max(1) as f64
+        };
+        Contribution::swapped(share(&head) - share(&base))
+    };
+    let p =
+        |sign| randomisation::tail(&row.blocks.iter().map(|block| of_block(block, sign)).collect::<Vec<_>>());
+    (2.0 * p(1.0).min(p(-1.0))).min(1.0)
+}
+
+fn slow_counts(row: &PairedRow<'_>, shift: Option<&Shift>) -> Counts {
+    let Some(shift) = shift else { return Counts::default() };
+    let costs = |block: &BlockCosts, head: bool| -> Vec<f64> {
+        block.iter().filter(|process| process.head == head).map(|process| process.middle).collect()
+    };
+    let blocks: Vec<(Vec<f64>, Vec<f64>)> =
+        row.blocks.iter().map(|block| (costs(block, false), costs(block, true))).collect();
+    // Processes of one side and block are alike but for the noise.
+    let differences: Vec<f64> = blocks
+        .iter()
+        .flat_map(|(base, head)| [base, head])
+        .flat_map(|side| side.windows(2).map(|two| (two[1] - two[0]).abs()))
+        .collect();
+    let scale = MEDIAN_DIFFERENCE * describe::median(&differences).unwrap_or_default();
+    count(&blocks, shift.estimate(), row.tolerance.max(SLOW_SCALES * scale))
+}
+
+/// One row of a comparison with stored sessions.
+pub struct HistoryRow<'a> {
+    pub stored: &'a [f64],
+    /// Later sessions that are excluded because they were slow.
+    pub slow: &'a [f64],
+    pub now: f64,
+    pub assumed_sd: f64,
+    pub floor: f64,
+}
+
+/// What a row's history says.
+#[derive(Debug, Clone, Copy)]
+pub struct HistoryEstimate {
+    pub effect: Effect,
+    /// The number of sessions that were likely slower and that this one doesn't show to be over.
+    pub unsettled: Option<usize>,
+}
+
+/// Sessions from which rows' own histories outweigh the assumed spread. With fewer, all rows share the chip and the
+/// conditions of a few days, so that many rows don't help.
+pub const ENOUGH_SESSIONS: usize = 5;
+/// Degrees of freedom that an assumed spread is worth in addition to data.
+const ASSUMED_DF: f64 = 4.0;
+
+/// The effects of one session against history: the prediction of a further session, whose variance is
+/// the spread between sessions plus that of their centre. If the session joins the baseline (`storing`), a slowdown is over
+/// after two sessions at the earliest.
+pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEstimate>> {
+    let long: Vec<Fit> = rows
+        .iter()
+        .filter(|row| row.stored.len() >= ENOUGH_SESSIONS)
+        .filter_map(|row| fit(row.stored, ScalePrior::NONE))
+        .collect();
+    let neighbors = ScalePrior::pooled(&long);
+    rows.iter()
+        .map(|row| {
+            let enough = row.stored.len() >= ENOUGH_SESSIONS && neighbors != ScalePrior::NONE;
+            let assumed = ScalePrior { variance: row.assumed_sd * row.assumed_sd, df: ASSUMED_DF };
+            let Some(fit) = fit(row.stored, if enough { neighbors } else { assumed }) else {
+                // One stored session: all that is known of the spread is assumed, and may have tails.
+                let stored = row.stored.first()?;
+                let se = row.assumed_sd * std::f64::consts::SQRT_2;
+                let effect = Effect { center: row.now - stored, se, df: ASSUMED_DF };
+                let unsettled = unsettled(row, *stored, row.assumed_sd, storing);
+                return Some(HistoryEstimate { effect, unsettled });
+            };
+            let of_center = fit.effect().se;
+            let se = (fit.scale * fit.scale + of_center * of_center).sqrt();
+            let effect = Effect { center: row.now - fit.center, se, df: fit.df };
+            Some(HistoryEstimate { effect, unsettled: unsettled(row, fit.center, fit.scale, storing) })
+        })
+        .collect()
+}
+
+/// A slow session lies so many scales above the floor: the point from which an open row is likely slower.
+const LIKELY_SLOW: f64 = 1.7;
+/// How much more likely the sessions must be under the earlier level than under the slow one: the logarithm of a thousand.
+const SETTLED: f64 = 7.0;
+/// The most that one session counts where two are needed.
+const OF_ONE: f64 = 5.0;
+
+/// The slow sessions, if neither they nor this one show that the slowdown is over: a cumulative sum of the log likelihood
+/// ratio between the level of the baseline and that of the slow sessions (Page 1954, Biometrika 41:100–115).
+fn unsettled(row: &HistoryRow<'_>, center: f64, scale: f64, storing: bool) -> Option<usize> {
+    let slower: Vec<f64> =
+        row.slow.iter().copied().filter(|cost| *cost > center + row.floor + LIKELY_SLOW * scale).collect();
+    let distance = (describe::median(&slower)? - center) / scale;
+    let most = if storing { OF_ONE } else { f64::INFINITY };
+    let over = row.slow.iter().chain([&row.now]).fold(0.0_f64, |sum, cost| {
+        let ratio = distance * (distance / 2.0 - (cost - center) / scale);
+        (sum + ratio.min(most)).max(0.0)
+    });
+    (over < SETTLED).then_some(slower.len())
+}

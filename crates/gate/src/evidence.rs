@@ -1,0 +1,205 @@
+//! What two series of one metric are evidence of: paired blocks where they pair up, else independent
+//! sessions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use benchgate_core::model::{Benchmark, BlockSlot, Lint, Metric, Series, Spread};
+use benchgate_stats::classical::{UMethod, mann_whitney};
+use benchgate_stats::scores::{BlockCosts, ProcessCosts};
+use benchgate_stats::unpaired::{SeparateSide, UnpairedRow};
+use benchgate_stats::{describe, unpaired};
+
+use super::Method;
+use super::series::{self, Readings};
+
+/// Evidence about one row, as costs: larger is worse, whatever the metric's direction.
+#[derive(Debug, Clone)]
+pub enum Evidence {
+    /// Blocks of pairs; their effect is estimated together with the neighboring rows'.
+    Paired(Arc<[BlockCosts]>),
+    /// Independent sessions, or processes whose spread is known; their effect is estimated together with the neighboring
+    /// rows'.
+    Unpaired {
+        row: UnpairedRow,
+        method: Method,
+        source: SpreadSource,
+        counts: [UnitCounts; 2],
+        /// p of "these two runs do not differ", by Mann and Whitney's test on the repetitions; where they were kept.
+        p_runs: Option<f64>,
+    },
+    /// Head's session against stored ones; sessions of neighboring rows steady the spread.
+    /// `slow`: sessions after the stored ones that are excluded because they were slow.
+    History { stored: Vec<f64>, slow: Vec<f64>, now: f64, assumed_sd: f64, lints: Vec<Lint> },
+}
+
+impl Evidence {
+    /// What it is based on in addition to what was measured, for the row.
+    pub fn take_lints(&mut self) -> Vec<Lint> {
+        match self {
+            Self::Paired(_) | Self::Unpaired { .. } => Vec::new(),
+            Self::History { lints, .. } => std::mem::take(lints),
+        }
+    }
+}
+
+/// What one side of a row has of each level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnitCounts {
+    pub sessions: usize,
+    pub processes: usize,
+    pub repetitions: u64,
+}
+
+impl UnitCounts {
+    fn counted_in(readings: &Readings) -> Self {
+        Self {
+            sessions: readings.sessions.len(),
+            processes: readings.clean.len(),
+            repetitions: readings.stats.samples,
+        }
+    }
+}
+
+/// What is known of a benchmark's spread before its own processes are looked at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PriorSpread {
+    /// Standard deviation between processes, as a fraction.
+    pub between: f64,
+    pub source: SpreadSource,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpreadSource {
+    Calibrated,
+    Declared,
+    Default,
+}
+
+impl SpreadSource {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Calibrated => "calibrated",
+            Self::Declared => "declared",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// A spread that was measured or declared by people who may have meant nothing by zero.
+pub fn usable(value: &f64) -> bool {
+    value.is_finite() && *value > 0.0
+}
+
+/// Declaration first, then calibration, then the model's own default.
+pub fn prior_spread(calibrated: Option<&Spread>, declared: Option<f64>) -> PriorSpread {
+    if let Some(between) = declared.filter(usable) {
+        return PriorSpread { between, source: SpreadSource::Declared };
+    }
+    if let Some(between) = calibrated.and_then(|spread| spread.between_processes).filter(usable) {
+        return PriorSpread { between, source: SpreadSource::Calibrated };
+    }
+    PriorSpread { between: 0.0, source: SpreadSource::Default }
+}
+
+/// Blocks that hold at least one process of each side, in order. `None` where a process has no slot.
+pub fn blocks(base: &Readings, head: &Readings) -> Option<Vec<BlockCosts>> {
+    let mut blocks: BTreeMap<u32, BlockCosts> = BTreeMap::new();
+    for (readings, head) in [(base, false), (head, true)] {
+        for (at, slot) in readings.slots.iter().enumerate() {
+            let BlockSlot { block, slot } = (*slot)?;
+            let costs = readings.costs.get(at).cloned().unwrap_or_default();
+            let (clean, middle, mean) = (readings.clean[at], readings.middle[at], readings.mean[at]);
+            blocks.entry(block).or_default().push(ProcessCosts { slot, head, clean, middle, mean, costs });
+        }
+    }
+    let has = |block: &BlockCosts, head: bool| block.iter().any(|process| process.head == head);
+    let mut blocks: Vec<BlockCosts> =
+        blocks.into_values().filter(|block| has(block, false) && has(block, true)).collect();
+    blocks.iter_mut().for_each(|block| block.sort_by_key(|process| (process.head, process.slot)));
+    Some(blocks)
+}
+
+/// The evidence of head against base, or why there is none.
+pub fn gather(
+    base: &Readings,
+    head: &Readings,
+    same_session: bool,
+    prior: PriorSpread,
+    waiting: f64,
+) -> Result<Evidence, String> {
+    if same_session && let Some(blocks) = blocks(base, head) {
+        return match blocks.len() {
+            found @ 0..=1 => Err(format!("{found} paired blocks; two are the least that can be judged")),
+            _ => Ok(Evidence::Paired(blocks.into())),
+        };
+    }
+    // Of one session, what it did to both sides is no difference between them.
+    let by_process = same_session || prior.source != SpreadSource::Default;
+    let sides = [base, head].map(|readings| side(readings, by_process, waiting));
+    if sides.iter().any(|side| side.locations.is_empty()) {
+        return Err("a side has no process".to_owned());
+    }
+    let [base_side, head_side] = sides;
+    let enough = base.samples.len().min(head.samples.len()) >= LEAST_FOR_RUNS;
+    let known = (prior.source != SpreadSource::Default).then_some(prior.between);
+    Ok(Evidence::Unpaired {
+        row: UnpairedRow { base: base_side, head: head_side, known },
+        // A file with samples and one with summaries only meet at the median.
+        method: if base.summaries_only || head.summaries_only { Method::Summaries } else { Method::Unpaired },
+        source: prior.source,
+        counts: [base, head].map(UnitCounts::counted_in),
+        p_runs: enough
+            .then(|| mann_whitney(&head.samples, &base.samples, UMethod::Auto))
+            .flatten()
+            .map(|test| test.two_sided),
+    })
+}
+
+/// Repetitions a side below which no order of them is unlikely: 2 in 252 orders of five and five.
+const LEAST_FOR_RUNS: usize = 5;
+
+/// One side as the model reads it; `by_process`: each process is a unit, and not each session.
+fn side(readings: &Readings, by_process: bool, waiting: f64) -> SeparateSide {
+    let sessions = &readings.sessions;
+    let disturbances: Vec<f64> = sessions.iter().filter_map(|session| session.disturbance).collect();
+    let disturbance = describe::median(&disturbances);
+    let processes = sessions.iter().map(|session| session.processes).min().unwrap_or(0);
+    let repetitions = readings.stats.samples as f64 / readings.stats.processes.max(1) as f64;
+    SeparateSide {
+        within: unpaired::within(disturbance, repetitions),
+        disturbance: disturbance.map(|disturbance| disturbance.max(waiting)),
+        locations: if by_process {
+            readings.middle.clone()
+        } else {
+            sessions.iter().map(|session| session.location).collect()
+        },
+        processes: if by_process { 1 } else { processes },
+    }
+}
+
+/// Share of the time on the wall that a program may spend without its processor before other programs are suspected:
+/// reading a file, starting a process.
+const OWN_WAITING: f64 = 0.02;
+/// How much of the logarithm of that share counts as disturbance. A program may wait for itself, so not all of it.
+const SUSPECTED: f64 = 0.5;
+
+/// How far the time on the wall lies above the processors' time, as a disturbance: another session waits more or less.
+/// Only where a file states the time of whole processes, as hyperfine does: a thread that waits for a device or for
+/// its workers is not disturbed.
+pub fn waiting(benchmark: &Benchmark) -> f64 {
+    let stated = benchmark.metric(&Metric::CPU_TIME.name).and_then(|series| match &series.series {
+        Series::Summaries(summaries) => summaries.first()?.mean,
+        Series::Processes(_) | Series::Exact(_) => None,
+    });
+    let wall = || Some(series::described(benchmark.metric(&Metric::LATENCY.name)?)?.mean);
+    let share = stated.and_then(|busy| Some(busy / wall()?));
+    let share = share.filter(|share| share.is_finite() && *share > 0.0).unwrap_or(1.0);
+    SUSPECTED * (-share.ln() - OWN_WAITING).max(0.0)
+}
+
+/// The median over sessions, in the metric's unit; `worse` is +1 where a larger value is worse.
+pub fn location(readings: &Readings, worse: f64) -> Option<f64> {
+    let costs: Vec<f64> = readings.sessions.iter().map(|session| session.location).collect();
+    describe::median(&costs).map(|cost| (cost * worse).exp())
+}

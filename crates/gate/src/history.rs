@@ -1,0 +1,274 @@
+//! One session against the stored sessions of a baseline: another day, maybe another chip.
+
+use std::collections::{BTreeMap, HashMap};
+
+use benchgate_core::model::{
+    Anchor, Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Run,
+    Spread, counted,
+};
+use benchgate_stats::describe;
+
+use super::common::{Common, CommonShifts, RowCosts};
+use super::estimate::ENOUGH_SESSIONS;
+use super::evidence::{Evidence, SpreadSource, usable};
+use super::series;
+
+/// Assumed standard deviation between sessions on one GPU testbed where neither history, calibration
+/// nor policy says better: clocks and temperatures of another day, as a log ratio.
+pub const DEFAULT_GPU_SESSION_CV: f64 = 0.03;
+/// The same for processors.
+pub const DEFAULT_CPU_SESSION_CV: f64 = 0.05;
+
+/// The stored sessions that a run is compared with, oldest first.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredSessions<'a> {
+    /// The baseline.
+    pub good: &'a [Run],
+    /// Sessions after the last good one of a benchmark that are excluded because they were slow, with those benchmarks
+    /// alone. While there are any, one session must be clearly at the earlier level to pass.
+    pub slow: &'a [Run],
+    /// The run joins the baseline if it is good, so a slowdown must be over in two sessions.
+    pub storing: bool,
+}
+
+impl<'a> From<&'a [Run]> for StoredSessions<'a> {
+    fn from(good: &'a [Run]) -> Self {
+        Self { good, slow: &[], storing: false }
+    }
+}
+
+/// The sessions that head may be compared with: those of its testbed. Where either side has no
+/// fingerprint nothing is known, and the comparison's own lints say so.
+pub fn same_testbed<'a>(head: &Run, sessions: &'a [Run]) -> Vec<&'a Run> {
+    let same = |session: &&Run| match (&session.testbed, &head.testbed) {
+        (Some(stored), Some(head)) => stored.id == head.id,
+        _ => true,
+    };
+    sessions.iter().filter(same).collect()
+}
+
+/// The costs of one row: benchmark and metric.
+struct Costs<'a> {
+    metric: &'a Metric,
+    /// Stored sessions by number, oldest first, with the row's cost in each.
+    stored: Vec<(usize, f64)>,
+    /// Sessions that are excluded because they were slow, likewise.
+    slow: Vec<(usize, f64)>,
+    now: Option<f64>,
+    /// A stored session has a value that no ratio can be taken of.
+    has_zero: bool,
+}
+
+/// Stored sessions, found by benchmark: histories of years and suites of thousands stay linear.
+pub struct Sessions<'a> {
+    rows: HashMap<(&'a BenchmarkName, &'a str), Costs<'a>>,
+    /// By metric name: what all rows have in common.
+    common: BTreeMap<&'a str, Common>,
+    /// Head's; with one, costs are ratios to it.
+    anchor: Option<&'a Anchor>,
+}
+
+impl<'a> Sessions<'a> {
+    /// `runs` in the order given, oldest first; `slow` as in [`StoredSessions`].
+    pub fn new(runs: &[&'a Run], slow: &[&'a Run], head: &'a Run) -> Self {
+        let mut rows = costs(runs, slow, head);
+        let mut by_metric: BTreeMap<&str, Vec<&mut Costs<'a>>> = BTreeMap::new();
+        for ((_, metric), costs) in &mut rows {
+            by_metric.entry(metric).or_default().push(costs);
+        }
+        let mut common = BTreeMap::new();
+        for (metric, mut rows) in by_metric {
+            let seen: Vec<RowCosts<'_>> = rows
+                .iter()
+                .map(|costs| RowCosts { stored: &costs.stored, slow: &costs.slow, now: costs.now })
+                .collect();
+            let Some(found) = Common::of_rows(&seen, runs.len(), slow.len()) else { continue };
+            for (at, costs) in rows.iter_mut().enumerate() {
+                costs.slow = found.without(at, &costs.slow, None).0;
+                (costs.stored, costs.now) = found.without(at, &costs.stored, costs.now);
+            }
+            common.insert(metric, found);
+        }
+        Self { rows, common, anchor: head.anchor.as_ref() }
+    }
+
+    /// Costs are ratios to an anchor that both sessions measured.
+    pub fn is_anchored(&self) -> bool {
+        self.anchor.is_some()
+    }
+
+    /// Says that no stored ratio of this row is to what head's anchor executed.
+    pub fn other_anchor(&self, name: &BenchmarkName, metric: &Metric) -> Option<Lint> {
+        let anchor = self.anchor?;
+        let row = self.rows.get(&(name, metric.name.as_ref())).filter(|row| row.stored.is_empty())?;
+        row.now?;
+        let detail = format!(
+            "no stored session measured this benchmark relative to the same module of IREE {}",
+            anchor.toolchain.version
+        );
+        Some(Lint::new(LintCode::AnchorChanged, detail))
+    }
+
+    /// The shift that all rows of a metric have in common, by session, and head's; where it was taken out of them.
+    pub fn common(&self, metric: &str) -> Option<CommonShifts> {
+        self.common.get(metric).map(Common::shifts)
+    }
+}
+
+/// The cost of every noisy row of head, in head and in the sessions.
+fn costs<'a>(
+    runs: &[&'a Run],
+    slow: &[&'a Run],
+    head: &'a Run,
+) -> HashMap<(&'a BenchmarkName, &'a str), Costs<'a>> {
+    let mut rows: HashMap<(&BenchmarkName, &str), Costs<'a>> = HashMap::new();
+    let noisy = |series: &&MetricSeries| series.metric.kind == MetricKind::Noisy;
+    for benchmark in &head.benchmarks {
+        for series in benchmark.metrics.iter().filter(noisy) {
+            let now = cost(head, benchmark, series, head.anchor.as_ref());
+            let (metric, stored, slow) = (&series.metric, Vec::new(), Vec::new());
+            let costs = Costs { metric, stored, slow, now, has_zero: false };
+            rows.insert((&benchmark.name, series.metric.name.as_ref()), costs);
+        }
+    }
+    // A session may be good for one benchmark and slow for another.
+    let number = |(at, run): (usize, &&'a Run)| {
+        let known = runs.iter().position(|good| good.origin.label == run.origin.label);
+        (known.unwrap_or(runs.len() + at), *run, true)
+    };
+    let good = runs.iter().enumerate().map(|(number, run)| (number, *run, false));
+    for (number, run, is_slow) in good.chain(slow.iter().enumerate().map(number)) {
+        for benchmark in run.benchmarks.iter().filter(|benchmark| benchmark.outcome.is_ok()) {
+            for series in &benchmark.metrics {
+                let key = (&benchmark.name, series.metric.name.as_ref());
+                let Some(row) = rows.get_mut(&key) else { continue };
+                // Another unit is another quantity.
+                if series.metric.unit != row.metric.unit || series.metric.better != row.metric.better {
+                    continue;
+                }
+                row.has_zero |= series::read(series).is_ok_and(|readings| !readings.has_ratio());
+                let sessions = if is_slow { &mut row.slow } else { &mut row.stored };
+                sessions
+                    .extend(cost(run, benchmark, series, head.anchor.as_ref()).map(|cost| (number, cost)));
+            }
+        }
+    }
+    rows
+}
+
+/// The cost of one benchmark in one session: the median over its processes, or, with an anchor, its ratio to the same
+/// module of the same tools.
+fn cost(run: &Run, benchmark: &Benchmark, series: &MetricSeries, anchor: Option<&Anchor>) -> Option<f64> {
+    if let Some(anchor) = anchor {
+        let own = run.anchor.as_ref().filter(|own| own.toolchain == anchor.toolchain)?;
+        own.artifacts
+            .get(&benchmark.name)
+            .filter(|own| anchor.artifacts.get(&benchmark.name) == Some(own))?;
+        let key = (benchmark.name.clone(), series.metric.name.to_string());
+        let ratio = own.ratios.get(&key).copied().filter(|ratio| *ratio > 0.0)?;
+        return Some(match series.metric.better {
+            Better::Lower => ratio.ln(),
+            Better::Higher => -ratio.ln(),
+        });
+    }
+    // A session of samples and one of summaries only meet at the median.
+    describe::median(&series::read(series).ok()?.middle).filter(|cost| cost.is_finite())
+}
+
+/// The newest session, with benchmarks whose device was missing in it as the newest session has them that
+/// measured them: one night with a broken driver must not teach the gate to expect nothing.
+pub fn newest_measured(sessions: &[&Run]) -> Option<Run> {
+    let (newest, older) = sessions.split_last()?;
+    let mut run = (*newest).clone();
+    for benchmark in &mut run.benchmarks {
+        let compiled_only =
+            matches!(benchmark.outcome, Outcome::Unsupported { .. }) && benchmark.artifact.is_some();
+        if !compiled_only {
+            continue;
+        }
+        let of_session = |session: &&Run| {
+            session
+                .benchmarks
+                .iter()
+                .find(|known| known.name == benchmark.name && known.outcome.is_ok())
+                .cloned()
+        };
+        if let Some(measured) = older.iter().rev().find_map(of_session) {
+            *benchmark = measured;
+        }
+    }
+    Some(run)
+}
+
+/// What the reader should know of the history.
+pub fn notes(stored: usize, used: usize, anchored: bool, common: bool) -> Vec<String> {
+    let mut notes =
+        vec![format!("compared with {}; how much sessions differ counts", counted(used, "stored session"))];
+    if anchored {
+        notes.push(
+            "each session's times are ratios to the anchor that it measured, block by block".to_owned(),
+        );
+    }
+    if common {
+        notes.push(
+            "what a session did to all benchmarks is taken out of each row and judged as a row of its own"
+                .to_owned(),
+        );
+    }
+    if used < stored {
+        notes.push(format!("left out: {} of other testbeds", counted(stored - used, "stored session")));
+    }
+    notes
+}
+
+/// Head's session against the history of this row.
+pub fn gather(
+    sessions: &Sessions<'_>,
+    name: &BenchmarkName,
+    metric: &Metric,
+    calibrated: Option<&Spread>,
+    declared: Option<f64>,
+    gpu: bool,
+) -> Result<Evidence, String> {
+    let row = sessions.rows.get(&(name, metric.name.as_ref())).ok_or("no stored session has this row")?;
+    if row.has_zero {
+        return Err("a stored session has a value of zero, so there is no ratio to judge".to_owned());
+    }
+    let missing =
+        if sessions.is_anchored() { "head has no ratio to the anchor" } else { "head has no process" };
+    let now = row.now.ok_or(missing)?;
+    let costs: Vec<f64> = row.stored.iter().map(|(_, cost)| *cost).collect();
+    let (between, source) = prior(calibrated, declared, gpu);
+    let mut lints = Vec::new();
+    if costs.len() < ENOUGH_SESSIONS && source != SpreadSource::Calibrated {
+        let detail = format!(
+            "{}, {} spread between sessions of {:.1} %",
+            counted(costs.len(), "stored session"),
+            source.as_str(),
+            between * 100.0
+        );
+        lints.push(Lint::new(LintCode::FewSessions, detail));
+    }
+    if costs.is_empty() {
+        return Err("no stored session has this row".to_owned());
+    }
+    let slow = row.slow.iter().map(|(_, cost)| *cost).collect();
+    Ok(Evidence::History { stored: costs, slow, now, assumed_sd: between, lints })
+}
+
+/// What all rows of a metric have in common, as a row's evidence.
+pub fn gather_common(sessions: &Sessions<'_>, metric: &str, gpu: bool) -> Option<Evidence> {
+    let CommonShifts { stored, slow, now } = sessions.common(metric)?;
+    let (assumed_sd, _) = prior(None, None, gpu);
+    Some(Evidence::History { stored, slow, now, assumed_sd, lints: Vec::new() })
+}
+
+fn prior(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> (f64, SpreadSource) {
+    if let Some(between) = declared.filter(usable) {
+        return (between, SpreadSource::Declared);
+    }
+    if let Some(between) = calibrated.and_then(|spread| spread.between_sessions).filter(usable) {
+        return (between, SpreadSource::Calibrated);
+    }
+    (if gpu { DEFAULT_GPU_SESSION_CV } else { DEFAULT_CPU_SESSION_CV }, SpreadSource::Default)
+}

@@ -1,0 +1,66 @@
+#![doc = include_str!("../README.md")]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod accuracy;
+mod alignment;
+mod anchor;
+pub mod bisect;
+mod classical;
+mod common;
+mod common_row;
+mod compare;
+mod comparison;
+mod context;
+mod copied;
+mod decide;
+mod diagnosis;
+mod disturbance;
+mod draft;
+mod estimate;
+mod evidence;
+mod explain;
+mod history;
+mod incomplete;
+mod matching;
+pub mod noise;
+mod outlook;
+mod overall;
+mod policy;
+mod renames;
+mod repeated;
+mod rules;
+mod separate;
+mod sequential;
+mod series;
+mod status;
+mod threads;
+mod tolerances;
+mod typical;
+mod untrusted;
+mod workload;
+
+pub use alignment::Alignment;
+pub use anchor::anchored;
+pub use common_row::ALL_BENCHMARKS;
+pub use compare::{CompareOptions, compare, compare_with_history, method_notes};
+pub use comparison::{
+    Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SeparateRuns, SideStats,
+    Typical, WaiverUse,
+};
+pub use disturbance::{record_unfit, unfit};
+pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
+pub use history::StoredSessions;
+pub use outlook::{Outlook, outlook};
+pub use overall::first_of;
+pub use policy::{
+    ChangedReference, FailOn, Floor, MetricPolicy, NumericsTolerance, Override, Policy, SequentialPolicy,
+    TestKind, Waiver,
+};
+pub use rules::decides;
+pub use sequential::{
+    CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS, OpenRows, open_in, open_in_shard, open_rows,
+};
+pub use series::{described, location};
+pub use tolerances::NumericsPolicy;
+pub use typical::Latency;
+pub use untrusted::{Expected, compare_untrusted};

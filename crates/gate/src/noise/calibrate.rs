@@ -1,0 +1,446 @@
+//! The calibration itself: spreads, floors, and the measured error rates.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha12Rng;
+
+use crate::estimate::shift;
+use crate::evidence::blocks as paired_blocks;
+use crate::series::{self, Readings};
+use crate::{Policy, threads};
+use benchgate_core::model::{BenchmarkName, Calibration, Metric, Run, Spread, Verdict};
+use benchgate_stats::robust::{ScalePrior, fit};
+use benchgate_stats::scores::BlockCosts;
+use benchgate_stats::{Inference, binomial_tail, describe};
+
+use super::resample::{MeasuredSession, Recording, measure};
+
+/// What `noise` is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoiseOptions {
+    pub seed: u64,
+    /// Resampled sessions without a change, and as many for each slowdown.
+    pub resamples: u32,
+    /// Fewer of them, as soon as every figure is precise enough.
+    pub until_precise: bool,
+    /// Sessions that are judged at once; no figure depends on it.
+    pub threads: usize,
+    /// Slowdowns to inject into one benchmark at a time, as fractions: 0.05 is 5 %.
+    pub slowdowns: Vec<f64>,
+    /// The metric that is calibrated.
+    pub metric: String,
+    /// Who measured it and when, in words for the report.
+    pub source: String,
+}
+
+impl Default for NoiseOptions {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            resamples: 1000,
+            until_precise: false,
+            threads: threads::THREADS,
+            slowdowns: vec![0.03, 0.05, 0.10],
+            metric: Metric::LATENCY.name.into_owned(),
+            source: String::new(),
+        }
+    }
+}
+
+/// Chance that a bound of an interval is missed.
+const MISSED: f64 = 0.025;
+
+/// Hits among trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Share {
+    pub hits: u64,
+    pub of: u64,
+}
+
+impl Share {
+    /// The share itself; NaN without trials.
+    pub fn value(&self) -> f64 {
+        self.hits as f64 / self.of as f64
+    }
+
+    /// The shares that these trials leave possible, each bound missed by one such count in forty (Clopper and Pearson
+    /// 1934, Biometrika 26:404–413). Everything is possible without trials.
+    pub fn interval(&self) -> (f64, f64) {
+        // The tail grows with the share, so sixty halvings find where it passes the level.
+        let where_tail_is = |hits: u64, level: f64| {
+            let (mut low, mut high) = (0.0_f64, 1.0_f64);
+            for _ in 0..60 {
+                let middle = f64::midpoint(low, high);
+                if binomial_tail(hits, self.of, middle) < level { low = middle } else { high = middle }
+            }
+            high
+        };
+        let low = if self.hits == 0 { 0.0 } else { where_tail_is(self.hits, MISSED) };
+        let high = if self.hits >= self.of { 1.0 } else { where_tail_is(self.hits + 1, 1.0 - MISSED) };
+        (low, high)
+    }
+
+    fn add(&mut self, hit: bool) {
+        self.hits += u64::from(hit);
+        self.of += 1;
+    }
+}
+
+/// How often a slowdown of one benchmark was seen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PowerPoint {
+    pub slowdown: f64,
+    pub seen: Share,
+    /// Blocks per row, averaged over all rows of the suite.
+    pub blocks: f64,
+}
+
+/// What the machine's noise means for one benchmark.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoiseRow {
+    pub benchmark: BenchmarkName,
+    pub spread: Spread,
+    /// The smallest floor this row can hold with 90 % power at the last look, as a fraction: below it a
+    /// red would ask for more blocks than the policy allows.
+    pub floor: f64,
+    /// Unchanged sessions in which this row was green.
+    pub green: Share,
+    pub power: Vec<PowerPoint>,
+}
+
+/// The whole calibration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoiseReport {
+    pub rows: Vec<NoiseRow>,
+    /// Rounds of blocks that were recorded; every session is drawn from them, so that no number of resamples knows more.
+    pub rounds: u32,
+    /// Unchanged sessions that turned red.
+    pub red_suites: Share,
+    pub green_rows: Share,
+    pub inconclusive_rows: Share,
+    /// Blocks per row in unchanged sessions.
+    pub blocks: f64,
+    /// By slowdown, over all benchmarks.
+    pub power: Vec<PowerPoint>,
+    pub calibration: Calibration,
+}
+
+impl NoiseReport {
+    /// What runs of this machine may use. `None` where unchanged code surely turns red more often than `alpha` promises:
+    /// then the blocks are not what the method takes them for, and their spreads would make later verdicts too sure.
+    pub fn calibration(&self, alpha: f64) -> Option<&Calibration> {
+        (self.red_suites.interval().0 <= alpha).then_some(&self.calibration)
+    }
+
+    /// The session that was calibrated from.
+    pub fn source(&self) -> &str {
+        &self.calibration.source
+    }
+}
+
+/// Calibrates from an A/A session: `base` and `head` ran the same program.
+///
+/// Resampling can't show disturbances the session didn't have, nor how sessions differ: a longer A/A
+/// session says more.
+pub fn noise(base: &Run, head: &Run, policy: &Policy, options: &NoiseOptions) -> NoiseReport {
+    let mut calibrating = Calibrating::new(base, head, policy, options);
+    while !calibrating.is_done() {
+        calibrating.judge_more();
+    }
+    calibrating.into_report()
+}
+
+/// Sessions that are drawn and judged at once, for each figure that is not precise yet.
+const BATCH: u32 = 16;
+/// Widest intervals of the share of unchanged suites that turn red, and of a power, where resampling stops as soon as
+/// its figures are precise enough.
+const RED_WITHIN: f64 = 0.02;
+const POWER_WITHIN: f64 = 0.15;
+
+/// A calibration whose figures become more precise with every batch of sessions.
+pub struct Calibrating<'a> {
+    recording: Recording,
+    policy: &'a Policy,
+    options: &'a NoiseOptions,
+    report: NoiseReport,
+    /// Sessions judged without a change, and with each slowdown.
+    judged: Vec<u32>,
+}
+
+/// One session that could have been, judged.
+struct JudgedSession {
+    slow: usize,
+    verdict: Verdict,
+    /// Of each benchmark that was resampled.
+    rows: Vec<Option<Verdict>>,
+    blocks: f64,
+}
+
+impl<'a> Calibrating<'a> {
+    /// Knows the spreads at once.
+    pub fn new(base: &Run, head: &Run, policy: &'a Policy, options: &'a NoiseOptions) -> Self {
+        let recording = Recording::new(base, head, &options.metric);
+        let rows = spreads(base, head, policy, options);
+        let calibration = Calibration {
+            source: options.source.clone(),
+            spreads: rows
+                .iter()
+                .map(|row| ((row.benchmark.clone(), options.metric.clone()), row.spread))
+                .collect(),
+        };
+        let report = NoiseReport {
+            rows,
+            rounds: u32::try_from(recording.rounds()).unwrap_or(u32::MAX),
+            red_suites: Share::default(),
+            green_rows: Share::default(),
+            inconclusive_rows: Share::default(),
+            blocks: if recording.is_empty() { f64::NAN } else { 0.0 },
+            power: if recording.is_empty() { Vec::new() } else { points(options) },
+            calibration,
+        };
+        Self { recording, policy, options, report, judged: vec![0; 1 + options.slowdowns.len()] }
+    }
+
+    /// The benchmarks and their spreads.
+    pub fn rows(&self) -> &[NoiseRow] {
+        &self.report.rows
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.recording.is_empty() || (0..self.judged.len()).all(|figure| self.is_settled(figure))
+    }
+
+    /// How much of the work is done at least, as a share.
+    pub fn progress(&self) -> f64 {
+        let of = |(figure, judged): (usize, &u32)| {
+            let most = f64::from(self.options.resamples.max(1));
+            if self.is_settled(figure) { 1.0 } else { f64::from(*judged) / most }
+        };
+        self.judged.iter().enumerate().map(of).sum::<f64>() / self.judged.len() as f64
+    }
+
+    /// Whether a figure needs no more sessions: that of unchanged ones is the first, then one for each slowdown.
+    fn is_settled(&self, figure: usize) -> bool {
+        let judged = self.judged[figure];
+        if judged >= self.options.resamples || !self.options.until_precise || judged == 0 {
+            return judged >= self.options.resamples;
+        }
+        let wide = |share: Share| share.interval().1 - share.interval().0;
+        match figure {
+            0 => {
+                let red = self.report.red_suites;
+                wide(red) <= RED_WITHIN || red.interval().0 > self.policy.alpha
+            }
+            slowdown => wide(self.report.power[slowdown - 1].seen) <= POWER_WITHIN,
+        }
+    }
+
+    /// Judges another batch of sessions.
+    pub fn judge_more(&mut self) {
+        let mut batch: Vec<(usize, u32)> = Vec::new();
+        for figure in 0..self.judged.len() {
+            if !self.is_settled(figure) {
+                let from = self.judged[figure];
+                let until = self.options.resamples.min(from + BATCH);
+                batch.extend((from..until).map(|number| (figure, number)));
+            }
+        }
+        let sessions = threads::each_on(self.options.threads, &batch, 2, |&(figure, number)| {
+            self.judged_session(figure.checked_sub(1).map(|at| self.options.slowdowns[at]), number)
+        });
+        for ((figure, _), session) in batch.into_iter().zip(sessions) {
+            self.count(figure, &session);
+        }
+    }
+
+    /// Sessions of one number are made of the same blocks whatever the slowdown, so that only the slowdown differs.
+    fn judged_session(&self, slowdown: Option<f64>, number: u32) -> JudgedSession {
+        let mut random = ChaCha12Rng::seed_from_u64(self.options.seed);
+        random.set_stream(u64::from(number));
+        let slow = number as usize % self.recording.len();
+        let max = self.policy.sequential.max_blocks.max(1);
+        let factor = slowdown.map(|slowdown| (slow, 1.0 + slowdown));
+        let (_, base, head) = self.recording.draw(max, factor, &mut random);
+        let MeasuredSession { comparison, blocks } = measure(&base, &head, self.policy);
+        let verdict_of = |name: &BenchmarkName| {
+            comparison
+                .rows
+                .iter()
+                .find(|row| row.metric.is_some() && row.benchmark == *name)
+                .map(|row| row.verdict)
+        };
+        JudgedSession {
+            slow,
+            verdict: comparison.verdict,
+            rows: head.benchmarks.iter().map(|benchmark| verdict_of(&benchmark.name)).collect(),
+            blocks: blocks.iter().map(|n| f64::from(*n)).sum::<f64>() / self.recording.len() as f64,
+        }
+    }
+
+    fn count(&mut self, figure: usize, session: &JudgedSession) {
+        let report = &mut self.report;
+        self.judged[figure] += 1;
+        let more = 1.0 / f64::from(self.judged[figure]);
+        let names: Vec<&str> = self.recording.names().collect();
+        let mean_with = |mean: f64| mean + (session.blocks - mean) * more;
+        if figure == 0 {
+            report.red_suites.add(session.verdict == Verdict::Regressed);
+            report.blocks = mean_with(report.blocks);
+            for (name, verdict) in names.iter().zip(&session.rows) {
+                let Some(verdict) = verdict else { continue };
+                report.green_rows.add(is_green(*verdict));
+                report.inconclusive_rows.add(*verdict == Verdict::Inconclusive);
+                if let Some(row) = report.rows.iter_mut().find(|row| row.benchmark.as_str() == *name) {
+                    row.green.add(is_green(*verdict));
+                }
+            }
+            return;
+        }
+        let seen = session.rows[session.slow] == Some(Verdict::Regressed);
+        let whole = &mut report.power[figure - 1];
+        whole.seen.add(seen);
+        whole.blocks = mean_with(whole.blocks);
+        let slow = report.rows.iter_mut().find(|row| row.benchmark.as_str() == names[session.slow]);
+        if let Some(row) = slow {
+            row.power[figure - 1].seen.add(seen);
+        }
+    }
+
+    pub fn into_report(self) -> NoiseReport {
+        let mut report = self.report;
+        if self.judged[0] == 0 {
+            report.blocks = f64::NAN;
+        }
+        let blocks: Vec<f64> = report.power.iter().map(|point| point.blocks).collect();
+        rising(&mut report.power);
+        for row in &mut report.rows {
+            row.power.iter_mut().zip(&blocks).for_each(|(point, blocks)| point.blocks = *blocks);
+            rising(&mut row.power);
+        }
+        report
+    }
+}
+
+fn points(options: &NoiseOptions) -> Vec<PowerPoint> {
+    let point = |&slowdown: &f64| PowerPoint { slowdown, seen: Share::default(), blocks: 0.0 };
+    options.slowdowns.iter().map(point).collect()
+}
+
+/// A larger slowdown is seen at least as often: where figures say otherwise, that is chance, and they are pooled (Ayer et
+/// al. 1955, Ann. Math. Stat. 26:641–647).
+fn rising(points: &mut [PowerPoint]) {
+    let mut order: Vec<usize> = (0..points.len()).filter(|&at| points[at].seen.of > 0).collect();
+    order.sort_by(|&a, &b| points[a].slowdown.total_cmp(&points[b].slowdown));
+    let mut pools: Vec<(Share, Vec<usize>)> = Vec::new();
+    for at in order {
+        pools.push((points[at].seen, vec![at]));
+        while let [.., (below, _), (above, _)] = pools.as_slice()
+            && below.value() > above.value()
+            && let Some((share, members)) = pools.pop()
+            && let Some((pool, known)) = pools.last_mut()
+        {
+            (pool.hits, pool.of) = (pool.hits + share.hits, pool.of + share.of);
+            known.extend(members);
+        }
+    }
+    for (share, members) in pools {
+        members.into_iter().for_each(|at| points[at].seen = share);
+    }
+}
+
+fn is_green(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Pass | Verdict::Improved)
+}
+
+/// The spreads that the session shows at each level.
+fn spreads(base: &Run, head: &Run, policy: &Policy, options: &NoiseOptions) -> Vec<NoiseRow> {
+    let metric = &options.metric;
+    let mut rows = Vec::new();
+    for side in &head.benchmarks {
+        let partner = base.benchmarks.iter().find(|b| b.name == side.name).and_then(|b| b.metric(metric));
+        let (Some(base), Some(head)) = (partner, side.metric(metric)) else { continue };
+        let (Ok(base), Ok(head)) = (series::read(base), series::read(head)) else { continue };
+        if !base.has_ratio() || !head.has_ratio() {
+            continue;
+        }
+        let costs: Vec<f64> = base.clean.iter().chain(&head.clean).copied().collect();
+        let blocks = paired_blocks(&base, &head).unwrap_or_default();
+        let differences: Vec<f64> = blocks.iter().filter_map(difference).collect();
+        let spread = Spread {
+            within_process: within(&base, &head),
+            between_processes: describe::stddev(&costs),
+            between_blocks: fit(&differences, ScalePrior::NONE).map(|fit| fit.scale),
+            between_sessions: None,
+        };
+        let measured = blocks.len();
+        let floor = shift(blocks).map_or(f64::NAN, |shift| smallest_floor(&shift, measured, policy));
+        rows.push(NoiseRow {
+            benchmark: side.name.clone(),
+            spread,
+            floor,
+            green: Share::default(),
+            power: points(options),
+        });
+    }
+    rows
+}
+
+fn within(base: &Readings, head: &Readings) -> Option<f64> {
+    let both: Vec<f64> = [base.within_cv, head.within_cv].into_iter().flatten().collect();
+    describe::mean(&both)
+}
+
+/// Head's typical cost less base's, in one block.
+fn difference(block: &BlockCosts) -> Option<f64> {
+    let typical = |head: bool| {
+        let side = block.iter().filter(|process| process.head == head);
+        describe::mean(&side.map(|process| process.clean).collect::<Vec<f64>>())
+    };
+    Some(typical(true)? - typical(false)?)
+}
+
+/// The distance beyond the floor that is seen with 90 % power when the last look decides one row, if an
+/// interval narrows with the square root of the blocks.
+fn smallest_floor(shift: &Inference, measured: usize, policy: &Policy) -> f64 {
+    let blocks = f64::from(policy.sequential.max_blocks.max(2));
+    let seen = shift.detectable(policy.alpha, crate::decide::MDE_POWER);
+    (seen * (measured as f64 / blocks).sqrt()).exp_m1()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PowerPoint, Share, rising};
+
+    #[test]
+    fn a_power_never_falls_with_the_size_of_the_change() {
+        let of = |hits: [u64; 4]| -> Vec<f64> {
+            let point = |(at, hits)| PowerPoint {
+                slowdown: f64::from(at),
+                seen: Share { hits, of: 100 },
+                blocks: 0.0,
+            };
+            let mut points: Vec<PowerPoint> = (1..).zip(hits).map(point).collect();
+            rising(&mut points);
+            points.iter().map(|point| point.seen.value()).collect()
+        };
+        assert_eq!(of([10, 20, 90, 100]), [0.1, 0.2, 0.9, 1.0]);
+        assert_eq!(of([10, 30, 20, 100]), [0.1, 0.25, 0.25, 1.0]);
+        assert_eq!(of([60, 50, 40, 30]), [0.45; 4]);
+    }
+
+    #[test]
+    fn the_interval_of_a_share_is_that_of_clopper_and_pearson() {
+        // scipy.stats.binomtest(hits, of).proportion_ci()
+        for (hits, of, low, high) in [
+            (0, 20, 0.0, 0.168_433_470_98),
+            (20, 20, 0.831_566_529_02, 1.0),
+            (74, 1000, 0.058_536_9, 0.092_034_2),
+            (0, 0, 0.0, 1.0),
+        ] {
+            let (below, above) = Share { hits, of }.interval();
+            assert!(
+                (below - low).abs() < 1e-3 && (above - high).abs() < 1e-3,
+                "{hits} of {of}: {below} {above}"
+            );
+        }
+    }
+}

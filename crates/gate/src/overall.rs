@@ -1,0 +1,92 @@
+//! From rows to one verdict and one exit code.
+
+use std::collections::BTreeSet;
+
+use benchgate_core::exit_code::ExitCode;
+use benchgate_core::model::{BenchmarkName, Metric, Verdict};
+use benchgate_stats::Effect;
+
+use super::{FailOn, Geomean, Interval, Reason, Row};
+
+/// The exit codes in the order in which they win.
+const PRECEDENCE: [ExitCode; 6] = [
+    ExitCode::Error,
+    ExitCode::Diverged,
+    ExitCode::Regressed,
+    ExitCode::BaselineMissing,
+    ExitCode::Inconclusive,
+    ExitCode::Pass,
+];
+
+/// The verdict of the whole, and the exit code that `fail_on` lets through.
+///
+/// A waived row still shows its verdict and counts as judged. Where nothing fatal was judged there is
+/// nothing to pass: the whole is *missing* when head or base has no partner, else *error*.
+pub fn overall(rows: &[Row], fail_on: &FailOn) -> (Verdict, ExitCode) {
+    let waived = |row: &Row| row.waiver.as_ref().is_some_and(|waiver| !waiver.expired);
+    let mut counted: Vec<Verdict> = rows.iter().filter(|row| row.fatal).map(|row| row.verdict).collect();
+    if counted.is_empty() && !rows.iter().any(waived) {
+        let lonely = rows.iter().any(|row| row.verdict == Verdict::Missing);
+        counted.push(if lonely { Verdict::Missing } else { Verdict::Error });
+    }
+    let verdict = counted.iter().copied().max_by_key(|v| v.precedence()).unwrap_or(Verdict::Pass);
+    let asked =
+        |code: &ExitCode| counted.iter().any(|v| fail_on.0.contains(v) && ExitCode::for_verdict(*v) == *code);
+    (verdict, PRECEDENCE.into_iter().find(asked).unwrap_or(ExitCode::Pass))
+}
+
+/// The exit code of several comparisons together.
+pub fn first_of(codes: impl Iterator<Item = ExitCode> + Clone) -> ExitCode {
+    PRECEDENCE.into_iter().find(|code| codes.clone().any(|other| other == *code)).unwrap_or(ExitCode::Error)
+}
+
+/// Geometric means per target and metric over rows whose numbers can be used, in order of first appearance. Benchmarks
+/// with wrong outputs are left out: how fast they are is no result.
+/// The interval is for these benchmarks, not for benchmarks in general: errors of rows add up, the
+/// spread between rows doesn't count.
+pub fn geomeans(rows: &[Row], effects: &[Option<Effect>], alpha: f64) -> Vec<Geomean> {
+    let mut groups: Vec<(Option<String>, Metric, Vec<Effect>)> = Vec::new();
+    let is_wrong = |row: &&Row| matches!(row.reason, Reason::WrongOutput | Reason::WrongOutputOnBase);
+    let wrong: BTreeSet<&BenchmarkName> = rows.iter().filter(is_wrong).map(|row| &row.benchmark).collect();
+    let usable = |row: &Row| {
+        !matches!(row.reason, Reason::Unusable(_) | Reason::TooLittle(_)) && !wrong.contains(&row.benchmark)
+    };
+    for (row, effect) in rows.iter().zip(effects).filter(|(row, _)| usable(row)) {
+        let (Some(metric), Some(effect)) = (&row.metric, effect) else { continue };
+        match groups.iter_mut().find(|(target, known, _)| *target == row.target && known == metric) {
+            Some((_, _, effects)) => effects.push(*effect),
+            None => groups.push((row.target.clone(), metric.clone(), vec![*effect])),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(target, metric, effects)| {
+            let mean = mean_effect(&effects);
+            let level = alpha / 2.0;
+            Geomean {
+                target,
+                metric,
+                ratio: mean.center.exp(),
+                interval: Some(Interval {
+                    low: mean.lower(level).exp(),
+                    high: mean.upper(level).exp(),
+                    level: 1.0 - alpha,
+                }),
+                rows: effects.len() as u32,
+            }
+        })
+        .collect()
+}
+
+/// The mean of independent effects, with Satterthwaite's degrees of freedom.
+fn mean_effect(effects: &[Effect]) -> Effect {
+    let n = effects.len() as f64;
+    let variances = || effects.iter().map(|e| e.se * e.se);
+    let total: f64 = variances().sum();
+    let denominator: f64 = effects.iter().map(|e| e.se.powi(4) / e.df).sum();
+    Effect {
+        center: effects.iter().map(|e| e.center).sum::<f64>() / n,
+        se: total.sqrt() / n,
+        df: if denominator > 0.0 { total * total / denominator } else { f64::INFINITY },
+    }
+}

@@ -1,0 +1,141 @@
+//! Which policy applies to a row: metric defaults, overrides and waivers by glob.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use globset::{Glob, GlobMatcher};
+
+use benchgate_core::model::{BenchmarkName, Metric, RENAMED_FROM, Run, is_date};
+
+use super::{ChangedReference, MetricPolicy, Override, Policy, TestKind, Waiver, WaiverUse};
+
+/// A glob over benchmark names. One that can't be parsed matches only its own text: `config` reports
+/// it, and the gate must not grow or shrink what it covers.
+pub(super) struct Pattern {
+    text: String,
+    glob: Option<GlobMatcher>,
+}
+
+impl Pattern {
+    pub(super) fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), glob: Glob::new(text).ok().map(|glob| glob.compile_matcher()) }
+    }
+
+    pub(super) fn matches(&self, name: &BenchmarkName) -> bool {
+        self.text == name.as_str() || self.glob.as_ref().is_some_and(|glob| glob.is_match(name.as_str()))
+    }
+}
+
+/// Whether this metric of a benchmark can fail the gate.
+pub fn decides(policy: &Policy, name: &BenchmarkName, metric: &Metric) -> bool {
+    Rules::new(policy, "").metric(name, metric).fatal
+}
+
+/// A policy with its globs compiled.
+pub struct Rules<'a> {
+    policy: &'a Policy,
+    overrides: Vec<(Pattern, &'a Override)>,
+    waivers: Vec<(Pattern, &'a Waiver)>,
+    today: &'a str,
+    /// By the new name of what was renamed: the name that the policy knows.
+    renamed: BTreeMap<&'a str, BenchmarkName>,
+}
+
+/// The metric whose rule holds: a fact about one kernel is judged as that of all kernels together.
+fn judged_as(metric: &Metric) -> Cow<'_, Metric> {
+    Metric::kernel_fact(&metric.name).map_or(Cow::Borrowed(metric), Cow::Owned)
+}
+
+impl<'a> Rules<'a> {
+    pub fn new(policy: &'a Policy, today: &'a str) -> Self {
+        Self {
+            policy,
+            overrides: policy.overrides.iter().map(|o| (Pattern::new(&o.benchmark), o)).collect(),
+            waivers: policy.waivers.iter().map(|w| (Pattern::new(&w.benchmark), w)).collect(),
+            today,
+            renamed: BTreeMap::new(),
+        }
+    }
+
+    /// With the old names of what head renamed: no name that head chooses leaves or enters the reach of a glob.
+    pub fn with_renames(mut self, base: &'a Run) -> Self {
+        let renamed = base.benchmarks.iter().filter_map(|benchmark| {
+            let from = benchmark.labels.get(RENAMED_FROM)?;
+            Some((benchmark.name.as_str(), BenchmarkName::new(from)))
+        });
+        self.renamed = renamed.collect();
+        self
+    }
+
+    fn known_as<'b>(&'b self, name: &'b BenchmarkName) -> &'b BenchmarkName {
+        self.renamed.get(name.as_str()).unwrap_or(name)
+    }
+
+    fn overrides<'b>(
+        &'b self,
+        name: &'b BenchmarkName,
+        metric: &'b Metric,
+    ) -> impl Iterator<Item = &'a Override> {
+        let name = self.known_as(name);
+        self.overrides
+            .iter()
+            .filter(move |(pattern, rule)| {
+                rule.metric.as_ref().is_none_or(|m| *m == metric.name || *m == judged_as(metric).name)
+                    && pattern.matches(name)
+            })
+            .map(|(_, rule)| *rule)
+    }
+
+    /// The floor, tolerance and fatality of one row. Later overrides win.
+    pub fn metric(&self, name: &BenchmarkName, metric: &Metric) -> MetricPolicy {
+        let judged = judged_as(metric);
+        let named = self.policy.metrics.iter().find(|(known, _)| *known == judged.name);
+        let mut rule = named.map_or_else(|| MetricPolicy::unnamed(&judged), |(_, rule)| rule.clone());
+        for change in self.overrides(name, metric) {
+            rule.floor.relative = change.floor_relative.unwrap_or(rule.floor.relative);
+            rule.floor.absolute = change.floor_absolute.unwrap_or(rule.floor.absolute);
+            rule.tolerance = change.tolerance.unwrap_or(rule.tolerance);
+            rule.fatal = change.fatal.unwrap_or(rule.fatal);
+        }
+        rule
+    }
+
+    pub fn changed_reference(&self) -> ChangedReference {
+        self.policy.changed_reference
+    }
+
+    /// Whether a textbook test on all repetitions was asked for.
+    pub fn is_classical(&self) -> bool {
+        self.policy.test != TestKind::Auto
+    }
+
+    /// The declared standard deviation between processes, if the policy has one for this row.
+    pub fn between_cv(&self, name: &BenchmarkName, metric: &Metric) -> Option<f64> {
+        self.overrides(name, metric).filter_map(|o| o.between_cv).last().or(self.policy.between_cv)
+    }
+
+    /// The waiver for a row: one that still holds, or else one that has expired.
+    pub fn waiver(&self, name: &BenchmarkName, metric: Option<&Metric>) -> Option<WaiverUse> {
+        let name = self.known_as(name);
+        let matching = self.waivers.iter().filter(|(pattern, waiver)| {
+            let metric_matches = match (&waiver.metric, metric) {
+                (None, _) => true,
+                (Some(wanted), Some(metric)) => *wanted == metric.name,
+                (Some(_), None) => false,
+            };
+            metric_matches && pattern.matches(name)
+        });
+        let uses = matching.map(|(_, waiver)| WaiverUse {
+            owner: waiver.owner.clone(),
+            reason: waiver.reason.clone(),
+            expires: waiver.expires.clone(),
+            // A waiver without a readable last day would be one without an end.
+            expired: !is_date(&waiver.expires)
+                || !is_date(self.today)
+                || waiver.expires.as_str() < self.today,
+        });
+        let mut uses: Vec<WaiverUse> = uses.collect();
+        uses.sort_by_key(|waiver| waiver.expired);
+        uses.into_iter().next()
+    }
+}

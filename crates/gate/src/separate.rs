@@ -1,0 +1,93 @@
+//! Sides that were measured separately: what the model of `stats::unpaired` is asked, and what the row says of its answer.
+
+use benchgate_core::model::{Lint, LintCode, Metric, Verdict, counted};
+use benchgate_stats::unpaired::{Estimated, UnpairedRow, effects};
+
+use super::decide::Question;
+use super::draft::{Draft, Open};
+use super::evidence::{Evidence, SpreadSource, UnitCounts};
+use super::{Interval, Method, Reason, Row, SeparateRuns};
+
+/// The questions of all rows of one metric whose sides were measured separately.
+pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>]) {
+    let of = |index: usize| match &drafts[index].open.as_deref()?.evidence {
+        Evidence::Unpaired { row, .. } => Some((index, row.clone())),
+        Evidence::Paired(_) | Evidence::History { .. } => None,
+    };
+    let (places, rows): (Vec<usize>, Vec<UnpairedRow>) =
+        indices.iter().filter_map(|&index| of(index)).unzip();
+    for (index, estimated) in places.into_iter().zip(effects(&rows)) {
+        let (Draft { row, open: Some(open) }, Some(estimated)) = (&mut drafts[index], estimated) else {
+            continue;
+        };
+        let Open { evidence: Evidence::Unpaired { method, source, counts, p_runs, .. }, rule, floor, .. } =
+            &**open
+        else {
+            continue;
+        };
+        if let Some(estimate) = &mut row.estimate {
+            estimate.method = method.clone();
+            let sessions = counts[0].sessions.min(counts[1].sessions).try_into().unwrap_or(u32::MAX);
+            estimate.separate = Some(SeparateRuns { sessions, p_runs: *p_runs });
+        }
+        if *source != SpreadSource::Calibrated && rule.fatal {
+            row.lints.push(assumed(*source, counts, &estimated));
+        }
+        let question = Question::unpaired(estimated.effect, rule, *floor);
+        // A compiler that is slow now and then harms no user of its modules.
+        let of_compiler = row.metric.as_ref().is_some_and(|metric| metric.name == Metric::COMPILE_TIME.name);
+        let head_processes = counts[1].processes;
+        // A declared spread says that no process is slow now and then, so few of them need not show it.
+        let is_shown = *source == SpreadSource::Declared || (of_compiler && head_processes > 1);
+        questions[index] = Some(if is_shown { question } else { question.shown_by(head_processes) });
+    }
+}
+
+/// What an effect rests on that was not measured.
+fn assumed(source: SpreadSource, counts: &[UnitCounts; 2], estimated: &Estimated) -> Lint {
+    let between = 100.0 * estimated.between;
+    let [base, head] = counts;
+    let detail = match source {
+        SpreadSource::Default if [base.sessions, head.sessions] == [1, 1] => {
+            format!(
+                "one session a side: that sessions of one program differ by {between:.1} % is assumed, from how even these \
+                 two were"
+            )
+        }
+        SpreadSource::Default => format!(
+            "{} of base and {} of head, weighed against an assumed {between:.1} % between sessions",
+            counted(base.sessions, "session"),
+            head.sessions
+        ),
+        SpreadSource::Calibrated | SpreadSource::Declared => {
+            let (base, head) = (base.processes, head.processes);
+            let weighed = if base.min(head) > 1 {
+                format!(", weighed against {base} and {head} measured processes")
+            } else {
+                String::new()
+            };
+            format!("{} spread between processes of {between:.1} %{weighed}", source.as_str())
+        }
+    };
+    Lint::new(LintCode::AssumedSpread, detail)
+}
+
+/// A ratio so large that no sentence is made of it: the sessions were disturbed too much for any.
+const BEYOND_WORDS: f64 = 11.0;
+
+/// Takes back an interval that says nothing, and says why there is none.
+pub fn withhold(row: &mut Row) {
+    let Some(estimate) = &mut row.estimate else { return };
+    let separate = matches!(estimate.method, Method::Unpaired | Method::Summaries);
+    let says_nothing = |interval: &Interval| interval.high.max(1.0 / interval.low) > BEYOND_WORDS;
+    if separate
+        && row.verdict == Verdict::Inconclusive
+        && estimate.interval.as_ref().is_some_and(says_nothing)
+    {
+        (estimate.interval, estimate.minimum_detectable) = (None, None);
+        if row.reason == Reason::Open {
+            let why = "the sessions were too uneven for one a side to say anything about the program";
+            row.reason = Reason::TooLittle(why.to_owned());
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Sequential sampling: which rows need more blocks.
+
+use benchgate_core::model::{BenchmarkName, Run, Verdict};
+use benchgate_stats::spending::Looks;
+
+use super::{CompareOptions, Comparison, Method, Policy, Reason, compare};
+
+/// Blocks of a row whose sides are identical, unless more are asked for: enough for a free A/A sample
+/// of the machine's noise.
+pub const IDENTICAL_BLOCKS: u32 = 1;
+
+/// The same where the sides differ in their sources or tools: what was not observed may differ too, so their times
+/// are looked at.
+pub const CHECKED_IDENTICAL_BLOCKS: u32 = 4;
+
+/// The answer after a look.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OpenRows {
+    /// Benchmarks that need more blocks before they can be judged.
+    pub open: Vec<BenchmarkName>,
+    /// Blocks each of them should have at the next look; `None` when measuring is over.
+    pub next_blocks: Option<u32>,
+}
+
+/// What is open after the blocks measured so far, and up to where to measure. Open benchmarks are
+/// measured in step: all of them get `next_blocks` blocks before the next call.
+///
+/// A pure function of what was measured, so an interrupted job asks again and gets the same answer.
+pub fn open_rows(base: &Run, head: &Run, policy: &Policy) -> OpenRows {
+    let options = CompareOptions { measured_here: true, ..CompareOptions::default() };
+    open_in(&compare(base, head, policy, &options), policy)
+}
+
+/// As [`open_rows`] for one shard of a suite with this many fatal rows. Each benchmark is asked about alone and
+/// against the whole suite's error budget, so how long it is measured does not depend on which others share its shard.
+pub fn open_in_shard(base: &Run, head: &Run, policy: &Policy, suite_rows: u32) -> OpenRows {
+    let options = CompareOptions { suite_rows, measured_here: true, ..CompareOptions::default() };
+    let only = |run: &Run, name: &BenchmarkName| {
+        let benchmarks = run.benchmarks.iter().filter(|benchmark| benchmark.name == *name);
+        Run { benchmarks: benchmarks.cloned().collect(), ..without_benchmarks(run) }
+    };
+    let mut all = OpenRows::default();
+    for benchmark in &head.benchmarks {
+        let name = &benchmark.name;
+        let answer = open_in(&compare(&only(base, name), &only(head, name), policy, &options), policy);
+        all.open.extend(answer.open);
+        all.next_blocks = [all.next_blocks, answer.next_blocks].into_iter().flatten().min();
+    }
+    all
+}
+
+/// Everything that benchmarks of a run share.
+fn without_benchmarks(run: &Run) -> Run {
+    Run {
+        suite: run.suite.clone(),
+        session: run.session.clone(),
+        origin: run.origin.clone(),
+        context: run.context.clone(),
+        testbed: run.testbed.clone(),
+        toolchain: run.toolchain.clone(),
+        commit: run.commit.clone(),
+        benchmarks: Vec::new(),
+        calibration: run.calibration.clone(),
+        anchor: run.anchor.clone(),
+        lints: run.lints.clone(),
+    }
+}
+
+/// The same, from a comparison that was made already.
+pub fn open_in(comparison: &Comparison, policy: &Policy) -> OpenRows {
+    let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
+    let mut open = Vec::new();
+    let mut next: Option<u32> = None;
+    for row in comparison.rows.iter().filter(|row| row.fatal && row.verdict == Verdict::Inconclusive) {
+        let blocks = row.estimate.as_ref().map_or(0, |estimate| estimate.blocks);
+        let more_helps = match &row.reason {
+            Reason::Open | Reason::Stability | Reason::Tail => {
+                row.estimate.as_ref().is_some_and(|e| e.method == Method::Paired)
+            }
+            // Of rows without blocks, measuring more blocks adds nothing to an interval.
+            Reason::TooLittle(_) => {
+                row.estimate.as_ref().is_none_or(|e| e.method == Method::Paired || e.interval.is_none())
+            }
+            _ => false,
+        };
+        let Some(point) = looks.after(blocks).filter(|_| more_helps) else { continue };
+        if !open.contains(&row.benchmark) {
+            open.push(row.benchmark.clone());
+        }
+        next = Some(next.map_or(point, |known: u32| known.min(point)));
+    }
+    OpenRows { next_blocks: next, open }
+}

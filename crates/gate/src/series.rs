@@ -1,0 +1,303 @@
+//! One side's values of one metric, made ready for statistics: checked, located, described.
+
+use std::ops::RangeInclusive;
+use std::slice;
+
+use benchgate_core::model::{
+    Better, BlockSlot, Lint, LintCode, Metric, MetricKind, MetricSeries, Process, Series, Summary, Unit,
+};
+use benchgate_stats::tail::log_mean_exp;
+use benchgate_stats::{describe, unpaired};
+
+use super::SideStats;
+
+/// Where in a process's repetitions its location lies. Interference only adds time, so the lower part
+/// of the repetitions is what the code does when left alone (Chen and Revels 2016, arXiv:1608.04295,
+/// argue for the minimum); the quartile doesn't hang on one lucky repetition as the minimum does.
+const LOCATION_QUANTILE: f64 = 0.25;
+
+/// The values of one side that can be used.
+#[derive(Debug, Clone)]
+pub struct Readings {
+    pub stats: SideStats,
+    /// One per process: its undisturbed location, as a cost (log scale, larger is worse).
+    pub clean: Vec<f64>,
+    /// One per process: the median of its repetitions, as a cost.
+    pub middle: Vec<f64>,
+    /// One per process: the mean of its repetitions, as a cost. Of a rate it is that of the times it stands for.
+    pub mean: Vec<f64>,
+    /// Place of each process in the paired schedule, where it has one.
+    pub slots: Vec<Option<BlockSlot>>,
+    /// Repetitions of each process as costs, sorted; empty where no process has a place in a schedule.
+    pub costs: Vec<Vec<f64>>,
+    /// Coefficient of variation of repetitions inside a process, the median over processes.
+    pub within_cv: Option<f64>,
+    /// The sessions that the processes were started in, in order.
+    pub sessions: Vec<SessionReading>,
+    /// All repetitions of all processes; empty where only summaries were kept.
+    pub samples: Vec<f64>,
+    /// A deterministic value, the same wherever it was read.
+    pub exact: Option<f64>,
+    pub summaries_only: bool,
+}
+
+impl Readings {
+    /// Whether every value has a logarithm, which all estimates of a ratio work with.
+    pub fn has_ratio(&self) -> bool {
+        self.stats.min > 0.0
+    }
+}
+
+/// One session: what a file carries, unless it says otherwise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionReading {
+    /// The median over its processes of the median of each one's repetitions, as a cost.
+    pub location: f64,
+    pub processes: usize,
+    /// How much it was disturbed, as a standard deviation; `None` where the data cannot say.
+    pub disturbance: Option<f64>,
+}
+
+/// Whether zero can be a value of this metric. A time or a rate of zero was not measured; a count, a size or
+/// a user's counter may well be zero.
+fn may_be_zero(metric: &Metric) -> bool {
+    metric.kind == MetricKind::Exact || !matches!(metric.unit, Unit::Nanoseconds | Unit::PerSecond)
+}
+
+/// What was measured lies between these. A time of a femtosecond or of thirty years was computed or damaged, and so
+/// was any value at the edge of what a number can hold.
+fn plausible(metric: &Metric) -> RangeInclusive<f64> {
+    if metric.unit == Unit::Nanoseconds { 1e-6..=1e18 } else { f64::MIN_POSITIVE..=1e300 }
+}
+
+/// A value that is not a measurement, as a lint.
+fn unusable(value: f64, metric: &Metric) -> Option<Lint> {
+    if !value.is_finite() {
+        return Some(Lint::new(LintCode::NonFinite, format!("a value is {value}")));
+    }
+    if value > 0.0 && !plausible(metric).contains(&value) {
+        return Some(Lint::new(LintCode::Contradictory, format!("a value of {value:e} is not plausible")));
+    }
+    let bad = value < 0.0 || (value == 0.0 && !may_be_zero(metric));
+    bad.then(|| Lint::new(LintCode::ZeroTime, format!("a value is {value}")))
+}
+
+/// Reads a series, or says why it can't be used.
+pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
+    let groups: Vec<(&[f64], Option<BlockSlot>)> = match &series.series {
+        Series::Exact(value) => vec![(slice::from_ref(value), None)],
+        Series::Processes(processes) => {
+            let kept = processes.iter().filter(|process| !process.samples.is_empty());
+            kept.map(|process| (process.samples.as_slice(), process.slot)).collect()
+        }
+        Series::Summaries(summaries) => return from_summaries(summaries, &series.metric),
+    };
+    if groups.is_empty() {
+        return Err(Lint::new(LintCode::Errored, "no sample was taken"));
+    }
+    let mut samples = groups.iter().flat_map(|(samples, _)| *samples);
+    if let Some(lint) = samples.find_map(|&value| unusable(value, &series.metric)) {
+        return Err(lint);
+    }
+    let mut readings = from_processes(&groups, series.metric.better);
+    readings.sessions = sessions(&series.series, series.metric.better);
+    let first = readings.samples[0];
+    let constant = readings.samples.iter().all(|&v| v == first);
+    let may_be_exact = series.metric.kind == MetricKind::Exact || first == 0.0;
+    readings.exact = (may_be_exact && constant).then_some(first);
+    Ok(readings)
+}
+
+/// Where one process lies, from its repetitions: the one definition of its value.
+pub fn location(samples: &[f64], better: Better) -> Option<f64> {
+    describe::quantile_sorted(&describe::sorted(samples), location_quantile(better))
+}
+
+fn location_quantile(better: Better) -> f64 {
+    match better {
+        Better::Lower => LOCATION_QUANTILE,
+        Better::Higher => 1.0 - LOCATION_QUANTILE,
+    }
+}
+
+/// What one side's values look like, unjudged; `None` where they can't be used.
+pub fn described(series: &MetricSeries) -> Option<SideStats> {
+    read(series).ok().map(|readings| readings.stats)
+}
+
+/// A value as a cost: its logarithm, turned so that larger is worse.
+fn cost(value: f64, better: Better) -> f64 {
+    match better {
+        Better::Lower => value.ln(),
+        Better::Higher => -value.ln(),
+    }
+}
+
+/// Most repetitions of a process that are compared with others; beyond it as many quantiles stand for them.
+const MOST_COMPARED: usize = 32;
+
+fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Readings {
+    let mut sorted: Vec<Vec<f64>> = groups.iter().map(|(samples, _)| describe::sorted(samples)).collect();
+    let at = |q: f64| sorted.iter().filter_map(|s| describe::quantile_sorted(s, q)).collect::<Vec<f64>>();
+    let (locations, middles) = (at(location_quantile(better)), at(0.5));
+    // Sorted, so that the order of processes can't change the last bit of a mean.
+    let samples = match sorted.as_mut_slice() {
+        [only] => std::mem::take(only),
+        several => describe::sorted(&several.concat()),
+    };
+    let cvs: Vec<f64> = groups
+        .iter()
+        .filter_map(|(samples, _)| Some(describe::stddev(samples)? / describe::mean(samples)?))
+        .filter(|cv| cv.is_finite())
+        .collect();
+    let location = describe::median(&locations).unwrap_or_default();
+    let mean = describe::mean(&samples).unwrap_or(location);
+    let stddev = describe::stddev(&samples);
+    let scheduled = groups.iter().any(|(_, slot)| slot.is_some());
+    let costs = |samples: &[f64]| -> Vec<f64> {
+        let sorted = describe::sorted(&samples.iter().map(|&v| cost(v, better)).collect::<Vec<f64>>());
+        if sorted.len() <= MOST_COMPARED {
+            return sorted;
+        }
+        let middle = |at: usize| (at as f64 + 0.5) / MOST_COMPARED as f64;
+        (0..MOST_COMPARED).filter_map(|at| describe::quantile_sorted(&sorted, middle(at))).collect()
+    };
+    let log_mean =
+        |samples: &[f64]| log_mean_exp(&samples.iter().map(|&v| cost(v, better)).collect::<Vec<f64>>());
+    Readings {
+        mean: groups.iter().map(|(samples, _)| log_mean(samples)).collect(),
+        stats: SideStats {
+            processes: groups.len() as u32,
+            samples: samples.len() as u64,
+            location,
+            mean,
+            stddev,
+            cv: stddev.map(|s| s / mean).filter(|cv| cv.is_finite()),
+            min: samples.iter().copied().fold(f64::INFINITY, f64::min),
+            max: samples.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        },
+        clean: locations.iter().map(|&v| cost(v, better)).collect(),
+        middle: middles.iter().map(|&v| cost(v, better)).collect(),
+        slots: groups.iter().map(|(_, slot)| *slot).collect(),
+        costs: groups.iter().filter(|_| scheduled).map(|(samples, _)| costs(samples)).collect(),
+        within_cv: describe::median(&cvs),
+        sessions: Vec::new(),
+        samples,
+        exact: None,
+        summaries_only: false,
+    }
+}
+
+/// What the repetitions of each session say.
+fn sessions(series: &Series, better: Better) -> Vec<SessionReading> {
+    let Series::Processes(processes) = series else { return Vec::new() };
+    let kept: Vec<&Process> = processes.iter().filter(|process| !process.samples.is_empty()).collect();
+    let of_session = |processes: &[&Process]| {
+        let in_order: Vec<f64> =
+            processes.iter().flat_map(|process| &process.samples).map(|&value| cost(value, better)).collect();
+        let middles: Vec<f64> =
+            processes.iter().filter_map(|process| describe::median(&process.samples)).collect();
+        Some(SessionReading {
+            location: cost(describe::median(&middles)?, better),
+            processes: processes.len(),
+            disturbance: unpaired::disturbance_of(&in_order),
+        })
+    };
+    kept.chunk_by(|a, b| a.session == b.session).filter_map(of_session).collect()
+}
+
+/// What the summaries of each session say, one for each of its processes.
+fn sessions_of_summaries(summaries: &[Summary], better: Better) -> Vec<SessionReading> {
+    let of_session = |summaries: &[Summary]| {
+        let stated = summaries.iter().filter_map(|summary| summary.median.or(summary.mean));
+        let costs: Vec<f64> = stated.map(|value| cost(value, better)).collect();
+        let inside: Vec<f64> = summaries.iter().filter_map(stated_disturbance).collect();
+        let among = unpaired::disturbance_of(&costs);
+        Some(SessionReading {
+            location: describe::median(&costs)?,
+            processes: costs.len(),
+            disturbance: among.into_iter().chain(describe::median(&inside)).reduce(f64::max),
+        })
+    };
+    summaries.chunk_by(|a, b| a.session == b.session).filter_map(of_session).collect()
+}
+
+/// How much a session was disturbed of which a summary was kept: by its quartiles and the interval of its median where it
+/// has them. Its deviation, which a few values far away can make large, counts only without them.
+fn stated_disturbance(summary: &Summary) -> Option<f64> {
+    /// Quartiles of normal values are so many standard deviations apart, and 99 % of them lie in so many.
+    const QUARTILES: f64 = 1.349;
+    const INTERVAL: f64 = 5.152;
+    /// Standard error of a median of normal values, times the root of their number.
+    const OF_MEDIAN: f64 = 1.2533;
+    let apart = |(low, high): (f64, f64)| {
+        // asv's interval of a very uneven time may begin below zero.
+        let apart = if low > 0.0 { (high / low).ln() } else { 1.0 };
+        (apart.is_finite() && apart >= 0.0).then_some(apart)
+    };
+    let n = summary.n.unwrap_or(1).clamp(1, 10) as f64;
+    let by_quartiles = summary.q1.zip(summary.q3).and_then(apart).map(|apart| apart / QUARTILES);
+    let by_interval = summary.interval.and_then(apart).map(|apart| apart / INTERVAL * n.sqrt() / OF_MEDIAN);
+    let by_deviation = || {
+        let relative = summary.stddev? / summary.mean.or(summary.median)?;
+        (relative.is_finite() && relative >= 0.0 && summary.n != Some(1)).then(|| relative.ln_1p())
+    };
+    match (by_quartiles, by_interval) {
+        (None, None) => by_deviation(),
+        (one, two) => Some(one.unwrap_or_default().max(two.unwrap_or_default())),
+    }
+}
+
+fn from_summaries(summaries: &[Summary], metric: &Metric) -> Result<Readings, Lint> {
+    let better = metric.better;
+    let mut locations = Vec::new();
+    let (mut count, mut weighted, mut squares, mut freedom) = (0_u64, 0.0, 0.0, 0.0);
+    let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
+    let mut cvs = Vec::new();
+    for summary in summaries {
+        let Some(location) = summary.median.or(summary.mean) else { continue };
+        let mean = summary.mean.unwrap_or(location);
+        let values = [Some(location), Some(mean), summary.min, summary.max];
+        if let Some(lint) = values.into_iter().flatten().find_map(|v| unusable(v, metric)) {
+            return Err(lint);
+        }
+        let n = summary.n.unwrap_or(1).max(1);
+        locations.push(location);
+        count += n;
+        weighted += mean * n as f64;
+        if let Some(stddev) = summary.stddev.filter(|s| s.is_finite() && *s >= 0.0) {
+            squares += stddev * stddev * (n - 1) as f64;
+            freedom += (n - 1) as f64;
+            cvs.extend(Some(stddev / mean).filter(|cv| cv.is_finite()));
+        }
+        min = min.min(summary.min.unwrap_or(location));
+        max = max.max(summary.max.unwrap_or(location));
+    }
+    let Some(location) = describe::median(&locations) else {
+        return Err(Lint::new(LintCode::Errored, "no mean and no median was kept"));
+    };
+    let mean = weighted / count as f64;
+    let stddev = (freedom > 0.0).then(|| (squares / freedom).sqrt());
+    Ok(Readings {
+        stats: SideStats {
+            processes: locations.len() as u32,
+            samples: count,
+            location,
+            mean,
+            stddev,
+            cv: stddev.map(|s| s / mean).filter(|cv| cv.is_finite()),
+            min,
+            max,
+        },
+        slots: vec![None; locations.len()],
+        costs: Vec::new(),
+        clean: locations.iter().map(|&v| cost(v, better)).collect(),
+        middle: locations.iter().map(|&v| cost(v, better)).collect(),
+        mean: locations.iter().map(|&v| cost(v, better)).collect(),
+        within_cv: describe::median(&cvs),
+        sessions: sessions_of_summaries(summaries, better),
+        samples: Vec::new(),
+        exact: (min == 0.0 && max == 0.0).then_some(0.0),
+        summaries_only: true,
+    })
+}

@@ -1,0 +1,229 @@
+//! What can be said of a benchmark without statistics: it is missing, failed, not measured, wrong or
+//! identical.
+
+use benchgate_core::model::{
+    Artifact, Benchmark, Lint, LintCode, Outcome, OutputCheck, SideName, Stage, Verdict, Verification,
+    VerifyCode,
+};
+
+use super::matching::Matched;
+use super::rules::Rules;
+use super::{ChangedReference, Reason, workload};
+
+/// A verdict about a benchmark as a whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Status {
+    pub verdict: Verdict,
+    pub reason: Reason,
+    pub fatal: bool,
+}
+
+impl Status {
+    fn fatal(verdict: Verdict, reason: Reason) -> Self {
+        Self { verdict, reason, fatal: true }
+    }
+
+    fn reported(verdict: Verdict, reason: Reason) -> Self {
+        Self { verdict, reason, fatal: false }
+    }
+}
+
+/// A side's outcome, with rows that the tool marked as failed read as what they are.
+fn outcome(side: &Benchmark) -> Outcome {
+    if !side.outcome.is_ok() {
+        return side.outcome.clone();
+    }
+    match side.lints.iter().find(|lint| lint.code == LintCode::Errored) {
+        Some(lint) => Outcome::Failed { stage: Stage::Benchmark, why: lint.detail.clone() },
+        None => Outcome::Ok,
+    }
+}
+
+/// Whether there is a module to describe, measured or not.
+pub fn is_compiled(side: Option<&Benchmark>) -> bool {
+    side.is_some_and(|side| side.artifact.is_some())
+}
+
+/// Whether a tool was ended from outside while it worked for this side.
+fn was_killed(side: Option<&Benchmark>) -> bool {
+    side.is_some_and(|side| side.lints.iter().any(|lint| lint.code == LintCode::Killed))
+}
+
+/// Whether the compiler itself rejected this side's program, so that another program repairs it.
+fn was_rejected(side: Option<&Benchmark>) -> bool {
+    side.is_some_and(|side| side.lints.iter().any(|lint| lint.code == LintCode::CompilerRejected))
+}
+
+/// The finding that the baseline has no usable session of it.
+fn quarantined(base: Option<&Benchmark>) -> Option<&Lint> {
+    base.into_iter().flat_map(|side| &side.lints).find(|lint| lint.code == LintCode::Quarantined)
+}
+
+/// `None` where both sides were measured, so that their numbers decide.
+pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
+    use Verdict::{Error, Missing, Regressed};
+    let (base, head) = match (pair.base, pair.head) {
+        (Some(base), Some(head)) => (outcome(base), outcome(head)),
+        // Compilers split and fuse kernels. The row of all kernels judges what the new ones cost.
+        (Some(kernel), None) | (None, Some(kernel)) if kernel.code_sha256.is_some() => {
+            let side = if pair.base.is_some() { SideName::Base } else { SideName::Head };
+            return Some(Status::reported(Missing, Reason::OnlyOn(side)));
+        }
+        // A benchmark that vanished can't be judged, and a rename must not be a way past the gate.
+        (Some(_), None) => return Some(Status::fatal(Missing, Reason::OnlyOn(SideName::Base))),
+        (None, Some(head)) => {
+            return Some(match outcome(head) {
+                // New, and it doesn't even run.
+                Outcome::Failed { stage, why } => Status::fatal(Error, Reason::FailsAtHead { stage, why }),
+                _ => Status::reported(Missing, Reason::OnlyOn(SideName::Head)),
+            });
+        }
+        (None, None) => return None,
+    };
+    match (base, head) {
+        (Outcome::Ok, Outcome::Ok) => None,
+        // Ended from outside: what that side would have done is not known, whatever the other one did.
+        (_, Outcome::Failed { stage, why }) if was_killed(pair.head) => {
+            Some(Status::fatal(Error, Reason::FailsAtHead { stage, why }))
+        }
+        (Outcome::Failed { stage, why }, _) if was_killed(pair.base) => {
+            Some(Status::fatal(Error, Reason::FailsAtBase { stage, why }))
+        }
+        (Outcome::Failed { .. }, Outcome::Failed { stage, why }) => {
+            Some(Status::fatal(Error, Reason::FailsOnBoth { stage, why }))
+        }
+        (Outcome::Ok, Outcome::Failed { stage, why }) => {
+            Some(Status::fatal(Regressed, Reason::FailsAtHead { stage, why }))
+        }
+        // Newly declared as supported, and it fails.
+        (_, Outcome::Failed { stage, why }) => Some(Status::fatal(Error, Reason::FailsAtHead { stage, why })),
+        (Outcome::Failed { stage, why }, Outcome::Ok) => {
+            let reason = Reason::FailsAtBase { stage, why };
+            // Any other failure may be the machine's: nothing is known of base, and a head of whatever speed would pass.
+            let is_repaired = stage == Stage::Compile && was_rejected(pair.base);
+            Some(if is_repaired { Status::reported(Missing, reason) } else { Status::fatal(Error, reason) })
+        }
+        // Compiled, and its device is gone: what base measured, this stage no longer does.
+        (Outcome::Ok, Outcome::Unsupported { reason }) if is_compiled(pair.head) => {
+            let reason = Reason::FailsAtHead { stage: Stage::Benchmark, why: reason };
+            Some(Status::fatal(Regressed, reason))
+        }
+        // Base's configuration has it, and there is nothing to compare head with.
+        (Outcome::Unsupported { reason }, Outcome::Ok) if is_compiled(pair.base) => {
+            Some(Status::fatal(Error, Reason::FailsAtBase { stage: Stage::Benchmark, why: reason }))
+        }
+        // Base measured it, and head no longer does.
+        (Outcome::Ok, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),
+        (_, Outcome::Ok) => Some(match quarantined(pair.base) {
+            // Not a new benchmark: what is stored of it is not to be believed.
+            Some(lint) => Status::fatal(Missing, Reason::Unusable(lint.clone())),
+            None => Status::reported(Missing, Reason::OnlyOn(SideName::Head)),
+        }),
+        (Outcome::Failed { .. }, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),
+        (_, unmeasured) => Some(Status::reported(Missing, Reason::NotMeasured(unmeasured))),
+    }
+}
+
+/// What the verification of two measured sides adds: `None` where there is nothing to say.
+pub fn of_verification(
+    base: &Benchmark,
+    head: &Benchmark,
+    together: bool,
+    rules: &Rules<'_>,
+) -> Option<Status> {
+    let base_code = base.verification.as_ref().map(Verification::supported_code);
+    let Some(verification) = head.verification.as_ref() else {
+        let unproved = || Reason::TooLittle("head's outputs were not verified".to_owned());
+        return (base_code == Some(VerifyCode::Pass))
+            .then(|| Status::fatal(Verdict::Inconclusive, unproved()));
+    };
+    let code = verification.supported_code();
+    let why = || verification.why.clone().unwrap_or_else(|| code.as_str().to_owned());
+    let stage = Stage::Verify;
+    let worked_at_base = base_code == Some(VerifyCode::Pass);
+    let failed_at_base = matches!(base_code, Some(VerifyCode::ExceptionRaised | VerifyCode::EagerFailed));
+    let proved_on_both = worked_at_base && code == VerifyCode::Pass;
+    let is_noted = verification.model_changed && rules.changed_reference() == ChangedReference::Note;
+    // One reference that both sides agree with says more about an unchanged model than their distance.
+    let allowed = is_noted || (proved_on_both && !workload::model_changed(base, head));
+    let is_comparable = matches!(code, VerifyCode::Pass | VerifyCode::VerifierSkipped);
+    if is_comparable && verification.differs_from_base() && !allowed {
+        return Some(Status::fatal(Verdict::Diverged, Reason::WrongOutput));
+    }
+    if together && proved_on_both && !allowed && is_uncompared(base, head) {
+        let reason = Reason::TooLittle(
+            "head's reference changed, and its outputs were not compared with base's".to_owned(),
+        );
+        return Some(Status::fatal(Verdict::Inconclusive, reason));
+    }
+    match code {
+        VerifyCode::Pass if worked_at_base && !covers(verification, base.verification.as_ref()) => {
+            let reason = Reason::TooLittle("fewer of head's outputs were verified than of base's".to_owned());
+            Some(Status::fatal(Verdict::Inconclusive, reason))
+        }
+        VerifyCode::Pass => match base_code {
+            // Repaired at head. Its time is still compared, and this row says that base's numbers came from
+            // a wrong module.
+            Some(VerifyCode::Fail) => Some(Status::reported(Verdict::Missing, Reason::WrongOutputOnBase)),
+            _ => None,
+        },
+        // Wrong on both sides: this change is not the culprit, but nothing here can be believed.
+        VerifyCode::Fail if base_code == Some(VerifyCode::Fail) => {
+            Some(Status::fatal(Verdict::Error, Reason::WrongOutputOnBase))
+        }
+        VerifyCode::Fail => Some(Status::fatal(Verdict::Diverged, Reason::WrongOutput)),
+        VerifyCode::ExceptionRaised | VerifyCode::EagerFailed if failed_at_base => {
+            Some(Status::fatal(Verdict::Error, Reason::FailsOnBoth { stage, why: why() }))
+        }
+        // Base's module ran, whether its outputs were verified or not. Without eager there is only nothing to verify with.
+        VerifyCode::ExceptionRaised | VerifyCode::EagerFailed => {
+            let ran = worked_at_base || code == VerifyCode::ExceptionRaised;
+            let verdict = if ran { Verdict::Regressed } else { Verdict::Error };
+            Some(Status::fatal(verdict, Reason::FailsAtHead { stage, why: why() }))
+        }
+        // Base proved it, and head leaves it unproved.
+        VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierDidntRun | VerifyCode::VerifierSkipped
+            if worked_at_base =>
+        {
+            let reason = Reason::TooLittle(format!("head's outputs were not verified: {}", why()));
+            Some(Status::fatal(Verdict::Inconclusive, reason))
+        }
+        // There was a reference, and whether the output agrees with it could not be determined.
+        VerifyCode::VerifierDidntRun => {
+            let reason = match base_code {
+                Some(VerifyCode::VerifierDidntRun) => Reason::FailsOnBoth { stage, why: why() },
+                _ => Reason::FailsAtHead { stage, why: why() },
+            };
+            Some(Status::fatal(Verdict::Error, reason))
+        }
+        // There is no reference to agree with; the row says `unverified`.
+        VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierSkipped => None,
+    }
+}
+
+/// Whether two different modules' outputs were not compared with each other.
+fn is_uncompared(base: &Benchmark, head: &Benchmark) -> bool {
+    let module = |side: &Benchmark| side.artifact.as_ref().map(|artifact| artifact.vmfb_sha256.clone());
+    let compared = head.verification.as_ref().is_some_and(|found| !found.against_base.is_empty());
+    !compared && module(base) != module(head)
+}
+
+/// Whether head's outputs were compared with their reference as completely as base's were.
+fn covers(head: &Verification, base: Option<&Verification>) -> bool {
+    let elements = |check: &OutputCheck| check.divergence.map_or(0, |divergence| divergence.elements);
+    base.into_iter().flat_map(|base| &base.outputs).all(|wanted| {
+        let mut same = head.outputs.iter().filter(|check| check.index == wanted.index);
+        same.any(|check| elements(check) >= elements(wanted))
+    })
+}
+
+/// Everything executed is the same on both sides.
+pub fn identical(base: &Benchmark, head: &Benchmark) -> bool {
+    match (&base.artifact, &head.artifact) {
+        (Some(base), Some(head)) => {
+            let same = |of: fn(&Artifact) -> &String| of(base) == of(head) && !of(base).is_empty();
+            same(|artifact| &artifact.vmfb_sha256) && same(|artifact| &artifact.execution_sha256)
+        }
+        _ => false,
+    }
+}

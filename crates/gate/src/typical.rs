@@ -1,0 +1,174 @@
+//! The values that a report shows of both sides: computed here once, so that every report shows the same
+//! numbers and the percentage always belongs to the numbers next to it.
+
+use benchgate_core::model::Metric;
+use benchgate_stats::describe;
+
+use super::{Method, Row, SideStats, Typical};
+
+impl Typical {
+    /// The values that go with a row's effect.
+    ///
+    /// Effects are estimated from pairs of processes, so no location of one side alone has exactly the
+    /// estimated ratio. The level of both sides (the geometric mean of their locations) is measured well;
+    /// the two values lie around it, apart by the effect. One process far from the others may move an effect without
+    /// moving a median, so both values are shifted together until each lies where its side was measured.
+    pub fn of_row(row: &Row) -> Self {
+        let ratio = row.estimate.as_ref().map(|estimate| (&estimate.method, estimate.ratio));
+        let value = match ratio {
+            // Welch's test compares the means.
+            Some((Method::Welch, _)) => |side: &SideStats| side.mean,
+            _ => |side: &SideStats| side.location,
+        };
+        let (base, head) = (row.base.as_ref().map(value), row.head.as_ref().map(value));
+        let measured = Self { base, head };
+        let (Some(base), Some(head), Some((method, ratio))) = (base, head, ratio) else { return measured };
+        let range = |side: &Option<SideStats>| {
+            side.as_ref().map_or((0.0, f64::INFINITY), |side| (side.min, side.max))
+        };
+        let measured_range = [range(&row.base), range(&row.head)];
+        let usable = [base, head, ratio].into_iter().all(|value| value.is_finite() && value > 0.0);
+        if !usable {
+            return measured;
+        }
+        // Where the effect is the ratio of the locations, they are shown as they were measured.
+        const ROUNDING: f64 = 1e-12;
+        match method {
+            Method::Exact => measured,
+            _ if (head / base / ratio - 1.0).abs() < ROUNDING => measured,
+            // The stored side of a history is many sessions; head is what was measured just now.
+            Method::History => Self { base: Some(head / ratio), head: Some(head) },
+            _ => {
+                let around = base.sqrt() * head.sqrt() / ratio.sqrt();
+                let [base, head] = measured_range;
+                let both = (base.0.max(head.0 / ratio), base.1.min(head.1 / ratio));
+                // Where no two values of both sides are so far apart, base's range counts.
+                let (low, high) = if both.0 <= both.1 { both } else { base };
+                let base = around.max(low).min(high);
+                Self { base: Some(base), head: Some(base * ratio) }
+            }
+        }
+    }
+}
+
+/// A typical time and how far apart processes lie.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Latency {
+    pub typical: f64,
+    /// The fastest and the slowest process.
+    pub least: f64,
+    pub most: f64,
+    pub processes: usize,
+}
+
+impl Latency {
+    /// From the repetitions of each process; `None` where nothing usable was measured. The typical value is
+    /// the location that a comparison would describe this side with.
+    pub fn of_processes<'a>(processes: impl Iterator<Item = &'a [f64]>) -> Option<Self> {
+        let better = Metric::LATENCY.better;
+        let mut locations: Vec<f64> = processes
+            .filter_map(|samples| super::series::location(samples, better))
+            .filter(|value| value.is_finite() && *value > 0.0)
+            .collect();
+        locations.sort_by(f64::total_cmp);
+        Some(Self {
+            typical: describe::median(&locations)?,
+            least: *locations.first()?,
+            most: *locations.last()?,
+            processes: locations.len(),
+        })
+    }
+
+    /// The same processes around another typical value: the one that goes with an effect.
+    pub fn around(self, typical: f64) -> Self {
+        Self { typical, least: self.least.min(typical), most: self.most.max(typical), ..self }
+    }
+
+    /// Half of what lies between the fastest and the slowest process, as a fraction of the typical one;
+    /// absent where one process has no spread to show.
+    pub fn half_range(self) -> Option<f64> {
+        (self.processes > 1).then(|| (self.most - self.least) / 2.0 / self.typical)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Estimate;
+    use crate::Reason;
+    use benchgate_core::model::{BenchmarkName, Verdict};
+
+    fn side(location: f64) -> Option<SideStats> {
+        let (min, max) = (location * 0.8, location * 1.3);
+        Some(SideStats {
+            processes: 8,
+            samples: 64,
+            location,
+            mean: location * 1.1,
+            min,
+            max,
+            ..SideStats::default()
+        })
+    }
+
+    fn row(method: Method, ratio: f64, base: f64, head: f64) -> Row {
+        Row {
+            benchmark: BenchmarkName::new("m"),
+            metric: Some(Metric::LATENCY),
+            target: None,
+            verdict: Verdict::Pass,
+            reason: Reason::WithinTolerance,
+            fatal: true,
+            estimate: Some(Estimate::unjudged(method, ratio)),
+            base: side(base),
+            head: side(head),
+            typical: Typical::default(),
+            policy: None,
+            base_verification: None,
+            head_verification: None,
+            lints: Vec::new(),
+            waiver: None,
+            alignment: None,
+        }
+    }
+
+    #[test]
+    fn the_values_shown_have_exactly_the_ratio_of_the_effect() {
+        // The medians of the sides say slower, the pairs say faster: the report must not say both.
+        for method in [Method::Paired, Method::Unpaired, Method::Welch, Method::MannWhitney, Method::History]
+        {
+            let shown = Typical::of_row(&row(method.clone(), 0.932, 13.47, 14.65));
+            let (base, head) = (shown.base.unwrap(), shown.head.unwrap());
+            assert!((head / base - 0.932).abs() < 1e-12, "{method:?}: {shown:?}");
+            assert!(base > 13.0 && base < 17.0 && head > 12.0 && head < 16.0, "{method:?}: {shown:?}");
+        }
+    }
+
+    #[test]
+    fn values_are_shown_inside_of_what_their_side_measured() {
+        // One of thirty processes of a side took ten times as long: the mean of logarithms moves, the median doesn't.
+        for (slow, ratio) in [(1, 1.08), (0, 1.0 / 1.08)] {
+            let mut row = row(Method::Unpaired, ratio, 100.0, 100.0);
+            for (at, side) in [&mut row.base, &mut row.head].into_iter().flatten().enumerate() {
+                (side.min, side.max) = (99.0, if at == slow { 1000.0 } else { 101.0 });
+            }
+            let shown = Typical::of_row(&row);
+            let (base, head) = (shown.base.unwrap(), shown.head.unwrap());
+            assert!(base.min(head) >= 99.0 && (head / base - ratio).abs() < 1e-12, "{shown:?}");
+            assert!([base, head][1 - slow] <= 101.0, "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn deterministic_values_are_shown_as_they_are() {
+        let shown = Typical::of_row(&row(Method::Exact, f64::INFINITY, 0.0, 3.0));
+        assert_eq!(shown, Typical { base: Some(0.0), head: Some(3.0) });
+    }
+
+    #[test]
+    fn one_process_has_no_range() {
+        let one = Latency::of_processes([[1.0, 2.0, 3.0].as_slice()].into_iter()).unwrap();
+        assert_eq!((one.processes, one.half_range()), (1, None));
+        assert_eq!(Latency::of_processes([].into_iter()), None);
+    }
+}

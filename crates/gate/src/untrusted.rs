@@ -1,0 +1,197 @@
+//! Compares results that untrusted code could write: the job of a pull request made them. What can be known
+//! without the result comes from elsewhere, and what only the result says is not a reason to pass.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use benchgate_core::model::{
+    Benchmark, BenchmarkName, Lint, LintCode, Metric, Outcome, Run, Series, SideName, Verdict, Verification,
+    VerifyCode,
+};
+use benchgate_stats::spending::Looks;
+
+use super::compare::{CompareOptions, compare, waive};
+use super::rules::Rules;
+use super::{Comparison, Policy, Reason, Row, Typical, overall, workload};
+
+/// A benchmark that the base's configuration declares, so the result has to hold it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    pub benchmark: BenchmarkName,
+    /// It runs on a device other than the processor.
+    pub on_gpu: bool,
+    /// There are reference outputs, so head's outputs can be verified.
+    pub has_reference: bool,
+}
+
+/// As [`compare`], for a result that is not trusted: every expected benchmark has to be measured on both
+/// sides, in all blocks up to a look of the schedule, and equal digests count for nothing.
+pub fn compare_untrusted(
+    base: &Run,
+    head: &Run,
+    expected: &[Expected],
+    policy: &Policy,
+    options: &CompareOptions,
+) -> Comparison {
+    let [base, head] = &[base, head].map(without_identity);
+    let mut comparison = compare(base, head, policy, options);
+    let rules = Rules::new(policy, &options.today).with_renames(base);
+    let (of_base, of_head) = (by_name(base), by_name(head));
+    let mut rows: BTreeMap<BenchmarkName, Vec<usize>> = BTreeMap::new();
+    for (index, row) in comparison.rows.iter().enumerate() {
+        rows.entry(row.benchmark.clone()).or_default().push(index);
+    }
+    let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
+    for row in &mut comparison.rows {
+        let sides = [&of_base, &of_head].map(|side| side.get(&row.benchmark).copied());
+        if let Some(what) = left_out(row, sides, &looks).filter(|_| row.fatal) {
+            row.lints.push(Lint::new(LintCode::IncompleteBlocks, what.clone()));
+            if matches!(row.verdict, Verdict::Pass | Verdict::Improved) {
+                (row.verdict, row.reason) = (Verdict::Inconclusive, Reason::TooLittle(what));
+            }
+        }
+    }
+    for expected in expected {
+        let name = &expected.benchmark;
+        let found = rows.get(name).map_or(&[][..], Vec::as_slice);
+        for &index in found {
+            insist(&mut comparison.rows[index], &rules);
+        }
+        let sides = (of_base.get(name).copied(), of_head.get(name).copied());
+        let has = |metric: &Metric| {
+            found.iter().any(|&index| {
+                comparison.rows[index].metric.as_ref().is_some_and(|known| known.name == metric.name)
+            })
+        };
+        let mut more = absent(expected, sides, has, &rules);
+        more.iter_mut().for_each(|row| waive(row, &rules));
+        comparison.rows.extend(more);
+    }
+    (comparison.verdict, comparison.exit_code) = overall::overall(&comparison.rows, &policy.fail_on);
+    comparison
+}
+
+fn by_name(run: &Run) -> BTreeMap<&BenchmarkName, &Benchmark> {
+    run.benchmarks.iter().map(|benchmark| (&benchmark.name, benchmark)).collect()
+}
+
+/// A run that says nothing of what it executed: its writer could have copied the other side's digests.
+fn without_identity(run: &Run) -> Run {
+    let mut run = run.clone();
+    for artifact in run.benchmarks.iter_mut().filter_map(|benchmark| benchmark.artifact.as_mut()) {
+        artifact.execution_sha256.clear();
+    }
+    run
+}
+
+/// What was left out of a metric's blocks: they are whole, follow each other from the first, and end where the
+/// schedule looks at them. Without this, the writer of the result could leave out the blocks that were slow.
+fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], looks: &Looks) -> Option<String> {
+    let name = &row.metric.as_ref()?.name;
+    let mut blocks: BTreeMap<u32, [BTreeSet<u8>; 2]> = BTreeMap::new();
+    for (at, side) in sides.into_iter().enumerate() {
+        let Series::Processes(processes) = &side?.metric(name)?.series else { return None };
+        for slot in processes.iter().filter_map(|process| process.slot) {
+            blocks.entry(slot.block).or_default()[at].insert(slot.slot);
+        }
+    }
+    let cut = (0..).zip(&blocks).find(|(expected, (block, [base, head]))| {
+        *block != expected || base.len() != 2 || head.len() != 2 || !base.is_disjoint(head)
+    });
+    if let Some((expected, _)) = cut {
+        return Some(format!("the result lacks processes of block {}", expected + 1));
+    }
+    let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
+    (count > 0 && !looks.points().contains(&count))
+        .then(|| format!("the result ends after {count} blocks, and the schedule has no look there"))
+}
+
+/// A row of an expected benchmark that has nothing to compare is fatal, whatever the result gives as reason.
+fn insist(row: &mut Row, rules: &Rules<'_>) {
+    if row.verdict != Verdict::Missing || row.fatal || row.waiver.is_some() {
+        return;
+    }
+    row.fatal = match &row.metric {
+        None => true,
+        // A cached compile has no time, so one side often lacks it.
+        Some(metric) => {
+            metric.name != Metric::COMPILE_TIME.name && rules.metric(&row.benchmark, metric).fatal
+        }
+    };
+    waive(row, rules);
+}
+
+/// Rows for what neither side of the result has.
+fn absent(
+    expected: &Expected,
+    sides: (Option<&Benchmark>, Option<&Benchmark>),
+    has: impl Fn(&Metric) -> bool,
+    rules: &Rules<'_>,
+) -> Vec<Row> {
+    let name = &expected.benchmark;
+    let (base, head) = match sides {
+        (None, None) => {
+            let reason = "the base's configuration declares it, and the result does not have it".to_owned();
+            let reason = Reason::NotMeasured(Outcome::Skipped { reason });
+            return vec![missing(name, None, reason)];
+        }
+        (Some(base), Some(head)) => (base, head),
+        // The comparison itself has a row for it.
+        _ => return Vec::new(),
+    };
+    if !base.outcome.is_ok() || !head.outcome.is_ok() {
+        return Vec::new();
+    }
+    let mut rows = Vec::new();
+    for metric in Metric::BUILT_IN {
+        let rule = rules.metric(name, &metric);
+        if rule.fatal && is_measured(&metric, expected) && !has(&metric) {
+            let reason = Reason::TooLittle("neither side of the result has this metric".to_owned());
+            rows.push(Row { policy: Some(rule), ..missing(name, Some(metric), reason) });
+        }
+    }
+    for (side, benchmark) in [(SideName::Base, base), (SideName::Head, head)] {
+        if workload::recorded(benchmark).is_none() {
+            let reason = format!("the result does not say what {side} was measured with");
+            rows.push(missing(name, None, Reason::TooLittle(reason)));
+        }
+    }
+    let verified = |benchmark: &Benchmark| {
+        let passes = |check: &Verification| check.code == VerifyCode::Pass;
+        benchmark.verification.as_ref().is_some_and(|check| !passes(check) || !check.outputs.is_empty())
+    };
+    if expected.has_reference && !verified(head) {
+        let reason = Reason::TooLittle("the result does not say whether head's outputs are right".to_owned());
+        rows.push(missing(name, None, reason));
+    }
+    rows
+}
+
+/// Whether every benchmark that is measured has this metric. A cached compile has no time.
+fn is_measured(metric: &Metric, expected: &Expected) -> bool {
+    match &*metric.name {
+        name if name == Metric::COMPILE_TIME.name || name == Metric::THROUGHPUT.name => false,
+        name if name == Metric::PEAK_DEVICE_MEMORY.name => expected.on_gpu,
+        _ => true,
+    }
+}
+
+fn missing(name: &BenchmarkName, metric: Option<Metric>, reason: Reason) -> Row {
+    Row {
+        benchmark: name.clone(),
+        metric,
+        target: None,
+        verdict: Verdict::Missing,
+        reason,
+        fatal: true,
+        estimate: None,
+        base: None,
+        head: None,
+        typical: Typical::default(),
+        policy: None,
+        base_verification: None,
+        head_verification: None,
+        lints: Vec::new(),
+        waiver: None,
+        alignment: None,
+    }
+}

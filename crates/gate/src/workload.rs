@@ -1,0 +1,69 @@
+//! Whether both sides were asked to do the same work.
+
+use benchgate_core::model::{Benchmark, Lint, LintCode, SideName, Workload};
+
+/// Findings about what the two sides were asked to do. Results of tools that do not say it are taken as they are, but
+/// of a session that measured both sides, both say it or neither.
+pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
+    let (base, head) = match (recorded(base), recorded(head)) {
+        (Some(base), Some(head)) => (base, head),
+        (None, None) => return other_axis(base, head).into_iter().collect(),
+        (known, _) if together => {
+            let side = if known.is_some() { SideName::Head } else { SideName::Base };
+            let detail = format!("the result does not say what {side} was measured with");
+            return vec![Lint::new(LintCode::WorkloadChanged, detail)];
+        }
+        _ => return Vec::new(),
+    };
+    let mut differing = Vec::new();
+    if base.inputs_sha256 != head.inputs_sha256 {
+        differing.push("other inputs".to_owned());
+    }
+    if base.device != head.device {
+        differing.push(format!("device `{}` instead of `{}`", head.device, base.device));
+    }
+    if base.settings_sha256 != head.settings_sha256 {
+        differing.push("other runtime flags, allocators or environment".to_owned());
+    }
+    if !differing.is_empty() {
+        let detail = format!("head was measured with {}", differing.join(", "));
+        return vec![Lint::new(LintCode::WorkloadChanged, detail)];
+    }
+    // An fp64 reference widens what counts as right. One that comes with another reference is as good as that.
+    let detail = match (&base.reference64_sha256, &head.reference64_sha256) {
+        (None, Some(_)) => "head adds an fp64 reference, which can make a larger error acceptable",
+        (Some(old), Some(new)) if old != new && !other_reference(base, head) => {
+            "head has another fp64 reference than base"
+        }
+        _ => return Vec::new(),
+    };
+    vec![Lint::new(LintCode::Fp64ReferenceChanged, detail)]
+}
+
+/// Whether head's outputs were compared with a reference that base's were not.
+fn other_reference(base: &Workload, head: &Workload) -> bool {
+    head.reference_sha256.is_some() && base.reference_sha256 != head.reference_sha256
+}
+
+/// Whether head's outputs were compared with a reference that base's were not, for the same inputs. A reference for other
+/// inputs is other work, which is a finding of its own.
+pub fn has_other_reference(base: &Benchmark, head: &Benchmark) -> bool {
+    let both = recorded(base).zip(recorded(head));
+    both.is_some_and(|(base, head)| base.inputs_sha256 == head.inputs_sha256 && other_reference(base, head))
+}
+
+/// Whether head's model, or the reference of its outputs, is another one than base's.
+pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
+    has_other_reference(base, head) || head.verification.as_ref().is_some_and(|found| found.model_changed)
+}
+
+/// Foreign results say what was measured by name and labels.
+fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
+    let axis = base.differing_axis(head)?;
+    Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
+}
+
+/// What this side says that it was asked to do.
+pub fn recorded(side: &Benchmark) -> Option<&Workload> {
+    side.artifact.as_ref().and_then(|artifact| artifact.workload.as_ref())
+}

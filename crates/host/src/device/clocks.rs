@@ -1,0 +1,261 @@
+//! A GPU's clock, held for the time of a run and let go however the run ends.
+//!
+//! What is changed is written down first, in a file that every later start can see. A run that ends, fails,
+//! panics or is asked to stop lets go itself. One that is killed can't, and leaves the file: the next
+//! start, once it holds the lock of the host (so that no other run measures), undoes what the file says.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::libc::O_NOFOLLOW;
+use nix::unistd::geteuid;
+use serde::{Deserialize, Serialize};
+
+use benchgate_core::model::GpuClock;
+
+use super::HostLock;
+use super::gpu::Gpus;
+use super::host_lock::shared_folder;
+use super::processes::started;
+
+/// Marks the files in which locks are written down.
+const PREFIX: &str = "benchgate-clock-";
+const ENDING: &str = ".json";
+
+/// Larger files are not ours.
+const MOST_BYTES: u64 = 4096;
+
+/// The clock of an idle GPU may stand this far above what it was locked to: drivers round to a step.
+const STEP_MHZ: u32 = 20;
+
+/// A lock, written down before it was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct WrittenLock {
+    gpu: String,
+    clock: GpuClock,
+    pid: u32,
+    /// When that process began: numbers are used again.
+    started: Option<u64>,
+    /// A machine that started again has forgotten every lock.
+    boot: String,
+}
+
+/// Clocks that are held. Dropping it lets go of them.
+#[derive(Debug)]
+pub struct ClockHold {
+    gpus: Arc<Gpus>,
+    held: Vec<(usize, PathBuf)>,
+}
+
+impl Drop for ClockHold {
+    fn drop(&mut self) {
+        for (index, file) in self.held.drain(..) {
+            // Where letting go fails, the file stays, and the next start tries again and says so.
+            if self.gpus.unlock_clock(index).is_ok() {
+                drop(fs::remove_file(file));
+            }
+        }
+    }
+}
+
+/// Locks the clocks of these GPUs. The lock of the host is what makes this the only run that may.
+///
+/// # Errors
+/// Why the first clock could not be locked, in words; those before it are free again.
+pub fn hold_clocks(
+    gpus: &Arc<Gpus>,
+    indices: &[usize],
+    clock: GpuClock,
+    _alone: &HostLock,
+) -> Result<ClockHold, String> {
+    let mut hold = ClockHold { gpus: Arc::clone(gpus), held: Vec::new() };
+    for index in indices {
+        let Some(gpu) = gpus.list().get(*index) else { continue };
+        let pid = std::process::id();
+        let boot = boot_id().unwrap_or_default();
+        let written = WrittenLock { gpu: gpu.id.clone(), clock, pid, started: started(pid), boot };
+        let file = write_down(&shared_folder(), &written)
+            .map_err(|error| format!("{}: what would be changed can't be written down: {error}", gpu.name))?;
+        if let Err(why) = gpus.lock_clock(*index, clock) {
+            // Nothing was changed, so nothing is to be undone.
+            drop(fs::remove_file(&file));
+            return Err(format!("{}: {why}", gpu.name));
+        }
+        hold.held.push((*index, file));
+    }
+    Ok(hold)
+}
+
+/// The file is there whole or not at all, so that a kill in this moment leaves nothing that has to be
+/// understood; what is in its place already is not replaced.
+fn write_down(folder: &Path, written: &WrittenLock) -> io::Result<PathBuf> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = written.gpu.chars().map(plain).collect();
+    let path = folder.join(format!("{PREFIX}{name}{ENDING}"));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(&serde_json::to_vec(written)?)?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(&path).map_err(|error| error.error)?;
+    Ok(path)
+}
+
+/// A lock that its owner did not undo.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    file: PathBuf,
+    written: WrittenLock,
+}
+
+impl Leftover {
+    /// Whether the run that took the lock still goes on.
+    pub fn owner_lives(&self) -> bool {
+        self.written.boot == boot_id().unwrap_or_default()
+            && self.written.started.is_some()
+            && started(self.written.pid) == self.written.started
+    }
+
+    /// `GPU-… is locked to its base clock by process 4711, which is gone`.
+    pub fn describe(&self) -> String {
+        let clock = match self.written.clock {
+            GpuClock::Base => "its base clock".to_owned(),
+            GpuClock::Mhz(mhz) => format!("{mhz} MHz"),
+        };
+        format!("{} was locked to {clock} by process {}", self.written.gpu, self.written.pid)
+    }
+}
+
+/// Locks that are written down. While a run goes on, its own are among them.
+pub fn leftover_locks() -> Vec<Leftover> {
+    leftovers_in(&shared_folder())
+}
+
+fn leftovers_in(folder: &Path) -> Vec<Leftover> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut found: Vec<Leftover> = entries
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(ENDING))
+        })
+        .filter_map(|entry| Some(Leftover { written: read(&entry.path())?, file: entry.path() }))
+        .collect();
+    found.sort_by(|a, b| a.file.cmp(&b.file));
+    found
+}
+
+/// What a file says, where it is ours. The folder belongs to everybody: a file of another user could ask
+/// us to change what that user may not, so only our own are believed.
+fn read(path: &Path) -> Option<WrittenLock> {
+    let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW).open(path).ok()?;
+    let about = file.metadata().ok()?;
+    if !about.is_file() || about.uid() != geteuid().as_raw() || about.len() > MOST_BYTES {
+        return None;
+    }
+    serde_json::from_reader(file).ok()
+}
+
+/// Undoes locks whose owners were killed, and says what became of each, in words. The lock of the host
+/// is the proof that no owner measures any more.
+pub fn undo_leftovers(leftovers: Vec<Leftover>, gpus: &Gpus, _alone: &HostLock) -> Vec<String> {
+    let boot = boot_id().unwrap_or_default();
+    leftovers.into_iter().map(|leftover| undo(&leftover, gpus, &boot)).collect()
+}
+
+fn undo(leftover: &Leftover, gpus: &Gpus, boot: &str) -> String {
+    let what = leftover.describe();
+    let WrittenLock { gpu, clock, boot: then, .. } = &leftover.written;
+    if then != boot {
+        drop(fs::remove_file(&leftover.file));
+        return format!("{what}; the machine has started again since, which undid it");
+    }
+    if leftover.owner_lives() {
+        return format!("{what}, which still runs; the lock is left to it");
+    }
+    let Some(index) = gpus.list().iter().position(|known| known.id == *gpu) else {
+        return format!("{what}, which was killed; that GPU is not here now, so the lock can't be undone");
+    };
+    // NVML can't be asked for a lock. A clock above what we set proves that another program has changed
+    // the setting since, and such a setting is not ours to undo.
+    let now = gpus.read(index).clock_mhz;
+    if let (GpuClock::Mhz(mhz), Some(now)) = (clock, now)
+        && now > mhz.saturating_add(STEP_MHZ)
+    {
+        drop(fs::remove_file(&leftover.file));
+        return format!(
+            "{what}, which was killed; it runs at {now} MHz now, so another program has set it since"
+        );
+    }
+    match gpus.unlock_clock(index) {
+        Ok(()) => {
+            drop(fs::remove_file(&leftover.file));
+            format!("{what}, which was killed; it is free again")
+        }
+        Err(why) => format!("{what}, which was killed, and could not be freed: {why}"),
+    }
+}
+
+fn boot_id() -> Option<String> {
+    Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(boot: &str) -> WrittenLock {
+        WrittenLock {
+            gpu: "GPU-1/..".into(),
+            clock: GpuClock::Mhz(1410),
+            pid: 7,
+            started: None,
+            boot: boot.into(),
+        }
+    }
+
+    #[test]
+    fn a_lock_is_written_down_under_a_plain_name_and_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = write_down(folder.path(), &written("b")).unwrap();
+        assert_eq!(file.file_name().unwrap(), "benchgate-clock-GPU-1___.json");
+        let found = leftovers_in(folder.path());
+        assert_eq!(found, [Leftover { file, written: written("b") }]);
+        assert_eq!(found[0].describe(), "GPU-1/.. was locked to 1410 MHz by process 7");
+        assert!(write_down(folder.path(), &written("b")).is_err(), "a second owner");
+    }
+
+    #[test]
+    fn a_restart_has_undone_it_and_a_gpu_that_is_gone_is_kept_in_mind() {
+        let folder = tempfile::tempdir().unwrap();
+        write_down(folder.path(), &written("old")).unwrap();
+        let [leftover] = leftovers_in(folder.path()).try_into().unwrap();
+        let said = undo(&leftover, &Gpus::default(), "old");
+        assert!(said.contains("not here now"), "{said}");
+        assert_eq!(leftovers_in(folder.path()).len(), 1);
+        let said = undo(&leftover, &Gpus::default(), "new");
+        assert!(said.contains("started again"), "{said}");
+        assert!(leftovers_in(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn links_and_nonsense_are_not_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("elsewhere");
+        fs::write(&target, serde_json::to_vec(&written("b")).unwrap()).unwrap();
+        std::os::unix::fs::symlink(&target, folder.path().join("benchgate-clock-a.json")).unwrap();
+        fs::write(folder.path().join("benchgate-clock-b.json"), "{}").unwrap();
+        fs::write(folder.path().join("benchgate-clock-c.json"), vec![b' '; 5000]).unwrap();
+        assert!(leftovers_in(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn another_users_file_is_not_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = write_down(folder.path(), &written("b")).unwrap();
+        // Only root can give a file away; of anyone else, it stays a file of their own.
+        let given = std::os::unix::fs::chown(&file, Some(65_534), None).is_ok();
+        assert_eq!(leftovers_in(folder.path()).is_empty(), given);
+    }
+}

@@ -1,0 +1,97 @@
+//! The GPUs of this machine, as their drivers describe them.
+//!
+//! Looking never changes a setting. What a driver does not tell is absent: on one chip in three some
+//! query is not supported, and none of them is worth ending a run for.
+
+mod amd;
+mod chip;
+mod nvidia;
+mod select;
+
+use std::path::Path;
+
+use benchgate_core::model::GpuClock;
+
+pub use chip::{Gpu, GpuReading, Limit, Vendor};
+pub use select::{Choice, choose, visible};
+
+use nvidia::Nvidia;
+
+/// Where the kernel shows its devices.
+const SYSFS: &str = "/sys";
+
+/// How to reach a GPU again.
+#[derive(Debug)]
+enum Handle {
+    Nvidia(u32),
+    Amd(amd::Card),
+}
+
+/// Every GPU of this machine.
+#[derive(Debug, Default)]
+pub struct Gpus {
+    nvidia: Option<Nvidia>,
+    handles: Vec<Handle>,
+    list: Vec<Gpu>,
+    /// A driver is there and can't be asked: why.
+    problem: Option<String>,
+}
+
+impl Gpus {
+    /// Looks for them. Loads the driver's own library (`libnvidia-ml.so.1`) where the system's loader
+    /// finds one.
+    pub fn find() -> Self {
+        let mut found = Self::default();
+        match Nvidia::load() {
+            Ok(nvidia) => {
+                for (index, gpu) in nvidia.gpus() {
+                    found.list.push(gpu);
+                    found.handles.push(Handle::Nvidia(index));
+                }
+                found.nvidia = Some(nvidia);
+            }
+            // No driver, no library: the usual machine.
+            Err(_) if !Path::new("/dev/nvidiactl").exists() => {}
+            Err(why) => found.problem = Some(why),
+        }
+        for (card, gpu) in amd::cards(Path::new(SYSFS)) {
+            found.list.push(gpu);
+            found.handles.push(Handle::Amd(card));
+        }
+        found
+    }
+
+    pub fn list(&self) -> &[Gpu] {
+        &self.list
+    }
+
+    /// Why a driver that is there could not be asked.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// The state of the GPU at this place of the list, now.
+    pub fn read(&self, index: usize) -> GpuReading {
+        match (self.handles.get(index), &self.nvidia) {
+            (Some(Handle::Nvidia(number)), Some(nvidia)) => nvidia.read(*number),
+            (Some(Handle::Amd(card)), _) => card.read(),
+            _ => GpuReading::default(),
+        }
+    }
+
+    /// Holds the clock at `clock`. See `device::clocks`, which is what makes sure that it is undone.
+    pub(super) fn lock_clock(&self, index: usize, clock: GpuClock) -> Result<(), String> {
+        match (self.handles.get(index), &self.nvidia) {
+            (Some(Handle::Nvidia(number)), Some(nvidia)) => nvidia.lock_clock(*number, clock),
+            _ => Err("locking the clock is only supported through NVML".to_owned()),
+        }
+    }
+
+    /// Lets the clock move again.
+    pub(super) fn unlock_clock(&self, index: usize) -> Result<(), String> {
+        match (self.handles.get(index), &self.nvidia) {
+            (Some(Handle::Nvidia(number)), Some(nvidia)) => nvidia.unlock_clock(*number),
+            _ => Err("locking the clock is only supported through NVML".to_owned()),
+        }
+    }
+}

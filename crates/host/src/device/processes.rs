@@ -1,0 +1,176 @@
+//! Other programs on this machine: whose a process is, and who disturbs.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use benchgate_core::model::ForeignProcess;
+
+use super::sysfs::read_line;
+
+fn process(pid: u32) -> ForeignProcess {
+    ForeignProcess { pid, name: read_line(format!("/proc/{pid}/comm")) }
+}
+
+/// What `/proc/PID/stat` tells that is needed here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    running: bool,
+    parent: u32,
+    /// Ticks on a processor since it began.
+    ticks: u64,
+    /// When it began, in ticks since the machine did: with the number, this names a process for good.
+    started: u64,
+    /// The processor it ran on last.
+    processor: usize,
+}
+
+impl Stat {
+    fn read(proc: &Path, pid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?)
+    }
+
+    /// The name in parentheses may hold anything, parentheses too, so fields are counted from the last one.
+    fn parse(stat: &str) -> Option<Self> {
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+        Some(Self {
+            running: *fields.first()? == "R",
+            parent: u32::try_from(number(1)?).ok()?,
+            ticks: number(11)? + number(12)?,
+            started: number(19)?,
+            processor: usize::try_from(number(36)?).ok()?,
+        })
+    }
+}
+
+/// When a process began. `None` where it is gone, or can't be seen.
+pub(super) fn started(pid: u32) -> Option<u64> {
+    Some(Stat::read(Path::new("/proc"), pid)?.started)
+}
+
+/// Whether a process descends from this one. `None` where it can't be seen: it has ended, or it lives in
+/// another container, whose numbers a driver reports and we do not know.
+fn is_ours(proc: &Path, pid: u32, own: u32) -> Option<bool> {
+    let mut at = pid;
+    // Longer chains than this are loops made by numbers reused while we read.
+    for _ in 0..64 {
+        if at == own {
+            return Some(true);
+        }
+        match Stat::read(proc, at) {
+            Some(stat) if stat.parent > 0 => at = stat.parent,
+            Some(_) => return Some(false),
+            None if at == pid => return None,
+            None => return Some(false),
+        }
+    }
+    Some(false)
+}
+
+/// Who else was on a GPU. `before` and `after` are the processes on it while nothing of ours ran there;
+/// `during` are those seen while our tool did.
+pub(super) fn foreign_on_gpu(before: &[u32], during: &[(u32, Option<bool>)], after: &[u32]) -> BTreeSet<u32> {
+    let mut foreign: BTreeSet<u32> = before.iter().chain(after).copied().collect();
+    let mut unknown = BTreeSet::new();
+    for (pid, ours) in during {
+        match ours {
+            Some(true) => {}
+            Some(false) => {
+                foreign.insert(*pid);
+            }
+            None => {
+                unknown.insert(*pid);
+            }
+        }
+    }
+    // A number that means nothing here is our own tool's, seen from the host. A second one is not.
+    let mut rest = unknown.difference(&foreign).copied().collect::<Vec<_>>();
+    if rest.len() > 1 {
+        foreign.extend(rest.drain(1..));
+    }
+    foreign
+}
+
+/// Marks the processes of a list: ours, another's, not to be seen.
+pub(super) fn marked(pids: &[u32]) -> Vec<(u32, Option<bool>)> {
+    let own = std::process::id();
+    pids.iter().map(|pid| (*pid, is_ours(Path::new("/proc"), *pid, own))).collect()
+}
+
+/// Those of these processes that are not this one's, for `doctor`.
+pub fn foreign(pids: &[u32]) -> Vec<ForeignProcess> {
+    named(marked(pids).into_iter().filter(|(_, ours)| *ours != Some(true)).map(|(pid, _)| pid))
+}
+
+pub(super) fn named(pids: impl IntoIterator<Item = u32>) -> Vec<ForeignProcess> {
+    pids.into_iter().map(process).collect()
+}
+
+/// Who, most likely, uses these processors now: of the programs that are running there and are not ours,
+/// the one with the most time behind it. Reads all of `/proc`, so it is asked only once something was seen.
+pub(super) fn busiest_on(cpus: Option<&[usize]>) -> Option<ForeignProcess> {
+    let proc = Path::new("/proc");
+    let own = std::process::id();
+    let (_, pid) = fs::read_dir(proc)
+        .ok()?
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter_map(|pid| Some((Stat::read(proc, pid)?, pid)))
+        .filter(|(stat, _)| stat.running && cpus.is_none_or(|cpus| cpus.contains(&stat.processor)))
+        .filter(|(_, pid)| is_ours(proc, *pid, own) == Some(false))
+        .map(|(stat, pid)| (stat.ticks, pid))
+        .max()?;
+    Some(process(pid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(proc: &Path, pid: u32, stat: &str) {
+        fs::create_dir_all(proc.join(pid.to_string())).unwrap();
+        fs::write(proc.join(pid.to_string()).join("stat"), stat).unwrap();
+    }
+
+    fn stat(pid: u32, parent: u32) -> String {
+        let mut fields = vec!["0".to_owned(); 50];
+        fields[0] = "R".to_owned();
+        for (at, value) in [(1, parent), (11, 250), (12, 50), (19, 9), (36, 3)] {
+            fields[at] = value.to_string();
+        }
+        format!("{pid} (a) b ) {}\n", fields.join(" "))
+    }
+
+    #[test]
+    fn a_descendant_is_ours_and_another_process_is_not() {
+        let proc = tempfile::tempdir().unwrap();
+        for (pid, parent) in [(1, 0), (10, 1), (20, 10), (30, 20), (40, 1)] {
+            write(proc.path(), pid, &stat(pid, parent));
+        }
+        assert_eq!(is_ours(proc.path(), 30, 10), Some(true));
+        assert_eq!(is_ours(proc.path(), 40, 10), Some(false));
+        assert_eq!(is_ours(proc.path(), 99, 10), None);
+    }
+
+    #[test]
+    fn a_name_full_of_parentheses_does_not_move_the_fields() {
+        let read = Stat::parse(&stat(7, 3)).unwrap();
+        assert_eq!((read.running, read.parent, read.ticks, read.processor), (true, 3, 300, 3));
+        let own = Stat::read(Path::new("/proc"), std::process::id()).unwrap();
+        assert!(own.parent > 0);
+        assert_eq!(started(std::process::id()), Some(own.started));
+    }
+
+    #[test]
+    fn a_process_on_the_gpu_that_is_not_ours_is_foreign() {
+        let pids = |set: BTreeSet<u32>| set.into_iter().collect::<Vec<_>>();
+        assert!(foreign_on_gpu(&[], &[(5, Some(true))], &[]).is_empty());
+        assert_eq!(pids(foreign_on_gpu(&[9], &[(5, Some(true)), (9, Some(false))], &[])), [9]);
+        assert_eq!(pids(foreign_on_gpu(&[], &[(5, Some(true)), (8, Some(false))], &[])), [8]);
+        // From another container: one is our tool under the host's number.
+        assert!(foreign_on_gpu(&[], &[(70_001, None)], &[]).is_empty());
+        assert_eq!(pids(foreign_on_gpu(&[], &[(70_001, None), (70_009, None)], &[])), [70_009]);
+        assert_eq!(pids(foreign_on_gpu(&[70_001], &[(70_001, None), (70_009, None)], &[])), [70_001]);
+    }
+}

@@ -1,0 +1,195 @@
+//! What happened on the machine while one process was measured.
+//!
+//! On the processors nothing is sampled: the kernel counts anyway, and two readings of its counters tell
+//! what was used in between. A GPU's driver keeps few counters, so a thread of its own asks it a few times
+//! a second, on a processor that nothing is measured on.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use benchgate_core::model::ForeignProcess;
+
+use super::busy::{Busy, Usage, own_time};
+use super::gpu::{GpuReading, Gpus};
+use super::processes::{busiest_on, foreign_on_gpu, marked, named};
+use super::processors::stay_with_the_host;
+
+/// Between two readings of a GPU. Its sensors renew their values about ten times a second, and heat and
+/// power move more slowly than that; four readings a second see everything that lasts, and cost less than
+/// a hundredth of one processor.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Share of the processors' time from which others' use of it is worth a name.
+const WORTH_A_NAME: f64 = 0.05;
+
+/// What is watched.
+#[derive(Debug, Clone)]
+pub struct Watched {
+    pub gpus: Arc<Gpus>,
+    /// Places in the list of GPUs.
+    pub indices: Vec<usize>,
+    /// The processors that a CPU target has to itself; `None` where none are watched.
+    pub cpus: Option<Vec<usize>>,
+}
+
+/// One GPU over the time of one process.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GpuSeen {
+    pub index: usize,
+    pub before: GpuReading,
+    pub during: Vec<GpuReading>,
+    pub after: GpuReading,
+    pub foreign: Vec<ForeignProcess>,
+}
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Seen {
+    pub cpu: Option<Usage>,
+    /// Times that a watched processor lowered its clock because of heat. `None` where it is not counted.
+    pub cpu_throttled: Option<u64>,
+    /// Another process that used the watched processors.
+    pub on_cpus: Option<ForeignProcess>,
+    pub gpus: Vec<GpuSeen>,
+}
+
+/// One process's time, begun.
+pub struct Watch {
+    watched: Watched,
+    busy: Option<Busy>,
+    throttled: Option<u64>,
+    own: Duration,
+    before: Vec<GpuReading>,
+    sampler: Option<Sampler>,
+}
+
+/// A reading with the processes that were on the GPU, each marked as ours or not while it was alive.
+type GpuSample = (usize, GpuReading, Vec<(u32, Option<bool>)>);
+
+struct Sampler {
+    stop: Sender<()>,
+    samples: Arc<Mutex<Vec<GpuSample>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Watch {
+    /// Takes the first readings. The process that is watched starts after this returns.
+    pub fn start(watched: Watched) -> Self {
+        let before = watched.indices.iter().map(|index| watched.gpus.read(*index)).collect();
+        let sampler = (!watched.indices.is_empty()).then(|| Sampler::start(&watched)).flatten();
+        let cpus = watched.cpus.as_deref();
+        Self {
+            throttled: cpus.and_then(|cpus| throttle_count(Path::new(SYSTEM), cpus)),
+            own: own_time(),
+            busy: cpus.and_then(|cpus| Busy::now(Some(cpus))),
+            before,
+            sampler,
+            watched,
+        }
+    }
+
+    /// Takes the last readings. `used` is the processor time of the process and its children.
+    pub fn stop(self, used: Duration) -> Seen {
+        let cpus = self.watched.cpus.as_deref();
+        let cpu = self.busy.as_ref().and_then(|before| {
+            let own = used + own_time().saturating_sub(self.own);
+            Busy::now(cpus)?.since(before, own)
+        });
+        let disturbed = cpu.is_some_and(|usage| usage.foreign > usage.resolution.max(WORTH_A_NAME));
+        let on_cpus = if disturbed { busiest_on(cpus) } else { None };
+        let throttled = cpus.and_then(|cpus| throttle_count(Path::new(SYSTEM), cpus));
+        let samples = self.sampler.map(Sampler::finish).unwrap_or_default();
+        let gpus = self.watched.indices.iter().zip(self.before).map(|(index, before)| {
+            let after = self.watched.gpus.read(*index);
+            let of_this = || samples.iter().filter(|(of, ..)| of == index);
+            let pids = |reading: &GpuReading| reading.processes.clone().unwrap_or_default();
+            let seen: Vec<(u32, Option<bool>)> =
+                of_this().flat_map(|(_, _, pids)| pids.iter().copied()).collect();
+            let foreign: BTreeSet<u32> = foreign_on_gpu(&pids(&before), &seen, &pids(&after));
+            GpuSeen {
+                index: *index,
+                before,
+                during: of_this().map(|(_, reading, _)| reading.clone()).collect(),
+                after,
+                foreign: named(foreign),
+            }
+        });
+        Seen {
+            cpu,
+            cpu_throttled: throttled.zip(self.throttled).map(|(now, then)| now.saturating_sub(then)),
+            on_cpus,
+            gpus: gpus.collect(),
+        }
+    }
+}
+
+impl Sampler {
+    /// `None` where no thread can be had: then the first and the last reading have to do.
+    fn start(watched: &Watched) -> Option<Self> {
+        let (stop, stopped) = channel::<()>();
+        let samples = Arc::new(Mutex::new(Vec::new()));
+        let (kept, watched) = (Arc::clone(&samples), watched.clone());
+        let sample = move || {
+            stay_with_the_host();
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(INTERVAL) {
+                for index in &watched.indices {
+                    let reading = watched.gpus.read(*index);
+                    let pids = marked(reading.processes.as_deref().unwrap_or_default());
+                    kept.lock().unwrap_or_else(PoisonError::into_inner).push((*index, reading, pids));
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("watch".to_owned()).spawn(sample).ok()?;
+        Some(Self { stop, samples, thread })
+    }
+
+    fn finish(self) -> Vec<GpuSample> {
+        drop(self.stop);
+        // A sampler that panicked has left what it saw until then.
+        drop(self.thread.join());
+        std::mem::take(&mut *self.samples.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+const SYSTEM: &str = "/sys/devices/system/cpu";
+
+/// How often these processors have throttled since the machine started, as Intel's count it.
+fn throttle_count(system: &Path, cpus: &[usize]) -> Option<u64> {
+    let counts = cpus.iter().flat_map(|cpu| {
+        ["core_throttle_count", "package_throttle_count"].into_iter().filter_map(move |name| {
+            let path = system.join(format!("cpu{cpu}/thermal_throttle/{name}"));
+            std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()
+        })
+    });
+    counts.reduce(|all, more| all + more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throttling_is_counted_over_the_watched_processors() {
+        let system = tempfile::tempdir().unwrap();
+        for (cpu, count) in [(0, "7"), (1, "2"), (2, "100")] {
+            let folder = system.path().join(format!("cpu{cpu}/thermal_throttle"));
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("core_throttle_count"), format!("{count}\n")).unwrap();
+        }
+        assert_eq!(throttle_count(system.path(), &[0, 1]), Some(9));
+        assert_eq!(throttle_count(system.path(), &[8]), None);
+    }
+
+    /// A second thread of ours is not foreign; what it uses is subtracted.
+    #[test]
+    fn our_own_work_is_not_foreign() {
+        let watched = Watched { gpus: Arc::new(Gpus::default()), indices: Vec::new(), cpus: Some(vec![0]) };
+        let seen = Watch::start(watched).stop(Duration::from_secs(3600));
+        assert_eq!(seen.cpu.map(|usage| usage.foreign), Some(0.0));
+        assert_eq!(seen.on_cpus, None);
+    }
+}

@@ -1,0 +1,321 @@
+//! L3: the only module that uses git2. Reads the local repository: refs, the merge base, trees. It never runs a hook
+//! there and changes none of its files; filters run for a checkout, as `git clone` runs them. [`DataBranch`] is a
+//! branch on a remote.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorCode, Oid};
+
+use benchgate_core::model::is_commit;
+
+mod ancestry;
+mod checkout;
+mod data_branch;
+mod line;
+mod push;
+mod remote;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use ancestry::Ancestry;
+pub use checkout::{Checkout, Notice};
+pub use data_branch::{CommandRunner, DataBranch, Edit};
+pub use line::LineCommit;
+pub use remote::{GitToken, Remote};
+
+/// Why a git operation failed. If a command fixes the problem, the message names it.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error("find a git repository at {} or above it", .0.display())]
+    NotARepository(PathBuf),
+    #[error(
+        "open the repository at {}: it belongs to another user; if you trust it, run `git config --global --add \
+         safe.directory {}`", .0.display(), .0.display()
+    )]
+    OtherOwner(PathBuf),
+    #[error("use the repository at {}: it has no working tree", .0.display())]
+    Bare(PathBuf),
+    #[error("read HEAD: the repository has no commit yet")]
+    NoCommit,
+    #[error("resolve `{reference}`: no such commit, branch or tag here; {fetch}")]
+    UnknownReference { reference: String, fetch: String },
+    #[error(
+        "resolve `{0}`: several commits have this name; give more digits of the commit, or the full name of the ref \
+         (`refs/remotes/{0}`, `refs/tags/{0}`)"
+    )]
+    AmbiguousReference(String),
+    #[error(
+        "find the merge base of HEAD and `{0}`: this clone is shallow and ends before it; run `git fetch \
+         --unshallow origin`, or check out with `fetch-depth: 0`"
+    )]
+    Shallow(String),
+    #[error("find the merge base of HEAD and `{0}`: they have no commit in common")]
+    NoCommonAncestor(String),
+    #[error(
+        "list the commits from `{good}` to `{bad}`: this clone is shallow and ends before `{good}`; run `git fetch \
+         --unshallow origin`, or check out with `fetch-depth: 0`"
+    )]
+    ShallowLine { good: String, bad: String },
+    #[error("list the commits from `{good}` to `{bad}`: the two histories have no commit in common")]
+    Unrelated { good: String, bad: String },
+    #[error("list the commits from `{good}` to `{bad}`: `{bad}` is the older one; swap the ends")]
+    Reversed { good: String, bad: String },
+    #[error(
+        "list the commits from `{good}` to `{bad}`: `{good}` is not on the first-parent history of `{bad}`; start from \
+         {base}, where the two meet"
+    )]
+    NotOnLine { good: String, bad: String, base: String },
+    #[error(
+        "read {object} of commit {commit}: the object is not in this clone; if it is a partial clone, run `git \
+         fetch --refetch --no-filter origin`"
+    )]
+    MissingObject { commit: String, object: String },
+    #[error("check out commit {commit}: {why}")]
+    Checkout { commit: String, why: String },
+    #[error(
+        "check out {} of commit {commit}: it is stored in git-lfs, and its content is not here; install git-lfs and run \
+         `git lfs install`, then `git lfs fetch origin {commit}`", path.display()
+    )]
+    LfsContent { commit: String, path: PathBuf },
+    #[error(
+        "check out the submodule {}: its commit {commit} is not in this clone; run `git -C {} fetch origin {commit}`, \
+         or check out with `fetch-depth: 0`", path.display(), path.display()
+    )]
+    SubmoduleCommit { path: PathBuf, commit: String },
+    #[error("use commit {commit}: {why}")]
+    HostileTree { commit: String, why: String },
+    #[error("use {}: it is outside the repository at {}", path.display(), root.display())]
+    Outside { path: PathBuf, root: PathBuf },
+    #[error("read {} of commit {commit}: it is not a file", path.display())]
+    NotAFile { commit: String, path: PathBuf },
+    #[error("find the remote `{0}` in this repository's configuration")]
+    NoRemote(String),
+    #[error("use the branch {0:?}: not a valid branch name")]
+    BadBranch(String),
+    #[error("use the remote's address: {0}")]
+    BadUrl(String),
+    #[error("start git: program not found")]
+    NoGit,
+    #[error("{verb} {url}: access denied for {given}: {why}")]
+    Credentials { verb: &'static str, url: String, given: &'static str, why: String },
+    #[error("{verb} {url}: {why}")]
+    Unreachable { verb: &'static str, url: String, why: String },
+    #[error("{verb} {url}: {why}")]
+    RemoteFailed { verb: &'static str, url: String, why: String },
+    #[error("push to the branch {branch}: the server refused it: {why}")]
+    PushRefused { branch: String, why: String },
+    #[error("push to the branch {branch}: other writers pushed first {tries} times in a row")]
+    Contended { branch: String, tries: u32 },
+    #[error("finish: interrupted")]
+    Interrupted,
+    #[error("write {0}: a file of that name already exists")]
+    NameTaken(String),
+    #[error("write {}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{action}: {message}")]
+    Other { action: &'static str, message: String },
+}
+
+/// Where HEAD points.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// 40 digits.
+    pub commit: String,
+    /// `None` when HEAD is detached, as in most CI checkouts.
+    pub branch: Option<String>,
+}
+
+/// A repository with a working tree.
+pub struct Repository {
+    inner: git2::Repository,
+    root: PathBuf,
+}
+
+impl std::fmt::Debug for Repository {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Repository").field("root", &self.root).finish()
+    }
+}
+
+impl Repository {
+    /// Opens the repository that contains `path`. A repository that belongs to another user is rejected, as git does:
+    /// its configuration could name programs to run.
+    pub fn open(path: &Path) -> Result<Self, GitError> {
+        let inner = git2::Repository::discover(path).map_err(|error| match error.code() {
+            ErrorCode::NotFound => GitError::NotARepository(path.to_owned()),
+            ErrorCode::Owner => GitError::OtherOwner(top_of(path)),
+            _ => other("open the repository", &error),
+        })?;
+        let Some(root) = inner.workdir() else { return Err(GitError::Bare(path.to_owned())) };
+        let root = fs::canonicalize(root).map_err(|source| io(root, source))?;
+        Ok(Self { inner, root })
+    }
+
+    /// The top of the working tree, without symbolic links.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn head(&self) -> Result<Head, GitError> {
+        let head = self.inner.head().map_err(|error| match error.code() {
+            ErrorCode::UnbornBranch | ErrorCode::NotFound => GitError::NoCommit,
+            _ => other("read HEAD", &error),
+        })?;
+        let commit = head.peel_to_commit().map_err(|error| other("read HEAD", &error))?;
+        let branch = if head.is_branch() { head.shorthand().map(str::to_owned).ok() } else { None };
+        Ok(Head { commit: commit.id().to_string(), branch })
+    }
+
+    /// The commit that a branch, tag, remote branch or commit id names. A branch that exists only as
+    /// `origin/NAME`, as in CI, is found by its short name.
+    pub fn resolve(&self, reference: &str) -> Result<String, GitError> {
+        self.commit(reference).map(|id| id.to_string())
+    }
+
+    fn commit(&self, reference: &str) -> Result<Oid, GitError> {
+        if self.is_ambiguous(reference) {
+            return Err(GitError::AmbiguousReference(reference.to_owned()));
+        }
+        for spec in [reference.to_owned(), format!("refs/remotes/origin/{reference}")] {
+            match self.inner.revparse_single(&spec).and_then(|object| object.peel_to_commit()) {
+                Ok(commit) => return Ok(commit.id()),
+                Err(error) if error.code() == ErrorCode::Ambiguous => {
+                    return Err(GitError::AmbiguousReference(reference.to_owned()));
+                }
+                // Try the next spelling.
+                Err(_) => {}
+            }
+        }
+        let fetch = if self.inner.is_shallow() {
+            // The commit may be older than the shallow history; fetching a branch would not help.
+            "this clone is shallow: run `git fetch --unshallow` (in a workflow, `fetch-depth: 0`)".to_owned()
+        } else {
+            fetch_advice(reference)
+        };
+        Err(GitError::UnknownReference { reference: reference.to_owned(), fetch })
+    }
+
+    /// Whether a short name is that of several refs, or of a ref and a commit, that are different commits. git takes the
+    /// first with a warning, and a tag `origin/main` would be compared with instead of the remote branch.
+    fn is_ambiguous(&self, reference: &str) -> bool {
+        // `origin/main~2` starts at the commit of `origin/main`.
+        let name = reference.split(['~', '^', '@', ':']).next().unwrap_or_default();
+        if is_commit(name) {
+            return false;
+        }
+        let commit = |spec: &str| {
+            let found = self.inner.find_reference(spec).and_then(|found| found.peel_to_commit());
+            found.ok().map(|commit| commit.id())
+        };
+        let places = ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"];
+        let mut found: Vec<Oid> =
+            places.iter().filter_map(|place| commit(&format!("{place}{name}"))).collect();
+        if !found.is_empty() {
+            found.extend(self.inner.find_commit_by_prefix(name).ok().map(|commit| commit.id()));
+        }
+        found.iter().any(|id| *id != found[0])
+    }
+
+    /// The best common ancestor of HEAD and `reference`: what a pull request is compared with.
+    pub fn merge_base(&self, reference: &str) -> Result<String, GitError> {
+        let theirs = self.commit(reference)?;
+        let head = self.head()?.commit;
+        let ours = Oid::from_str(&head).map_err(|error| other("read HEAD", &error))?;
+        match self.inner.merge_base(ours, theirs) {
+            Ok(base) => Ok(base.to_string()),
+            // In a shallow clone the common ancestor may just be missing.
+            Err(_) if self.inner.is_shallow() => Err(GitError::Shallow(reference.to_owned())),
+            Err(error) if error.code() == ErrorCode::NotFound => {
+                Err(GitError::NoCommonAncestor(reference.to_owned()))
+            }
+            Err(error) => Err(other("find the merge base", &error)),
+        }
+    }
+
+    /// `user.name` of git's configuration.
+    pub fn user_name(&self) -> Option<String> {
+        let config = self.inner.config().and_then(|mut config| config.snapshot()).ok()?;
+        config.get_string("user.name").ok().filter(|name| !name.trim().is_empty())
+    }
+
+    /// The URL of a remote, as printed by `git remote get-url`.
+    pub fn remote_url(&self, name: &str) -> Result<String, GitError> {
+        let remote = self.inner.find_remote(name).map_err(|_| GitError::NoRemote(name.to_owned()))?;
+        remote.url().map(str::to_owned).map_err(|_| GitError::NoRemote(name.to_owned()))
+    }
+
+    /// Whether tracked files differ from HEAD. Untracked files don't count, as with `git describe --dirty`.
+    pub fn is_dirty(&self) -> Result<bool, GitError> {
+        let mut options = git2::StatusOptions::new();
+        options.include_untracked(false).include_ignored(false).exclude_submodules(true);
+        let statuses =
+            self.inner.statuses(Some(&mut options)).map_err(|error| other("compare with HEAD", &error))?;
+        Ok(statuses.iter().any(|entry| !entry.status().is_empty()))
+    }
+
+    /// A file in the index at or below `folder`, or a submodule that holds it. `folder` is absolute and need not exist.
+    pub fn tracked_below(&self, folder: &Path) -> Result<Option<PathBuf>, GitError> {
+        let index = self.inner.index().map_err(|error| other("read the index", &error))?;
+        let found = index.iter().find_map(|entry| {
+            let path = self.root.join(OsStr::from_bytes(&entry.path));
+            (path.starts_with(folder) || folder.starts_with(&path)).then_some(path)
+        });
+        Ok(found)
+    }
+
+    /// `path` relative to the working tree.
+    pub fn relative(&self, path: &Path) -> Result<PathBuf, GitError> {
+        let real = fs::canonicalize(path).map_err(|source| GitError::Io { path: path.to_owned(), source })?;
+        real.strip_prefix(&self.root)
+            .map(Path::to_owned)
+            .map_err(|_| GitError::Outside { path: real.clone(), root: self.root.clone() })
+    }
+
+    fn tree(&self, commit: &str) -> Result<git2::Tree<'_>, GitError> {
+        let id = self.commit(commit)?;
+        let found = self.inner.find_commit(id).and_then(|commit| commit.tree());
+        found.map_err(|error| self.object_error(&error, commit, Path::new("the tree")))
+    }
+
+    fn object_error(&self, error: &git2::Error, commit: &str, path: &Path) -> GitError {
+        if error.code() == ErrorCode::NotFound {
+            let object = path.display().to_string();
+            return GitError::MissingObject { commit: commit.to_owned(), object };
+        }
+        other("read an object", error)
+    }
+}
+
+/// The folder to add to `safe.directory` for the repository at `path`.
+fn top_of(path: &Path) -> PathBuf {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    path.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&path).to_owned()
+}
+
+/// The command that fetches a ref.
+fn fetch_advice(reference: &str) -> String {
+    let branch = reference.strip_prefix("origin/").unwrap_or(reference);
+    // A name that would need quoting is not put into a command.
+    let is_plain = !branch.is_empty()
+        && !branch.starts_with('-')
+        && branch.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/'));
+    if is_plain && is_commit(branch) {
+        format!("run `git fetch origin {branch}`")
+    } else if is_plain {
+        format!("run `git fetch origin {branch}:refs/remotes/origin/{branch}`")
+    } else {
+        "fetch it first".to_owned()
+    }
+}
+
+fn io(path: &Path, source: std::io::Error) -> GitError {
+    GitError::Io { path: path.to_owned(), source }
+}
+
+fn other(action: &'static str, error: &git2::Error) -> GitError {
+    GitError::Other { action, message: error.message().to_owned() }
+}

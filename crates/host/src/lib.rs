@@ -1,0 +1,6 @@
+#![doc = include_str!("../README.md")]
+
+pub mod device;
+pub mod files;
+pub mod git;
+pub mod process;

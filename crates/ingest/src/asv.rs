@@ -1,0 +1,230 @@
+//! airspeed velocity's result files, `results/MACHINE/COMMIT-ENVIRONMENT.json`: one commit, every benchmark with
+//! its combinations of parameters.
+//!
+//! The kind of a benchmark is in another file, so it is taken from the name, as asv does: `time_…`, `mem_…`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use benchgate_core::model::{Benchmark, Better, Context, Metric, Outcome, Run, Stage, Summary, Unit};
+use benchgate_stats::quantile;
+
+use super::build::{carried, fail, own_metric, processes, summary, testbed};
+use super::error::{LineFault, line_fault};
+use super::json::{parse_with_words, unique_entries};
+use super::limit::has_room;
+use super::stated::{agree, check_count, contradict};
+
+/// The layout of a row that is read here.
+const VERSION: u64 = 2;
+
+#[derive(Deserialize)]
+struct AsvFile {
+    version: u64,
+    commit_hash: String,
+    #[serde(default)]
+    params: AsvMachine,
+    /// What the entries of a row are; rows leave out the last ones where they are null.
+    result_columns: Vec<String>,
+    /// In the order of the file; a name that stands twice is refused.
+    #[serde(deserialize_with = "unique_entries")]
+    results: Vec<(String, Value)>,
+}
+
+#[derive(Default, Deserialize)]
+struct AsvMachine {
+    machine: Option<String>,
+    arch: Option<String>,
+    cpu: Option<String>,
+    num_cpu: Option<String>,
+    os: Option<String>,
+    /// A number where people wrote it themselves.
+    ram: Option<Value>,
+}
+
+impl AsvMachine {
+    fn facts(&self) -> BTreeMap<String, String> {
+        let ram = self.ram.as_ref().map(|ram| ram.as_str().map_or_else(|| ram.to_string(), str::to_owned));
+        let facts = [
+            ("machine", &self.machine),
+            ("arch", &self.arch),
+            ("cpu", &self.cpu),
+            ("cpus", &self.num_cpu),
+            ("os", &self.os),
+            ("ram", &ram),
+        ];
+        facts.into_iter().filter_map(|(fact, value)| Some((fact.to_owned(), value.clone()?))).collect()
+    }
+}
+
+/// Reads the whole file.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let file: AsvFile = parse_with_words(text)?;
+    if file.version != VERSION {
+        return Err(line_fault(1, format!("asv's layout {}; only {VERSION} is known", file.version)));
+    }
+    let mut benchmarks = Vec::new();
+    for (name, row) in &file.results {
+        if !has_room(benchmarks.len()) {
+            break;
+        }
+        let columns = AsvColumns { names: &file.result_columns, row };
+        read_row(name, &columns, &mut benchmarks)
+            .map_err(|what| line_fault(1, format!("{}: {what}", name.get(..80).unwrap_or("a benchmark"))))?;
+    }
+    let testbed = testbed(file.params.facts());
+    let context = Context {
+        host_name: file.params.machine,
+        num_cpus: file.params.num_cpu.and_then(|count| count.parse().ok()),
+        ..Context::default()
+    };
+    Ok(Run { benchmarks, context, testbed, commit: Some(file.commit_hash), ..Run::default() })
+}
+
+/// One row by the names of its columns.
+struct AsvColumns<'a> {
+    names: &'a [String],
+    row: &'a Value,
+}
+
+impl<'a> AsvColumns<'a> {
+    fn entry(&self, name: &str) -> Option<&'a Value> {
+        let at = self.names.iter().position(|known| known == name)?;
+        self.row.get(at)
+    }
+
+    /// A column's list; `None` where it is null or left out.
+    fn list(&self, name: &str) -> Result<Option<&'a [Value]>, String> {
+        match self.entry(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Array(values)) => Ok(Some(values)),
+            Some(_) => Err(format!("`{name}` is not a list")),
+        }
+    }
+
+    /// A column with one entry for each of `count` combinations.
+    fn of_combinations(&self, name: &str, count: usize) -> Result<Option<&'a [Value]>, String> {
+        match self.list(name)? {
+            Some(values) if values.len() != count => {
+                Err(format!("`{name}` has {} entries for {count} results", values.len()))
+            }
+            values => Ok(values),
+        }
+    }
+}
+
+fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut Vec<Benchmark>) -> Result<(), String> {
+    if !columns.row.is_array() {
+        return Err("its row is not a list".to_owned());
+    }
+    let Some(results) = columns.list("result")? else {
+        let mut benchmark = Benchmark::new(name);
+        fail(&mut benchmark, Stage::Benchmark, "asv kept no result");
+        benchmarks.push(benchmark);
+        return Ok(());
+    };
+    let parameters = parameters(columns.list("params")?.unwrap_or_default())?;
+    let combinations = parameters.iter().try_fold(1usize, |all, values| all.checked_mul(values.len()));
+    if combinations != Some(results.len()) {
+        return Err(format!("{} results do not fit its parameters", results.len()));
+    }
+    // The hash of the benchmark's code: results of different code are not of one experiment.
+    let version = columns.entry("version").and_then(Value::as_str);
+    let samples = columns.of_combinations("samples", results.len())?;
+    let [repeats, lower, upper] = ["stats_repeat", "stats_q_25", "stats_q_75"]
+        .map(|column| columns.of_combinations(column, results.len()));
+    let (repeats, lower, upper) = (repeats?, lower?, upper?);
+    let interval =
+        ["stats_ci_99_a", "stats_ci_99_b"].map(|column| columns.of_combinations(column, results.len()));
+    let [least, most] = interval;
+    let interval = [least?, most?];
+    let (metric, scale) = metric(name);
+    for (at, result) in results.iter().enumerate() {
+        let full = combination(name, &parameters, at);
+        let mut benchmark = Benchmark::new(carried(&full)?);
+        if let Some(version) = version {
+            benchmark.labels.insert("version".to_owned(), carried(version)?.to_owned());
+        }
+        let repeats = repeats.and_then(|repeats| repeats[at].as_u64());
+        match (number(result), samples.and_then(|samples| samples[at].as_array())) {
+            (Stated::Failed, _) => fail(&mut benchmark, Stage::Benchmark, "asv kept no result"),
+            (Stated::Skipped, _) => {
+                let reason = "asv skips this combination of parameters".to_owned();
+                benchmark.outcome = Outcome::Skipped { reason };
+            }
+            (Stated::Number(stated), Some(samples)) if !samples.is_empty() => {
+                let samples: Vec<f64> =
+                    samples.iter().map(|sample| sample.as_f64().unwrap_or(f64::NAN)).collect();
+                check_count(&mut benchmark, repeats, samples.len(), "samples");
+                let median = quantile::median(&samples);
+                if let Some(median) = median.filter(|median| !agree(stated, *median)) {
+                    let detail = format!(
+                        "the median of the samples is {median:.4e}, and the file states {stated:.4e}"
+                    );
+                    contradict(&mut benchmark, detail);
+                }
+                processes(&mut benchmark, metric.clone(), scale, vec![samples]);
+            }
+            // Without `--record-samples` the median and quartiles of a time are kept.
+            (Stated::Number(median), _) if metric.name == Metric::LATENCY.name => {
+                let quartile = |column: Option<&[Value]>| column.and_then(|values| values[at].as_f64());
+                let (q1, q3) = (quartile(lower), quartile(upper));
+                let interval = quartile(interval[0]).zip(quartile(interval[1]));
+                let stated =
+                    Summary { n: repeats, median: Some(median), q1, q3, interval, ..Summary::default() };
+                summary(&mut benchmark, metric.clone(), scale, stated);
+            }
+            (Stated::Number(value), _) => processes(&mut benchmark, metric.clone(), scale, vec![vec![value]]),
+        }
+        benchmarks.push(benchmark);
+    }
+    Ok(())
+}
+
+/// What stands where a result belongs.
+enum Stated {
+    Number(f64),
+    /// null: the benchmark failed.
+    Failed,
+    /// NaN: `setup` raised `NotImplementedError`.
+    Skipped,
+}
+
+fn number(value: &Value) -> Stated {
+    match value {
+        Value::String(word) if word == "NaN" => Stated::Skipped,
+        value => value.as_f64().map_or(Stated::Failed, Stated::Number),
+    }
+}
+
+fn parameters(lists: &[Value]) -> Result<Vec<Vec<&str>>, String> {
+    let words = lists.iter().map(|list| list.as_array()?.iter().map(Value::as_str).collect());
+    words.collect::<Option<_>>().ok_or_else(|| "`params` is not lists of text".to_owned())
+}
+
+/// `time_sum(64, 'row')`, as asv prints it; the last parameter changes first.
+fn combination(name: &str, parameters: &[Vec<&str>], at: usize) -> String {
+    let mut rest = at;
+    let mut values = Vec::with_capacity(parameters.len());
+    for list in parameters.iter().rev() {
+        values.push(list[rest % list.len()]);
+        rest /= list.len();
+    }
+    values.reverse();
+    if values.is_empty() { name.to_owned() } else { format!("{name}({})", values.join(", ")) }
+}
+
+/// What a benchmark of this name measures, and the scale of its unit to the metric's.
+fn metric(name: &str) -> (Metric, f64) {
+    let own = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
+    let kinds = [
+        ("time", Metric::LATENCY, 1e9),
+        ("peakmem", Metric::PEAK_HOST_MEMORY, 1.0),
+        ("mem", own_metric("object-size", Unit::Bytes, Better::Lower), 1.0),
+    ];
+    let found = kinds.into_iter().find(|(kind, _, _)| own.starts_with(kind));
+    let tracked = || own_metric("tracked-value", Unit::Other("asv".into()), Better::Lower);
+    found.map_or_else(|| (tracked(), 1.0), |(_, metric, scale)| (metric, scale))
+}

@@ -1,0 +1,210 @@
+//! The Go benchmark format, which benchstat reads: `BenchmarkName-8  1000  123 ns/op  45 B/op`, with
+//! `key: value` lines above. Lines of one name are the repetitions of one process.
+//!
+//! Source: <https://go.googlesource.com/proposal/+/master/design/14313-benchmark-format.md>.
+
+use std::collections::{BTreeMap, HashMap};
+
+use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Unit};
+
+use super::build::{carried, fail, own_metric, processes, testbed, time_unit};
+use super::error::{LineFault, line_fault};
+use super::limit::has_room;
+use super::text::lines;
+
+/// Units beyond this in one benchmark are an attack, not a benchmark.
+const MAX_UNITS: usize = 64;
+
+/// Whether this line is a result.
+pub(super) fn is_result(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace();
+    let name = words.next().and_then(|name| name.strip_prefix("Benchmark"));
+    let named = name.is_some_and(|name| !name.starts_with(char::is_lowercase));
+    named
+        && words.next().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
+        && words.next().is_some_and(|word| word.parse::<f64>().is_ok())
+        && words.next().is_some_and(|word| word.contains('/'))
+}
+
+/// One name's lines together.
+#[derive(Default)]
+struct BenchfmtRows {
+    name: String,
+    units: Vec<(String, Vec<f64>)>,
+    failed: Option<String>,
+    cut: bool,
+    /// The key of a line of configuration whose value is another for some of the lines.
+    reconfigured: Option<String>,
+    section: usize,
+}
+
+/// Reads the whole file.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut list: Vec<BenchfmtRows> = Vec::new();
+    let mut index: HashMap<String, usize> = HashMap::new();
+    let mut config = Configuration::default();
+    let mut broken = None;
+    for line in lines(text) {
+        let mut words = line.text.split_ascii_whitespace();
+        let Some(first) = words.next() else { continue };
+        let (name, why) = match first.strip_prefix("Benchmark") {
+            Some(name) if !name.starts_with(char::is_lowercase) => (first, None),
+            _ => match failure(line.text) {
+                Some(name) => (name, Some("the test framework says FAIL")),
+                None => {
+                    broken = broken.or_else(|| is_broken(line.text).then(|| short(line.text.trim())));
+                    config.read_line(line.text).map_err(|what| line_fault(line.number, what))?;
+                    continue;
+                }
+            },
+        };
+        let rest: Vec<&str> = words.collect();
+        // A name alone is printed first when the benchmark logs something.
+        if why.is_none() && rest.is_empty() && line.terminated {
+            continue;
+        }
+        let name = config.go.get("pkg").map_or_else(|| name.to_owned(), |pkg| format!("{pkg}/{name}"));
+        if !index.contains_key(&name) && !has_room(list.len()) {
+            break;
+        }
+        let section = config.changes;
+        let at = *index.entry(name).or_insert_with_key(|name| {
+            list.push(BenchfmtRows { name: name.clone(), section, ..BenchfmtRows::default() });
+            list.len() - 1
+        });
+        let rows = &mut list[at];
+        if rows.section < section {
+            rows.reconfigured = Some(config.last_changed.clone());
+        }
+        match why {
+            Some(why) => rows.failed = Some(why.to_owned()),
+            None => rows.take(&rest).map_err(|what| line_fault(line.number, what))?,
+        }
+        rows.cut |= !line.terminated;
+    }
+    // Two files may be compared only where these facts are equal; the package is in the names already.
+    config.go.remove("pkg");
+    let testbed = testbed(config.go);
+    let broken =
+        broken.map(|line| Lint::new(LintCode::TruncatedInput, format!("the test framework says `{line}`")));
+    let lints = broken.into_iter().chain(config.machines).collect();
+    let benchmarks = list.into_iter().map(BenchfmtRows::finish).collect();
+    Ok(Run { benchmarks, testbed, lints, ..Run::default() })
+}
+
+/// The lines `key: value` so far.
+#[derive(Default)]
+struct Configuration {
+    /// Those that `go test` writes.
+    go: BTreeMap<String, String>,
+    own: BTreeMap<String, String>,
+    /// How often one of these got another value: what follows is another experiment, as for benchstat.
+    changes: usize,
+    last_changed: String,
+    /// The file has results of two machines.
+    machines: Option<Lint>,
+}
+
+impl Configuration {
+    /// Takes the line if it is one of configuration.
+    fn read_line(&mut self, line: &str) -> Result<(), &'static str> {
+        let Some((key, value)) = line.split_once(':') else { return Ok(()) };
+        let is_key = key.starts_with(char::is_lowercase)
+            && !key.contains(|c: char| c.is_whitespace() || c.is_uppercase());
+        if !is_key || !(value.is_empty() || value.starts_with([' ', '\t'])) {
+            return Ok(());
+        }
+        let value = carried(value.trim())?;
+        let known = match key {
+            "goos" | "goarch" | "pkg" | "cpu" => &mut self.go,
+            _ if self.own.len() < MAX_UNITS || self.own.contains_key(key) => &mut self.own,
+            _ => return Ok(()),
+        };
+        let before =
+            known.insert(carried(key)?.to_owned(), value.to_owned()).filter(|before| before != value);
+        let Some(before) = before else { return Ok(()) };
+        match key {
+            // It is in the names.
+            "pkg" => {}
+            "goos" | "goarch" | "cpu" => {
+                let detail = format!("{key}: {} / {} in one file", short(&before), short(value));
+                self.machines = Some(Lint::new(LintCode::TestbedMismatch, detail));
+            }
+            _ => {
+                self.changes += 1;
+                self.last_changed = key.to_owned();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The test binary did not run to its end, so any of its benchmarks may lack repetitions.
+fn is_broken(line: &str) -> bool {
+    line == "FAIL"
+        || ["FAIL\t", "panic: ", "fatal error: ", "exit status ", "signal: "]
+            .iter()
+            .any(|start| line.starts_with(start))
+}
+
+/// `--- FAIL: BenchmarkName`
+fn failure(line: &str) -> Option<&str> {
+    let name = line.trim_start().strip_prefix("--- FAIL: ")?.split_ascii_whitespace().next()?;
+    name.starts_with("Benchmark").then_some(name)
+}
+
+impl BenchfmtRows {
+    fn take(&mut self, rest: &[&str]) -> Result<(), String> {
+        let [iterations, values @ ..] = rest else { return Err("a result without values".to_owned()) };
+        if !iterations.parse::<u64>().is_ok_and(|iterations| iterations > 0) {
+            return Err(format!("expected a count of iterations, found `{}`", short(iterations)));
+        }
+        if values.is_empty() || values.len() % 2 != 0 {
+            return Err("every value needs a unit".to_owned());
+        }
+        for pair in values.chunks_exact(2) {
+            let value: f64 =
+                pair[0].parse().map_err(|_| format!("expected a number, found `{}`", short(pair[0])))?;
+            match self.units.iter().position(|(unit, _)| unit == pair[1]) {
+                Some(at) => self.units[at].1.push(value),
+                None if self.units.len() < MAX_UNITS => self.units.push((pair[1].to_owned(), vec![value])),
+                None => return Err(format!("more than {MAX_UNITS} units")),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Benchmark {
+        let mut benchmark = Benchmark::new(&self.name);
+        if let Some(why) = self.failed {
+            fail(&mut benchmark, Stage::Benchmark, why);
+            return benchmark;
+        }
+        for (unit, values) in self.units {
+            let (metric, scale) = metric(&unit);
+            processes(&mut benchmark, metric, scale, vec![values]);
+        }
+        if let Some(key) = self.reconfigured {
+            let detail = format!("some of its lines stand below another `{key}:`");
+            benchmark.lints.push(Lint::new(LintCode::DuplicateName, detail));
+        }
+        if self.cut {
+            benchmark.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));
+        }
+        benchmark
+    }
+}
+
+/// What a unit measures, and its scale to the metric's own.
+fn metric(unit: &str) -> (Metric, f64) {
+    if let Some(scale) = unit.strip_suffix("/op").and_then(time_unit) {
+        return (Metric::LATENCY, scale);
+    }
+    let better = if unit.ends_with("/s") { Better::Higher } else { Better::Lower };
+    (own_metric(unit.to_owned(), Unit::Other(unit.to_owned().into()), better), 1.0)
+}
+
+/// A word for a message.
+fn short(word: &str) -> &str {
+    word.get(..40).unwrap_or(word)
+}

@@ -1,0 +1,178 @@
+//! Values to series, for the formats that are not Google Benchmark: one place where what is no
+//! measurement becomes a lint.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use benchgate_core::model::{
+    Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Process,
+    Series, Stage, Summary, Testbed, Unit,
+};
+
+use super::join;
+use super::limit::has_room;
+use super::stated::{contradict, is_ordered};
+
+/// Nanoseconds in each unit of time that tools print.
+pub(super) fn time_unit(name: &str) -> Option<f64> {
+    Some(match name {
+        "ns" | "nsec" | "nanoseconds" => 1.0,
+        "us" | "µs" | "μs" | "usec" | "microseconds" => 1e3,
+        "ms" | "msec" | "milliseconds" => 1e6,
+        "s" | "sec" | "secs" | "seconds" => 1e9,
+        "min" | "minutes" => 60e9,
+        _ => return None,
+    })
+}
+
+/// Checks a name that stands once in a file and becomes part of the names of many rows: without a bound, a
+/// file of megabytes would need gigabytes.
+pub(super) fn carried(name: &str) -> Result<&str, &'static str> {
+    const LONGEST: usize = 1024;
+    if name.len() > LONGEST { Err("a name of more than 1024 bytes that many rows share") } else { Ok(name) }
+}
+
+/// A machine by what a foreign file states about it; `None` where it states nothing.
+pub(super) fn testbed(facts: BTreeMap<String, String>) -> Option<Testbed> {
+    let id = facts.values().map(String::as_str).collect::<Vec<_>>().join("/");
+    (!facts.is_empty()).then_some(Testbed { id, facts, notes: BTreeMap::new() })
+}
+
+/// A metric of a tool's own.
+pub(super) fn own_metric(name: impl Into<Cow<'static, str>>, unit: Unit, better: Better) -> Metric {
+    Metric { name: name.into(), unit, better, kind: MetricKind::Noisy }
+}
+
+/// Adds the processes of a metric, each a list of samples in the tool's unit; `scale` turns that unit
+/// into the metric's. Bad values of the latency are lints that forbid judging; of others, notes.
+pub(super) fn processes(benchmark: &mut Benchmark, metric: Metric, scale: f64, processes: Vec<Vec<f64>>) {
+    let main = metric.name == Metric::LATENCY.name;
+    let total: usize = processes.iter().map(Vec::len).sum();
+    let (mut kept, mut zero, mut not_finite) = (Vec::new(), 0usize, 0usize);
+    for samples in processes {
+        let mut good = Vec::with_capacity(samples.len());
+        for sample in samples {
+            let sample = sample * scale;
+            if !sample.is_finite() {
+                not_finite += 1;
+            } else if sample < 0.0 || (sample == 0.0 && metric.unit == Unit::Nanoseconds && main) {
+                zero += 1;
+            } else {
+                good.push(sample);
+            }
+        }
+        if !good.is_empty() {
+            kept.push(Process { samples: good, ..Process::default() });
+        }
+    }
+    if zero + not_finite > 0 && !main {
+        let detail = format!("{}: {} of {total} values are not measurements", metric.name, zero + not_finite);
+        benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
+        return;
+    }
+    if zero > 0 {
+        let detail = format!("{zero} of {total} times are zero or less");
+        benchmark.lints.push(Lint::new(LintCode::ZeroTime, detail));
+    }
+    if not_finite > 0 {
+        let detail = format!("{not_finite} of {total} times are NaN or infinite");
+        benchmark.lints.push(Lint::new(LintCode::NonFinite, detail));
+    }
+    if main && total == 1 {
+        benchmark.lints.push(Lint::new(LintCode::SingleRepetition, "one repetition"));
+    }
+    if !kept.is_empty() {
+        benchmark.metrics.push(MetricSeries { metric, series: Series::Processes(kept) });
+    }
+}
+
+/// Adds a metric of which only a summary was kept, in the tool's unit.
+pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, summary: Summary) {
+    let main = metric.name == Metric::LATENCY.name;
+    let scaled = |value: Option<f64>| value.map(|value| value * scale);
+    let summary = Summary {
+        n: summary.n,
+        mean: scaled(summary.mean),
+        median: scaled(summary.median),
+        stddev: scaled(summary.stddev).filter(|_| summary.n != Some(1)),
+        q1: scaled(summary.q1),
+        q3: scaled(summary.q3),
+        min: scaled(summary.min),
+        max: scaled(summary.max),
+        interval: summary.interval.map(|(low, high)| (low * scale, high * scale)),
+        session: summary.session,
+    };
+    let centre = [summary.mean, summary.median];
+    let spread = [summary.stddev, summary.q1, summary.q3, summary.min, summary.max];
+    let finite = centre.iter().chain(&spread).flatten().all(|value| value.is_finite());
+    let positive = centre.iter().flatten().all(|&value| value > 0.0 || (value == 0.0 && !main))
+        && spread.iter().flatten().all(|&value| value >= 0.0);
+    let code = match (main, finite, positive) {
+        (_, true, true) => {
+            if main {
+                benchmark.lints.push(Lint::new(LintCode::AggregatesOnly, "no repetition was kept"));
+            }
+            if main && summary.n == Some(1) {
+                benchmark.lints.push(Lint::new(LintCode::SingleRepetition, "one repetition"));
+            }
+            if !is_ordered(&summary) {
+                contradict(
+                    benchmark,
+                    format!("{}: a mean or median is not within its quartiles or extremes", metric.name),
+                );
+            }
+            let series = Series::Summaries(vec![summary]);
+            benchmark.metrics.push(MetricSeries { metric, series });
+            return;
+        }
+        (true, false, _) => LintCode::NonFinite,
+        (true, true, false) => LintCode::ZeroTime,
+        (false, ..) => LintCode::DroppedMetric,
+    };
+    benchmark.lints.push(Lint::new(code, format!("{}: a stated value is not a measurement", metric.name)));
+}
+
+/// Marks a benchmark as failed: no number of it survives.
+pub(super) fn fail(benchmark: &mut Benchmark, stage: Stage, why: impl Into<String>) {
+    let why = Some(why.into()).filter(|why| !why.is_empty());
+    let why = why.unwrap_or_else(|| "the tool gave no reason".to_owned());
+    benchmark.metrics.clear();
+    benchmark.lints.push(Lint::new(LintCode::Errored, why.clone()));
+    benchmark.outcome = Outcome::Failed { stage, why };
+}
+
+/// Benchmarks of a file in which a name may come again: each time is one more process.
+#[derive(Debug, Default)]
+pub(super) struct ByName {
+    benchmarks: Vec<Benchmark>,
+    index: HashMap<BenchmarkName, usize>,
+}
+
+impl ByName {
+    /// For tools that add a row to their file each time they run.
+    pub(super) fn push(&mut self, benchmark: Benchmark) {
+        match self.index.get(&benchmark.name) {
+            Some(&at) => join::merge_benchmark(&mut self.benchmarks[at], benchmark, "a later row"),
+            None if has_room(self.benchmarks.len()) => {
+                self.index.insert(benchmark.name.clone(), self.benchmarks.len());
+                self.benchmarks.push(benchmark);
+            }
+            None => {}
+        }
+    }
+
+    /// For tools that write a benchmark once: a name that comes again is another benchmark's, or another run's.
+    pub(super) fn push_once(&mut self, mut benchmark: Benchmark) {
+        if self.index.contains_key(&benchmark.name) {
+            benchmark
+                .lints
+                .push(Lint::new(LintCode::DuplicateName, "several results of one file have this name"));
+        }
+        self.push(benchmark);
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Benchmark> {
+        self.benchmarks.iter_mut().for_each(join::settle);
+        self.benchmarks
+    }
+}

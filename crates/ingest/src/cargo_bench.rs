@@ -1,0 +1,106 @@
+//! The text of `cargo bench`: lines of libtest's harness and of criterion.rs. A bench target is a process, and both
+//! print one value of it: libtest the median, criterion its estimate.
+
+use benchgate_core::model::{Benchmark, Lint, LintCode, Metric, Run, Stage, Summary};
+
+use super::build::{ByName, carried, fail, summary, time_unit};
+use super::error::{LineFault, line_fault};
+use super::text::lines;
+
+/// What one line says about a benchmark.
+enum CargoLine<'a> {
+    /// `test sum ... bench:       1,148.71 ns/iter (+/- 110.41)`. The spread is that of the extremes in libtest and a
+    /// standard error in criterion's imitation of it, so it is not used.
+    Libtest { name: &'a str, value: &'a str, unit: &'a str },
+    /// `sum   time:   [9.1 ns 9.2 ns 9.3 ns]`: the estimate between the ends of its interval. A long name stands on
+    /// the line above.
+    Criterion { name: &'a str, value: &'a str, unit: &'a str },
+    /// `test sum ... FAILED`
+    Failed { name: &'a str },
+}
+
+/// Whether this line is a result.
+pub(super) fn is_result(line: &str) -> bool {
+    matches!(parse(line), Some(CargoLine::Libtest { .. } | CargoLine::Criterion { .. }))
+}
+
+fn parse(line: &str) -> Option<CargoLine<'_>> {
+    if let Some((name, result)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) {
+        let name = name.trim_end();
+        if result.trim_end() == "FAILED" {
+            return Some(CargoLine::Failed { name });
+        }
+        let mut words = result.strip_prefix("bench:")?.split_ascii_whitespace();
+        let (value, unit) = (words.next()?, words.next()?.strip_suffix("/iter")?);
+        return Some(CargoLine::Libtest { name, value, unit });
+    }
+    let (name, interval) = line.split_once("time:   [")?;
+    let words: Vec<&str> = interval.split_once(']')?.0.split(' ').collect();
+    // The change since the last run has percentages: `[-50.128% -42.912% -35.246%]`.
+    let [_, _, value, unit, _, _] = words[..] else { return None };
+    Some(CargoLine::Criterion { name: name.trim_end(), value, unit })
+}
+
+/// Reads the whole text.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut benchmarks = ByName::default();
+    let mut lints = Vec::new();
+    let mut above = "";
+    for line in lines(text) {
+        let (name, value, unit, is_median) = match parse(line.text) {
+            None => {
+                if line.text.starts_with("test result: FAILED") || line.text.starts_with("error: ") {
+                    let detail =
+                        format!("the test framework says `{}`", line.text.get(..80).unwrap_or(line.text));
+                    lints.push(Lint::new(LintCode::TruncatedInput, detail));
+                }
+                above = line.text;
+                continue;
+            }
+            Some(CargoLine::Failed { name }) => {
+                let mut benchmark =
+                    Benchmark::new(carried(name).map_err(|what| line_fault(line.number, what))?);
+                fail(&mut benchmark, Stage::Benchmark, "the test framework says FAILED");
+                benchmarks.push_once(benchmark);
+                continue;
+            }
+            Some(CargoLine::Libtest { name, value, unit }) => (name, value, unit, true),
+            Some(CargoLine::Criterion { name: "", value, unit }) => (above.trim_end(), value, unit, false),
+            Some(CargoLine::Criterion { name, value, unit }) => (name, value, unit, false),
+        };
+        let fault = |what: String| line_fault(line.number, what);
+        if name.is_empty() {
+            return Err(fault("a result without a name".to_owned()));
+        }
+        let number = value.replace(',', "").parse::<f64>();
+        let number = number.map_err(|_| fault(format!("expected a time, found `{}`", short(value))))?;
+        let mut benchmark = Benchmark::new(carried(name).map_err(|what| fault(what.to_owned()))?);
+        let stated = if is_median {
+            Summary { median: Some(number), ..Summary::default() }
+        } else {
+            Summary { mean: Some(number), ..Summary::default() }
+        };
+        match scale_of(unit) {
+            Some(scale) => summary(&mut benchmark, Metric::LATENCY, scale, stated),
+            None => {
+                benchmark
+                    .lints
+                    .push(Lint::new(LintCode::UnknownUnit, format!("time unit `{}`", short(unit))));
+            }
+        }
+        if !line.terminated {
+            benchmark.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));
+        }
+        benchmarks.push_once(benchmark);
+    }
+    Ok(Run { benchmarks: benchmarks.finish(), lints, ..Run::default() })
+}
+
+/// Criterion also prints picoseconds.
+fn scale_of(unit: &str) -> Option<f64> {
+    if unit == "ps" { Some(1e-3) } else { time_unit(unit) }
+}
+
+fn short(word: &str) -> &str {
+    word.get(..40).unwrap_or(word)
+}

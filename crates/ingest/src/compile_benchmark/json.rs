@@ -1,0 +1,88 @@
+//! The JSON artifact, one model on one device: `{"model", "device", "results": [{"backend", …}]}`. Spellings
+//! of the same field differ between its versions, so each known one is taken.
+
+use serde::Deserialize;
+
+use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
+
+use super::super::build::{ByName, carried, fail, processes, summary};
+use super::super::error::{LineFault, line_fault};
+use super::super::json::parse;
+use super::super::stated::check_mean;
+use super::named;
+
+#[derive(Deserialize)]
+struct CompileBenchmarkFile {
+    model: Option<String>,
+    device: Option<String>,
+    #[serde(alias = "runs")]
+    num_runs: Option<u64>,
+    results: Vec<CompileBenchmarkEntry>,
+}
+
+#[derive(Deserialize)]
+struct CompileBenchmarkEntry {
+    backend: String,
+    #[serde(alias = "mean_ms", alias = "latency_ms")]
+    mean_latency_ms: Option<f64>,
+    #[serde(alias = "std_ms", alias = "stddev_ms")]
+    std_latency_ms: Option<f64>,
+    #[serde(alias = "median_ms")]
+    median_latency_ms: Option<f64>,
+    #[serde(alias = "times_ms", alias = "samples_ms")]
+    latencies_ms: Option<Vec<Option<f64>>>,
+    #[serde(alias = "compile_time", alias = "compile_s")]
+    compile_time_s: Option<f64>,
+    success: Option<bool>,
+    #[serde(alias = "reason", alias = "failure")]
+    error: Option<String>,
+}
+
+/// Reads the whole file.
+pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut rewritten = String::new();
+    let file: CompileBenchmarkFile = parse(text, &mut rewritten)?;
+    for name in [&file.model, &file.device].into_iter().flatten() {
+        carried(name).map_err(|what| line_fault(1, what))?;
+    }
+    let mut benchmarks = ByName::default();
+    for entry in &file.results {
+        benchmarks.push_once(benchmark(entry, &file));
+    }
+    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+}
+
+fn benchmark(entry: &CompileBenchmarkEntry, file: &CompileBenchmarkFile) -> Benchmark {
+    let mut benchmark = named(file.model.as_deref(), file.device.as_deref(), &entry.backend);
+    let error = entry.error.as_deref().filter(|error| !error.is_empty());
+    if error.is_some() || entry.success == Some(false) {
+        fail(&mut benchmark, Stage::Compile, error.unwrap_or_default());
+        return benchmark;
+    }
+    match (&entry.latencies_ms, entry.mean_latency_ms.or(entry.median_latency_ms)) {
+        (Some(times), _) if !times.is_empty() => {
+            let samples: Vec<f64> = times.iter().map(|time| time.unwrap_or(f64::NAN)).collect();
+            check_mean(&mut benchmark, entry.mean_latency_ms, &samples);
+            processes(&mut benchmark, Metric::LATENCY, 1e6, vec![samples]);
+        }
+        (_, Some(_)) => {
+            let stated = Summary {
+                n: file.num_runs,
+                mean: entry.mean_latency_ms,
+                median: entry.median_latency_ms,
+                stddev: entry.std_latency_ms,
+                ..Summary::default()
+            };
+            summary(&mut benchmark, Metric::LATENCY, 1e6, stated);
+        }
+        (_, None) => {
+            fail(&mut benchmark, Stage::Benchmark, "no latency");
+            return benchmark;
+        }
+    }
+    if let Some(time) = entry.compile_time_s {
+        let stated = Summary { mean: Some(time), ..Summary::default() };
+        summary(&mut benchmark, Metric::COMPILE_TIME, 1e9, stated);
+    }
+    benchmark
+}

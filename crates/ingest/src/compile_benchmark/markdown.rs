@@ -1,0 +1,145 @@
+//! Markdown tables with a latency column. A blank model cell repeats the one above; the heading before a
+//! table names the device; `-` is nothing; `**Failed:** why` is a failure and never a missing number.
+
+use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
+
+use super::super::build::{ByName, carried, fail, summary, time_unit};
+use super::super::error::{LineFault, line_fault};
+use super::super::text::lines;
+use super::named;
+
+/// Devices that a heading can name.
+const DEVICES: [&str; 8] = ["cpu", "cuda", "gpu", "rocm", "hip", "vulkan", "metal", "mps"];
+
+/// Columns of the table being read.
+#[derive(Clone)]
+struct MarkdownColumns {
+    model: Option<usize>,
+    backend: usize,
+    mean: (usize, f64),
+    stddev: Option<(usize, f64)>,
+    compile: Option<(usize, f64)>,
+    notes: Option<usize>,
+    count: usize,
+}
+
+/// Whether this line heads a table of latencies by backend.
+pub(crate) fn is_header(line: &str) -> bool {
+    cells(line).is_some_and(|(cells, _)| columns(&cells).is_some())
+}
+
+/// The cells of a table row and what follows the last bar.
+fn cells(line: &str) -> Option<(Vec<&str>, &str)> {
+    let inner = line.trim().strip_prefix('|')?;
+    let (inner, rest) = inner.rsplit_once('|')?;
+    Some((inner.split('|').map(str::trim).take(64).collect(), rest.trim()))
+}
+
+fn columns(cells: &[&str]) -> Option<MarkdownColumns> {
+    let lower: Vec<String> = cells.iter().map(|cell| cell.to_ascii_lowercase()).collect();
+    let find = |wanted: &dyn Fn(&str) -> bool| lower.iter().position(|cell| wanted(cell));
+    let with_unit = |at: usize| -> Option<(usize, f64)> {
+        let unit = lower[at].rsplit_once('(')?.1.trim_end_matches(')');
+        Some((at, time_unit(unit)?))
+    };
+    Some(MarkdownColumns {
+        model: find(&|cell| cell == "model"),
+        backend: find(&|cell| cell == "backend")?,
+        mean: with_unit(find(&|cell| cell.contains("latency") || cell.starts_with("mean"))?)?,
+        stddev: find(&|cell| cell.starts_with("std")).and_then(with_unit),
+        compile: find(&|cell| cell.starts_with("compile")).and_then(with_unit),
+        notes: find(&|cell| cell == "notes"),
+        count: cells.len(),
+    })
+}
+
+/// Reads every latency table of a document.
+pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut benchmarks = ByName::default();
+    let mut device: Option<String> = None;
+    let mut table: Option<MarkdownColumns> = None;
+    let mut model: Option<String> = None;
+    for line in lines(text) {
+        let row = cells(line.text);
+        if let Some((row, _)) = &row {
+            if let Some(found) = columns(row) {
+                table = Some(found);
+                model = None;
+            } else if row.iter().all(|cell| cell.bytes().all(|byte| matches!(byte, b'-' | b':'))) {
+                // The line under the head.
+            } else if let Some(columns) = &table {
+                if row.len() != columns.count {
+                    let what = format!("{} cells where {} belong", row.len(), columns.count);
+                    return Err(line_fault(line.number, what));
+                }
+                let named = columns.model.map(|at| row[at].trim_matches('`')).filter(|name| !name.is_empty());
+                if let Some(named) = named {
+                    let named = carried(named).map_err(|what| line_fault(line.number, what))?;
+                    model = Some(named.to_owned());
+                }
+                let read = benchmark(row, columns, model.as_deref(), device.as_deref());
+                benchmarks.push_once(read.map_err(|what| line_fault(line.number, what))?);
+            }
+        } else if table.is_some() && line.text.trim_start().starts_with('|') {
+            return Err(line_fault(line.number, "a row of a table that does not end"));
+        } else if !line.text.trim().is_empty() {
+            table = None;
+        }
+        // A heading may follow on the line of the last row where line breaks were lost.
+        if let Some(found) = heading_device(row.map_or(line.text, |(_, rest)| rest)) {
+            device = Some(found);
+            table = None;
+        }
+    }
+    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+}
+
+/// The device in the last heading of a line.
+fn heading_device(text: &str) -> Option<String> {
+    let (_, heading) = text.rsplit_once("# ")?;
+    let words = heading.split(|c: char| !c.is_ascii_alphanumeric()).take(16);
+    words.map(str::to_ascii_lowercase).find(|word| DEVICES.contains(&word.as_str()))
+}
+
+fn benchmark(
+    row: &[&str],
+    columns: &MarkdownColumns,
+    model: Option<&str>,
+    device: Option<&str>,
+) -> Result<Benchmark, String> {
+    let backend = row[columns.backend].trim_matches('`');
+    if backend.is_empty() {
+        return Err("a row without a backend".to_owned());
+    }
+    let number = |(at, scale): (usize, f64)| -> Result<Option<(f64, f64)>, String> {
+        match row[at] {
+            "" | "-" | "–" | "n/a" => Ok(None),
+            cell => match cell.parse() {
+                Ok(value) => Ok(Some((value, scale))),
+                Err(_) => Err("a cell that is neither a number nor `-`".to_owned()),
+            },
+        }
+    };
+    let mut benchmark = named(model, device, backend);
+    let notes = columns.notes.map_or("", |at| row[at]);
+    if let Some((_, why)) = notes.split_once("**Failed:**") {
+        fail(&mut benchmark, Stage::Compile, why.trim());
+        return Ok(benchmark);
+    }
+    let Some((mean, scale)) = number(columns.mean)? else {
+        fail(&mut benchmark, Stage::Benchmark, if notes.is_empty() { "no latency" } else { notes });
+        return Ok(benchmark);
+    };
+    let stddev = columns.stddev.map(number).transpose()?.flatten();
+    let stated = Summary {
+        mean: Some(mean),
+        stddev: stddev.map(|(value, of)| value * of / scale),
+        ..Summary::default()
+    };
+    summary(&mut benchmark, Metric::LATENCY, scale, stated);
+    if let Some((time, scale)) = columns.compile.map(number).transpose()?.flatten() {
+        let stated = Summary { mean: Some(time), ..Summary::default() };
+        summary(&mut benchmark, Metric::COMPILE_TIME, scale, stated);
+    }
+    Ok(benchmark)
+}

@@ -1,0 +1,152 @@
+//! AMD code objects: the assembler's metadata note, which the AMDGPU backend of LLVM documents as code object V3 and later
+//! (llvm.org/docs/AMDGPUUsage.html), and the matrix instructions in the code.
+
+use std::collections::BTreeMap;
+
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, ObjectSection, SectionKind};
+use rmpv::ValueRef;
+
+use benchgate_core::model::Metric;
+
+use super::{BadCode, CodeObject, CodeOfKernel, gfx9, sha256};
+
+/// Type of the note that holds the metadata.
+const NT_AMDGPU_METADATA: u32 = 32;
+/// Levels of a metadata document: kernels, their arguments, and the values of these.
+const DEEPEST: usize = 16;
+
+pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, BadCode> {
+    let note = metadata(file)?.ok_or("code object without an AMDGPU metadata note")?;
+    let document = rmpv::decode::read_value_ref_with_max_depth(&mut &*note, DEEPEST)
+        .map_err(|error| format!("broken AMDGPU metadata: {error}"))?;
+    let target = text(&document, "amdhsa.target").unwrap_or_default();
+    // `amdgcn-amd-amdhsa--gfx942:sramecc+`, in newer releases `amdgpu9.42-amd-amdhsa-unknown-gfx942`: a triple with its
+    // environment, then processor and features, which may end with a minus.
+    let architecture = target.splitn(5, '-').nth(4).unwrap_or(target).to_owned();
+    let processor = architecture.split(':').next().unwrap_or_default().to_owned();
+    let kernels =
+        field(&document, "amdhsa.kernels").and_then(items).ok_or("AMDGPU metadata without kernels")?;
+    let code = functions(file);
+    let kernels = kernels.iter().map(|kernel| {
+        let name = text(kernel, ".name").ok_or("a kernel without a name")?;
+        Ok(CodeOfKernel {
+            name: name.to_owned(),
+            sha256: code.get(name).map_or_else(String::new, |code| sha256(&[code])),
+            facts: facts(kernel, &processor, code.get(name).copied()),
+        })
+    });
+    let kernels: Result<Vec<CodeOfKernel>, BadCode> = kernels.collect();
+    Ok(CodeObject { architecture, kernels: kernels? })
+}
+
+fn metadata<'a>(file: &ElfFile64<'a, LittleEndian>) -> Result<Option<&'a [u8]>, BadCode> {
+    use object::read::elf::SectionHeader;
+    let endian = LittleEndian;
+    for section in file.elf_section_table().iter() {
+        let broken = |error: object::Error| format!("broken note: {error}");
+        let Some(mut notes) = section.notes(endian, file.data()).map_err(broken)? else { continue };
+        while let Some(note) = notes.next().map_err(broken)? {
+            if note.name() == b"AMDGPU" && note.n_type(endian) == NT_AMDGPU_METADATA {
+                return Ok(Some(note.desc()));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The machine code of each function, by its name.
+fn functions<'a>(file: &ElfFile64<'a, LittleEndian>) -> BTreeMap<&'a str, &'a [u8]> {
+    super::x86::functions(file, |section| section.kind() == SectionKind::Text)
+}
+
+fn facts(kernel: &ValueRef<'_>, processor: &str, code: Option<&[u8]>) -> Vec<(Metric, f64)> {
+    let count = |key| field(kernel, key).and_then(ValueRef::as_u64);
+    let spills = count(".vgpr_spill_count");
+    let lds = count(".group_segment_fixed_size");
+    let vector = count(".vgpr_count");
+    let workgroup = count(".max_flat_workgroup_size");
+    let occupancy = vector
+        .zip(lds)
+        .zip(workgroup)
+        .and_then(|((vector, lds), workgroup)| occupancy(processor, vector, lds, workgroup));
+    let matrix = code.filter(|_| gfx9::is_gfx9(processor)).and_then(gfx9::matrix_instructions);
+    [
+        (Metric::SPILLED_REGISTERS, spills),
+        (Metric::SCRATCH, count(".private_segment_fixed_size")),
+        (Metric::OCCUPANCY, occupancy),
+        (Metric::MATRIX_INSTRUCTIONS, matrix),
+        (Metric::VECTOR_REGISTERS, vector),
+        (Metric::ACCUMULATOR_REGISTERS, count(".agpr_count")),
+        (Metric::SCALAR_REGISTERS, count(".sgpr_count")),
+        (Metric::SHARED_MEMORY, lds),
+        (Metric::CODE_SIZE, code.map(|code| code.len() as u64)),
+    ]
+    .into_iter()
+    .filter_map(|(metric, value)| Some((metric, value? as f64)))
+    .collect()
+}
+
+/// Lanes of a wave.
+const WAVE: u64 = 64;
+/// SIMD units of a compute unit.
+const SIMDS: u64 = 4;
+/// Waves that a SIMD unit of CDNA 2 and 3 can hold.
+const MOST_WAVES: u64 = 8;
+/// Vector registers of a lane, shared by ordinary and accumulator registers, and the step in which they are allocated.
+const REGISTERS: u64 = 512;
+const STEP: u64 = 8;
+
+/// Waves for each SIMD unit, as registers and local memory allow. Known for CDNA 2 and 3 only
+/// (AMD Instinct MI200 and MI300 ISA reference guides); `None` for others.
+fn occupancy(processor: &str, registers: u64, lds: u64, workgroup: u64) -> Option<u64> {
+    let memory: u64 = match processor {
+        "gfx90a" | "gfx940" | "gfx941" | "gfx942" => 64 << 10,
+        "gfx950" => 160 << 10,
+        _ => return None,
+    };
+    let by_registers = REGISTERS / registers.max(1).next_multiple_of(STEP);
+    let by_memory = match memory.checked_div(lds) {
+        None => MOST_WAVES,
+        Some(groups) => (groups * workgroup.div_ceil(WAVE)).div_ceil(SIMDS),
+    };
+    Some(MOST_WAVES.min(by_registers).min(by_memory))
+}
+
+fn field<'v, 'a>(map: &'v ValueRef<'a>, key: &str) -> Option<&'v ValueRef<'a>> {
+    let ValueRef::Map(entries) = map else { return None };
+    entries.iter().find_map(|(name, value)| (string(name)? == key).then_some(value))
+}
+
+fn items<'v, 'a>(list: &'v ValueRef<'a>) -> Option<&'v [ValueRef<'a>]> {
+    match list {
+        ValueRef::Array(items) => Some(items),
+        _ => None,
+    }
+}
+
+fn string<'a>(value: &ValueRef<'a>) -> Option<&'a str> {
+    match value {
+        ValueRef::String(text) => (*text).into_str(),
+        _ => None,
+    }
+}
+
+fn text<'a>(map: &ValueRef<'a>, key: &str) -> Option<&'a str> {
+    field(map, key).and_then(string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::occupancy;
+
+    #[test]
+    fn registers_and_local_memory_bound_the_occupancy() {
+        assert_eq!(occupancy("gfx942", 64, 0, 256), Some(8));
+        assert_eq!(occupancy("gfx942", 65, 0, 256), Some(7));
+        assert_eq!(occupancy("gfx942", 128, 0, 256), Some(4));
+        assert_eq!(occupancy("gfx942", 512, 0, 256), Some(1));
+        assert_eq!(occupancy("gfx942", 64, 50_688, 256), Some(1));
+        assert_eq!(occupancy("gfx1100", 64, 0, 256), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! What kind of code a file holds, and the code objects inside a module.
+
+use std::io::{Cursor, Read};
+
+use object::elf;
+use object::read::elf::{ElfFile64, FileHeader};
+
+use super::{BadCode, CodeObject, amdgpu, ptx, spirv, x86};
+
+const ELF: &[u8] = b"\x7fELF";
+const ZIP: &[u8] = b"PK\x03\x04";
+/// Where the first entry's name stands in a ZIP archive (APPNOTE 4.3.7).
+const ZIP_NAME_AT: usize = 30;
+/// SPIR-V's magic number, little-endian.
+const SPIRV: &[u8] = b"\x03\x02\x23\x07";
+
+/// Entries of one module: IREE links a module's kernels into one executable for each target, or keeps one for each kernel.
+const MOST_ENTRIES: usize = 10_000;
+/// Bytes of all entries of one module; weights are in files of their own or in `module.fb`, which is not read.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Whether these bytes begin like compiled code.
+pub(crate) fn is_code(bytes: &[u8]) -> bool {
+    // Of an ELF file at least the header; of an archive the first entry's name, which is `module.fb` in what IREE writes.
+    let elf = bytes.starts_with(ELF) && bytes.len() >= size_of::<elf::FileHeader64<object::LittleEndian>>();
+    let module = bytes.starts_with(ZIP)
+        && bytes.get(ZIP_NAME_AT..).is_some_and(|name| name.starts_with(MODULE.as_bytes()));
+    elf || module || bytes.starts_with(SPIRV) || ptx::is_ptx(bytes)
+}
+
+/// The code objects of a file.
+pub(super) fn objects(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
+    if bytes.starts_with(ZIP) { module(bytes) } else { Ok(vec![object(bytes)?]) }
+}
+
+fn object(bytes: &[u8]) -> Result<CodeObject, BadCode> {
+    if bytes.starts_with(ELF) {
+        // `object` refuses 32-bit files here, and big-endian ones; no compiler of kernels writes them.
+        let header = elf::FileHeader64::<object::LittleEndian>::parse(bytes).map_err(|e| e.to_string())?;
+        let machine = header.e_machine.get(object::LittleEndian);
+        let file = ElfFile64::<object::LittleEndian>::parse(bytes).map_err(|e| e.to_string())?;
+        match machine {
+            elf::EM_AMDGPU => amdgpu::read(&file),
+            elf::EM_X86_64 => x86::read(&file),
+            other => {
+                Err(format!("code for ELF machine {other} is not supported (supported: AMDGPU, x86-64)"))
+            }
+        }
+    } else if bytes.starts_with(SPIRV) {
+        spirv::read(bytes)
+    } else {
+        ptx::read(bytes)
+    }
+}
+
+/// The executables of an IREE module: an uncompressed ZIP archive of `module.fb` and one file for each executable.
+fn module(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
+    let mut archive =
+        zip::ZipArchive::new(Cursor::new(bytes)).map_err(|e| format!("broken ZIP archive: {e}"))?;
+    if archive.len() > MOST_ENTRIES {
+        return Err(format!("module has {} entries; the limit is {MOST_ENTRIES}", archive.len()));
+    }
+    if archive.index_for_name(MODULE).is_none() {
+        return Err(format!("archive has no `{MODULE}`, so it is not an IREE module"));
+    }
+    let mut left = MOST_BYTES;
+    let mut objects = Vec::new();
+    for index in 0..archive.len() {
+        let mut entry = archive.by_index(index).map_err(|e| format!("broken ZIP archive: {e}"))?;
+        if entry.name().is_ok_and(|name| name == MODULE) {
+            continue;
+        }
+        let name = entry.name().map_err(|e| format!("broken ZIP archive: {e}"))?.into_owned();
+        if entry.compression() != zip::CompressionMethod::Stored {
+            return Err(format!(
+                "entry {name:?} of the module is compressed; IREE stores entries as they are"
+            ));
+        }
+        let mut content = Vec::new();
+        entry
+            .by_ref()
+            .take(left + 1)
+            .read_to_end(&mut content)
+            .map_err(|e| format!("entry {name:?}: {e}"))?;
+        left = left
+            .checked_sub(content.len() as u64)
+            .ok_or_else(|| format!("executables are larger than {} MiB together", MOST_BYTES >> 20))?;
+        let read = executable(&content).map_err(|why| format!("entry {name:?}: {why}"))?;
+        objects.extend(read);
+    }
+    Ok(objects)
+}
+
+/// IREE's own part of a module, with its constants.
+const MODULE: &str = "module.fb";
+
+/// The code inside an executable. IREE wraps GPU code in a FlatBuffer whose identifier names the driver. The code is found
+/// by its magic number and the length in front of it, which is where FlatBuffers put a vector's length, so that no schema
+/// of a certain release is needed.
+fn executable(content: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
+    if content.starts_with(ELF) {
+        return Ok(vec![object(content)?]);
+    }
+    // The FlatBuffer's identifier follows its first offset; newer releases of IREE put a header of their own in front,
+    // which begins with the identifier.
+    let kind = |at: usize| content.get(at..at + 4).and_then(Kind::from_identifier);
+    let found = match kind(0).or_else(|| kind(4)) {
+        Some(Kind::Hip) => vectors(content, ELF, 1)?,
+        Some(Kind::Vulkan) => vectors(content, SPIRV, 4)?,
+        Some(Kind::Cuda) => ptx::starts(content).iter().filter_map(|&at| vector(content, at, 1)).collect(),
+        None => {
+            let start = String::from_utf8_lossy(content.get(..8).unwrap_or(content));
+            return Err(format!(
+                "executable of an unsupported kind, beginning with {start:?} (supported: HIP1, CDA1, VKE1, ELF)"
+            ));
+        }
+    };
+    if found.is_empty() {
+        return Err("executable without code".to_owned());
+    }
+    found.into_iter().map(object).collect()
+}
+
+/// The driver that an executable is for.
+enum Kind {
+    Hip,
+    Vulkan,
+    Cuda,
+}
+
+impl Kind {
+    fn from_identifier(identifier: &[u8]) -> Option<Self> {
+        match identifier {
+            b"HIP1" => Some(Self::Hip),
+            b"VKE1" => Some(Self::Vulkan),
+            b"CDA1" => Some(Self::Cuda),
+            _ => None,
+        }
+    }
+}
+
+/// The vectors that begin with `magic`, in elements of `size` bytes. Code without a valid length is an error, because
+/// what is skipped would not be judged.
+fn vectors<'a>(content: &'a [u8], magic: &[u8], size: usize) -> Result<Vec<&'a [u8]>, BadCode> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(next) = content.get(at..).and_then(|rest| memchr::memmem::find(rest, magic)) {
+        let start = at + next;
+        let vector = vector(content, start, size).ok_or("code whose length is not valid")?;
+        found.push(vector);
+        at = start + vector.len();
+    }
+    Ok(found)
+}
+
+/// The vector whose first element is at `start`.
+fn vector(content: &[u8], start: usize, size: usize) -> Option<&[u8]> {
+    let length = content.get(start.checked_sub(4)?..start)?;
+    let length = u32::from_le_bytes(length.try_into().ok()?) as usize;
+    let end = start.checked_add(length.checked_mul(size)?)?;
+    content.get(start..end).filter(|vector| !vector.is_empty())
+}

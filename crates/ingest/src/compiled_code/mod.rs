@@ -1,0 +1,165 @@
+//! Facts about generated code, kernel by kernel: IREE modules (.vmfb), AMD code objects (.hsaco), PTX, SPIR-V and ELF
+//! libraries. The same bytes give the same numbers on every machine, so they are compared exactly and without a device.
+//!
+//! Every fact is read from the code itself or from the notes that the assembler put next to it. A fact that a format does not
+//! carry is absent, never zero.
+
+mod amdgpu;
+mod container;
+mod gfx9;
+mod ptx;
+mod spirv;
+mod x86;
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use benchgate_core::model::{Benchmark, Metric, MetricSeries, Run, Series, hex};
+
+use super::build::{self, ByName};
+use super::limit::has_room;
+
+pub(super) use container::is_code;
+
+/// The facts of a file: of all its code together (sums, and the lowest occupancy), then of each kernel.
+///
+/// # Errors
+/// What kept the code from being read, or that there is none.
+pub fn facts(bytes: &[u8]) -> Result<Vec<(Metric, f64)>, String> {
+    let objects = container::objects(bytes)?;
+    let kernels: Vec<CodeOfKernel> = objects.into_iter().flat_map(|object| object.kernels).collect();
+    if kernels.is_empty() {
+        return Err("the module has no kernels".to_owned());
+    }
+    let mut facts = whole(&kernels);
+    for (name, kernel) in named(kernels) {
+        facts.extend(kernel.facts.iter().map(|(metric, value)| (metric.of_kernel(&name), *value)));
+    }
+    Ok(facts)
+}
+
+/// A kernel (an entry point) of compiled code.
+#[derive(Debug, Clone, PartialEq)]
+struct CodeOfKernel {
+    name: String,
+    /// SHA-256 of its instructions, without its name.
+    sha256: String,
+    facts: Vec<(Metric, f64)>,
+}
+
+/// The kernels of one code object, and the architecture that it was made for.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct CodeObject {
+    architecture: String,
+    kernels: Vec<CodeOfKernel>,
+}
+
+/// Why bytes are not code that can be read.
+type BadCode = String;
+
+/// Reads every kernel of a file. The first row holds the whole, so that code that moves to a kernel of another
+/// name is still compared.
+pub(super) fn read(bytes: &[u8]) -> Result<Run, BadCode> {
+    let objects = container::objects(bytes)?;
+    let architectures: Vec<&str> = {
+        let mut found: Vec<&str> = objects.iter().map(|object| object.architecture.as_str()).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    };
+    let architecture = architectures.join(" and ");
+    let kernels: Vec<CodeOfKernel> =
+        objects.iter().flat_map(|object| object.kernels.iter().cloned()).collect();
+    if kernels.is_empty() {
+        return Ok(Run::default());
+    }
+    let mut benchmarks = ByName::default();
+    // Code for another processor is not comparable, so the row that every file has is named by it.
+    let all = format!("(all kernels for {architecture})");
+    benchmarks.push(benchmark(&all, None, whole(&kernels)));
+    for (at, (name, kernel)) in named(kernels).into_iter().enumerate() {
+        if !has_room(at) {
+            break;
+        }
+        benchmarks.push(benchmark(&name, Some(kernel.sha256), kernel.facts));
+    }
+    let facts = BTreeMap::from([("architecture".to_owned(), architecture)]);
+    Ok(Run { benchmarks: benchmarks.finish(), testbed: build::testbed(facts), ..Run::default() })
+}
+
+/// Kernels by the names that they have in every file: without running numbers. The second kernel of a kind pairs with the
+/// second, because numbers shift when a kernel before them goes.
+fn named(kernels: Vec<CodeOfKernel>) -> Vec<(String, CodeOfKernel)> {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    let named = kernels.into_iter().map(|kernel| {
+        let name = unnumbered(&kernel.name).to_owned();
+        let count = seen.entry(name.clone()).or_default();
+        *count += 1;
+        let name = if *count == 1 { name } else { format!("{name} ({count})") };
+        (name, kernel)
+    });
+    named.collect()
+}
+
+/// A kernel's name without IREE's running number: `main_dispatch_9_matmul_…` is `matmul_…` wherever it stands.
+fn unnumbered(name: &str) -> &str {
+    let Some((_, rest)) = name.split_once("_dispatch_") else { return name };
+    let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    match rest[digits..].strip_prefix('_') {
+        Some(kind) if digits > 0 && !kind.is_empty() => kind,
+        _ => name,
+    }
+}
+
+fn benchmark(name: &str, sha256: Option<String>, facts: Vec<(Metric, f64)>) -> Benchmark {
+    let mut benchmark = Benchmark::new(name);
+    let series = |(metric, value)| MetricSeries { metric, series: Series::Exact(value) };
+    benchmark.metrics = facts.into_iter().map(series).collect();
+    benchmark.code_sha256 = sha256;
+    benchmark
+}
+
+/// Facts of all kernels together: sums, and the lowest occupancy.
+fn whole(kernels: &[CodeOfKernel]) -> Vec<(Metric, f64)> {
+    let mut found: Vec<(Metric, f64)> = Vec::new();
+    for (metric, value) in kernels.iter().flat_map(|kernel| &kernel.facts) {
+        // Registers add up to nothing that means something.
+        if [Metric::VECTOR_REGISTERS, Metric::ACCUMULATOR_REGISTERS, Metric::SCALAR_REGISTERS]
+            .contains(metric)
+        {
+            continue;
+        }
+        match found.iter_mut().find(|(known, _)| known == metric) {
+            Some((_, total)) if *metric == Metric::OCCUPANCY => *total = total.min(*value),
+            Some((_, total)) => *total += value,
+            None => found.push((metric.clone(), *value)),
+        }
+    }
+    // In the order of importance, whichever kernel carried a fact first.
+    found.sort_by_key(|(metric, _)| Metric::OF_CODE.iter().position(|known| known == metric));
+    found
+}
+
+fn sha256(parts: &[&[u8]]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hex(&hasher.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_keeps_its_name_when_its_number_changes() {
+        assert_eq!(unnumbered("main_dispatch_10_matmul_197x192_f32"), "matmul_197x192_f32");
+        assert_eq!(unnumbered("main_dispatch_9_matmul_197x192_f32"), "matmul_197x192_f32");
+        assert_eq!(unnumbered("main_dispatch_9"), "main_dispatch_9");
+        assert_eq!(unnumbered("main_dispatch_x_y"), "main_dispatch_x_y");
+        assert_eq!(unnumbered("triton_poi_fused_add"), "triton_poi_fused_add");
+    }
+}

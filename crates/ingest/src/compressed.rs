@@ -1,0 +1,55 @@
+//! Results as CI keeps them: gzip and Zstandard, by their first bytes. Archives come from pull requests too, so
+//! what a small file may grow to is bounded.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use benchgate_core::record::MOST_RESULT_BYTES;
+
+use super::IngestError;
+
+const GZIP: &[u8] = b"\x1f\x8b";
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+
+/// What any file may grow to.
+const FREE: u64 = 16 << 20;
+/// Beyond that, how many times its own size: twenty thousand rows of one benchmark compress 60 times.
+const RATIO: u64 = 200;
+
+/// The bytes themselves, or decompressed where they are a gzip or Zstandard stream.
+pub fn decompressed<'a>(bytes: &'a [u8], label: &str) -> Result<Cow<'a, [u8]>, IngestError> {
+    let failed = |what: String| IngestError::Compressed { label: label.to_owned(), what };
+    let limit = most_decompressed(bytes.len() as u64);
+    let mut out = Vec::new();
+    let read = if bytes.starts_with(GZIP) {
+        flate2::read::MultiGzDecoder::new(bytes).take(limit + 1).read_to_end(&mut out)
+    } else if bytes.starts_with(ZSTD) {
+        ruzstd::decoding::StreamingDecoder::new(bytes)
+            .map_err(|error| std::io::Error::other(error.to_string()))
+            .and_then(|decoder| decoder.take(limit + 1).read_to_end(&mut out))
+    } else {
+        return Ok(Cow::Borrowed(bytes));
+    };
+    read.map_err(|error| failed(format!("it can't be decompressed: {error}")))?;
+    if out.len() as u64 > limit {
+        return Err(failed(format!("it decompresses to more than {} MiB", limit >> 20)));
+    }
+    Ok(Cow::Owned(out))
+}
+
+/// What a file of this size may grow to: no more than a file may have that is not compressed.
+fn most_decompressed(compressed: u64) -> u64 {
+    compressed.saturating_mul(RATIO).clamp(FREE, MOST_RESULT_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compressed_file_grows_to_no_more_than_any_file_may_have() {
+        assert_eq!(most_decompressed(10), FREE);
+        assert_eq!(most_decompressed(10 << 20), MOST_RESULT_BYTES);
+        assert_eq!(most_decompressed(u64::MAX), MOST_RESULT_BYTES);
+    }
+}

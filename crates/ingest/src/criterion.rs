@@ -1,0 +1,94 @@
+//! criterion.rs's `estimates.json` and `sample.json`. Neither names its benchmark: `benchmark.json` next to them does,
+//! and without it the folder, `target/criterion/GROUP/BENCHMARK/new/sample.json`, so the label tells.
+
+use serde::Deserialize;
+
+use benchgate_core::model::{Benchmark, Metric, Run, Summary};
+
+use super::build::{carried, processes, summary};
+use super::error::{LineFault, line_fault};
+use super::json::parse;
+
+/// Nanoseconds.
+#[derive(Deserialize)]
+struct Estimates {
+    mean: CriterionEstimate,
+    median: CriterionEstimate,
+    std_dev: CriterionEstimate,
+}
+
+#[derive(Deserialize)]
+struct CriterionEstimate {
+    point_estimate: Option<f64>,
+}
+
+/// Each sample ran `iters` iterations in `times` nanoseconds.
+#[derive(Deserialize)]
+struct CriterionSample {
+    iters: Vec<f64>,
+    times: Vec<Option<f64>>,
+}
+
+/// Reads `estimates.json`: a summary.
+pub(super) fn read_estimates(text: &str, label: &str) -> Result<Run, LineFault> {
+    let mut rewritten = String::new();
+    let file: Estimates = parse(text, &mut rewritten)?;
+    let mut benchmark = Benchmark::new(name_from(label));
+    let stated = Summary {
+        mean: file.mean.point_estimate,
+        median: file.median.point_estimate,
+        stddev: file.std_dev.point_estimate,
+        ..Summary::default()
+    };
+    if stated.mean.is_none() && stated.median.is_none() {
+        return Err(line_fault(1, "neither mean nor median has a point estimate"));
+    }
+    summary(&mut benchmark, Metric::LATENCY, 1.0, stated);
+    Ok(Run { benchmarks: vec![benchmark], ..Run::default() })
+}
+
+/// Reads `sample.json`: every sample of one process.
+pub(super) fn read_sample(text: &str, label: &str) -> Result<Run, LineFault> {
+    let mut rewritten = String::new();
+    let file: CriterionSample = parse(text, &mut rewritten)?;
+    if file.iters.len() != file.times.len() {
+        let what = format!("{} iteration counts and {} times", file.iters.len(), file.times.len());
+        return Err(line_fault(1, what));
+    }
+    if file.iters.iter().any(|&iterations| iterations.is_nan() || iterations < 1.0) {
+        return Err(line_fault(1, "a sample of no iterations"));
+    }
+    if file.times.is_empty() {
+        return Err(line_fault(1, "no samples"));
+    }
+    let samples =
+        file.times.iter().zip(&file.iters).map(|(time, iterations)| time.unwrap_or(f64::NAN) / iterations);
+    let mut benchmark = Benchmark::new(name_from(label));
+    processes(&mut benchmark, Metric::LATENCY, 1.0, vec![samples.collect()]);
+    Ok(Run { benchmarks: vec![benchmark], ..Run::default() })
+}
+
+#[derive(Deserialize)]
+struct CriterionBenchmark {
+    full_id: String,
+}
+
+/// The name in a `benchmark.json`.
+///
+/// # Errors
+/// Why the bytes state none.
+pub fn criterion_name(bytes: &[u8]) -> Result<String, String> {
+    let file: CriterionBenchmark = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    Ok(carried(&file.full_id)?.to_owned())
+}
+
+/// `…/criterion/GROUP/BENCHMARK/new/sample.json` is `GROUP/BENCHMARK`.
+fn name_from(label: &str) -> String {
+    let parts: Vec<&str> = label.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
+    let folders = &parts[..parts.len().saturating_sub(1)];
+    // The last folder is the baseline's name: `new`, `base`, or the user's.
+    let folders = &folders[..folders.len().saturating_sub(1)];
+    let start = folders.iter().rposition(|part| *part == "criterion").map_or(0, |at| at + 1);
+    let name = folders[start..].join("/");
+    if name.is_empty() { "criterion".to_owned() } else { name }
+}

@@ -1,0 +1,94 @@
+//! Results that a script wrote for a dashboard: the generic JSON of github-action-benchmark, and Bencher's metric format.
+//! Both hold one value for each benchmark and no samples.
+
+use serde::Deserialize;
+
+use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Summary, Unit};
+
+use super::build::{ByName, carried, own_metric, summary, time_unit};
+use super::error::{LineFault, line_fault};
+use super::json::{Value, parse, unique_entries};
+
+/// An entry of github-action-benchmark's list. Its `range` is free text whose meaning differs by tool, and is not read.
+#[derive(Deserialize)]
+struct CustomEntry {
+    name: String,
+    unit: String,
+    value: Value,
+}
+
+/// Reads github-action-benchmark's list. The file does not say which direction is better, so the caller does.
+pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
+    let mut rewritten = String::new();
+    let file: Vec<CustomEntry> = parse(text, &mut rewritten)?;
+    let mut benchmarks = ByName::default();
+    for CustomEntry { name, unit, value } in file {
+        let mut benchmark = Benchmark::new(carried(&name).map_err(|what| line_fault(1, what))?);
+        let (metric, scale) = metric(&unit, better);
+        summary(&mut benchmark, metric, scale, Summary { mean: Some(value.0), ..Summary::default() });
+        benchmarks.push_once(benchmark);
+    }
+    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+}
+
+/// `ns`, `ms/op` and `us/iter` are times; of them less is better, whatever the file is read as.
+fn metric(unit: &str, better: Better) -> (Metric, f64) {
+    let time = unit.split_once('/').filter(|(_, per)| matches!(*per, "op" | "iter"));
+    match time_unit(time.map_or(unit, |(time, _)| time)) {
+        Some(scale) if better == Better::Lower => (Metric::LATENCY, scale),
+        _ => (own_metric(unit.to_owned(), Unit::Other(unit.to_owned().into()), better), 1.0),
+    }
+}
+
+/// `{"BENCHMARK": {"MEASURE": {"value": 1.0}}}`. The bounds next to a value are those of a chart: each tool means
+/// something else by them.
+#[derive(Deserialize)]
+struct BencherFile(#[serde(deserialize_with = "unique_entries")] Vec<(String, BencherMeasures)>);
+
+#[derive(Deserialize)]
+struct BencherMeasures(#[serde(deserialize_with = "unique_entries")] Vec<(String, BencherMetric)>);
+
+#[derive(Deserialize)]
+struct BencherMetric {
+    value: Value,
+}
+
+/// Reads Bencher's metric format.
+pub(super) fn read_bencher(text: &str) -> Result<Run, LineFault> {
+    let mut rewritten = String::new();
+    let file: BencherFile = parse(text, &mut rewritten)?;
+    let mut benchmarks = ByName::default();
+    for (name, measures) in file.0 {
+        let mut benchmark = Benchmark::new(carried(&name).map_err(|what| line_fault(1, what))?);
+        for (measure, BencherMetric { value }) in measures.0 {
+            match measure_metric(&measure) {
+                Some((metric, scale)) => {
+                    let stated = Summary { mean: Some(value.0), ..Summary::default() };
+                    summary(&mut benchmark, metric, scale, stated);
+                }
+                None => {
+                    let detail = format!(
+                        "{measure}: the file states neither its unit nor whether more of it is better"
+                    );
+                    benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
+                }
+            }
+        }
+        benchmarks.push_once(benchmark);
+    }
+    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+}
+
+/// Bencher's own measures, whose unit and direction are fixed; those of a user are not in the file.
+fn measure_metric(measure: &str) -> Option<(Metric, f64)> {
+    const COUNTS: [&str; 5] =
+        ["instructions", "estimated-cycles", "total-accesses", "l1-accesses", "ram-accesses"];
+    Some(match measure.to_ascii_lowercase().as_str() {
+        "latency" => (Metric::LATENCY, 1.0),
+        "throughput" => (own_metric("throughput", Unit::PerSecond, Better::Higher), 1.0),
+        "build-time" => (own_metric("build-time", Unit::Nanoseconds, Better::Lower), 1e9),
+        "file-size" => (own_metric("file-size", Unit::Bytes, Better::Lower), 1.0),
+        count if COUNTS.contains(&count) => (own_metric(count.to_owned(), Unit::Count, Better::Lower), 1.0),
+        _ => return None,
+    })
+}

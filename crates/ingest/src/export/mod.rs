@@ -1,0 +1,95 @@
+//! The way back: a run as a file other tools read.
+
+mod appended;
+mod collected;
+mod csv;
+mod evidence;
+mod google_benchmark;
+mod results_jsonl;
+mod run_json;
+
+pub use appended::{Appended, appended};
+
+use std::collections::BTreeSet;
+
+use benchgate_core::model::{Benchmark, Run, Series};
+
+/// A format that runs are written in, by the names that `--to` takes.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub enum ExportFormat {
+    /// benchgate's own run.json.
+    RunJson,
+    /// Google Benchmark JSON; the repetitions of all processes stand one after another.
+    GoogleBenchmark,
+    /// results.jsonl of the torchbench runner, one line a process.
+    ResultsJsonl,
+    /// One line a value, for spreadsheets and data frames.
+    Csv,
+}
+
+/// A written run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportedRun {
+    pub bytes: Vec<u8>,
+    /// What the format could not hold, in sentences; empty when nothing was lost.
+    pub lost: Vec<String>,
+    /// The part of it without which a comparison of the written file can pass where one of the run does not.
+    pub evidence_lost: Vec<String>,
+}
+
+/// Writes a run. `now` (RFC 3339) stands in where the run does not know when it was measured.
+pub fn export(run: &Run, format: ExportFormat, now: &str) -> ExportedRun {
+    match format {
+        ExportFormat::RunJson => run_json::write(run, now),
+        ExportFormat::GoogleBenchmark => google_benchmark::write(run),
+        ExportFormat::ResultsJsonl => results_jsonl::write(run),
+        ExportFormat::Csv => csv::write(run),
+    }
+}
+
+/// A format that `compare` reads and that keeps all evidence of a run.
+pub fn format_that_keeps(run: &Run, now: &str) -> Option<ExportFormat> {
+    let formats = [ExportFormat::RunJson, ExportFormat::GoogleBenchmark, ExportFormat::ResultsJsonl];
+    formats.into_iter().find(|&format| {
+        let holds_rows = format == ExportFormat::RunJson || !evidence::has_untimed(run);
+        holds_rows && export(run, format, now).evidence_lost.is_empty()
+    })
+}
+
+/// Why a benchmark has no latency although nothing says that it failed.
+fn why_unmeasured(benchmark: &Benchmark) -> String {
+    let lint = benchmark.lints.first();
+    lint.map_or_else(
+        || "no latency was measured".to_owned(),
+        |lint| format!("{}: {}", lint.code, lint.detail),
+    )
+}
+
+/// `3 benchmarks` and their first name, for a sentence about what was lost.
+fn count_benchmarks(run: &Run, lossy: impl Fn(&Benchmark) -> bool) -> Option<(usize, &str)> {
+    let mut hit = run.benchmarks.iter().filter(|benchmark| lossy(benchmark));
+    let first = hit.next()?;
+    Some((1 + hit.count(), first.name.as_str()))
+}
+
+fn has_summaries(benchmark: &Benchmark) -> bool {
+    benchmark.metrics.iter().any(|metric| matches!(metric.series, Series::Summaries(_)))
+}
+
+fn several_processes(benchmark: &Benchmark) -> bool {
+    let count = |series: &Series| match series {
+        Series::Processes(processes) => processes.len(),
+        Series::Summaries(summaries) => summaries.len(),
+        Series::Exact(_) => 1,
+    };
+    benchmark.metrics.iter().any(|metric| count(&metric.series) > 1)
+}
+
+/// Says which metrics are not in a file, once.
+fn left_out(names: &BTreeSet<&str>) -> Option<String> {
+    let names = names.iter().copied().collect::<Vec<_>>().join(", ");
+    (!names.is_empty()).then(|| format!("the format can't hold these metrics: {names}"))
+}

@@ -1,0 +1,159 @@
+//! results.jsonl of the torchbench runner: one line for each process of each benchmark.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use benchgate_core::model::{
+    Benchmark, Better, Metric, Outcome, Process, Run, Series, Verification, VerifyCode,
+};
+
+use super::evidence::{RowMark, mark, only_in_run_json, spread_of_summaries};
+use super::{ExportedRun, count_benchmarks, has_summaries, left_out};
+
+/// Labels that are not axes of the experiment.
+const NOT_AXES: [&str; 6] = ["model", "suite", "target", "iterations_per_run", "timestamp", "label"];
+
+const NANOSECONDS: f64 = 1e9;
+
+pub(super) fn write(run: &Run) -> ExportedRun {
+    let mut bytes = Vec::new();
+    for benchmark in &run.benchmarks {
+        for line in lines(run, benchmark) {
+            bytes.extend(serde_json::to_vec(&line).unwrap_or_default());
+            bytes.push(b'\n');
+        }
+    }
+    let mut lost = Vec::new();
+    if let Some((count, first)) = count_benchmarks(run, has_summaries) {
+        lost.push(format!(
+            "the format keeps repetitions: {count} benchmarks (the first is {first}) have metrics that are summaries, of which the mean is kept"
+        ));
+    }
+    let metrics = run.benchmarks.iter().flat_map(|benchmark| &benchmark.metrics).map(|series| &series.metric);
+    let rates: BTreeSet<&str> =
+        metrics.filter(|metric| !is_written(metric)).map(|metric| metric.name.as_ref()).collect();
+    lost.extend(left_out(&rates));
+    let mut evidence_lost = only_in_run_json(run);
+    evidence_lost.extend(spread_of_summaries(run));
+    ExportedRun { bytes, lost, evidence_lost }
+}
+
+/// Readers take less of any metric for better, so a rate would turn a regression into an improvement.
+fn is_written(metric: &Metric) -> bool {
+    metric.better == Better::Lower
+}
+
+fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
+    let instead = match &benchmark.outcome {
+        Outcome::Failed { stage, why } => Some(RowMark::Failed(format!("{stage}: {why}"))),
+        Outcome::Skipped { reason } | Outcome::Unsupported { reason } => {
+            Some(RowMark::Skipped(reason.clone()))
+        }
+        Outcome::Ok if benchmark.metric(&Metric::LATENCY.name).is_none() => {
+            Some(RowMark::Failed(super::why_unmeasured(benchmark)))
+        }
+        Outcome::Ok => None,
+    };
+    if let Some(mark) = instead {
+        return vec![line(run, benchmark, 0, unmeasured(mark))];
+    }
+    let mut lines = processes(run, benchmark);
+    lines.extend(mark(run, benchmark).map(|mark| line(run, benchmark, 0, unmeasured(mark))));
+    lines
+}
+
+/// What stands in a line in place of times.
+pub(super) fn unmeasured(mark: RowMark) -> Map<String, Value> {
+    let fields = match mark {
+        RowMark::Failed(why) => vec![("error", why)],
+        // The runner's own word for what it does not run.
+        RowMark::Skipped(why) => vec![("error", "SKIP".to_owned()), ("reason", why)],
+    };
+    fields.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect()
+}
+
+/// One line for each process.
+fn processes(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
+    let iterations = iterations(benchmark);
+    let rounds = benchmark.metric(&Metric::LATENCY.name).map_or(0, |latency| match &latency.series {
+        Series::Processes(processes) => processes.len(),
+        Series::Summaries(summaries) => summaries.len(),
+        Series::Exact(_) => 1,
+    });
+    (0..rounds)
+        .map(|at| {
+            let mut metrics = Map::new();
+            let mut repeat = 0;
+            for series in benchmark.metrics.iter().filter(|series| is_written(&series.metric)) {
+                let values: Vec<f64> = match &series.series {
+                    Series::Processes(processes) => processes.get(at).map_or(&[][..], samples).to_vec(),
+                    Series::Summaries(summaries) => {
+                        summaries.get(at).and_then(|s| s.mean.or(s.median)).into_iter().collect()
+                    }
+                    Series::Exact(value) => vec![*value],
+                };
+                let metric = series.metric.name.as_ref();
+                let seconds = series.metric.unit.as_str() == "ns";
+                let values: Vec<f64> = values
+                    .into_iter()
+                    .map(|value| if seconds { value / NANOSECONDS } else { value })
+                    .collect();
+                if metric == Metric::LATENCY.name {
+                    repeat = values.len();
+                    let total: Vec<f64> = values.iter().map(|value| value * f64::from(iterations)).collect();
+                    metrics.insert("total_time".to_owned(), json!(total));
+                    metrics.insert("per_iter_time".to_owned(), json!(values));
+                } else if metric != "total-time" {
+                    let suffix = if seconds && !metric.ends_with("-time") { "_time_s" } else { "" };
+                    // A key called `error` would turn the line into a failure.
+                    let prefix = if metric == "error" { "metric_" } else { "" };
+                    metrics.insert(format!("{prefix}{}{suffix}", metric.replace('-', "_")), json!(values));
+                }
+            }
+            line(run, benchmark, repeat, metrics)
+        })
+        .collect()
+}
+
+/// Iterations of one repetition, where the file that was read said so.
+fn iterations(benchmark: &Benchmark) -> u32 {
+    benchmark.labels.get("iterations_per_run").and_then(|count| count.parse().ok()).unwrap_or(1)
+}
+
+fn samples(process: &Process) -> &[f64] {
+    &process.samples
+}
+
+fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Map<String, Value>) -> Value {
+    let label = |name: &str| benchmark.labels.get(name).map(String::as_str);
+    let suite = label("suite").or(run.suite.as_deref());
+    let mut experiment = Map::new();
+    experiment.insert("accelerator".to_owned(), json!(label("target")));
+    for (axis, value) in benchmark.labels.iter().filter(|(axis, _)| !NOT_AXES.contains(&axis.as_str())) {
+        experiment.insert(axis.clone(), json!(value));
+    }
+    // Without a label for the model, the benchmark's name is the model's.
+    let model = label("model").unwrap_or(benchmark.name.as_str());
+    json!({
+        "model": { "suite_name": suite, "model_name": model },
+        "experiment": experiment,
+        "repeat": repeat,
+        "iterations_per_run": iterations(benchmark),
+        // The runner's first repetitions warm up; these don't.
+        "warmup_repetitions": 0,
+        "metrics": metrics,
+        "timestamp": run.context.date,
+        "verification_code": benchmark.verification.as_ref().map_or(VerifyCode::VerifierSkipped, code).as_str(),
+        // The runner's own tools skip what they do not know.
+        "benchgate": { "context": run.context, "testbed": run.testbed },
+    })
+}
+
+/// The outputs themselves are not written, so the code says all that is known of them.
+pub(super) fn code(verification: &Verification) -> VerifyCode {
+    match verification.supported_code() {
+        VerifyCode::VerifierSkipped if verification.differs_from_base() => VerifyCode::Fail,
+        code => code,
+    }
+}

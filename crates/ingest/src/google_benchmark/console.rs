@@ -1,0 +1,192 @@
+//! The table Google Benchmark prints for people, as logs and notes keep it.
+//!
+//! `name  time unit  cpu unit  iterations  [counter=value …] [label]`. Names may hold spaces, so a row is
+//! found by its five middle words. Lines outside a table belong to other programs; a line inside one that
+//! looks like a row and isn't whole is an error.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use benchgate_core::model::{Lint, LintCode, Run};
+
+use super::super::error::{LineFault, line_fault};
+use super::super::text::{Line, lines};
+use super::counters::{Counters, TableHeader};
+use super::preamble;
+use super::rows::{Families, GoogleBenchmarkRow, TimeUnit};
+use super::stated::Instance;
+
+/// Half a unit in the last printed place, as a share of the value, beyond which rounding alone is as large
+/// as half of the default floor of 1 %.
+const COARSE: f64 = 0.005;
+
+/// Whether this line is the head of a table.
+pub(crate) fn is_header(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace();
+    words.next() == Some("Benchmark")
+        && words.next() == Some("Time")
+        && words.next() == Some("CPU")
+        && matches!(words.next(), None | Some("Iterations"))
+}
+
+/// Reads every table in the text.
+pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut run = Run::default();
+    let mut families = Families::default();
+    let mut unread: Option<(u64, u64)> = None;
+    let mut table: Option<TableHeader> = None;
+    let mut tables = 0;
+    let mut devices = BTreeSet::new();
+    for line in lines(text) {
+        let plain = without_colours(line.text);
+        if is_header(&plain) {
+            tables += 1;
+            table = Some(TableHeader::parse(&plain));
+            continue;
+        }
+        let Some(header) = &table else {
+            preamble::read_line(&plain, &mut run.context);
+            devices.extend(device(&plain));
+            continue;
+        };
+        let trimmed = plain.trim();
+        if trimmed.is_empty() || trimmed.starts_with("```") {
+            table = None;
+        } else if trimmed.bytes().all(|byte| byte == b'-') {
+        } else if let Some(mut row) = read_row(trimmed, header) {
+            row.instance = Instance::of_table(tables);
+            families.push(&mut row);
+            if !line.terminated {
+                families.mark_last_as_cut();
+            }
+        } else if looks_like_row(trimmed) || !line.terminated {
+            return Err(incomplete(line));
+        } else {
+            let (_, count) = unread.unwrap_or((line.number, 0));
+            unread = Some((unread.map_or(line.number, |(first, _)| first), count + 1));
+        }
+    }
+    if tables == 0 {
+        return Err(line_fault(1, "no table of Google Benchmark's"));
+    }
+    if let Some((first, count)) = unread {
+        run.lints.push(Lint::new(LintCode::UnreadLine, format!("{count} lines, the first is line {first}")));
+    }
+    run.benchmarks = families.finish();
+    // With commands for several devices in one text, whose table is whose is not known.
+    if let (1, Some(device)) = (devices.len(), devices.first()) {
+        for benchmark in &mut run.benchmarks {
+            benchmark.labels.entry("device".to_owned()).or_insert_with(|| device.clone());
+        }
+    }
+    Ok(run)
+}
+
+/// The device in the command line that was pasted with a table.
+fn device(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once("--device=")?;
+    let device: String =
+        rest.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_:/.".contains(*c)).collect();
+    (!device.is_empty()).then_some(device)
+}
+
+fn incomplete(line: Line<'_>) -> LineFault {
+    line_fault(line.number, "a row that is not whole")
+}
+
+/// A name and a time, but not the rest.
+fn looks_like_row(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace().skip(1);
+    let number = words.next().is_some_and(|word| word.parse::<f64>().is_ok());
+    number && words.next().is_some_and(|word| matches!(word, "ns" | "us" | "ms" | "s" | "%"))
+}
+
+fn read_row(line: &str, header: &TableHeader) -> Option<GoogleBenchmarkRow<'static>> {
+    if let Some(row) = not_measured(line) {
+        return Some(row);
+    }
+    let words: Vec<(usize, &str)> = words(line).collect();
+    let at = (1..words.len()).find(|&at| is_middle(&words[at..]))?;
+    let name = line[..words[at].0].trim_end().to_owned();
+    let time = words[at].1;
+    let rest = words.get(at + 4).map_or("", |(start, iterations)| &line[start + iterations.len()..]);
+    let Counters { counters, label } = header.read(rest);
+    let count: Option<f64> = words.get(at + 4).and_then(|(_, word)| word.parse().ok());
+    Some(GoogleBenchmarkRow {
+        family: Cow::Owned(name),
+        real: time.parse().ok()?,
+        cpu: words[at + 2].1.parse().ok(),
+        unit: TimeUnit::parse(Cow::Owned(words[at + 1].1.to_owned())),
+        count,
+        iterations: count.unwrap_or(f64::NAN),
+        coarse: is_coarse(time),
+        label: label.map(|label| Cow::Owned(label.to_owned())),
+        counters: counters.into_iter().map(|(name, value)| (Cow::Owned(name.to_owned()), value)).collect(),
+        ..GoogleBenchmarkRow::default()
+    })
+}
+
+/// Time, unit, time, unit, iterations; a fit (`_BigO`, `_RMS`) has a function for its unit and no iterations.
+fn is_middle(words: &[(usize, &str)]) -> bool {
+    let word = |at: usize| words.get(at).map_or("", |(_, word)| word);
+    let numbers = word(0).parse::<f64>().is_ok() && word(2).parse::<f64>().is_ok();
+    let iterations = !word(4).is_empty() && word(4).bytes().all(|byte| byte.is_ascii_digit());
+    // A unit that is only letters, or a percentage; whether it is a known one is the row's affair.
+    let unit = |unit: &str| unit == "%" || unit.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let fit = words.len() == 4 && word(1) == word(3) && is_fit_unit(word(1));
+    numbers && (fit || (iterations && unit(word(1)) && unit(word(3))))
+}
+
+fn is_fit_unit(unit: &str) -> bool {
+    matches!(unit, "%" | "(1)" | "N" | "N^2" | "N^3" | "lgN" | "NlgN" | "f(N)")
+}
+
+/// `NAME ERROR OCCURRED: 'why'` and `NAME SKIPPED: 'why'`.
+fn not_measured(line: &str) -> Option<GoogleBenchmarkRow<'static>> {
+    let (name, error, why) = match (line.split_once("ERROR OCCURRED:"), line.split_once("SKIPPED:")) {
+        (Some((name, why)), _) => (name, true, why),
+        (None, Some((name, why))) => (name, false, why),
+        (None, None) => return None,
+    };
+    let name = name.trim();
+    if name.is_empty() {
+        return None;
+    }
+    let why = Some(Cow::Owned(why.trim().trim_matches('\'').to_owned()));
+    let family = Cow::Owned(name.to_owned());
+    Some(if error {
+        GoogleBenchmarkRow { family, error: why, ..GoogleBenchmarkRow::default() }
+    } else {
+        GoogleBenchmarkRow { family, skipped: why, ..GoogleBenchmarkRow::default() }
+    })
+}
+
+/// The words of a line with the byte each starts at.
+fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
+    line.split_ascii_whitespace().map(move |word| (word.as_ptr() as usize - line.as_ptr() as usize, word))
+}
+
+/// Whether the digits of a printed decimal leave more than [`COARSE`] open.
+fn is_coarse(printed: &str) -> bool {
+    let Ok(value) = printed.parse::<f64>() else { return false };
+    if printed.contains(['e', 'E']) || !value.is_finite() || value <= 0.0 {
+        return false;
+    }
+    let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let half = 0.5 / 10f64.powi(i32::try_from(decimals).unwrap_or(i32::MAX));
+    half / value > COARSE
+}
+
+/// Without the escape sequences that a colored terminal log carries.
+pub(crate) fn without_colours(line: &str) -> Cow<'_, str> {
+    if !line.contains('\u{1b}') {
+        return Cow::Borrowed(line);
+    }
+    let mut parts = line.split('\u{1b}');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let sequence = part.strip_prefix('[').and_then(|rest| rest.find('m').map(|end| &rest[end + 1..]));
+        plain.push_str(sequence.unwrap_or(part));
+    }
+    Cow::Owned(plain)
+}

@@ -1,0 +1,538 @@
+//! Rows to benchmarks: what JSON, CSV and console text have in common.
+//!
+//! Rows of one name become the repetitions of one process. Aggregate rows count only where no
+//! repetition was kept. What is not a measurement (an errored row, a zero, a NaN, an unknown unit) is a
+//! lint or an outcome and never a number.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use benchgate_core::model::{
+    Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Series, Stage,
+};
+
+use super::super::limit::has_room;
+use super::counters::{MAX_COUNTERS, counter_metric, unusable_counter};
+use super::stated::{Instance, StatedRepetitions};
+use super::statistic::Statistic;
+use super::summaries::{Aggregate, summarise};
+
+/// How a row says what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum RowKind {
+    /// The format has no mark; the name's suffix may tell.
+    #[default]
+    Unmarked,
+    Iteration,
+    Aggregate(Statistic),
+}
+
+/// The unit of a row's two time columns.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum TimeUnit<'a> {
+    /// Nanoseconds in one of it.
+    Known(f64),
+    /// The columns hold a ratio (`_cv`, `_RMS`), not a time; 1 in this unit is so much.
+    Ratio(f64),
+    Unknown(Cow<'a, str>),
+}
+
+impl<'a> TimeUnit<'a> {
+    pub(super) fn parse(name: Cow<'a, str>) -> Self {
+        match name.as_ref() {
+            "ns" => Self::Known(1.0),
+            "us" => Self::Known(1e3),
+            "ms" => Self::Known(1e6),
+            "s" => Self::Known(1e9),
+            "%" => Self::Ratio(0.01),
+            _ => Self::Unknown(name),
+        }
+    }
+}
+
+/// One row, whatever it was written as. Reused from row to row.
+#[derive(Debug, Clone)]
+pub(super) struct GoogleBenchmarkRow<'a> {
+    /// Without an aggregate's suffix where the format tells.
+    pub family: Cow<'a, str>,
+    pub kind: RowKind,
+    /// Number of this repetition, where the format has one.
+    pub repetition: Option<f64>,
+    /// Of an aggregate: how many repetitions it summarises.
+    pub count: Option<f64>,
+    /// Of a repetition; NaN where it is unknown.
+    pub iterations: f64,
+    pub instance: Instance,
+    pub real: f64,
+    pub cpu: Option<f64>,
+    pub unit: TimeUnit<'a>,
+    /// The format printed so few digits that rounding alone could hide or make a change.
+    pub coarse: bool,
+    pub error: Option<Cow<'a, str>>,
+    pub skipped: Option<Cow<'a, str>>,
+    pub label: Option<Cow<'a, str>>,
+    pub counters: Vec<(Cow<'a, str>, f64)>,
+}
+
+impl Default for GoogleBenchmarkRow<'_> {
+    fn default() -> Self {
+        Self {
+            family: Cow::Borrowed(""),
+            kind: RowKind::Unmarked,
+            repetition: None,
+            count: None,
+            iterations: f64::NAN,
+            instance: Instance::UNKNOWN,
+            real: f64::NAN,
+            cpu: None,
+            unit: TimeUnit::Known(1.0),
+            coarse: false,
+            error: None,
+            skipped: None,
+            label: None,
+            counters: Vec::new(),
+        }
+    }
+}
+
+impl GoogleBenchmarkRow<'_> {
+    /// A copy that outlives the text it was read from.
+    fn to_static(&self) -> GoogleBenchmarkRow<'static> {
+        let text = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| Cow::Owned(text.to_owned()));
+        GoogleBenchmarkRow {
+            family: Cow::Owned(self.family.to_string()),
+            unit: match &self.unit {
+                TimeUnit::Known(factor) => TimeUnit::Known(*factor),
+                TimeUnit::Ratio(factor) => TimeUnit::Ratio(*factor),
+                TimeUnit::Unknown(name) => TimeUnit::Unknown(Cow::Owned(name.to_string())),
+            },
+            error: text(&self.error),
+            skipped: text(&self.skipped),
+            label: text(&self.label),
+            counters: self
+                .counters
+                .iter()
+                .map(|(name, value)| (Cow::Owned(name.to_string()), *value))
+                .collect(),
+            ..*self
+        }
+    }
+}
+
+#[derive(Debug)]
+struct MetricColumn {
+    name: String,
+    values: Vec<f64>,
+    /// What is wrong with one of its values.
+    unusable: Option<&'static str>,
+}
+
+/// An unmarked row whose name ends like an aggregate's.
+#[derive(Debug)]
+struct Undecided {
+    family: usize,
+    /// Length of the part of the name that would be the benchmark's.
+    stem: usize,
+    statistic: Statistic,
+    row: GoogleBenchmarkRow<'static>,
+}
+
+impl Undecided {
+    fn stem(&self) -> &str {
+        &self.row.family[..self.stem]
+    }
+}
+
+#[derive(Debug, Default)]
+struct Family {
+    name: String,
+    /// Iteration rows, good or bad.
+    rows: u64,
+    last_repetition: Option<f64>,
+    stated: StatedRepetitions,
+    /// Of the first repetition.
+    iterations: Option<f64>,
+    /// Those of a later repetition were others, or unknown.
+    iterations_differ: bool,
+    real: Vec<f64>,
+    cpu: Vec<f64>,
+    cpu_unusable: bool,
+    counters: Vec<MetricColumn>,
+    aggregates: Vec<Aggregate>,
+    errored: u64,
+    error: String,
+    skipped: u64,
+    skip: String,
+    zero: u64,
+    not_finite: u64,
+    unknown_unit: Option<String>,
+    /// Nanoseconds in the unit of the first repetition.
+    factor: Option<f64>,
+    /// A later repetition was in another unit.
+    mixed_units: bool,
+    duplicated: bool,
+    coarse: bool,
+    maybe_cut: bool,
+    label: Option<String>,
+}
+
+/// All rows of a file so far. Nothing is borrowed from the file, which may be read in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Families {
+    list: Vec<Family>,
+    index: HashMap<String, usize>,
+    last: usize,
+    /// Unmarked rows whose name ends like an aggregate's; the whole file decides what they are.
+    undecided: Vec<Undecided>,
+    /// Whether the row before is the last of `undecided`.
+    after_undecided: bool,
+}
+
+impl Families {
+    #[inline]
+    fn find(&mut self, name: &str) -> usize {
+        if self.list.get(self.last).is_some_and(|family| family.name == name) {
+            return self.last;
+        }
+        if let Some(&at) = self.index.get(name) {
+            return at;
+        }
+        if !has_room(self.list.len()) {
+            return self.list.len() - 1;
+        }
+        self.list.push(Family { name: name.to_owned(), ..Family::default() });
+        self.index.insert(name.to_owned(), self.list.len() - 1);
+        self.list.len() - 1
+    }
+
+    /// Takes one row; the row's buffers stay with the caller.
+    #[inline]
+    pub(super) fn push(&mut self, row: &mut GoogleBenchmarkRow<'_>) {
+        let at = self.find(&row.family);
+        match row.kind {
+            RowKind::Iteration => self.sample(at, row),
+            RowKind::Aggregate(statistic) => self.aggregate(at, statistic, row),
+            RowKind::Unmarked => match self.possible_aggregate(row) {
+                Some((stem, statistic)) => {
+                    self.undecided.push(Undecided { family: at, stem, statistic, row: row.to_static() });
+                    self.after_undecided = true;
+                }
+                None => {
+                    self.sample(at, row);
+                    self.after_undecided = false;
+                }
+            },
+        }
+    }
+
+    /// The stem's length and the statistic, where an unmarked row's name ends like an aggregate's: in one of
+    /// the tool's own suffixes, or, right behind such rows, in `_` and the name of a user's statistic.
+    fn possible_aggregate(&self, row: &GoogleBenchmarkRow<'_>) -> Option<(usize, Statistic)> {
+        if row.error.is_some() || row.skipped.is_some() {
+            return None;
+        }
+        if let Some((stem, statistic)) = Statistic::split_suffix(&row.family) {
+            return Some((stem.len(), statistic));
+        }
+        let before = self.undecided.last().filter(|_| self.after_undecided)?;
+        let own = row.family.strip_prefix(before.stem())?.strip_prefix('_')?;
+        (!own.is_empty()).then_some((before.stem, Statistic::Other))
+    }
+
+    /// The last row taken may have lost its end.
+    pub(super) fn mark_last_as_cut(&mut self) {
+        let last = self.undecided.last().map_or(self.last, |row| row.family).max(self.last);
+        if let Some(family) = self.list.get_mut(last) {
+            family.maybe_cut = true;
+        }
+    }
+
+    #[inline]
+    fn sample(&mut self, at: usize, row: &mut GoogleBenchmarkRow<'_>) {
+        let revisited = at != self.last;
+        self.last = at;
+        let family = &mut self.list[at];
+        family.rows += 1;
+        family.duplicated |= match (row.repetition, family.last_repetition) {
+            (Some(now), Some(before)) => now <= before,
+            (Some(_), None) => false,
+            (None, _) => revisited && family.rows > 1,
+        };
+        // The tool writes summaries behind what they summarize.
+        family.duplicated |= !family.aggregates.is_empty();
+        family.last_repetition = row.repetition;
+        if family.label.is_none() {
+            family.label = row.label.take().map(Cow::into_owned);
+        }
+        if let Some(error) = row.error.take() {
+            // The first reason is the cause; later repetitions only say that one failed before.
+            if family.error.is_empty() {
+                family.error = error.into_owned();
+            }
+            family.errored += 1;
+            return;
+        }
+        if let Some(reason) = row.skipped.take() {
+            family.skipped += 1;
+            family.skip = reason.into_owned();
+            return;
+        }
+        let factor = match &row.unit {
+            TimeUnit::Known(factor) => *factor,
+            TimeUnit::Ratio(_) => {
+                family.unknown_unit = Some("%".to_owned());
+                return;
+            }
+            TimeUnit::Unknown(name) => {
+                family.unknown_unit = Some(name.to_string());
+                return;
+            }
+        };
+        family.mixed_units |= *family.factor.get_or_insert(factor) != factor;
+        family.coarse |= row.coarse;
+        // Only where repetitions are numbered, the other count is that of all.
+        let repetitions = row.count.filter(|_| row.repetition.is_some());
+        family.stated.repetition(row.instance, row.iterations, repetitions);
+        let iterations = *family.iterations.get_or_insert(row.iterations);
+        family.iterations_differ |= iterations != row.iterations;
+        let real = row.real * factor;
+        if !real.is_finite() {
+            family.not_finite += 1;
+        } else if real <= 0.0 {
+            family.zero += 1;
+        } else {
+            family.real.push(real);
+        }
+        if let Some(cpu) = row.cpu {
+            let cpu = cpu * factor;
+            if cpu.is_finite() && cpu > 0.0 {
+                family.cpu.push(cpu);
+            } else {
+                family.cpu_unusable = true;
+            }
+        }
+        for (place, (name, value)) in row.counters.drain(..).enumerate() {
+            let known = match family.counters.get(place) {
+                Some(column) if column.name == name => Some(place),
+                _ => family.counters.iter().position(|column| column.name == name),
+            };
+            let known = known.unwrap_or_else(|| {
+                // More names than one row may carry: the rest repeats the attack, not the benchmark.
+                if family.counters.len() < MAX_COUNTERS {
+                    family.counters.push(MetricColumn {
+                        name: name.into_owned(),
+                        values: Vec::new(),
+                        unusable: None,
+                    });
+                    family.counters.len() - 1
+                } else {
+                    family.counters[MAX_COUNTERS - 1].unusable = Some("NaN or infinite");
+                    MAX_COUNTERS - 1
+                }
+            });
+            let column = &mut family.counters[known];
+            column.unusable = column.unusable.or(unusable_counter(value));
+            column.values.push(value);
+        }
+    }
+
+    fn aggregate(&mut self, at: usize, statistic: Statistic, row: &mut GoogleBenchmarkRow<'_>) {
+        if statistic == Statistic::Fit {
+            return;
+        }
+        self.last = at;
+        let family = &mut self.list[at];
+        // The repetitions themselves are there; their summary must agree with them.
+        if family.rows > 0 {
+            if let TimeUnit::Known(factor) = &row.unit {
+                // Few digits, or whole nanoseconds of old releases, say little about it.
+                let is_rounded = |time: f64| row.coarse || time < 100.0 && time.fract() == 0.0;
+                let time = |time: f64| if is_rounded(time) { f64::NAN } else { time * factor };
+                let times = [time(row.real), row.cpu.map_or(f64::NAN, time)];
+                family.stated.summary(statistic, times, row.count);
+            }
+            return;
+        }
+        let factor = match (&row.unit, statistic) {
+            (TimeUnit::Ratio(factor), _) => *factor,
+            // Release 1.7 scales the ratio in CSV as if it were a time: the number means nothing.
+            (TimeUnit::Known(_), Statistic::Cv) => f64::NAN,
+            (_, Statistic::Other) => 1.0,
+            (TimeUnit::Known(factor), _) => *factor,
+            (TimeUnit::Unknown(name), _) => {
+                family.unknown_unit = Some(name.to_string());
+                return;
+            }
+        };
+        family.coarse |= row.coarse && matches!(statistic, Statistic::Mean | Statistic::Median);
+        family.aggregates.push(Aggregate {
+            statistic,
+            count: row.count,
+            real: row.real * factor,
+            cpu: row.cpu.map(|cpu| cpu * factor),
+            counters: row.counters.drain(..).map(|(name, value)| (name.into_owned(), value)).collect(),
+        });
+    }
+
+    /// Decides what unmarked rows with an aggregate's suffix are. Google Benchmark writes a mean and a
+    /// standard deviation or neither, so a stem that has both is a benchmark and its rows summarise it;
+    /// a lone `BM_x_mean` is a benchmark that happens to be called so. A user's statistic stands once, and
+    /// its row counts as many repetitions as the mean's: a benchmark that does so too was not repeated
+    /// where its neighbor was.
+    fn settle(&mut self) {
+        let mut undecided = std::mem::take(&mut self.undecided);
+        // The stems that have a row of this statistic, with the repetitions it counts.
+        let stems = |wanted: Statistic| -> HashMap<String, Option<f64>> {
+            let rows = undecided.iter().filter(|row| row.statistic == wanted);
+            rows.map(|row| (row.stem().to_owned(), row.row.count)).collect()
+        };
+        let (means, stddevs) = (stems(Statistic::Mean), stems(Statistic::Stddev));
+        // Releases before `_cv` printed the iterations of one repetition where later ones print how many
+        // repetitions are summarised, so without it the column says nothing about n.
+        let cvs = stems(Statistic::Cv);
+        let mut times: HashMap<usize, u64> = HashMap::new();
+        for row in &undecided {
+            *times.entry(row.family).or_default() += 1;
+        }
+        for Undecided { family, stem, statistic, mut row } in undecided.drain(..) {
+            let stem = &row.family[..stem];
+            let company = means.contains_key(stem) && stddevs.contains_key(stem);
+            let summary = match (&row.unit, statistic) {
+                (_, Statistic::Other) => {
+                    let has_own = means.contains_key(row.family.as_ref());
+                    let counted = row.count.is_some() && means.get(stem) == Some(&row.count);
+                    company && counted && !has_own && self.list[family].rows == 0 && times[&family] == 1
+                }
+                (TimeUnit::Ratio(_), _) => true,
+                // The unit of a fit is its function, `N^2`.
+                (TimeUnit::Unknown(_), Statistic::Fit) => true,
+                _ => company,
+            };
+            if summary {
+                let stem = stem.to_owned();
+                if !cvs.contains_key(&stem) {
+                    row.count = None;
+                }
+                let cut = self.list[family].maybe_cut;
+                let stem = self.find(&stem);
+                self.list[stem].maybe_cut |= cut;
+                self.aggregate(stem, statistic, &mut row);
+            } else {
+                self.sample(family, &mut row);
+            }
+        }
+    }
+
+    /// The benchmarks, in order of appearance.
+    pub(super) fn finish(mut self) -> Vec<Benchmark> {
+        self.settle();
+        let kept = |family: &Family| {
+            family.rows > 0 || !family.aggregates.is_empty() || family.unknown_unit.is_some()
+        };
+        self.list.into_iter().filter(kept).map(Family::finish).collect()
+    }
+}
+
+impl Family {
+    fn finish(self) -> Benchmark {
+        let mut benchmark = Benchmark::new(&self.name);
+        if let Some(label) = &self.label {
+            benchmark.labels.insert("label".to_owned(), label.to_string());
+        }
+        self.find_lints(&mut benchmark.lints);
+        if self.errored > 0 {
+            let why = if self.error.is_empty() { "the tool gave no reason".to_owned() } else { self.error };
+            benchmark.outcome = Outcome::Failed { stage: Stage::Benchmark, why };
+            return benchmark;
+        }
+        if self.skipped > 0 && self.skipped == self.rows {
+            benchmark.outcome = Outcome::Skipped { reason: self.skip };
+            return benchmark;
+        }
+        if self.rows > 0 {
+            benchmark.metrics.reserve_exact(2 + self.counters.len());
+            let iterations = self.iterations.filter(|_| !self.iterations_differ);
+            let iterations =
+                iterations.filter(|n| n.fract() == 0.0 && (1.0..9e15).contains(n)).map(|n| n as u64);
+            let mut column = |metric: Metric, mut samples: Vec<f64>| {
+                if !samples.is_empty() {
+                    // Hundreds of joined files keep nothing but these.
+                    samples.shrink_to_fit();
+                    let process = Process { samples, iterations, ..Process::default() };
+                    benchmark.metrics.push(MetricSeries { metric, series: Series::Processes(vec![process]) });
+                }
+            };
+            column(Metric::LATENCY, self.real);
+            if !self.cpu_unusable {
+                column(Metric::CPU_TIME, self.cpu);
+            }
+            for counter in self.counters.into_iter().filter(|counter| counter.unusable.is_none()) {
+                column(counter_metric(&counter.name), counter.values);
+            }
+        } else {
+            summarise(&mut benchmark, &self.aggregates);
+        }
+        benchmark
+    }
+
+    fn find_lints(&self, lints: &mut Vec<Lint>) {
+        let rows = self.rows;
+        let mut lint = |code, detail: String| lints.push(Lint::new(code, detail));
+        if self.errored > 0 {
+            let why = if self.error.is_empty() { "no reason given" } else { &self.error };
+            lint(LintCode::Errored, format!("{} of {rows} repetitions failed: {why}", self.errored));
+        }
+        if self.skipped > 0 {
+            lint(
+                LintCode::SkippedRow,
+                format!("{} of {rows} repetitions skipped: {}", self.skipped, self.skip),
+            );
+        }
+        if self.zero > 0 {
+            lint(LintCode::ZeroTime, format!("{} of {rows} times are zero or less", self.zero));
+        }
+        if self.not_finite > 0 {
+            lint(LintCode::NonFinite, format!("{} of {rows} times are NaN or infinite", self.not_finite));
+        }
+        if let Some(unit) = &self.unknown_unit {
+            lint(LintCode::UnknownUnit, format!("time unit `{unit}`"));
+        }
+        if self.mixed_units {
+            // The tool prints all repetitions of a benchmark in its one unit.
+            lint(LintCode::UnitMismatch, "the repetitions are in different units of time".to_owned());
+        }
+        let duplicated = self.duplicated || self.stated.has_several_benchmarks();
+        if !duplicated && self.errored + self.skipped == 0 {
+            // The tool divides the mean by the iterations of the first repetition.
+            let comparable = !self.iterations_differ && !self.coarse && self.real.len() as u64 == rows;
+            if let Some(detail) =
+                self.stated.contradiction(rows, comparable.then_some([&self.real, &self.cpu]))
+            {
+                lint(LintCode::Contradictory, detail);
+            }
+        }
+        if duplicated {
+            lint(LintCode::DuplicateName, format!("{rows} rows from several benchmarks of one name"));
+        }
+        if self.cpu_unusable {
+            lint(LintCode::DroppedMetric, "cpu-time: a value is not a positive number".to_owned());
+        }
+        for counter in &self.counters {
+            if let Some(what) = counter.unusable {
+                lint(LintCode::DroppedMetric, format!("{}: a value is {what}", counter.name));
+            }
+        }
+        if self.real.len() == 1 && rows == 1 {
+            lint(LintCode::SingleRepetition, "one repetition".to_owned());
+        }
+        if self.rows == 0 && !self.aggregates.is_empty() {
+            lint(LintCode::AggregatesOnly, "no repetition was kept".to_owned());
+        }
+        if self.coarse {
+            lint(LintCode::RoundedTime, "a time is printed with fewer than three digits".to_owned());
+        }
+        if self.maybe_cut {
+            lint(LintCode::TruncatedInput, "the last line has no end".to_owned());
+        }
+    }
+}

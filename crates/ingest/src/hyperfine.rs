@@ -1,0 +1,112 @@
+//! hyperfine's `--export-json`. Every run of a command is a fresh process, the sampling unit.
+
+use serde::Deserialize;
+
+use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
+
+use super::build::{ByName, fail, processes, summary};
+use super::error::LineFault;
+use super::json::{Value, parse};
+use super::limit;
+use super::stated::{check_count, check_mean};
+
+#[derive(Deserialize)]
+struct HyperfineFile {
+    results: Vec<HyperfineCommand>,
+}
+
+/// Times are in seconds.
+#[derive(Deserialize)]
+struct HyperfineCommand {
+    command: String,
+    mean: Value,
+    stddev: Option<f64>,
+    median: Option<f64>,
+    user: Option<f64>,
+    system: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
+    times: Option<Vec<Option<f64>>>,
+    memory_usage_byte: Option<Vec<f64>>,
+    #[serde(default)]
+    exit_codes: Vec<Option<i64>>,
+    #[serde(default)]
+    parameters: std::collections::BTreeMap<String, serde_json::Value>,
+}
+
+/// Reads the whole file.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut rewritten = String::new();
+    let file: HyperfineFile = parse(text, &mut rewritten)?;
+    let runs = |command: &HyperfineCommand| {
+        command.times.as_ref().map_or(0, Vec::len) + command.memory_usage_byte.as_ref().map_or(0, Vec::len)
+    };
+    limit::check_runs(file.results.iter().map(runs).sum())?;
+    let mut benchmarks = ByName::default();
+    file.results.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push_once(benchmark));
+    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+}
+
+fn benchmark(command: HyperfineCommand) -> Benchmark {
+    let parameters = || {
+        let text =
+            |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        command.parameters.iter().map(move |(name, value)| (name.clone(), text(value)))
+    };
+    let mut name = command.command.clone();
+    // With `-n`, one name may stand for several values of a parameter.
+    for (parameter, value) in parameters().filter(|(_, value)| !has_word(&command.command, value)) {
+        name.push_str(&format!("/{parameter}={value}"));
+    }
+    let mut benchmark = Benchmark::new(name);
+    benchmark.labels.extend(parameters());
+    // `--ignore-failure` keeps the times of runs that failed.
+    let failed = command.exit_codes.iter().filter(|code| **code != Some(0)).count();
+    if failed > 0 {
+        let all = command.exit_codes.len();
+        fail(&mut benchmark, Stage::Benchmark, format!("{failed} of {all} runs did not exit with 0"));
+        return benchmark;
+    }
+    match command.times.filter(|times| !times.is_empty()) {
+        Some(times) => {
+            let times: Vec<f64> = times.into_iter().map(|time| time.unwrap_or(f64::NAN)).collect();
+            check_mean(&mut benchmark, Some(command.mean.0), &times);
+            // Old releases keep no exit codes.
+            let codes = Some(command.exit_codes.len() as u64).filter(|codes| *codes > 0);
+            check_count(&mut benchmark, codes, times.len(), "times");
+            let each = times.into_iter().map(|time| vec![time]).collect();
+            processes(&mut benchmark, Metric::LATENCY, 1e9, each);
+        }
+        None => {
+            let stated = Summary {
+                n: None,
+                mean: Some(command.mean.0),
+                median: command.median,
+                stddev: command.stddev,
+                min: command.min,
+                max: command.max,
+                ..Summary::default()
+            };
+            summary(&mut benchmark, Metric::LATENCY, 1e9, stated);
+        }
+    }
+    if let (Some(user), Some(system)) = (command.user, command.system) {
+        let mean = Summary { mean: Some(user + system), ..Summary::default() };
+        summary(&mut benchmark, Metric::CPU_TIME, 1e9, mean);
+    }
+    if let Some(memory) = command.memory_usage_byte.filter(|memory| !memory.is_empty()) {
+        let each = memory.into_iter().map(|bytes| vec![bytes]).collect();
+        processes(&mut benchmark, Metric::PEAK_HOST_MEMORY, 1.0, each);
+    }
+    benchmark
+}
+
+/// Whether a parameter's value stands in the command as a word: `8` in `conv --threads 8`, not in `resnet18`.
+fn has_word(command: &str, value: &str) -> bool {
+    let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '.' | '_'));
+    !value.is_empty()
+        && command.match_indices(value).any(|(at, _)| {
+            let (before, after) = (&command[..at], &command[at + value.len()..]);
+            is_end(before.chars().next_back()) && is_end(after.chars().next())
+        })
+}

@@ -1,0 +1,105 @@
+//! `iree-profile dispatch --format=jsonl`: what a profiled process spent in each kernel.
+
+use serde::Deserialize;
+
+use benchgate_core::model::Kernel;
+
+use super::json;
+
+/// Rows of one command of the tool; the other rows and fields are for other questions.
+#[derive(Deserialize)]
+struct ProfileRow {
+    #[serde(rename = "type")]
+    kind: String,
+    key: Option<String>,
+    count: Option<u64>,
+    invalid: Option<u64>,
+    total_ns: Option<f64>,
+    /// A device's ticks are nanoseconds only where its clock was compared with the host's.
+    time_ns_available: Option<bool>,
+}
+
+/// The kernels of a profile in the order of the module: launches and time in one of its iterations, of which
+/// there were this many. Fails with a message also for a profile without launches, for which the tool exits 0.
+pub fn kernels(bytes: &[u8], iterations: u32) -> Result<Vec<Kernel>, String> {
+    let text =
+        std::str::from_utf8(bytes).map_err(|_| "iree-profile printed text that is not UTF-8".to_owned())?;
+    let mut kernels: Vec<Kernel> = Vec::new();
+    let take = |row: ProfileRow| -> Result<(), String> {
+        // Timed by the device, or by the host for a device whose kernels run on it.
+        if !matches!(row.kind.as_str(), "dispatch_group" | "host_dispatch_group") {
+            return Ok(());
+        }
+        let name = row.key.ok_or("a kernel has no name")?;
+        if row.invalid.unwrap_or(0) > 0 || row.time_ns_available == Some(false) {
+            return Err(format!("{name} has launches without a time"));
+        }
+        let total = row.total_ns.filter(|total| total.is_finite() && *total >= 0.0);
+        let (count, total) = row.count.zip(total).ok_or_else(|| format!("{name} has no time"))?;
+        let calls = count as f64 / f64::from(iterations);
+        let nanoseconds = total / f64::from(iterations);
+        // One function in two executables is one kernel to the reader of its name.
+        match kernels.iter_mut().find(|kernel| kernel.name == name) {
+            Some(known) => {
+                known.calls += calls;
+                known.nanoseconds += nanoseconds;
+            }
+            None => kernels.push(Kernel { name, calls, nanoseconds }),
+        }
+        Ok(())
+    };
+    json::parse_stream(text, take)
+        .map_err(|fault| format!("iree-profile, line {}: {}", fault.line, fault.what))?;
+    if kernels.is_empty() {
+        return Err("the profiler saw no kernel".to_owned());
+    }
+    Ok(kernels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// iree-profile 3.13.0, of 20 iterations on local-task; shortened to two of twelve kernels.
+    const HOST: &str = r#"{"type":"dispatch_summary","mode":"aggregate","filter":"*","total_dispatches":0,"matched_dispatches":0,"valid_dispatches":0,"invalid_dispatches":0,"aggregate_groups":0,"total_host_dispatches":300,"matched_host_dispatches":300,"valid_host_dispatches":300,"invalid_host_dispatches":0,"host_aggregate_groups":12}
+{"type":"host_dispatch_group","timing_source":"host_execution_event","time_domain":"iree_host_time_ns","duration_time_domain":"iree_host_duration_ns","physical_device_ordinal":0,"executable_id":1,"function_ordinal":0,"key":"main_dispatch_0_reduction_197x192_f32","count":40,"valid":40,"invalid":0,"min_ns":13810,"avg_ns":16980.250,"stddev_ns":8672.581,"max_ns":70254,"total_ns":679210,"total_tile_count":7880,"total_tile_duration_sum_ns":713312,"last_workgroup_count":[197,1,1],"last_workgroup_size":[1,1,1]}
+{"type":"host_dispatch_group","timing_source":"host_execution_event","time_domain":"iree_host_time_ns","duration_time_domain":"iree_host_duration_ns","physical_device_ordinal":0,"executable_id":1,"function_ordinal":4,"key":"main_dispatch_4_elementwise_4x197x48_f32","count":20,"valid":20,"invalid":0,"min_ns":2678,"avg_ns":4467.950,"stddev_ns":1089.019,"max_ns":6369,"total_ns":89359,"total_tile_count":20,"last_workgroup_count":[1,1,1],"last_workgroup_size":[1,1,1]}
+"#;
+
+    /// The same of 3 iterations on Mesa's Vulkan device.
+    const DEVICE: &str = r#"{"type":"dispatch_summary","mode":"aggregate","filter":"*","total_dispatches":45,"valid_dispatches":45,"invalid_dispatches":0}
+{"type":"dispatch_group","physical_device_ordinal":0,"executable_id":1,"function_ordinal":0,"key":"main_dispatch_0_reduction_197x192_f32","count":6,"valid":6,"invalid":0,"min_ticks":197715,"avg_ticks":3275006.167,"stddev_ticks":5734875.667,"max_ticks":14581027,"total_ticks":19650037,"clock_fit_available":true,"time_ns_available":true,"min_ns":197715,"avg_ns":3275006.167,"stddev_ns":5734875.667,"max_ns":14581027,"total_ns":19650037,"last_workgroup_count":[4,1,1],"last_workgroup_size":[64,1,1]}
+"#;
+
+    #[test]
+    fn kernels_are_counted_per_iteration_in_the_order_of_the_module() {
+        let read = kernels(HOST.as_bytes(), 20).unwrap();
+        let names: Vec<&str> = read.iter().map(|kernel| kernel.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["main_dispatch_0_reduction_197x192_f32", "main_dispatch_4_elementwise_4x197x48_f32"]
+        );
+        assert_eq!((read[0].calls, read[0].nanoseconds), (2.0, 33_960.5));
+        assert_eq!((read[1].calls, read[1].nanoseconds), (1.0, 4_467.95));
+        assert_eq!(kernels(DEVICE.as_bytes(), 3).unwrap()[0].calls, 2.0);
+    }
+
+    #[test]
+    fn a_function_of_two_executables_is_one_kernel() {
+        let twice = format!("{DEVICE}{}", DEVICE.lines().last().unwrap().replace("_id\":1", "_id\":2"));
+        let read = kernels(twice.as_bytes(), 3).unwrap();
+        assert_eq!((read.len(), read[0].calls), (1, 4.0));
+    }
+
+    #[test]
+    fn what_was_not_timed_is_a_problem_and_no_zero() {
+        let problem = |text: &str| kernels(text.as_bytes(), 20).unwrap_err();
+        assert_eq!(problem(HOST.lines().next().unwrap()), "the profiler saw no kernel");
+        assert_eq!(problem(""), "the profiler saw no kernel");
+        let unfit = DEVICE.replace("\"time_ns_available\":true", "\"time_ns_available\":false");
+        assert!(problem(&unfit).ends_with("has launches without a time"));
+        assert!(problem(&DEVICE.replace("\"invalid\":0,\"min", "\"invalid\":1,\"min")).contains("without a"));
+        assert!(problem(&DEVICE.replace(",\"total_ns\":19650037", "")).ends_with("has no time"));
+        assert!(problem("{\"type\":").starts_with("iree-profile, line 1: "));
+    }
+}

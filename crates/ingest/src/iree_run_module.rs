@@ -1,0 +1,143 @@
+//! Transcripts of iree-run-module: `EXEC @main`, result lines, `[SUCCESS]` or `[FAILED]`. They carry no
+//! times; what they say is whether a function ran and whether its outputs were the expected ones.
+
+use benchgate_core::model::{Benchmark, OutputCheck, Run, Stage, Verification, VerifyCode};
+
+use super::build::{ByName, fail};
+use super::error::{LineFault, line_fault};
+use super::text::lines;
+
+/// Whether this line begins a function's transcript.
+pub(super) fn is_exec(line: &str) -> bool {
+    line.strip_prefix("EXEC @").is_some_and(|name| !name.trim().is_empty())
+}
+
+/// What was seen of the function whose `EXEC` line came last.
+struct Function {
+    name: String,
+    outputs: Vec<OutputCheck>,
+    success: bool,
+    failures: Vec<String>,
+    error: Option<String>,
+}
+
+/// Reads a log with any number of transcripts.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut benchmarks = ByName::default();
+    let mut current: Option<Function> = None;
+    for line in lines(text) {
+        let text = line.text.trim_end();
+        if let Some(name) = text.strip_prefix("EXEC @") {
+            if let Some(done) = current.take() {
+                benchmarks.push(done.finish());
+            }
+            let name = name.trim().to_owned();
+            current = Some(Function {
+                name,
+                outputs: Vec::new(),
+                success: false,
+                failures: Vec::new(),
+                error: None,
+            });
+            continue;
+        }
+        let Some(function) = &mut current else {
+            if is_status(text) {
+                benchmarks.push(failed_before_exec(text, line.number)?);
+            }
+            continue;
+        };
+        if let Some(index) = result_index(text) {
+            function.outputs.push(OutputCheck {
+                index,
+                code: VerifyCode::VerifierSkipped,
+                divergence: None,
+                why: None,
+            });
+        } else if text.starts_with("[SUCCESS]") {
+            function.success = true;
+        } else if let Some(why) = text.strip_prefix("[FAILED]") {
+            function.failures.push(why.trim().to_owned());
+        } else if function.error.is_none() && is_status(text) {
+            function.error = Some(text.trim().to_owned());
+        }
+    }
+    if let Some(done) = current {
+        benchmarks.push(done.finish());
+    }
+    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+}
+
+/// A tool that can't load the module or find the function leaves only its status.
+fn failed_before_exec(status: &str, line: u64) -> Result<Benchmark, LineFault> {
+    let name = status.split_once("function '").and_then(|(_, rest)| rest.split_once('\''));
+    let Some((name, _)) = name.filter(|(name, _)| !name.is_empty()) else {
+        return Err(line_fault(line, format!("the tool failed before it ran a function: {}", status.trim())));
+    };
+    let mut benchmark = Benchmark::new(name);
+    fail(&mut benchmark, Stage::Benchmark, status.trim());
+    Ok(benchmark)
+}
+
+/// `result[0]: hal.buffer_view`
+fn result_index(line: &str) -> Option<usize> {
+    line.strip_prefix("result[")?.split_once("]:")?.0.parse().ok()
+}
+
+/// An IREE status: `FILE.c:12: INVALID_ARGUMENT; what …`.
+pub(super) fn is_status(line: &str) -> bool {
+    const CODES: [&str; 15] = [
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+    ];
+    line.split_once(": ").is_some_and(|(place, rest)| {
+        place.contains(".c")
+            && CODES.iter().any(|code| rest.strip_prefix(code).is_some_and(|r| r.starts_with(';')))
+    })
+}
+
+impl Function {
+    fn finish(self) -> Benchmark {
+        let mut benchmark = Benchmark::new(&self.name);
+        benchmark.labels.insert("function".to_owned(), self.name.clone());
+        if let Some(error) = self.error {
+            fail(&mut benchmark, Stage::Benchmark, error);
+            return benchmark;
+        }
+        let mut outputs = self.outputs;
+        let (code, why) = if let Some(first) = self.failures.first() {
+            // The tool prints the outputs that differ in place of the result lines.
+            for failure in &self.failures {
+                if let Some(index) = result_index(failure) {
+                    let why = Some(failure.clone());
+                    outputs.push(OutputCheck { index, code: VerifyCode::Fail, divergence: None, why });
+                }
+            }
+            (VerifyCode::Fail, Some(first.clone()))
+        } else if self.success {
+            outputs.iter_mut().for_each(|output| output.code = VerifyCode::Pass);
+            (VerifyCode::Pass, None)
+        } else if outputs.is_empty() {
+            // A transcript that ends after EXEC: the tool died or the file is cut.
+            fail(&mut benchmark, Stage::Benchmark, "the transcript ends without a result");
+            return benchmark;
+        } else {
+            (VerifyCode::VerifierSkipped, Some("no expected output was given".to_owned()))
+        };
+        benchmark.verification = Some(Verification { outputs, ..Verification::bare(code, why) });
+        benchmark
+    }
+}

@@ -1,0 +1,123 @@
+//! JMH's `-rf json`: every fork is a fresh JVM, so a fork is a process.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Summary, Unit};
+
+use super::build::{ByName, fail, own_metric, processes, summary, time_unit};
+use super::error::LineFault;
+use super::json::{Value, parse, unique_entries};
+use super::stated::{check_count, check_mean};
+
+#[derive(Deserialize)]
+struct JmhEntry {
+    benchmark: String,
+    mode: String,
+    threads: Option<u64>,
+    forks: Option<u64>,
+    #[serde(rename = "measurementIterations")]
+    iterations: Option<u64>,
+    params: Option<BTreeMap<String, String>>,
+    #[serde(rename = "primaryMetric")]
+    primary: JmhScore,
+    /// What profilers (`-prof gc`) and the methods of a group measured.
+    #[serde(default, rename = "secondaryMetrics", deserialize_with = "unique_entries")]
+    secondary: Vec<(String, JmhScore)>,
+}
+
+#[derive(Deserialize)]
+struct JmhScore {
+    score: Value,
+    #[serde(rename = "scoreUnit")]
+    unit: String,
+    /// By fork, then by iteration.
+    #[serde(default, rename = "rawData")]
+    raw: Vec<Vec<Option<f64>>>,
+}
+
+/// Reads the whole file.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut rewritten = String::new();
+    let file: Vec<JmhEntry> = parse(text, &mut rewritten)?;
+    let mut benchmarks = ByName::default();
+    file.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push_once(benchmark));
+    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+}
+
+fn benchmark(entry: JmhEntry) -> Benchmark {
+    let mut name = format!("{}/{}", entry.benchmark, entry.mode);
+    for (param, value) in entry.params.iter().flatten() {
+        name.push_str(&format!("/{param}={value}"));
+    }
+    // JMH's own default goes without saying.
+    if let Some(threads) = entry.threads.filter(|threads| *threads != 1) {
+        name.push_str(&format!("/threads={threads}"));
+    }
+    let mut benchmark = Benchmark::new(name);
+    benchmark.labels.insert("mode".to_owned(), entry.mode);
+    benchmark.labels.extend(entry.params.into_iter().flatten());
+    let Some((metric, scale)) = metric(&entry.primary.unit) else {
+        let detail = format!("score unit `{}`", entry.primary.unit);
+        benchmark.lints.push(Lint::new(LintCode::UnknownUnit, detail));
+        return benchmark;
+    };
+    let forks = entry.primary.forks();
+    if !forks.is_empty() {
+        // Zero forks measure in JMH's own process, once.
+        check_count(&mut benchmark, entry.forks.map(|forks| forks.max(1)), forks.len(), "forks");
+        let short = forks.iter().map(Vec::len).find(|length| Some(*length as u64) != entry.iterations);
+        if let Some(short) = short {
+            check_count(&mut benchmark, entry.iterations, short, "iterations of a fork");
+        }
+        check_mean(&mut benchmark, Some(entry.primary.score.0), &forks.concat());
+        processes(&mut benchmark, metric, scale, forks);
+    } else if entry.primary.score.0.is_nan() {
+        fail(&mut benchmark, Stage::Benchmark, "the score is NaN and no iteration was kept");
+    } else {
+        // The error next to the score is an interval of unstated n, not a deviation.
+        let stated = Summary { mean: Some(entry.primary.score.0), ..Summary::default() };
+        summary(&mut benchmark, metric, scale, stated);
+    }
+    for (name, score) in entry.secondary.iter().take(MOST_SECONDARY) {
+        // Releases before 1.36 mark a profiler's metrics with a dot: `·gc.alloc.rate.norm`.
+        let name = name.trim_start_matches('·').to_owned();
+        if name == Metric::LATENCY.name || benchmark.metric(&name).is_some() {
+            let detail = format!("{name}: a metric of this name exists already");
+            benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
+            continue;
+        }
+        let better = if score.unit.starts_with("ops/") { Better::Higher } else { Better::Lower };
+        let metric = own_metric(name, Unit::Other(score.unit.clone().into()), better);
+        match score.forks() {
+            forks if forks.is_empty() => {
+                let stated = Summary { mean: Some(score.score.0), ..Summary::default() };
+                summary(&mut benchmark, metric, 1.0, stated);
+            }
+            forks => processes(&mut benchmark, metric, 1.0, forks),
+        }
+    }
+    benchmark
+}
+
+/// Metrics beyond this next to the score of one benchmark are an attack.
+const MOST_SECONDARY: usize = 64;
+
+impl JmhScore {
+    /// The scores of each fork that has some.
+    fn forks(&self) -> Vec<Vec<f64>> {
+        let forks = self.raw.iter().filter(|fork| !fork.is_empty());
+        forks.map(|fork| fork.iter().map(|score| score.unwrap_or(f64::NAN)).collect()).collect()
+    }
+}
+
+/// `us/op` is a time for an operation, `ops/ms` a throughput.
+fn metric(unit: &str) -> Option<(Metric, f64)> {
+    if let Some(time) = unit.strip_suffix("/op") {
+        return Some((Metric::LATENCY, time_unit(time)?));
+    }
+    let per = time_unit(unit.strip_prefix("ops/")?)?;
+    let throughput = own_metric("throughput", Unit::PerSecond, Metric::THROUGHPUT.better);
+    Some((throughput, 1e9 / per))
+}

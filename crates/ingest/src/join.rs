@@ -1,0 +1,269 @@
+//! Several files of one side (`base-*.json`): each is one more process of the same benchmarks.
+
+use std::collections::HashMap;
+
+use benchgate_core::model::{
+    Benchmark, BenchmarkName, Lint, LintCode, MetricSeries, Outcome, Process, Run, Series, Summary,
+    Verification, VerifyCode,
+};
+use benchgate_stats::quantile;
+
+use super::{IngestError, limit};
+
+/// Joins runs one at a time, so that only samples are held and never a second file's bytes.
+#[derive(Debug, Default)]
+pub struct Joiner {
+    joined: Option<Run>,
+    index: HashMap<BenchmarkName, usize>,
+    /// In how many files each benchmark was, by its place in the run.
+    seen_in: Vec<u64>,
+    files: u64,
+}
+
+impl Joiner {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one more file as one more process (or several, where the file knows them).
+    ///
+    /// # Errors
+    /// More benchmarks than a result may have.
+    pub fn push(&mut self, run: Run) -> Result<(), IngestError> {
+        self.files += 1;
+        let mut run = run;
+        let session = u32::try_from(self.files - 1).unwrap_or(u32::MAX);
+        for series in run.benchmarks.iter_mut().flat_map(|benchmark| &mut benchmark.metrics) {
+            of_session(&mut series.series, session);
+        }
+        let label = run.origin.label.clone();
+        let Some(joined) = &mut self.joined else {
+            let names = run.benchmarks.iter().enumerate();
+            self.index = names.map(|(at, benchmark)| (benchmark.name.clone(), at)).collect();
+            self.seen_in = vec![1; run.benchmarks.len()];
+            self.joined = Some(run);
+            return Ok(());
+        };
+        merge_run(joined, &run);
+        for benchmark in run.benchmarks {
+            match self.index.get(&benchmark.name) {
+                Some(&at) => {
+                    self.seen_in[at] += 1;
+                    merge_benchmark(&mut joined.benchmarks[at], benchmark, &label);
+                }
+                None => {
+                    limit::check(joined.benchmarks.len() + 1, &label)?;
+                    self.index.insert(benchmark.name.clone(), joined.benchmarks.len());
+                    self.seen_in.push(1);
+                    joined.benchmarks.push(benchmark);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The joined run; `None` when no file was added.
+    pub fn finish(self) -> Option<Run> {
+        let mut run = self.joined?;
+        for (benchmark, seen_in) in run.benchmarks.iter_mut().zip(self.seen_in) {
+            settle(benchmark);
+            // A benchmark of one file alone belongs to a suite that was split over files.
+            if seen_in > 1 && seen_in < self.files {
+                let detail = format!("in {seen_in} of {} files", self.files);
+                benchmark.lints.push(Lint::new(LintCode::IncompleteJoin, detail));
+            }
+        }
+        Some(run)
+    }
+}
+
+/// Joins the files of one side as its processes; `None` for no files.
+///
+/// # Errors
+/// More benchmarks than a result may have.
+pub fn join(runs: impl IntoIterator<Item = Run>) -> Result<Option<Run>, IngestError> {
+    let mut joiner = Joiner::new();
+    for run in runs {
+        joiner.push(run)?;
+    }
+    Ok(joiner.finish())
+}
+
+fn processes(benchmark: &Benchmark) -> usize {
+    let count = |series: &MetricSeries| match &series.series {
+        Series::Processes(processes) => processes.len(),
+        Series::Summaries(summaries) => summaries.len(),
+        Series::Exact(_) => 1,
+    };
+    benchmark.metrics.first().map_or(0, count)
+}
+
+/// What the number of processes says, once it is known.
+pub(super) fn settle(benchmark: &mut Benchmark) {
+    if processes(benchmark) > 1 {
+        // One repetition in each of several processes is the best design there is.
+        benchmark.lints.retain(|lint| lint.code != LintCode::SingleRepetition);
+    }
+}
+
+/// Keeps of two contexts the worse one: a finding about any process is a finding about the run.
+pub(super) fn merge_run(joined: &mut Run, next: &Run) {
+    let (kept, other) = (&mut joined.context, &next.context);
+    if let (Some(one), Some(two)) = (&kept.host_name, &other.host_name)
+        && one != two
+    {
+        let detail = format!("files of one side come from `{one}` and `{two}`");
+        add_lint(&mut joined.lints, Lint::new(LintCode::TestbedMismatch, detail));
+    }
+    if let (Some(one), Some(two)) = (&joined.testbed, &next.testbed)
+        && one.id != two.id
+    {
+        let detail = format!("files of one side come from the testbeds `{}` and `{}`", one.id, two.id);
+        add_lint(&mut joined.lints, Lint::new(LintCode::TestbedMismatch, detail));
+    }
+    for (place, load) in other.load_avg.iter().enumerate() {
+        match kept.load_avg.get_mut(place) {
+            Some(known) => *known = known.max(*load),
+            None => kept.load_avg.push(*load),
+        }
+    }
+    kept.cpu_scaling_enabled = kept.cpu_scaling_enabled.max(other.cpu_scaling_enabled);
+    if let (Some(one), Some(two)) = (kept.num_cpus, other.num_cpus)
+        && one != two
+    {
+        let detail = format!("files of one side come from machines of {one} and {two} processors");
+        add_lint(&mut joined.lints, Lint::new(LintCode::TestbedMismatch, detail));
+    }
+    kept.num_cpus = match (kept.num_cpus, other.num_cpus) {
+        (Some(one), Some(two)) => Some(one.min(two)),
+        (one, two) => one.or(two),
+    };
+    if kept.library_build_type.is_none() || other.library_build_type.as_deref() == Some("debug") {
+        kept.library_build_type.clone_from(&other.library_build_type);
+    }
+    for lint in &next.lints {
+        add_lint(&mut joined.lints, lint.clone());
+    }
+}
+
+fn add_lint(lints: &mut Vec<Lint>, lint: Lint) {
+    if !lints.contains(&lint) {
+        lints.push(lint);
+    }
+}
+
+pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str) {
+    if let Some(axis) = kept.differing_axis(&next) {
+        add_lint(&mut kept.lints, Lint::new(LintCode::DuplicateName, axis));
+    }
+    for lint in next.lints {
+        add_lint(&mut kept.lints, lint);
+    }
+    let unverified = kept.verification.is_none() != next.verification.is_none();
+    if severity(next.verification.as_ref()) > severity(kept.verification.as_ref()) {
+        kept.verification = next.verification;
+    }
+    if unverified && severity(kept.verification.as_ref()) == PASSED {
+        let why = "some of the joined processes were not verified".to_owned();
+        kept.verification = Some(Verification::bare(VerifyCode::VerifierDidntRun, Some(why)));
+    }
+    match (&kept.outcome, next.outcome) {
+        // One failed process among good ones is a failure, never averaged away.
+        (Outcome::Failed { .. }, _) => {}
+        (_, Outcome::Failed { stage, why }) => {
+            kept.metrics.clear();
+            kept.outcome = Outcome::Failed { stage, why: format!("{why} (in {label})") };
+        }
+        (Outcome::Ok, Outcome::Ok) => {
+            for series in next.metrics {
+                merge_series(kept, series);
+            }
+        }
+        (_, Outcome::Ok) => {
+            kept.outcome = Outcome::Ok;
+            kept.metrics = next.metrics;
+            add_lint(&mut kept.lints, skipped_process());
+        }
+        (Outcome::Ok, Outcome::Skipped { .. } | Outcome::Unsupported { .. }) => {
+            add_lint(&mut kept.lints, skipped_process());
+        }
+        (_, Outcome::Skipped { .. } | Outcome::Unsupported { .. }) => {}
+    }
+}
+
+fn skipped_process() -> Lint {
+    Lint::new(LintCode::SkippedRow, "measured in some files and skipped in others")
+}
+
+/// Severity of a verification that passed.
+const PASSED: u8 = 1;
+
+/// How bad a verification is, so that one wrong process among right ones is not lost; 0 for none.
+fn severity(verification: Option<&Verification>) -> u8 {
+    match verification.map(Verification::supported_code) {
+        None => 0,
+        Some(VerifyCode::Pass) => PASSED,
+        Some(VerifyCode::VerifierSkipped) => 2,
+        Some(VerifyCode::NondeterministicEagerRun) => 3,
+        Some(VerifyCode::VerifierDidntRun) => 4,
+        Some(VerifyCode::EagerFailed) => 5,
+        Some(VerifyCode::ExceptionRaised) => 6,
+        Some(VerifyCode::Fail) => 7,
+    }
+}
+
+fn merge_series(kept: &mut Benchmark, next: MetricSeries) {
+    let Some(known) = kept.metrics.iter_mut().find(|known| known.metric.name == next.metric.name) else {
+        kept.metrics.push(next);
+        return;
+    };
+    if known.metric.unit != next.metric.unit {
+        let detail = format!("{}: {} and {}", known.metric.name, known.metric.unit, next.metric.unit);
+        add_lint(&mut kept.lints, Lint::new(LintCode::UnitMismatch, detail));
+        return;
+    }
+    match (&mut known.series, next.series) {
+        (Series::Processes(all), Series::Processes(more)) => all.extend(more),
+        (Series::Summaries(all), Series::Summaries(more)) => all.extend(more),
+        (Series::Summaries(all), Series::Processes(more)) => all.extend(more.iter().map(summarise)),
+        (Series::Processes(all), Series::Summaries(more)) => {
+            let mut summaries: Vec<Summary> = all.iter().map(summarise).collect();
+            summaries.extend(more);
+            known.series = Series::Summaries(summaries);
+        }
+        (Series::Exact(one), Series::Exact(two)) if *one == two => {}
+        _ => {
+            let detail = format!("{}: the files disagree about an exact value", known.metric.name);
+            add_lint(&mut kept.lints, Lint::new(LintCode::UnitMismatch, detail));
+        }
+    }
+}
+
+/// Says which session was measured: the number of its file.
+fn of_session(series: &mut Series, session: u32) {
+    match series {
+        Series::Processes(processes) => processes.iter_mut().for_each(|process| process.session = session),
+        Series::Summaries(summaries) => summaries.iter_mut().for_each(|summary| summary.session = session),
+        Series::Exact(_) => {}
+    }
+}
+
+/// A process among summaries, in their words.
+fn summarise(process: &Process) -> Summary {
+    let n = process.samples.len();
+    let sorted = quantile::sorted(&process.samples);
+    let mean = sorted.iter().sum::<f64>() / n as f64;
+    let squares: f64 = sorted.iter().map(|sample| (sample - mean).powi(2)).sum();
+    Summary {
+        n: Some(n as u64),
+        mean: (n > 0).then_some(mean),
+        median: quantile::quantile_sorted(&sorted, 0.5),
+        stddev: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()),
+        q1: quantile::quantile_sorted(&sorted, 0.25),
+        q3: quantile::quantile_sorted(&sorted, 0.75),
+        min: sorted.first().copied(),
+        max: sorted.last().copied(),
+        interval: None,
+        session: process.session,
+    }
+}

@@ -1,0 +1,236 @@
+//! The suites' own `latency.csv` and `iree_latency.csv`: `timestamp, model, device or target, time`.
+//!
+//! Other columns are axes of the experiment (`batch`), unless they number the rows or measure something else.
+//! The time is in milliseconds unless the header says otherwise; instead of it stands `error` or
+//! `unsupported`. Runs append, so every row of a name is one more process.
+
+use std::collections::HashMap;
+
+use benchgate_core::model::{
+    Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run, Series, Stage,
+};
+
+use super::build::{carried, fail, time_unit};
+use super::error::{LineFault, line_fault};
+use super::limit::has_room;
+use super::text::lines;
+
+/// What one name's rows hold together.
+struct LatencyRows {
+    benchmark: Benchmark,
+    times: Vec<Process>,
+    rows: u64,
+    errors: u64,
+    unsupported: u64,
+    zero: u64,
+    not_finite: u64,
+}
+
+/// Where the columns stand.
+struct LatencyColumns {
+    model: usize,
+    target: usize,
+    time: usize,
+    /// By their names; their values are part of a benchmark's name.
+    axes: Vec<(usize, String)>,
+    count: usize,
+    /// Nanoseconds in the unit of the time column.
+    scale: f64,
+}
+
+/// Whether this line is the head or a row of such a file.
+pub(super) fn is_row(line: &str) -> bool {
+    if header(line).is_some() {
+        return true;
+    }
+    let cells: Vec<&str> = line.split(',').map(str::trim).take(5).collect();
+    cells.len() == 4
+        && cells[0].len() >= 8
+        && cells[0].starts_with(|c: char| c.is_ascii_digit())
+        && cells[0].contains(['-', ':'])
+        && !cells[1].is_empty()
+        && !cells[2].is_empty()
+        && (matches!(cells[3], "error" | "unsupported") || cells[3].parse::<f64>().is_ok())
+}
+
+fn header(line: &str) -> Option<LatencyColumns> {
+    let cells: Vec<String> =
+        line.split(',').map(|cell| cell.trim().trim_matches('"').to_ascii_lowercase()).take(32).collect();
+    let find = |names: &[&str]| cells.iter().position(|cell| names.contains(&cell.as_str()));
+    let named = |scale: fn(&[&str]) -> Option<f64>| {
+        cells.iter().enumerate().find_map(|(at, cell)| Some((at, scale(&header_words(cell))?)))
+    };
+    let (time, scale) = named(time_scale).or_else(|| named(milliseconds))?;
+    let (model, target) = (find(&["model"])?, find(&["device", "target", "backend"])?);
+    let axes = cells.iter().enumerate();
+    let axes = axes.filter(|(at, cell)| ![model, target, time].contains(at) && is_axis(&header_words(cell)));
+    Some(LatencyColumns {
+        model,
+        target,
+        time,
+        axes: axes.map(|(at, cell)| (at, cell.clone())).collect(),
+        count: cells.len(),
+        scale,
+    })
+}
+
+fn header_words(header: &str) -> Vec<&str> {
+    header.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
+}
+
+/// Nanoseconds in the unit of a column of times: `time`, `latency_mean_us`, `latency (s)`. Without a unit it is in
+/// milliseconds; a column whose unit is unknown is not read.
+fn time_scale(words: &[&str]) -> Option<f64> {
+    match words {
+        ["time" | "latency"] => time_unit("ms"),
+        ["time" | "latency", .., unit] => time_unit(unit),
+        _ => None,
+    }
+}
+
+/// A column of milliseconds with another name: `wall_ms`, but not a limit.
+fn milliseconds(words: &[&str]) -> Option<f64> {
+    match words {
+        ["timeout", ..] => None,
+        [_, .., "ms"] => time_unit("ms"),
+        _ => None,
+    }
+}
+
+/// Words that end the names of columns that number or date the rows of one experiment: `run_id`, `git_sha`.
+const BOOKKEEPING: &str = "timestamp date datetime run runs iteration iterations iter repetition repeat rep trial round \
+    sample number index idx id pid uuid commit sha hash branch url user host hostname note notes \
+    comment";
+
+/// Words that begin or end the names of columns with a statistic of the same times.
+const STATISTICS: &str = "mean avg average median std stddev stdev";
+
+/// Words that end the names of columns with other measurements. They begin names of axes too: `max_seq_len`.
+const MEASURED: &str = "var cv min max time memory mem mb mib gb gib kb bytes percent pct fps qps throughput flops \
+    tflops gflops speedup loss accuracy temperature temp power watts joules energy mhz ghz util \
+    utilization usage";
+
+/// `p50`, `p99`, `p999`.
+fn is_percentile(word: &str) -> bool {
+    word.strip_prefix('p').is_some_and(|digits| digits.len() > 1 && digits.parse::<u16>().is_ok())
+}
+
+/// Whether a column says what was measured, so that rows that differ in it are of different experiments. A column that
+/// is not known counts as one: its benchmarks then pair with nothing, where reading them as one would hide a change.
+fn is_axis(words: &[&str]) -> bool {
+    let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
+    let is_in = |words: &str, word: &str| words.split(' ').any(|known| known == word);
+    let is_statistic = |word: &str| is_in(STATISTICS, word) || is_percentile(word);
+    let numbers_rows = is_in(BOOKKEEPING, last);
+    let timed = *first == "latency" || time_unit(last).is_some();
+    !(numbers_rows || timed || is_in(MEASURED, last) || is_statistic(first) || is_statistic(last))
+}
+
+/// Reads the whole file.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut columns = LatencyColumns { model: 1, target: 2, time: 3, axes: Vec::new(), count: 4, scale: 1e6 };
+    let mut list: Vec<LatencyRows> = Vec::new();
+    let mut index: HashMap<String, usize> = HashMap::new();
+    for line in lines(text) {
+        if line.text.trim().is_empty() {
+            continue;
+        }
+        if let Some(found) = header(line.text) {
+            columns = found;
+            for (_, axis) in &columns.axes {
+                carried(axis).map_err(|what| line_fault(line.number, what))?;
+            }
+            continue;
+        }
+        let cells: Vec<&str> =
+            line.text.split(',').map(|cell| cell.trim().trim_matches('"')).take(33).collect();
+        if cells.len() != columns.count {
+            let what = format!("{} fields where {} belong", cells.len(), columns.count);
+            return Err(line_fault(line.number, what));
+        }
+        let (model, target, time) = (cells[columns.model], cells[columns.target], cells[columns.time]);
+        if model.is_empty() || target.is_empty() {
+            return Err(line_fault(line.number, "a row without a model or a device"));
+        }
+        let axes = || columns.axes.iter().map(|(at, axis)| (axis, cells[*at]));
+        let mut name = format!("{model}/{target}");
+        for (axis, value) in axes() {
+            name.push_str(&format!("/{axis}={value}"));
+        }
+        if !index.contains_key(&name) && !has_room(list.len()) {
+            break;
+        }
+        let at = *index.entry(name).or_insert_with_key(|name| {
+            let mut rows = LatencyRows::new(name, model, target);
+            rows.benchmark.labels.extend(axes().map(|(axis, value)| (axis.clone(), value.to_owned())));
+            list.push(rows);
+            list.len() - 1
+        });
+        let rows = &mut list[at];
+        rows.take(time, columns.scale).map_err(|what| line_fault(line.number, what))?;
+        // The time may stand last, where a cut number is still a number.
+        if !line.terminated {
+            rows.benchmark.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));
+        }
+    }
+    Ok(Run { benchmarks: list.into_iter().map(LatencyRows::finish).collect(), ..Run::default() })
+}
+
+impl LatencyRows {
+    fn new(name: &str, model: &str, target: &str) -> Self {
+        let mut benchmark = Benchmark::new("");
+        benchmark.name = BenchmarkName::new(name);
+        benchmark.labels.insert("model".to_owned(), model.to_owned());
+        benchmark.labels.insert("target".to_owned(), target.to_owned());
+        Self { benchmark, times: Vec::new(), rows: 0, errors: 0, unsupported: 0, zero: 0, not_finite: 0 }
+    }
+
+    fn take(&mut self, time: &str, scale: f64) -> Result<(), &'static str> {
+        self.rows += 1;
+        match time {
+            "error" => self.errors += 1,
+            "unsupported" => self.unsupported += 1,
+            _ => {
+                let value =
+                    time.parse::<f64>().map_err(|_| "neither a time nor error nor unsupported")? * scale;
+                if !value.is_finite() {
+                    self.not_finite += 1;
+                } else if value <= 0.0 {
+                    self.zero += 1;
+                } else {
+                    self.times.push(Process { samples: vec![value], ..Process::default() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Benchmark {
+        let Self { mut benchmark, times, rows, errors, unsupported, zero, not_finite } = self;
+        if errors > 0 {
+            fail(&mut benchmark, Stage::Benchmark, format!("`error` in {errors} of {rows} rows"));
+            return benchmark;
+        }
+        if unsupported == rows {
+            benchmark.outcome =
+                Outcome::Unsupported { reason: "declared unsupported in the file".to_owned() };
+            return benchmark;
+        }
+        let mut lint = |code, count: u64, what: &str| {
+            if count > 0 {
+                benchmark.lints.push(Lint::new(code, format!("{count} of {rows} {what}")));
+            }
+        };
+        lint(LintCode::SkippedRow, unsupported, "rows say unsupported");
+        lint(LintCode::ZeroTime, zero, "times are zero or less");
+        lint(LintCode::NonFinite, not_finite, "times are NaN or infinite");
+        if times.len() == 1 && rows == 1 {
+            benchmark.lints.push(Lint::new(LintCode::SingleRepetition, "one row"));
+        }
+        if !times.is_empty() {
+            let series = Series::Processes(times);
+            benchmark.metrics.push(MetricSeries { metric: Metric::LATENCY, series });
+        }
+        benchmark
+    }
+}

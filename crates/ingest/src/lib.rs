@@ -1,0 +1,49 @@
+#![doc = include_str!("../README.md")]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod asv;
+mod benchfmt;
+mod build;
+mod cargo_bench;
+mod compile_benchmark;
+mod compiled_code;
+mod compressed;
+mod content;
+mod conv_library;
+mod criterion;
+mod custom;
+mod detect;
+mod error;
+mod export;
+mod format;
+mod go_test;
+mod google_benchmark;
+mod hyperfine;
+mod iree_profile;
+mod iree_run_module;
+mod jmh;
+mod join;
+mod json;
+mod json_scan;
+mod latency_csv;
+mod limit;
+mod nvbench;
+mod pytest_benchmark;
+mod read;
+mod run_json;
+mod stated;
+mod text;
+mod torchbench;
+
+pub use compiled_code::facts as code_facts;
+pub use compressed::decompressed;
+pub use content::FileContent;
+pub use criterion::criterion_name;
+pub use detect::{detect, unrecognised};
+pub use error::IngestError;
+pub use export::{Appended, ExportFormat, ExportedRun, appended, export, format_that_keeps};
+pub use format::Format;
+pub use iree_profile::kernels;
+pub use join::{Joiner, join};
+pub use limit::MOST_BENCHMARKS;
+pub use read::{read, read_detected, read_in_pieces, read_sides};

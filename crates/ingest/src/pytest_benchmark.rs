@@ -1,0 +1,137 @@
+//! pytest-benchmark's JSON (`--benchmark-json`, `--benchmark-save`): rounds of one Python process, in
+//! seconds, with `data` or only their statistics.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use benchgate_core::model::{Benchmark, Context, Metric, Run, Stage, Summary};
+
+use super::build::{ByName, fail, processes, summary, testbed};
+use super::error::LineFault;
+use super::json::parse;
+use super::stated::{check_count, check_mean};
+
+#[derive(Deserialize)]
+struct PytestBenchmarkFile {
+    machine_info: Option<PytestMachine>,
+    commit_info: Option<Commit>,
+    benchmarks: Vec<PytestBenchmarkEntry>,
+    datetime: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct PytestMachine {
+    node: Option<String>,
+    machine: Option<String>,
+    system: Option<String>,
+    release: Option<String>,
+    cpu: Option<serde_json::Value>,
+}
+
+impl PytestMachine {
+    fn cpu(&self, key: &str) -> Option<&serde_json::Value> {
+        self.cpu.as_ref()?.get(key)
+    }
+
+    fn cpu_count(&self) -> Option<u32> {
+        self.cpu("count")?.as_u64()?.try_into().ok()
+    }
+
+    fn facts(&self) -> BTreeMap<String, String> {
+        let brand = self.cpu("brand_raw").or(self.cpu("brand")).and_then(serde_json::Value::as_str);
+        let facts = [
+            ("cpu", brand.map(str::to_owned)),
+            ("cpus", self.cpu_count().map(|count| count.to_string())),
+            ("arch", self.machine.clone()),
+            ("os", self.system.clone()),
+            ("kernel", self.release.clone()),
+        ];
+        facts.into_iter().filter_map(|(fact, value)| Some((fact.to_owned(), value?))).collect()
+    }
+}
+
+#[derive(Deserialize)]
+struct Commit {
+    id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct PytestBenchmarkEntry {
+    group: Option<String>,
+    name: String,
+    fullname: Option<String>,
+    param: Option<serde_json::Value>,
+    stats: Option<Stats>,
+}
+
+#[derive(Deserialize)]
+struct Stats {
+    min: Option<f64>,
+    max: Option<f64>,
+    mean: Option<f64>,
+    stddev: Option<f64>,
+    median: Option<f64>,
+    q1: Option<f64>,
+    q3: Option<f64>,
+    rounds: Option<u64>,
+    data: Option<Vec<Option<f64>>>,
+}
+
+/// Reads the whole file.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut rewritten = String::new();
+    let file: PytestBenchmarkFile = parse(text, &mut rewritten)?;
+    let mut benchmarks = ByName::default();
+    file.benchmarks.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push_once(benchmark));
+    let machine = file.machine_info;
+    let testbed = machine.as_ref().and_then(|machine| testbed(machine.facts()));
+    let context = Context {
+        date: file.datetime,
+        num_cpus: machine.as_ref().and_then(PytestMachine::cpu_count),
+        host_name: machine.and_then(|machine| machine.node),
+        ..Context::default()
+    };
+    let commit = file.commit_info.and_then(|commit| commit.id);
+    Ok(Run { benchmarks: benchmarks.finish(), context, testbed, commit, ..Run::default() })
+}
+
+fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
+    let mut benchmark = Benchmark::new(entry.fullname.as_ref().unwrap_or(&entry.name));
+    if let Some(group) = entry.group {
+        benchmark.labels.insert("group".to_owned(), group);
+    }
+    if let Some(param) = entry.param.as_ref().and_then(serde_json::Value::as_str) {
+        benchmark.labels.insert("param".to_owned(), param.to_owned());
+    }
+    let Some(stats) = entry.stats else {
+        fail(&mut benchmark, Stage::Benchmark, "no statistics");
+        return benchmark;
+    };
+    match stats.data.filter(|data| !data.is_empty()) {
+        Some(data) => {
+            let samples: Vec<f64> = data.into_iter().map(|round| round.unwrap_or(f64::NAN)).collect();
+            check_count(&mut benchmark, stats.rounds, samples.len(), "rounds");
+            check_mean(&mut benchmark, stats.mean, &samples);
+            processes(&mut benchmark, Metric::LATENCY, 1e9, vec![samples]);
+        }
+        None if stats.mean.is_none() && stats.median.is_none() => {
+            fail(&mut benchmark, Stage::Benchmark, "neither rounds nor a mean");
+        }
+        None => {
+            let stated = Summary {
+                n: stats.rounds,
+                mean: stats.mean,
+                median: stats.median,
+                stddev: stats.stddev,
+                q1: stats.q1,
+                q3: stats.q3,
+                min: stats.min,
+                max: stats.max,
+                ..Summary::default()
+            };
+            summary(&mut benchmark, Metric::LATENCY, 1e9, stated);
+        }
+    }
+    benchmark
+}

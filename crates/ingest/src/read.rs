@@ -1,0 +1,137 @@
+//! Bytes of a known format to a run: one entry for all readers.
+
+use std::io::Read;
+
+use benchgate_core::model::{Better, Lint, LintCode, Origin, Run, SideName, excerpt};
+
+use super::error::{LineFault, line_of};
+use super::limit::MOST_BENCHMARKS;
+use super::text::{crash, utf8};
+use super::{
+    Format, IngestError, asv, benchfmt, cargo_bench, compile_benchmark, compiled_code, conv_library,
+    criterion, custom, detect, go_test, google_benchmark, hyperfine, iree_run_module, jmh, latency_csv,
+    limit, nvbench, pytest_benchmark, run_json, torchbench,
+};
+
+/// Bytes that show a file's format.
+const HEAD: u64 = 256 << 10;
+/// Characters of a fault's description.
+const LONGEST: usize = 400;
+
+/// Reads one file of one format. `label` is how the caller names it; errors and the run carry it. Refuses a file without
+/// a result, and a run.json with two sides.
+pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestError> {
+    let no_results = || IngestError::NoResults { label: label.to_owned(), format };
+    let text = || utf8(bytes, label);
+    let read = match format {
+        Format::RunJson => {
+            let mut sides = run_json::read(bytes, label)?;
+            let (_, run) = sides.pop().ok_or_else(no_results)?;
+            limit::check(run.benchmarks.len(), label)?;
+            if sides.is_empty() {
+                return Ok(run);
+            }
+            let sides = "both base and head".to_owned();
+            return Err(IngestError::SeveralSides { label: label.to_owned(), sides });
+        }
+        Format::GoogleBenchmarkJson => {
+            let text = text()?;
+            google_benchmark::read_json(text)
+                .map_err(|fault| LineFault { line: line_of(text.as_bytes(), fault.at), what: fault.what })
+        }
+        Format::GoogleBenchmarkCsv => google_benchmark::read_csv(text()?),
+        Format::GoogleBenchmarkConsole => google_benchmark::read_console(text()?),
+        Format::IreeRunModule => iree_run_module::read(text()?),
+        Format::LatencyCsv => latency_csv::read(text()?),
+        Format::ResultsJsonl => torchbench::read(text()?),
+        Format::CompileBenchmarkJson => compile_benchmark::read_json(text()?),
+        Format::CompileBenchmarkMarkdown => compile_benchmark::read_markdown(text()?),
+        Format::ConvLibrary => conv_library::read(text()?),
+        Format::HyperfineJson => hyperfine::read(text()?),
+        Format::PytestBenchmarkJson => pytest_benchmark::read(text()?),
+        Format::NvbenchJson => nvbench::read(text()?),
+        Format::CriterionEstimates => criterion::read_estimates(text()?, label),
+        Format::CriterionSample => criterion::read_sample(text()?, label),
+        Format::Benchfmt => benchfmt::read(text()?),
+        Format::JmhJson => jmh::read(text()?),
+        Format::AsvJson => asv::read(text()?),
+        Format::GoTestJson => go_test::read(text()?),
+        Format::CargoBench => cargo_bench::read(text()?),
+        Format::CustomSmallerIsBetter => custom::read(text()?, Better::Lower),
+        Format::CustomBiggerIsBetter => custom::read(text()?, Better::Higher),
+        Format::BencherJson => custom::read_bencher(text()?),
+        Format::CompiledCode => {
+            let failed = |what| IngestError::Code { label: label.to_owned(), what };
+            Ok(compiled_code::read(bytes).map_err(failed)?)
+        }
+    };
+    let mut run = read.map_err(|fault| IngestError::Malformed {
+        label: label.to_owned(),
+        format,
+        line: fault.line,
+        // A message may quote the file.
+        what: excerpt(&fault.what, LONGEST),
+    })?;
+    if run.benchmarks.is_empty() {
+        return Err(no_results());
+    }
+    limit::check(run.benchmarks.len(), label)?;
+    if is_log(format)
+        && run.lints.iter().all(|lint| lint.code != LintCode::TruncatedInput)
+        && let Some(line) = crash(text()?)
+    {
+        run.lints.push(Lint::new(LintCode::TruncatedInput, format!("the log says `{}`", excerpt(line, 80))));
+    }
+    run.origin = Origin { format: format.to_string(), label: label.to_owned() };
+    Ok(run)
+}
+
+/// Whether a format is what a program prints while it runs, where the last thing it prints may be that it crashed.
+fn is_log(format: Format) -> bool {
+    matches!(
+        format,
+        Format::GoogleBenchmarkConsole
+            | Format::GoogleBenchmarkCsv
+            | Format::IreeRunModule
+            | Format::ConvLibrary
+            | Format::Benchfmt
+            | Format::CargoBench
+    )
+}
+
+/// Reads a large file without holding all of it in memory. `None` where its format is not one that is read in pieces, or
+/// where it has a fault: [`read`] finds the same fault and names its line.
+pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
+    let mut head = Vec::with_capacity(2 * HEAD as usize);
+    source.by_ref().take(HEAD).read_to_end(&mut head).ok()?;
+    let format = detect(&head)?;
+    if format != Format::GoogleBenchmarkJson {
+        return None;
+    }
+    let mut run = google_benchmark::read_pieces(head, &mut source)?;
+    run.origin = Origin { format: format.to_string(), label: label.to_owned() };
+    (!run.benchmarks.is_empty() && run.benchmarks.len() <= MOST_BENCHMARKS).then_some(run)
+}
+
+/// As [`read`], in the format that the content shows.
+pub fn read_detected(bytes: &[u8], label: &str) -> Result<Run, IngestError> {
+    read(bytes, detected(bytes, label)?, label)
+}
+
+/// Reads every side of one file: benchgate's own files name theirs, foreign ones have one without a name.
+pub fn read_sides(
+    bytes: &[u8],
+    format: Format,
+    label: &str,
+) -> Result<Vec<(Option<SideName>, Run)>, IngestError> {
+    if format != Format::RunJson {
+        return Ok(vec![(None, read(bytes, format, label)?)]);
+    }
+    let sides = run_json::read(bytes, label)?;
+    limit::check(sides.iter().map(|(_, run)| run.benchmarks.len()).sum(), label)?;
+    Ok(sides.into_iter().map(|(side, run)| (Some(side), run)).collect())
+}
+
+fn detected(bytes: &[u8], label: &str) -> Result<Format, IngestError> {
+    detect(bytes).ok_or_else(|| detect::unrecognised(bytes, label))
+}

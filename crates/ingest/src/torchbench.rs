@@ -1,0 +1,253 @@
+//! `results.jsonl` of the PyTorch/XLA torchbench runner: one experiment a line, with its axes, a list of
+//! values for each metric, and a verification code.
+//!
+//! Source: the runner's README and `experiment_runner.py`; its own `aggregate.py` leaves out the first
+//! three repetitions, because the first compiles and the next two warm caches, and so does this.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use benchgate_core::model::{
+    Benchmark, Better, Context, Lint, LintCode, Metric, Outcome, Run, Stage, Testbed, Unit, Verification,
+    VerifyCode,
+};
+
+use super::build::{ByName, fail, own_metric, processes};
+use super::error::LineFault;
+use super::join::merge_run;
+use super::json::{parse_stream, unique_map};
+use super::stated::{agree, check_count, contradict};
+
+/// Repetitions that compile and warm up.
+const WARMUP: usize = 3;
+
+#[derive(Deserialize)]
+struct TorchbenchLine {
+    model: TorchbenchModel,
+    #[serde(deserialize_with = "unique_map")]
+    experiment: BTreeMap<String, serde_json::Value>,
+    #[serde(deserialize_with = "unique_map")]
+    metrics: BTreeMap<String, TorchbenchMetric>,
+    iterations_per_run: Option<u64>,
+    /// Written by benchgate, whose repetitions are warm from the first.
+    warmup_repetitions: Option<usize>,
+    timestamp: Option<serde_json::Value>,
+    verification_code: Option<String>,
+    benchgate: Option<MeasuredOn>,
+}
+
+/// Written by benchgate: where a line was measured, for which the runner has no field.
+#[derive(Deserialize)]
+struct MeasuredOn {
+    context: Context,
+    testbed: Option<Testbed>,
+}
+
+#[derive(Deserialize)]
+struct TorchbenchModel {
+    suite_name: Option<String>,
+    model_name: String,
+}
+
+/// A list of values, one value, a message (`error`), or a dictionary of counters.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TorchbenchMetric {
+    Many(Vec<Option<f64>>),
+    One(f64),
+    Text(String),
+    Other(IgnoredAny),
+}
+
+impl TorchbenchMetric {
+    /// How many repetitions a list describes.
+    fn repetitions(&self) -> Option<usize> {
+        match self {
+            Self::Many(values) => Some(values.len()),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the whole file; a repeated experiment is one more process.
+pub(super) fn read(text: &str) -> Result<Run, LineFault> {
+    let mut benchmarks = ByName::default();
+    let mut place: Option<Run> = None;
+    parse_stream(text, |mut line: TorchbenchLine| {
+        if let Some(MeasuredOn { context, testbed }) = line.benchgate.take() {
+            let here = Run { context, testbed, ..Run::default() };
+            match &mut place {
+                None => place = Some(here),
+                Some(place) if place.context == here.context && place.testbed == here.testbed => {}
+                Some(place) => merge_run(place, &here),
+            }
+        }
+        benchmarks.push(benchmark(line)?);
+        Ok(())
+    })?;
+    Ok(Run { benchmarks: benchmarks.finish(), ..place.unwrap_or_default() })
+}
+
+fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
+    let mut labels = BTreeMap::new();
+    let mut name = String::new();
+    if let Some(suite) = &line.model.suite_name {
+        name.push_str(suite);
+        name.push('/');
+        labels.insert("suite".to_owned(), suite.clone());
+    }
+    name.push_str(&line.model.model_name);
+    labels.insert("model".to_owned(), line.model.model_name.clone());
+    let mut axes = String::new();
+    for (axis, value) in &line.experiment {
+        let value = match value {
+            // An axis at its default says nothing; old files lack it altogether.
+            serde_json::Value::Null | serde_json::Value::Bool(false) => continue,
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        match axis.as_str() {
+            "accelerator" => {
+                name.push('/');
+                name.push_str(&value);
+                labels.insert("target".to_owned(), value.clone());
+            }
+            // Which machine it was does not name what was measured.
+            "accelerator_model" => {}
+            _ => {
+                axes.push_str(if axes.is_empty() { "/" } else { "," });
+                axes.push_str(&format!("{axis}={value}"));
+            }
+        }
+        labels.insert(axis.clone(), value);
+    }
+    name.push_str(&axes);
+    let mut benchmark = Benchmark::new(&name);
+    benchmark.labels = labels;
+    if let Some(iterations) = line.iterations_per_run {
+        benchmark.labels.insert("iterations_per_run".to_owned(), iterations.to_string());
+    }
+    if let Some(timestamp) = &line.timestamp {
+        benchmark.labels.insert("timestamp".to_owned(), timestamp.to_string().trim_matches('"').to_owned());
+    }
+    verify(&mut benchmark, line.verification_code.as_deref())?;
+    match line.metrics.get("error") {
+        Some(TorchbenchMetric::Text(why)) if why == "SKIP" => {
+            benchmark.outcome =
+                Outcome::Skipped { reason: "the runner skips this model and configuration".to_owned() };
+            return Ok(benchmark);
+        }
+        Some(TorchbenchMetric::Text(why)) => {
+            // A Python traceback says what happened in its last line.
+            let last = why.trim().lines().next_back().unwrap_or_default().trim();
+            fail(&mut benchmark, Stage::Benchmark, last);
+            return Ok(benchmark);
+        }
+        Some(_) => {
+            fail(&mut benchmark, Stage::Benchmark, "");
+            return Ok(benchmark);
+        }
+        None => {}
+    }
+    check_totals(&mut benchmark, &line);
+    add_metrics(&mut benchmark, &line.metrics, line.warmup_repetitions.unwrap_or(WARMUP));
+    if benchmark.metric(&Metric::LATENCY.name).is_none() && benchmark.lints.is_empty() {
+        fail(&mut benchmark, Stage::Benchmark, "no `per_iter_time` and no `total_time`");
+    }
+    Ok(benchmark)
+}
+
+/// The runner divides each total by the iterations of a run.
+fn check_totals(benchmark: &mut Benchmark, line: &TorchbenchLine) {
+    let list = |name: &str| match line.metrics.get(name) {
+        Some(TorchbenchMetric::Many(values)) => Some(values),
+        _ => None,
+    };
+    let (Some(totals), Some(each), Some(iterations)) =
+        (list("total_time"), list("per_iter_time"), line.iterations_per_run)
+    else {
+        return;
+    };
+    check_count(benchmark, Some(totals.len() as u64), each.len(), "values of `per_iter_time`");
+    let fits = |(total, each): (&Option<f64>, &Option<f64>)| match (total, each) {
+        (Some(total), Some(each)) => agree(*total, each * iterations as f64),
+        _ => true,
+    };
+    if !totals.iter().zip(each).all(fits) {
+        contradict(benchmark, format!("`total_time` is not `per_iter_time` times {iterations} iterations"));
+    }
+}
+
+fn verify(benchmark: &mut Benchmark, code: Option<&str>) -> Result<(), String> {
+    let Some(code) = code else { return Ok(()) };
+    let parsed = VerifyCode::parse(code).ok_or_else(|| format!("unknown verification code `{code}`"))?;
+    let why = match parsed {
+        VerifyCode::Pass | VerifyCode::VerifierSkipped => None,
+        other => Some(format!("the runner's verifier says {other}")),
+    };
+    benchmark.verification = Some(Verification::bare(parsed, why));
+    Ok(())
+}
+
+fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, TorchbenchMetric>, warmup: usize) {
+    // The latency first; a file without it has the total of each repetition.
+    let latency = ["per_iter_time", "total_time"].into_iter().find(|name| metrics.contains_key(*name));
+    let repetitions = latency.and_then(|name| metrics.get(name)).and_then(TorchbenchMetric::repetitions);
+    let ordered =
+        latency.into_iter().chain(metrics.keys().map(String::as_str).filter(|name| Some(*name) != latency));
+    for name in ordered {
+        let values: Vec<f64> = match metrics.get(name) {
+            Some(TorchbenchMetric::Many(values)) => {
+                values.iter().map(|value| value.unwrap_or(f64::NAN)).collect()
+            }
+            Some(TorchbenchMetric::One(value)) => vec![*value],
+            Some(TorchbenchMetric::Text(_) | TorchbenchMetric::Other(_)) => {
+                let detail = format!("{name}: neither a number nor a list of them");
+                benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
+                continue;
+            }
+            None => continue,
+        };
+        let timed = name.ends_with("_time") || name.ends_with("_time_s");
+        let metric = if Some(name) == latency {
+            Metric::LATENCY
+        } else if name == "xla_CompileTime_time_s" {
+            Metric::COMPILE_TIME
+        } else if timed {
+            own_metric(name.trim_end_matches("_s").replace('_', "-"), Unit::Nanoseconds, Better::Lower)
+        } else {
+            own_metric(name.replace('_', "-"), Unit::Count, Better::Lower)
+        };
+        // A list as long as the latency's has one value a repetition, whatever it is called.
+        let per_repetition = metrics.get(name).and_then(TorchbenchMetric::repetitions) == repetitions;
+        // A graph is compiled once in a process, in whichever repetition needs it first.
+        let values = if name.starts_with("xla_CompileTime") {
+            vec![values.iter().sum()]
+        } else if per_repetition {
+            without_warmup(benchmark, values, warmup, Some(name) == latency)
+        } else {
+            values
+        };
+        processes(benchmark, metric, if timed { 1e9 } else { 1.0 }, vec![values]);
+    }
+}
+
+fn without_warmup(benchmark: &mut Benchmark, mut values: Vec<f64>, warmup: usize, main: bool) -> Vec<f64> {
+    let all = values.len();
+    if warmup == 0 {
+        return values;
+    }
+    if all > warmup {
+        values.drain(..warmup);
+        if main {
+            let detail = format!("the first {warmup} of {all} repetitions");
+            benchmark.lints.push(Lint::new(LintCode::WarmupDropped, detail));
+        }
+    } else if main && all > 0 {
+        let detail = format!("{all} repetitions, of which {warmup} warm up");
+        benchmark.lints.push(Lint::new(LintCode::WarmupIncluded, detail));
+    }
+    values
+}

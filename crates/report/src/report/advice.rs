@@ -1,0 +1,72 @@
+//! What to do about a finding, in the words of the tool that wrote the files.
+
+use benchgate_core::model::LintCode;
+
+/// The fix for a finding about results of this format.
+pub(super) fn fix(code: LintCode, format: &str) -> &'static str {
+    match (code, format) {
+        (LintCode::SingleRepetition, "benchfmt" | "go-test-json") => "Repeat: `go test -bench . -count=10`.",
+        (LintCode::SingleRepetition, "conv-library") => {
+            "Run the driver several times and put its result lines into one file."
+        }
+        (LintCode::SingleRepetition, "hyperfine-json") => "Repeat: `hyperfine --runs 10`.",
+        (LintCode::SingleRepetition, "pytest-benchmark-json") => {
+            "Repeat: `pytest --benchmark-min-rounds=10`."
+        }
+        (LintCode::SingleRepetition, "jmh-json") => {
+            "Repeat: `-f 5 -i 5` of JMH, five forks of five iterations."
+        }
+        (LintCode::SingleRepetition | LintCode::AggregatesOnly, "asv-json") => {
+            "Keep the samples: `asv run --record-samples`."
+        }
+        (LintCode::AggregatesOnly, "pytest-benchmark-json") => {
+            "Keep the samples: `pytest --benchmark-save-data --benchmark-json=FILE`."
+        }
+        (LintCode::AggregatesOnly, "cargo-bench" | "criterion-estimates") => {
+            "Compare criterion's folders, which have the samples: `cp -r target/criterion base`, and the same for head."
+        }
+        (
+            LintCode::AggregatesOnly,
+            "custom-smaller-is-better" | "custom-bigger-is-better" | "bencher-json",
+        ) => {
+            "The format keeps one value of each benchmark: compare the files that the benchmark tool itself writes."
+        }
+        (
+            LintCode::SingleRepetition,
+            "custom-smaller-is-better" | "custom-bigger-is-better" | "bencher-json" | "latency-csv",
+        ) => {
+            "Measure in several processes and give each side's files as a pattern: `'base-*.json' 'head-*.json'`."
+        }
+        (LintCode::HighCv, foreign) if !foreign.starts_with("benchgate/") => {
+            "Look for what else runs on the machine; repeat more often or for longer."
+        }
+        _ => code.fix(),
+    }
+}
+
+/// What settles a comparison of files that hold one session of each side, or a few.
+pub(super) fn way_out(format: &str) -> &'static str {
+    match format {
+        "hyperfine-json" => {
+            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`hyperfine --export-json base-$i.json COMMAND`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+        }
+        "benchfmt" | "go-test-json" => {
+            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`go test -bench . -count=10 > base-$i.txt`), and give all files: `benchgate compare 'base-*.txt' 'head-*.txt'`."
+        }
+        "pytest-benchmark-json" => {
+            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`pytest --benchmark-json=base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+        }
+        "google-benchmark-json" => {
+            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`PROGRAM --benchmark_repetitions=3 --benchmark_out=base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+        }
+        "jmh-json" => {
+            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`java -jar benchmarks.jar -rf json -rff base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+        }
+        _ => {
+            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run the tool 21 times on each side, in turns, and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+        }
+    }
+}
+
+/// The fix for an assumed spread where the way out is said first.
+pub(super) const DECLARE: &str = "Where you know how much processes differ, declare it: `--between-cv 1%`.";

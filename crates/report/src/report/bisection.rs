@@ -1,0 +1,421 @@
+//! A bisection in words: what was found, where it lies, and how sure that is.
+
+use benchgate_core::model::counted;
+use benchgate_core::record::{
+    BisectionFile, BisectionResult, BisectionSchema, CandidateRecord, Number, ObservationRecord, PartKind,
+    PartRecord, ProbeRecord,
+};
+use benchgate_gate::bisect::{Ends, Found, Observed, Part};
+
+use super::chart::{Theme, bisection_svg};
+use super::grid::{BARE, Grid, GridColumn};
+use super::markdown::code;
+use super::{clean, html, human, percent};
+
+/// What a search doesn't know of itself.
+#[derive(Debug, Clone, Default)]
+pub struct BisectionFacts {
+    pub suite: String,
+    pub benchmark: String,
+    pub observed: String,
+    /// Name and title of each candidate.
+    pub candidates: Vec<(String, Option<String>)>,
+    /// Candidates that are the same program as an earlier one.
+    pub same: Vec<(usize, usize)>,
+    pub seconds: f64,
+    /// The time budget ended before the search did.
+    pub unfinished: bool,
+    pub notes: Vec<String>,
+}
+
+/// Places fit: more candidates than that are refused before anything is measured.
+fn place(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+fn observation(observed: &Observed) -> ObservationRecord {
+    let exact = observed.is_settled();
+    let shown = |value: f64| Number(if exact { value } else { value.exp() });
+    ObservationRecord {
+        verdict: observed.verdict,
+        blocks: observed.blocks,
+        change: shown(observed.change),
+        low: observed.interval.map(|(low, _)| shown(low)),
+        high: observed.interval.map(|(_, high)| shown(high)),
+        exact,
+    }
+}
+
+/// The stored form of a bisection, which every other format is rendered from.
+pub fn bisection_file(found: &Found, facts: &BisectionFacts) -> BisectionFile {
+    let candidates = facts.candidates.iter().enumerate().map(|(at, (name, title))| CandidateRecord {
+        name: name.clone(),
+        title: title.clone(),
+        probability: at.checked_sub(1).and_then(|at| found.posterior.get(at)).map(|p| Number(*p)),
+        skipped: found.skipped.iter().find(|(skipped, _)| *skipped == at).map(|(_, why)| why.clone()),
+        same_as: facts.same.iter().find(|(later, _)| *later == at).map(|(_, earlier)| place(*earlier)),
+    });
+    let parts: Vec<PartRecord> = found.parts.iter().map(part).collect();
+    let result = result(found, &parts, facts.unfinished);
+    let mut file = BisectionFile {
+        schema: BisectionSchema,
+        benchgate: benchgate_core::VERSION.to_owned(),
+        suite: facts.suite.clone(),
+        benchmark: facts.benchmark.clone(),
+        observed: facts.observed.clone(),
+        result,
+        exit_code: match result {
+            BisectionResult::Found => benchgate_core::exit_code::ExitCode::Pass,
+            BisectionResult::NotWorse => benchgate_core::exit_code::ExitCode::Usage,
+            _ => benchgate_core::exit_code::ExitCode::Inconclusive,
+        }
+        .code(),
+        headline: String::new(),
+        candidates: candidates.collect(),
+        ends: match &found.ends {
+            Ends::Unknown => None,
+            Ends::Worse(observed) | Ends::NotWorse(observed) | Ends::Open(observed) => {
+                Some(observation(observed))
+            }
+        },
+        parts,
+        probes: found
+            .probes
+            .iter()
+            .map(|probe| ProbeRecord {
+                base: place(probe.pair.base),
+                head: place(probe.pair.head),
+                observation: observation(&probe.observed),
+            })
+            .collect(),
+        blocks: found.blocks(),
+        seconds: Number(facts.seconds),
+        notes: facts.notes.iter().cloned().chain(mismatch(found)).collect(),
+    };
+    file.headline = headline(&file);
+    file
+}
+
+fn part(part: &Part) -> PartRecord {
+    let record = |kind, after: &usize, upto: &usize, observed: &Observed| PartRecord {
+        kind,
+        after: place(*after),
+        upto: place(*upto),
+        probability: None,
+        likely: None,
+        observation: observation(observed),
+    };
+    match part {
+        Part::Culprit { after, upto, observed, probability } => PartRecord {
+            probability: Some(Number(*probability)),
+            ..record(PartKind::Culprit, after, upto, observed)
+        },
+        Part::Unexplained { after, upto, likely, observed } => PartRecord {
+            likely: Some([place(likely.0), place(likely.1)]),
+            ..record(PartKind::Unexplained, after, upto, observed)
+        },
+        Part::Open { after, upto, observed } => record(PartKind::Open, after, upto, observed),
+        Part::Quiet { after, upto, observed } => record(PartKind::NotWorse, after, upto, observed),
+    }
+}
+
+fn result(found: &Found, parts: &[PartRecord], unfinished: bool) -> BisectionResult {
+    let has = |kind| parts.iter().any(|part| part.kind == kind);
+    match &found.ends {
+        Ends::NotWorse(_) => BisectionResult::NotWorse,
+        _ if unfinished => BisectionResult::Unfinished,
+        Ends::Open(_) | Ends::Unknown => BisectionResult::Inconclusive,
+        Ends::Worse(_) if has(PartKind::Unexplained) || found.mismatch.is_some() => {
+            BisectionResult::Unexplained
+        }
+        Ends::Worse(_) if has(PartKind::Open) => BisectionResult::Inconclusive,
+        Ends::Worse(_) if has(PartKind::Culprit) => BisectionResult::Found,
+        Ends::Worse(_) => BisectionResult::Inconclusive,
+    }
+}
+
+/// What the parts make together, where that is not the whole.
+fn mismatch(found: &Found) -> Option<String> {
+    let ((low, high), Ends::Worse(whole)) = (found.mismatch?, &found.ends) else { return None };
+    let (whole_low, whole_high) = whole.interval?;
+    let interval = |low: f64, high: f64| human::interval(low.exp(), high.exp(), low.midpoint(high).exp());
+    Some(format!(
+        "the parts make {} together, and both ends differ by {}: the machine may have changed between them; \
+         delete .benchgate/bisect and search again while nothing else runs",
+        interval(low, high),
+        interval(whole_low, whole_high)
+    ))
+}
+
+/// `+3.1 %`, `12.7× better`, or a difference of an exact value.
+fn change(observation: &ObservationRecord) -> String {
+    let change = observation.change.0;
+    let factor = human::Style::for_ratio(change);
+    if observation.exact && change == 0.0 {
+        "unchanged".to_owned()
+    } else if observation.exact {
+        format!("{change:+}").replace('-', "−")
+    } else {
+        // A percentage has a sign, and a factor has none.
+        let direction = match factor {
+            human::Style::Percent => "",
+            human::Style::TimesMore => " worse",
+            human::Style::TimesLess => " better",
+        };
+        human::change(change) + direction
+    }
+}
+
+fn interval(observation: &ObservationRecord) -> String {
+    match (observation.low, observation.high) {
+        (Some(low), Some(high)) => human::interval(low.0, high.0, observation.change.0),
+        _ => String::new(),
+    }
+}
+
+fn name(file: &BisectionFile, at: u32) -> &str {
+    file.candidates.get(at as usize).map_or("?", |candidate| candidate.name.as_str())
+}
+
+/// The candidates of a part: one name, or, as git writes it, the one before them and the last.
+fn names(file: &BisectionFile, after: u32, upto: u32) -> String {
+    if after + 1 == upto {
+        name(file, upto).to_owned()
+    } else {
+        format!("{}..{}", name(file, after), name(file, upto))
+    }
+}
+
+fn headline(file: &BisectionFile) -> String {
+    let what = format!("{} of {}", file.observed, file.benchmark);
+    let (good, bad) = (name(file, 0), name(file, place(file.candidates.len().saturating_sub(1))));
+    let whole = file.ends.as_ref().map(change).unwrap_or_default();
+    let culprits: Vec<String> = (file.parts.iter())
+        .filter(|part| part.kind == PartKind::Culprit)
+        .map(|part| format!("{} ({})", names(file, part.after, part.upto), change(&part.observation)))
+        .collect();
+    match file.result {
+        BisectionResult::Found => format!("{what} got worse in {}", culprits.join(" and in ")),
+        BisectionResult::NotWorse => format!("{what} is not worse in {bad} than in {good} ({whole})"),
+        BisectionResult::Unexplained if culprits.is_empty() => {
+            format!("{what} is worse in {bad} than in {good} ({whole}), and no single change explains it")
+        }
+        BisectionResult::Unexplained if file.parts.iter().any(|part| part.kind == PartKind::Unexplained) => {
+            format!("{what} got worse in {}; no single change explains the rest", culprits.join(" and in "))
+        }
+        BisectionResult::Unexplained => {
+            format!(
+                "{what} got worse in {}; the partial changes don't sum to the total ({whole})",
+                culprits.join(" and in ")
+            )
+        }
+        BisectionResult::Inconclusive if !culprits.is_empty() => {
+            format!("{what} got worse in {}; the rest could not be decided", culprits.join(" and in "))
+        }
+        BisectionResult::Inconclusive => {
+            format!("{what}: whether {bad} is worse than {good} could not be decided ({whole})")
+        }
+        BisectionResult::Unfinished if culprits.is_empty() => {
+            format!("{what}: the time budget ended before a change was found; run the command again to go on")
+        }
+        BisectionResult::Unfinished => {
+            format!(
+                "{what} got worse in {}; the time budget ended before the rest was searched",
+                culprits.join(" and in ")
+            )
+        }
+    }
+}
+
+/// What a part is, in words.
+fn kind(part: &PartRecord) -> &'static str {
+    match part.kind {
+        PartKind::Culprit if part.after + 1 == part.upto => "culprit",
+        PartKind::Culprit => "culprit among these",
+        PartKind::Unexplained => "no single change explains it",
+        PartKind::Open => "not decided",
+        PartKind::NotWorse => "not worse",
+    }
+}
+
+/// Rows of the table of parts: what, candidates, change, interval, probability, blocks.
+fn rows(file: &BisectionFile) -> Vec<[String; 6]> {
+    let row = |part: &PartRecord| {
+        let probability = part.probability.map(|p| percent(p.0)).unwrap_or_default();
+        [
+            kind(part).to_owned(),
+            names(file, part.after, part.upto),
+            change(&part.observation),
+            interval(&part.observation),
+            probability,
+            part.observation.blocks.to_string(),
+        ]
+    };
+    let mut rows: Vec<[String; 6]> = file.parts.iter().map(row).collect();
+    if let Some(ends) = &file.ends {
+        let last = place(file.candidates.len().saturating_sub(1));
+        let whole = ["both ends".to_owned(), names(file, 0, last), change(ends), interval(ends)];
+        let [what, which, change, interval] = whole;
+        rows.push([what, which, change, interval, String::new(), ends.blocks.to_string()]);
+    }
+    rows
+}
+
+const HEADER: [&str; 6] = ["result", "candidates", "change", "interval", "probability", "blocks"];
+
+/// Candidates that most probably made the step, likeliest first, where it is not yet settled.
+fn likeliest(file: &BisectionFile) -> Vec<(String, f64)> {
+    const SHOWN: usize = 5;
+    const LEAST: f64 = 0.01;
+    let mut all: Vec<(String, f64)> = (file.candidates.iter())
+        .filter_map(|candidate| Some((candidate.name.clone(), candidate.probability?.0)))
+        .filter(|(_, probability)| *probability >= LEAST)
+        .collect();
+    all.sort_by(|x, y| y.1.total_cmp(&x.1));
+    all.truncate(SHOWN);
+    all
+}
+
+fn footer(file: &BisectionFile) -> String {
+    let skipped = file.candidates.iter().filter(|candidate| candidate.skipped.is_some()).count();
+    let skipped = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
+    format!(
+        "{} candidates{skipped}, {} compared, {}, {}",
+        file.candidates.len(),
+        counted(file.probes.len(), "pair"),
+        counted(file.blocks as usize, "block"),
+        super::duration(std::time::Duration::from_secs_f64(file.seconds.0.max(0.0)))
+    )
+}
+
+fn is_settled(file: &BisectionFile) -> bool {
+    matches!(file.result, BisectionResult::Found | BisectionResult::NotWorse)
+}
+
+/// For a person at a terminal.
+pub fn bisection_terminal(file: &BisectionFile, width: u16) -> String {
+    let mut text = format!("{}\n\n", clean(&file.headline));
+    let mut columns = vec![GridColumn::text(HEADER[0]), GridColumn::text(HEADER[1])];
+    columns.extend(HEADER[2..].iter().map(|title| GridColumn::number(*title)));
+    let mut table = Grid::new(columns, BARE);
+    for row in rows(file) {
+        table.push(row.into_iter().map(|cell| clean(&cell).into()).collect());
+    }
+    text.extend(table.lines(width, false).iter().map(|line| format!("{line}\n")));
+    if !is_settled(file) && !likeliest(file).is_empty() {
+        text.push_str("\nif one change made it, most probably:\n");
+        for (name, probability) in likeliest(file) {
+            text.push_str(&format!("  {:>8}  {}\n", percent(probability), clean(&name)));
+        }
+    }
+    for candidate in file.candidates.iter().filter(|candidate| candidate.skipped.is_some()) {
+        let why = candidate.skipped.as_deref().unwrap_or_default();
+        text.push_str(&format!("skipped {}: {}\n", clean(&candidate.name), clean(why)));
+    }
+    for note in &file.notes {
+        text.push_str(&format!("note: {}\n", clean(note)));
+    }
+    text.push_str(&format!("\n{}\n", footer(file)));
+    text
+}
+
+/// For a comment or a job's summary, in at most so many bytes: a line that would not fit is the last, as an ellipsis.
+pub fn bisection_markdown(file: &BisectionFile, max_bytes: usize) -> String {
+    const REST: &str = "\n…\n";
+    let text = markdown(file);
+    if text.len() <= max_bytes {
+        return text;
+    }
+    let mut kept = String::new();
+    let room = max_bytes.saturating_sub(REST.len());
+    for line in text.split_inclusive('\n') {
+        if kept.len() + line.len() > room {
+            break;
+        }
+        kept.push_str(line);
+    }
+    kept + REST
+}
+
+fn markdown(file: &BisectionFile) -> String {
+    let mut text = format!("### Bisection of {}\n\n{}\n\n", code(&file.benchmark), bold(file));
+    text.push_str(
+        "| result | candidates | change | interval | probability | blocks |\n|---|---|--:|--:|--:|--:|\n",
+    );
+    for [what, which, change, interval, probability, blocks] in rows(file) {
+        let which = code(&which);
+        text.push_str(&format!("| {what} | {which} | {change} | {interval} | {probability} | {blocks} |\n"));
+    }
+    let titles = file.parts.iter().filter(|part| part.kind == PartKind::Culprit).filter_map(|part| {
+        let candidate = file.candidates.get(part.upto as usize)?;
+        Some((candidate.name.as_str(), candidate.title.as_deref()?))
+    });
+    for (name, title) in titles {
+        text.push_str(&format!("\n{}: {}\n", code(name), code(title)));
+    }
+    if !is_settled(file) && !likeliest(file).is_empty() {
+        text.push_str("\nIf one change made it, most probably:\n\n");
+        for (name, probability) in likeliest(file) {
+            text.push_str(&format!("- {} {}\n", percent(probability), code(&name)));
+        }
+    }
+    let skipped = file.candidates.iter().filter_map(|c| Some((c.name.as_str(), c.skipped.as_deref()?)));
+    for (name, why) in skipped {
+        text.push_str(&format!("\nSkipped {}: {}\n", code(name), code(why)));
+    }
+    for note in &file.notes {
+        text.push_str(&format!("\n{}\n", code(note)));
+    }
+    text.push_str(&format!("\n<sub>{}</sub>\n", footer(file)));
+    text
+}
+
+/// The headline with every name in code, so that no name is markup.
+fn bold(file: &BisectionFile) -> String {
+    code(&file.headline)
+}
+
+/// A self-contained page with the picture.
+pub fn bisection_html(file: &BisectionFile) -> String {
+    let mut body = format!("<p>{}</p>\n", html::escape(&file.headline));
+    for theme in Theme::BOTH {
+        let class = if theme == Theme::Dark { "dark" } else { "light" };
+        body.push_str(&format!("<div class=\"{class}\">{}</div>\n", bisection_svg(file, theme)));
+    }
+    let cells = |row: [String; 6]| {
+        row.into_iter()
+            .enumerate()
+            .map(|(at, text)| if at < 2 { html::plain(text) } else { html::number(text) })
+            .collect()
+    };
+    html::table(&mut body, &HEADER, rows(file).into_iter().map(cells));
+    body.push_str("<h2>Candidates</h2>\n");
+    let candidates = file.candidates.iter().map(|candidate| {
+        let same = candidate.same_as.map(|at| format!("same program as {}", name(file, at)));
+        let state = candidate.skipped.clone().map(|why| format!("skipped: {why}")).or(same);
+        vec![
+            html::plain(&candidate.name),
+            html::plain(candidate.title.clone().unwrap_or_default()),
+            html::number(candidate.probability.map(|p| percent(p.0)).unwrap_or_default()),
+            html::plain(state.unwrap_or_default()),
+        ]
+    });
+    html::table(&mut body, &["candidate", "title", "probability", ""], candidates);
+    body.push_str("<h2>Probes</h2>\n");
+    let probes = file.probes.iter().map(|probe| {
+        vec![
+            html::plain(name(file, probe.head)),
+            html::plain(name(file, probe.base)),
+            html::plain(probe.observation.verdict.to_string()),
+            html::number(change(&probe.observation)),
+            html::number(interval(&probe.observation)),
+            html::number(probe.observation.blocks.to_string()),
+        ]
+    });
+    html::table(&mut body, &["candidate", "against", "verdict", "change", "interval", "blocks"], probes);
+    for note in &file.notes {
+        body.push_str(&format!("<p class=\"note\">{}</p>\n", html::escape(note)));
+    }
+    body.push_str(&format!("<p class=\"note\">{}</p>\n", html::escape(&footer(file))));
+    html::page(&format!("Bisection of {}", file.benchmark), &body)
+}

@@ -1,0 +1,278 @@
+//! What the bar charts show, before any layout: groups of rows from one or several runs.
+
+use std::collections::HashMap;
+
+use benchgate_core::model::{SideName, Unit};
+use benchgate_core::record::{BenchmarkRecord, RunFile, SideRecord};
+use benchgate_gate::Latency;
+
+use super::super::DrawnRun;
+use super::super::backends::{BackendRow, BackendTable, CompileTime, IREE, times};
+use super::super::human::quantity;
+
+/// Whose bar it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Who {
+    Iree,
+    IreeBase,
+    Other,
+}
+
+/// One bar.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Bar {
+    pub(super) label: String,
+    pub(super) who: Who,
+    /// `None` where nothing was measured; then `text` says why.
+    pub(super) value: Option<f64>,
+    /// Fastest and slowest process.
+    pub(super) range: Option<(f64, f64)>,
+    pub(super) text: String,
+}
+
+/// What stands together because it does the same work.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Group {
+    pub(super) title: String,
+    pub(super) bars: Vec<Bar>,
+}
+
+/// A whole chart.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Chart {
+    pub(super) title: &'static str,
+    pub(super) subtitle: &'static str,
+    pub(super) groups: Vec<Group>,
+    /// Bars are ratios and start at one, on a scale where twice and half are equally far.
+    pub(super) ratios: bool,
+}
+
+const UNMEASURED: &str = "not measured";
+
+/// IREE's measured rows of a run: group, label, whose, latency, compile seconds.
+struct Own {
+    group: String,
+    label: String,
+    who: Who,
+    latency: Option<Latency>,
+    compile: Option<CompileTime>,
+    why: Option<String>,
+}
+
+/// One run's own benchmarks, both sides.
+fn own(drawn: &DrawnRun, several: bool) -> Vec<Own> {
+    let (name, run) = (drawn.name.as_str(), &drawn.file);
+    let paired = run.sides.len() > 1;
+    let ours = is_ours(run);
+    let alone = is_alone(run, several);
+    let mut rows = Vec::new();
+    // Both sides of a benchmark stand together, in the order in which benchmarks first appear.
+    let mut order: Vec<&str> = Vec::new();
+    let mut places: HashMap<&str, Vec<(SideName, &BenchmarkRecord)>> = HashMap::new();
+    for side in &run.sides {
+        for benchmark in &side.benchmarks {
+            let place = places.entry(benchmark.name.as_str()).or_default();
+            if place.is_empty() {
+                order.push(&benchmark.name);
+            }
+            place.push((side.name, benchmark));
+        }
+    }
+    for benchmark_name in order {
+        for &(side, benchmark) in places.get(benchmark_name).into_iter().flatten() {
+            let (group, label) = match (ours, paired, several) {
+                _ if alone => placed(benchmark, name),
+                (false, _, _) => (benchmark_name.to_owned(), name.to_owned()),
+                (true, true, true) => (benchmark_name.to_owned(), format!("{IREE} {side} ({name})")),
+                (true, true, false) => (benchmark_name.to_owned(), format!("{IREE} {side}")),
+                (true, false, true) => (benchmark_name.to_owned(), format!("{IREE} ({name})")),
+                (true, false, false) => (benchmark_name.to_owned(), IREE.to_owned()),
+            };
+            rows.push(Own {
+                group,
+                label,
+                who: match side {
+                    _ if !ours => Who::Other,
+                    SideName::Base => Who::IreeBase,
+                    SideName::Head => Who::Iree,
+                },
+                latency: drawn.latency(side, benchmark),
+                compile: CompileTime::for_benchmark(benchmark),
+                why: benchmark.outcome.why.clone(),
+            });
+        }
+    }
+    rows
+}
+
+/// Whether it is a run of benchgate's, and not another tool's file, which names no toolchain and knows no stages.
+fn is_ours(run: &RunFile) -> bool {
+    let of_side = |side: &SideRecord| {
+        side.toolchain.is_some() || side.benchmarks.iter().any(|benchmark| !benchmark.stages.is_empty())
+    };
+    run.sides.iter().any(of_side)
+}
+
+/// Whether a benchmark has no other side or backend: then those of a model stand together.
+fn is_alone(run: &RunFile, several: bool) -> bool {
+    !several && run.sides.len() == 1 && run.backends.is_empty()
+}
+
+/// A benchmark that stands alone, among those of its model: up to the model's name the group, the rest the label.
+fn placed(benchmark: &BenchmarkRecord, run: &str) -> (String, String) {
+    let name = &benchmark.name;
+    let model = benchmark.labels.get("model").map(|model| format!("{model}/"));
+    let split = model.and_then(|model| Some(name.find(&model)? + model.len()));
+    match split.map(|at| name.split_at(at)) {
+        Some((group, label)) if !label.is_empty() => {
+            (group.trim_end_matches('/').to_owned(), label.to_owned())
+        }
+        _ => (run.to_owned(), name.clone()),
+    }
+}
+
+/// Backends' rows with the group they belong to: the benchmark for the same work, else a group of their own.
+fn other_backends(drawn: &DrawnRun, several: bool) -> Vec<(String, String, BackendRow)> {
+    let (name, run) = (drawn.name.as_str(), &drawn.file);
+    let mut rows = Vec::new();
+    // The backends of another tool's file are its own benchmarks.
+    if run.backends.is_empty() {
+        return rows;
+    }
+    for row in BackendTable::new(drawn).rows.into_iter().filter(|row| row.backend != IREE) {
+        let first =
+            run.backends.iter().find(|record| record.model == row.model).and_then(|r| r.benchmarks.first());
+        let group = match first {
+            Some(first) if row.work() == "eval" => first.clone(),
+            _ => format!("{}, {}", row.model, row.work()),
+        };
+        let label = if several { format!("{} ({name})", row.backend) } else { row.backend.clone() };
+        rows.push((group, label, row));
+    }
+    rows
+}
+
+/// Groups in the order of their first bar.
+#[derive(Default)]
+struct Groups {
+    groups: Vec<Group>,
+    place: HashMap<String, usize>,
+}
+
+impl Groups {
+    fn put(&mut self, title: String, bar: Bar) {
+        let Self { groups, place } = self;
+        let at = *place.entry(title).or_insert_with_key(|title| {
+            groups.push(Group { title: title.clone(), bars: Vec::new() });
+            groups.len() - 1
+        });
+        groups[at].bars.push(bar);
+    }
+}
+
+fn latency_bar(label: String, who: Who, latency: Option<Latency>, why: Option<&str>) -> Bar {
+    let text = match latency {
+        Some(latency) => quantity(latency.typical, &Unit::Nanoseconds),
+        None => why.unwrap_or(UNMEASURED).to_owned(),
+    };
+    Bar {
+        label,
+        who,
+        value: latency.map(|latency| latency.typical),
+        range: latency.filter(|latency| latency.processes > 1).map(|latency| (latency.least, latency.most)),
+        text,
+    }
+}
+
+pub(super) fn latency(runs: &[DrawnRun]) -> Chart {
+    let mut groups = Groups::default();
+    let several = runs.len() > 1;
+    for run in runs {
+        for row in own(run, several) {
+            let bar = latency_bar(row.label, row.who, row.latency, row.why.as_deref());
+            groups.put(row.group, bar);
+        }
+    }
+    for run in runs {
+        for (group, label, row) in other_backends(run, several) {
+            groups.put(group, latency_bar(label, Who::Other, row.latency, row.why.as_deref()));
+        }
+    }
+    Chart {
+        title: "Latency",
+        subtitle: "the typical process; the whisker spans all of them; shorter is better",
+        groups: groups.groups,
+        ratios: false,
+    }
+}
+
+pub(super) fn compile_time(runs: &[DrawnRun]) -> Chart {
+    let mut groups = Groups::default();
+    let several = runs.len() > 1;
+    let mut bar = |group: String, label: String, who, compile: Option<CompileTime>| {
+        // Eager compiles nothing: no bar at all.
+        if let Some(compile) = compile {
+            let (value, text) = (Some(compile.seconds * 1e9), compile.text());
+            groups.put(group, Bar { label, who, value, range: None, text });
+        }
+    };
+    for run in runs {
+        for row in own(run, several) {
+            bar(row.group, row.label, row.who, row.compile);
+        }
+    }
+    for run in runs {
+        for (group, label, row) in other_backends(run, several) {
+            bar(group, label, Who::Other, row.compile);
+        }
+    }
+    Chart {
+        title: "Compile time",
+        subtitle: "from the model to the end of its first call; IREE: iree-compile, of an earlier run where the module was cached",
+        groups: groups.groups,
+        ratios: false,
+    }
+}
+
+/// Whether a bar is eager's: `eager`, `eager (run)`, `cpu/eager`.
+fn is_eager(label: &str) -> bool {
+    label.starts_with("eager") || label.rsplit('/').next() == Some("eager")
+}
+
+/// Against eager where it was measured, else against the base side, else against the first row.
+pub(super) fn speedup(runs: &[DrawnRun]) -> Chart {
+    // Of benchmarks that stand alone none is faster: each does other work, unless one of them is eager.
+    let alone = matches!(runs, [run] if is_alone(&run.file, false));
+    let mut groups = Vec::new();
+    for group in latency(runs).groups {
+        let measured = |bar: &&Bar| bar.value.is_some();
+        let reference = group
+            .bars
+            .iter()
+            .find(|bar| is_eager(&bar.label) && bar.value.is_some())
+            .or_else(|| group.bars.iter().filter(measured).find(|bar| bar.who == Who::IreeBase && !alone))
+            .or_else(|| group.bars.iter().filter(|_| !alone).find(measured));
+        let Some((name, base)) = reference.and_then(|bar| Some((bar.label.clone(), bar.value?))) else {
+            continue;
+        };
+        let bars: Vec<Bar> = group
+            .bars
+            .iter()
+            .filter(|bar| bar.label != name)
+            .filter_map(|bar| {
+                let ratio = base / bar.value?;
+                let range = bar.range.map(|(least, most)| (base / most, base / least));
+                Some(Bar { value: Some(ratio), range, text: times(Some(ratio)), ..bar.clone() })
+            })
+            .collect();
+        if !bars.is_empty() {
+            groups.push(Group { title: format!("{} against {name}", group.title), bars });
+        }
+    }
+    Chart {
+        title: "Speed-up",
+        subtitle: "how many times as fast; right of 1 × is faster",
+        groups,
+        ratios: true,
+    }
+}

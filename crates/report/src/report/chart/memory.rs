@@ -1,0 +1,245 @@
+//! Memory over the run: each process as a hill, where it stood in time.
+//!
+//! A process that noted its memory stage by stage is drawn in steps; of the others the peak is known, and drawn as a
+//! plateau for as long as they ran. Colors tell backends apart or, where there is only one, a few models; models whose
+//! processes follow one another are named below the axis too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::report::DrawnRun;
+
+use super::super::human::quantity;
+use super::Theme;
+use super::hills::{Hill, Span, envelopes, hills_of, model_of, spans};
+use super::scale::round_step;
+use super::svg::{Svg, TextAnchor, WIDTH, fitted, width_of};
+use benchgate_core::model::Unit;
+
+const HEIGHT: f64 = 380.0;
+const MARGIN: f64 = 20.0;
+const LEFT: f64 = 84.0;
+const TOP: f64 = 96.0;
+const BOTTOM: f64 = 46.0;
+/// Processes that are drawn singly; of more only the outline can be seen.
+const MOST_HILLS: usize = 400;
+/// Processes from which on lines are thin.
+const MANY: usize = 40;
+
+pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
+    let palette = Svg::new(HEIGHT, theme).palette;
+    let mut hills: Vec<Hill> = Vec::new();
+    let benchmarks = runs.iter().flat_map(|run| &run.file.sides).flat_map(|side| &side.benchmarks);
+    let models: BTreeSet<&str> = benchmarks.map(|benchmark| model_of(&benchmark.name)).collect();
+    let has_backends = runs.iter().any(|run| !run.file.backends.is_empty());
+    let by_model = !has_backends && models.len() <= palette.lines.len();
+    // Runs of other hours follow one another, without the hours between them.
+    let mut offset = 0.0;
+    for run in runs {
+        let of_run = hills_of(&run.file, offset, by_model);
+        offset = of_run
+            .iter()
+            .flat_map(|hill| hill.host.iter().chain(&hill.device))
+            .map(|(at, _)| *at)
+            .fold(offset, f64::max);
+        hills.extend(of_run);
+    }
+    let spans = spans(&hills);
+    if hills.len() > MOST_HILLS {
+        hills = envelopes(&hills, offset);
+    }
+    let most = hills
+        .iter()
+        .flat_map(|hill| hill.host.iter().chain(&hill.device))
+        .map(|(_, y)| *y)
+        .fold(0.0, f64::max);
+    let step_seconds = round_seconds(offset / 6.0);
+    if most <= 0.0 || !most.is_finite() || !offset.is_finite() || step_seconds <= 0.0 {
+        return None;
+    }
+    let mut svg = Svg::new(HEIGHT, theme);
+    let title = "Memory over the run";
+    let subtitle = "of each process in turn: measured at the end of each stage and held until the next; otherwise its peak";
+    svg.title(MARGIN, title, subtitle);
+    let step = round_bytes(most / 4.0);
+    let top = (most / step).ceil() * step;
+    let floor = HEIGHT - BOTTOM;
+    let x = |seconds: f64| LEFT + seconds / offset * (WIDTH - LEFT - MARGIN);
+    let y = |bytes: f64| floor - bytes / top * (floor - TOP);
+    let mut level = 0.0;
+    while level <= top * 1.001 {
+        svg.line((LEFT, y(level)), (WIDTH - MARGIN, y(level)), palette.grid, 1.0);
+        let text = tick(level, &Unit::Bytes);
+        svg.text((LEFT - 8.0, y(level) + 4.0), 12.0, TextAnchor::End, palette.muted, &text);
+        level += step;
+    }
+    let step = step_seconds;
+    let mut second = 0.0;
+    while second <= offset {
+        let text = match step {
+            _ if second == 0.0 => "0".to_owned(),
+            3600.0.. => format!("{} h", second / 3600.0),
+            60.0.. => format!("{} min", second / 60.0),
+            _ => tick(second * 1e9, &Unit::Nanoseconds),
+        };
+        svg.line((x(second), floor), (x(second), floor + 4.0), palette.muted, 1.0);
+        svg.text((x(second), floor + 20.0), 12.0, TextAnchor::Middle, palette.muted, &text);
+        second += step;
+    }
+    svg.line((LEFT, floor), (WIDTH - MARGIN, floor), palette.muted, 1.0);
+    for Span { model, from, to } in &spans {
+        let room = x(*to) - x(*from);
+        let text = fitted(model, 11.0, room);
+        // Less than a few letters says nothing.
+        if room >= width_of("mmm…", 11.0) {
+            svg.text(
+                ((x(*from) + x(*to)) / 2.0, floor + 38.0),
+                11.0,
+                TextAnchor::Middle,
+                palette.muted,
+                &text,
+            );
+        }
+    }
+    // Among a hundred others a process is a few pixels wide: a thick line would be all of it.
+    let stroke = if hills.len() > MANY { 1.0 } else { 2.0 };
+    let mut colors: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut legend = Vec::new();
+    for hill in hills.iter().filter(|hill| !hill.host.is_empty()) {
+        if !colors.contains_key(hill.who.as_str()) {
+            let color = palette.lines[colors.len() % palette.lines.len()];
+            colors.insert(&hill.who, color);
+            legend.push((hill.who.as_str(), color));
+        }
+        let color = colors.get(hill.who.as_str()).copied().unwrap_or(palette.other);
+        let points: Vec<(f64, f64)> = hill.host.iter().map(|(at, bytes)| (x(*at), y(*bytes))).collect();
+        svg.area(&points, floor, color, stroke);
+    }
+    if hills.iter().any(|hill| !hill.device.is_empty()) {
+        for hill in hills.iter().filter(|hill| !hill.device.is_empty()) {
+            let points: Vec<(f64, f64)> = hill.device.iter().map(|(at, bytes)| (x(*at), y(*bytes))).collect();
+            svg.area(&points, floor, palette.ink, stroke);
+        }
+        legend.push(("device memory", palette.ink));
+    }
+    // From the margin, and not from the axis: all backends together need the whole width.
+    let mut at = MARGIN;
+    for (who, color) in legend {
+        let text = fitted(who, 12.0, 160.0);
+        svg.rect(at, 66.0, 11.0, 11.0, color);
+        svg.text((at + 16.0, 76.0), 12.0, TextAnchor::Start, palette.ink, &text);
+        at += 16.0 + width_of(&text, 12.0) + 18.0;
+    }
+    Some(svg.finish(&format!("{title}: {subtitle}")))
+}
+
+/// A round number without the zeros that a measured one ends with: `256 MiB`, not `256.0 MiB`.
+pub(super) fn tick(value: f64, unit: &Unit) -> String {
+    let text = quantity(value, unit);
+    match text.split_once(' ') {
+        _ if value == 0.0 => "0".to_owned(),
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
+/// A power of two of bytes near `least`, so that labels are whole.
+fn round_bytes(least: f64) -> f64 {
+    least.max(1.0).log2().ceil().exp2()
+}
+
+/// What clocks are divided into, not below `least`.
+fn round_seconds(least: f64) -> f64 {
+    let clock = [20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_200.0, 1_800.0, 3_600.0];
+    match least {
+        ..=10.0 => round_step(least),
+        3_600.0.. => 3_600.0 * round_step(least / 3_600.0),
+        _ => clock.into_iter().find(|step| *step >= least).unwrap_or(least),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use benchgate_core::record::{GpuTelemetryRecord, Number, RunFile, TelemetryRecord};
+
+    #[test]
+    fn a_gpus_memory_is_drawn_of_irees_processes_too() {
+        let text = include_str!("../../../../../tests/fixtures/record/backends-v1.json");
+        let mut run = RunFile::from_slice(text.as_bytes()).unwrap();
+        let runs = |run: &RunFile| [DrawnRun::new("run", run.clone(), None)];
+        assert!(!draw(&runs(&run), Theme::Light).unwrap().contains("device memory"));
+        let gpu = GpuTelemetryRecord {
+            id: "GPU-1".to_owned(),
+            readings: 2,
+            memory_used_bytes: Some(3 << 30),
+            ..GpuTelemetryRecord::default()
+        };
+        let process = &mut run.sides[0].benchmarks[0].processes[0];
+        process.telemetry = Some(TelemetryRecord { cpu: None, gpus: vec![gpu] });
+        let svg = draw(&runs(&run), Theme::Light).unwrap();
+        assert!(svg.contains("device memory") && svg.contains("3 GiB"), "{svg}");
+    }
+
+    #[test]
+    fn times_without_a_scale_are_not_drawn_and_end() {
+        let text = include_str!("../../../../../tests/fixtures/record/backends-v1.json");
+        for seconds in [0.0, 5e-324, f64::INFINITY] {
+            let mut run = RunFile::from_slice(text.as_bytes()).unwrap();
+            run.backends.clear();
+            run.sides.truncate(1);
+            run.sides[0].benchmarks.truncate(1);
+            let processes = &mut run.sides[0].benchmarks[0].processes;
+            processes.truncate(1);
+            (processes[0].seconds, processes[0].peak_memory_bytes) = (Number(seconds), Some(1 << 30));
+            assert_eq!(draw(&[DrawnRun::new("run", run, None)], Theme::Light), None, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn a_sample_holds_until_the_next() {
+        let text = include_str!("../../../../../tests/fixtures/record/backends-v1.json");
+        let run = RunFile::from_slice(text.as_bytes()).unwrap();
+        let svg = draw(&[DrawnRun::new("run", run, None)], Theme::Light).unwrap();
+        let lines =
+            svg.lines().filter_map(|line| line.strip_prefix("<polyline points=\"")?.split('"').next());
+        let mut longest = 0;
+        for line in lines {
+            let points: Vec<(&str, &str)> =
+                line.split(' ').filter_map(|point| point.split_once(',')).collect();
+            longest = longest.max(points.len());
+            for pair in points.windows(2) {
+                let ((x, y), (next_x, next_y)) = (pair[0], pair[1]);
+                assert!(x == next_x || y == next_y, "a slope from {x},{y} to {next_x},{next_y}");
+            }
+        }
+        assert!(longest > 6, "no process with several samples is drawn: {longest}");
+    }
+
+    #[test]
+    fn the_models_are_named() {
+        let text = include_str!("../../../../../tests/fixtures/record/backends-v1.json");
+        let mut run = RunFile::from_slice(text.as_bytes()).unwrap();
+        let model = run.backends[0].model.clone();
+        let label = format!(">{model}</text>");
+        let drawn = |run: &RunFile| draw(&[DrawnRun::new("run", run.clone(), None)], Theme::Light).unwrap();
+        assert!(drawn(&run).contains(&label), "next to other backends");
+        run.backends.clear();
+        let alone = drawn(&run);
+        assert!(alone.contains(&label) && !alone.contains(">iree</text>"), "{alone}");
+    }
+
+    #[test]
+    fn time_is_divided_as_clocks_are() {
+        let steps = [0.7, 8.0, 11.0, 59.0, 250.0, 3_000.0, 9_000.0].map(round_seconds);
+        assert_eq!(steps, [1.0, 10.0, 20.0, 60.0, 300.0, 3_600.0, 18_000.0]);
+    }
+
+    #[test]
+    fn what_stands_on_an_axis_has_no_zeros_at_its_end() {
+        let bytes = |value| tick(value, &Unit::Bytes);
+        assert_eq!([bytes(0.0), bytes(268_435_456.0), bytes(1_610_612_736.0)], ["0", "256 MiB", "1.5 GiB"]);
+        assert_eq!(tick(2e10, &Unit::Nanoseconds), "20 s");
+    }
+}

@@ -1,0 +1,341 @@
+//! An explanation for people and for programs.
+
+use serde::Serialize;
+
+use benchgate_core::model::{Metric, MetricKind, Unit, Verdict, counted};
+use benchgate_core::record::Number;
+use benchgate_gate::{Explanation, KernelChange, Machine, Reason, Row};
+
+use super::grid::{BARE, Grid, GridColumn};
+use super::human::change_of;
+use super::markup::json_for_logs;
+use super::terminal::TerminalPage;
+use super::{RowView, TerminalOptions, clean, percent, quantity};
+
+/// Kernels that moved by less than this share of the latency are only counted.
+const WORTH_A_LINE: f64 = 0.005;
+
+/// Explanations as text. `all` shows every kernel.
+pub fn explanations(explanations: &[Explanation], options: TerminalOptions) -> String {
+    let mut page = TerminalPage::new(options);
+    for explanation in explanations {
+        one(&mut page, explanation, options);
+    }
+    page.into_text()
+}
+
+fn one(page: &mut TerminalPage, explanation: &Explanation, options: TerminalOptions) {
+    page.title(&clean(&explanation.benchmark.to_string()));
+    for row in explanation.rows.iter().filter(|row| is_shown(row)) {
+        page.prose(&clean(&sentence(row)), "  ", "      ");
+    }
+    kernels(page, explanation, options);
+    for count in &explanation.counts {
+        let of = |count: Option<u64>| count.map_or_else(|| "–".to_owned(), |count| count.to_string());
+        let line = format!("compiler: {} {} → {}", clean(&count.name), of(count.base), of(count.head));
+        page.line(&format!("  {line}"));
+    }
+    for (side, machine) in ["base", "head"].iter().zip(&explanation.machine) {
+        if let Some(machine) = machine {
+            page.prose(&format!("machine, {side}: {}", state(machine)), "  ", "      ");
+        }
+    }
+    let lints: Vec<_> =
+        explanation.row(&Metric::LATENCY.name).map(|row| row.lints.iter()).into_iter().flatten().collect();
+    for lint in lints {
+        page.prose(&clean(&format!("{}: {}", lint.code, lint.detail)), "  ", "      ");
+    }
+}
+
+/// Latency always; another metric where it moved.
+fn is_shown(row: &Row) -> bool {
+    let latency = row.metric.as_ref().is_none_or(|metric| metric.name == Metric::LATENCY.name);
+    let exact = row.metric.as_ref().is_some_and(|metric| metric.kind == MetricKind::Exact);
+    latency
+        || matches!(row.verdict, Verdict::Regressed | Verdict::Improved | Verdict::Diverged)
+        || (exact && row.estimate.as_ref().is_some_and(|estimate| estimate.ratio != 1.0))
+}
+
+/// `latency regressed: 1.000 → 1.500 ms, +50 %`.
+fn sentence(row: &Row) -> String {
+    let Some(metric) = &row.metric else {
+        return format!("{}: {}", row.verdict, super::words::reason(row).sentence);
+    };
+    let cells = RowView::new(row);
+    let (values, effect) = (cells.values(), cells.effect().unwrap_or_default());
+    let identical = if row.reason == Reason::Identical { "identical" } else { "" };
+    let parts = [values.as_str(), &effect, identical].into_iter().filter(|part| !part.is_empty());
+    format!("{} {}: {}", metric.name, row.verdict, parts.collect::<Vec<_>>().join(", "))
+}
+
+fn kernels(page: &mut TerminalPage, explanation: &Explanation, options: TerminalOptions) {
+    for (side, why) in ["base", "head"].iter().zip(&explanation.unprofiled) {
+        if let Some(why) = why {
+            page.prose(&clean(&format!("no time per kernel of {side}: {why}")), "  ", "      ");
+        }
+    }
+    if explanation.kernels.is_empty() {
+        return;
+    }
+    let latency = explanation.row(&Metric::LATENCY.name).and_then(|row| row.typical.base);
+    let compared = explanation.compares_kernels();
+    let moved = explanation.latency_delta().filter(|_| compared && latency_moved(explanation));
+    let worth = |kernel: &&KernelChange| {
+        options.all || latency.is_none_or(|latency| kernel.delta().abs() >= WORTH_A_LINE * latency)
+    };
+    let shown: Vec<&KernelChange> = explanation.kernels.iter().filter(worth).collect();
+    if !shown.is_empty() {
+        page.line("");
+        page.grid(&if compared { table(&shown, moved) } else { one_sided(&shown) });
+    }
+    let hidden = explanation.kernels.len() - shown.len();
+    if hidden > 0 {
+        let kernels = counted(hidden, "kernel");
+        let verb = match (compared, hidden) {
+            (true, _) => "moved by",
+            (false, 1) => "takes",
+            (false, _) => "take",
+        };
+        page.line(&format!("  {kernels} {verb} less than {} of the latency", percent(WORTH_A_LINE)));
+    }
+    let sum = |side: fn(&KernelChange) -> Option<f64>| -> Option<f64> {
+        let times: Vec<f64> = explanation.kernels.iter().filter_map(side).collect();
+        (!times.is_empty()).then(|| times.iter().sum())
+    };
+    let base = sum(|kernel| Some(kernel.base.as_ref()?.nanoseconds));
+    let head = sum(|kernel| Some(kernel.head.as_ref()?.nanoseconds));
+    let together = match (base, head) {
+        (Some(one), None) | (None, Some(one)) => quantity(one, &Unit::Nanoseconds),
+        _ => change_of(base, head, &Unit::Nanoseconds),
+    };
+    page.line(&format!("  kernels together: {together}"));
+}
+
+/// Whether what the latency changed by can be shared out.
+fn latency_moved(explanation: &Explanation) -> bool {
+    let row = explanation.row(&Metric::LATENCY.name);
+    row.is_some_and(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Improved))
+}
+
+fn table(kernels: &[&KernelChange], moved: Option<f64>) -> Grid {
+    let mut columns = vec![
+        GridColumn::text("kernel"),
+        GridColumn::number("calls"),
+        GridColumn::number("time"),
+        GridColumn::number("change"),
+    ];
+    if moved.is_some() {
+        columns.push(GridColumn::number("share"));
+    }
+    let mut table = Grid::new(columns, BARE).indented(2);
+    for kernel in kernels {
+        let time =
+            |side: &Option<benchgate_core::model::Kernel>| side.as_ref().map(|kernel| kernel.nanoseconds);
+        let (base, head) = (time(&kernel.base), time(&kernel.head));
+        let what = match (base, head) {
+            (Some(base), Some(head)) => change_of(Some(base), Some(head), &Unit::Nanoseconds),
+            (Some(base), None) => format!("{}, gone", quantity(base, &Unit::Nanoseconds)),
+            (None, Some(head)) => format!("{}, new", quantity(head, &Unit::Nanoseconds)),
+            (None, None) => String::new(),
+        };
+        let sign = match kernel.delta() {
+            delta if delta < 0.0 => "−",
+            delta if delta > 0.0 => "+",
+            _ => "",
+        };
+        let mut cells = vec![
+            clean(kernel.name()).into(),
+            calls(kernel).into(),
+            what.into(),
+            format!("{sign}{}", quantity(kernel.delta().abs(), &Unit::Nanoseconds)).into(),
+        ];
+        if let Some(moved) = moved {
+            cells.push(percent(kernel.delta() / moved).into());
+        }
+        table.push(cells);
+    }
+    table
+}
+
+/// The kernels of the only side that was profiled: what they take, without a change.
+fn one_sided(kernels: &[&KernelChange]) -> Grid {
+    let columns = vec![GridColumn::text("kernel"), GridColumn::number("calls"), GridColumn::number("time")];
+    let mut table = Grid::new(columns, BARE).indented(2);
+    for kernel in kernels {
+        let time = kernel.head.as_ref().or(kernel.base.as_ref()).map_or(0.0, |kernel| kernel.nanoseconds);
+        let time = quantity(time, &Unit::Nanoseconds);
+        table.push(vec![clean(kernel.name()).into(), calls(kernel).into(), time.into()]);
+    }
+    table
+}
+
+/// `1`, or `1 → 2` where it is launched more often.
+fn calls(kernel: &KernelChange) -> String {
+    let of = |side: &Option<benchgate_core::model::Kernel>| side.as_ref().map(|kernel| kernel.calls);
+    match (of(&kernel.base), of(&kernel.head)) {
+        (Some(base), Some(head)) if base != head => change_of(Some(base), Some(head), &Unit::Count),
+        (base, head) => head.or(base).map(|calls| quantity(calls, &Unit::Count)).unwrap_or_default(),
+    }
+}
+
+/// `16 processes, 3 disturbed by other programs, 54 °C`.
+fn state(machine: &Machine) -> String {
+    let mut parts = vec![counted(machine.processes as usize, "process")];
+    let states = [
+        (machine.disturbed, "disturbed by other programs"),
+        (machine.throttled, "throttled"),
+        (machine.power_capped, "at the power limit"),
+    ];
+    parts
+        .extend(states.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+    if states.iter().all(|(count, _)| *count == 0) {
+        parts.push("undisturbed".to_owned());
+    }
+    parts.extend(machine.temperature.map(|celsius| format!("{celsius:.0} °C")));
+    parts.join(", ")
+}
+
+#[derive(Serialize)]
+struct BenchmarkJson<'a> {
+    benchmark: &'a str,
+    metrics: Vec<MetricJson<'a>>,
+    kernels: Vec<KernelJson<'a>>,
+    counts: Vec<CountJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base_unprofiled: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head_unprofiled: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base_machine: Option<MachineJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head_machine: Option<MachineJson>,
+}
+
+#[derive(Serialize)]
+struct MetricJson<'a> {
+    metric: &'a str,
+    unit: &'a str,
+    verdict: Verdict,
+    base: Option<Number>,
+    head: Option<Number>,
+    ratio: Option<Number>,
+}
+
+#[derive(Serialize)]
+struct KernelJson<'a> {
+    kernel: &'a str,
+    /// Where base calls it otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base_kernel: Option<&'a str>,
+    base_ns: Option<Number>,
+    head_ns: Option<Number>,
+    base_calls: Option<Number>,
+    head_calls: Option<Number>,
+}
+
+#[derive(Serialize)]
+struct CountJson<'a> {
+    name: &'a str,
+    base: Option<u64>,
+    head: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct MachineJson {
+    processes: u32,
+    disturbed: u32,
+    throttled: u32,
+    power_capped: u32,
+    temperature_celsius: Option<Number>,
+}
+
+/// The same for programs: a list of benchmarks.
+pub fn explanations_json(explanations: &[Explanation]) -> String {
+    let all: Vec<BenchmarkJson<'_>> = explanations.iter().map(benchmark_json).collect();
+    // Strings and numbers only: there is nothing that JSON can't hold.
+    let mut text = serde_json::to_string_pretty(&all).unwrap_or_default();
+    text.push('\n');
+    json_for_logs(&text)
+}
+
+fn benchmark_json(explanation: &Explanation) -> BenchmarkJson<'_> {
+    let metric = |row: &'_ Row| -> Option<(Option<Number>, Option<Number>, Option<Number>)> {
+        row.metric.as_ref()?;
+        let ratio = row.estimate.as_ref().map(|estimate| Number(estimate.ratio));
+        Some((row.typical.base.map(Number), row.typical.head.map(Number), ratio))
+    };
+    let metrics = explanation.rows.iter().filter_map(|row| {
+        let (base, head, ratio) = metric(row)?;
+        let of = row.metric.as_ref()?;
+        Some(MetricJson { metric: &of.name, unit: of.unit.as_str(), verdict: row.verdict, base, head, ratio })
+    });
+    let kernels = explanation.kernels.iter().map(|kernel| KernelJson {
+        kernel: kernel.name(),
+        base_kernel: kernel
+            .base
+            .as_ref()
+            .map(|base| base.name.as_str())
+            .filter(|name| *name != kernel.name()),
+        base_ns: kernel.base.as_ref().map(|kernel| Number(kernel.nanoseconds)),
+        head_ns: kernel.head.as_ref().map(|kernel| Number(kernel.nanoseconds)),
+        base_calls: kernel.base.as_ref().map(|kernel| Number(kernel.calls)),
+        head_calls: kernel.head.as_ref().map(|kernel| Number(kernel.calls)),
+    });
+    let counts = explanation.counts.iter();
+    let machine = |machine: &Option<Machine>| {
+        machine.as_ref().map(|machine| MachineJson {
+            processes: machine.processes,
+            disturbed: machine.disturbed,
+            throttled: machine.throttled,
+            power_capped: machine.power_capped,
+            temperature_celsius: machine.temperature.map(Number),
+        })
+    };
+    let [base_machine, head_machine] = &explanation.machine;
+    let [base_unprofiled, head_unprofiled] = &explanation.unprofiled;
+    BenchmarkJson {
+        benchmark: explanation.benchmark.as_str(),
+        metrics: metrics.collect(),
+        kernels: kernels.collect(),
+        counts: counts.map(|it| CountJson { name: &it.name, base: it.base, head: it.head }).collect(),
+        base_unprofiled: base_unprofiled.as_deref(),
+        head_unprofiled: head_unprofiled.as_deref(),
+        base_machine: machine(base_machine),
+        head_machine: machine(head_machine),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use benchgate_core::model::{Benchmark, Kernel, MetricSeries, Process, Profile, Run, Series};
+    use benchgate_gate::{CompareOptions, Policy, compare, explain};
+
+    fn run(latency: f64, profiled: bool) -> Run {
+        let samples = vec![latency, latency * 1.001, latency * 1.002];
+        let series = Series::Processes(vec![Process { samples, ..Process::default() }; 6]);
+        let kernel = Kernel { name: "main_dispatch_0".to_owned(), calls: 1.0, nanoseconds: latency * 0.9 };
+        let benchmark = Benchmark {
+            metrics: vec![MetricSeries { metric: Metric::LATENCY, series }],
+            profile: profiled.then(|| Profile { kernels: vec![kernel], ..Profile::default() }),
+            ..Benchmark::new("m/cpu/main")
+        };
+        Run { benchmarks: vec![benchmark], ..Run::default() }
+    }
+
+    fn explained(base: &Run, head: &Run) -> String {
+        let comparison = compare(base, head, &Policy::default(), &CompareOptions::default());
+        explanations(&explain(base, head, &comparison), TerminalOptions { all: true, ..Default::default() })
+    }
+
+    #[test]
+    fn without_a_profile_of_base_no_kernel_is_called_new() {
+        let text = explained(&run(1e6, false), &run(2e6, true));
+        assert!(
+            text.contains("main_dispatch_0") && !text.contains("new") && !text.contains("share"),
+            "{text}"
+        );
+        let both = explained(&run(1e6, true), &run(2e6, true));
+        assert!(both.contains("900.0 → 1800 µs"), "{both}");
+    }
+}

@@ -1,0 +1,337 @@
+//! Numbers as people read them.
+
+use std::time::Duration;
+
+use benchgate_core::model::{Better, Unit};
+
+/// A value in the unit a person would choose: `22.15 ms`, `51.2 KiB`, `1,204`.
+pub fn quantity(value: f64, unit: &Unit) -> String {
+    let scale = UnitScale::for_value(value, unit);
+    join(&scale.number(value), scale.suffix)
+}
+
+/// Two values in one unit, `22.15 → 31.92 ms`; each in its own where they are far apart.
+pub(super) fn change_of(base: Option<f64>, head: Option<f64>, unit: &Unit) -> String {
+    match (base, head) {
+        (Some(base), Some(head)) => {
+            let smaller = UnitScale::for_value(if base.abs() < head.abs() { base } else { head }, unit);
+            let larger = base.abs().max(head.abs()) / smaller.divisor;
+            // Beyond this the common unit shows more digits of the larger than anyone reads.
+            const READABLE: f64 = 10_000.0;
+            if larger.is_finite() && larger < READABLE {
+                join(&format!("{} → {}", smaller.number(base), smaller.number(head)), smaller.suffix)
+            } else {
+                format!("{} → {}", quantity(base, unit), quantity(head, unit))
+            }
+        }
+        (Some(base), None) => format!("{} → ?", quantity(base, unit)),
+        (None, Some(head)) => format!("? → {}", quantity(head, unit)),
+        (None, None) => "?".to_owned(),
+    }
+}
+
+/// A wait: `41 ms`, `3.2 s`, `4 min 10 s`.
+pub fn duration(duration: Duration) -> String {
+    if duration.is_zero() {
+        return "0 s".to_owned();
+    }
+    let seconds = duration.as_secs_f64();
+    const MINUTE: u64 = 60;
+    if duration.as_secs() < MINUTE {
+        return quantity(seconds * 1e9, &Unit::Nanoseconds);
+    }
+    let minutes = duration.as_secs() / MINUTE;
+    if minutes < MINUTE {
+        format!("{minutes} min {} s", duration.as_secs() % MINUTE)
+    } else {
+        format!("{} h {} min", minutes / MINUTE, minutes % MINUTE)
+    }
+}
+
+/// A fraction as a percentage: 0.0144 is `1.4 %`, 0.01 is `1 %`.
+pub fn percent(fraction: f64) -> String {
+    let value = fraction * 100.0;
+    if value.is_nan() {
+        return "? %".to_owned();
+    }
+    if value > WIDEST {
+        return format!("> {WIDEST:.0} %");
+    }
+    format!("{} %", trim(&decimals(value)))
+}
+
+/// Digits after the point that matter at this size, for a number of percents.
+fn decimals(value: f64) -> String {
+    if value == 0.0 {
+        "0".to_owned()
+    } else if value.abs() < 0.095 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+fn trim(number: &str) -> &str {
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+}
+
+/// How a ratio is worded. Close to 1 as a signed percentage, far from it as a factor: "8.8× faster" is
+/// read at once where "−88.6 %" is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    Percent,
+    /// head is this many times base.
+    TimesMore,
+    /// base is this many times head.
+    TimesLess,
+}
+
+impl Style {
+    pub(super) fn for_ratio(ratio: f64) -> Self {
+        if ratio >= 2.0 {
+            Self::TimesMore
+        } else if ratio <= 0.5 && ratio > 0.0 {
+            Self::TimesLess
+        } else {
+            Self::Percent
+        }
+    }
+
+    /// The number without its sign of unit.
+    fn number(self, ratio: f64) -> String {
+        if ratio.is_nan() {
+            return "?".to_owned();
+        }
+        match self {
+            Self::Percent => signed((ratio - 1.0) * 100.0),
+            Self::TimesMore => factor(ratio),
+            Self::TimesLess => factor(1.0 / ratio),
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Self::Percent => " %",
+            Self::TimesMore | Self::TimesLess => "×",
+        }
+    }
+}
+
+/// A percentage or a factor beyond this says "could be anything": its digits mean nothing and take the room of a name.
+const WIDEST: f64 = 1_000.0;
+
+fn signed(percents: f64) -> String {
+    if percents > WIDEST {
+        return format!(">+{WIDEST:.0}");
+    }
+    // Only a value that is gone altogether has lost 100 %.
+    if percents > -100.0 && percents < -99.9 {
+        return "<−99.9".to_owned();
+    }
+    let digits = decimals(percents.abs());
+    if digits.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
+        "±0".to_owned()
+    } else if percents > 0.0 {
+        format!("+{digits}")
+    } else {
+        format!("−{digits}")
+    }
+}
+
+fn factor(value: f64) -> String {
+    if value > WIDEST {
+        format!(">{WIDEST:.0}")
+    } else if value < 1.0 / WIDEST {
+        format!("<{}", 1.0 / WIDEST)
+    } else {
+        significant(value, 3)
+    }
+}
+
+/// A ratio head/base as a change: `+44.1 %`, `8.76×`.
+pub fn change(ratio: f64) -> String {
+    let style = Style::for_ratio(ratio);
+    format!("{}{}", style.number(ratio), style.unit())
+}
+
+/// The interval of a ratio in the style of its estimate, smaller number first: `+43.2 … +45.1 %`.
+pub fn interval(low: f64, high: f64, ratio: f64) -> String {
+    let style = Style::for_ratio(ratio);
+    let (first, last) = if style == Style::TimesLess { (high, low) } else { (low, high) };
+    format!("{} … {}{}", style.number(first), style.number(last), style.unit())
+}
+
+/// The word for head/base = `ratio` of a quantity in this unit.
+pub(super) fn direction(ratio: f64, unit: &Unit, better: Better) -> &'static str {
+    match (unit, better, ratio > 1.0) {
+        (Unit::Nanoseconds, _, true) | (Unit::PerSecond, Better::Higher, false) => "slower",
+        (Unit::Nanoseconds, _, false) | (Unit::PerSecond, Better::Higher, true) => "faster",
+        (Unit::Bytes, _, true) => "larger",
+        (Unit::Bytes, _, false) => "smaller",
+        (Unit::Count, _, true) => "more",
+        (Unit::Count, _, false) => "fewer",
+        (_, _, true) => "higher",
+        (_, _, false) => "lower",
+    }
+}
+
+/// A change whose direction is established, in words and without a sign: `37.8 % faster`, `8.76× slower`.
+pub(super) fn directed(ratio: f64, unit: &Unit, better: Better) -> String {
+    let text = change(ratio);
+    format!("{} {}", text.trim_start_matches(['+', '−']), direction(ratio, unit, better))
+}
+
+/// A unit with its prefix.
+struct UnitScale {
+    divisor: f64,
+    suffix: &'static str,
+    /// Whole numbers are exact and are written whole.
+    whole: bool,
+    own: Option<String>,
+}
+
+impl UnitScale {
+    fn for_value(value: f64, unit: &Unit) -> Self {
+        let steps: &[(f64, &'static str)] = match unit {
+            Unit::Nanoseconds => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
+            Unit::Bytes => &[(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")],
+            Unit::PerSecond => &[(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")],
+            Unit::Fraction => &[(0.01, "%")],
+            Unit::Count | Unit::Other(_) => &[(1.0, "")],
+        };
+        // 999.996 ms are printed as 1.000 s.
+        let rounded = rounded(value, 4).abs();
+        let step = steps.iter().find(|(divisor, _)| rounded >= *divisor).or(steps.last());
+        let (divisor, suffix) = step.copied().unwrap_or((1.0, ""));
+        let whole = matches!(unit, Unit::Count) || (matches!(unit, Unit::Bytes) && divisor == 1.0);
+        let own = if let Unit::Other(name) = unit { Some(name.to_string()) } else { None };
+        Self { divisor, suffix, whole, own }
+    }
+
+    fn number(&self, value: f64) -> String {
+        let scaled = value / self.divisor;
+        if self.whole && scaled.fract() == 0.0 && scaled.is_finite() {
+            grouped(scaled)
+        } else {
+            let number = significant(scaled, 4);
+            match &self.own {
+                Some(unit) => format!("{number} {unit}"),
+                None => number,
+            }
+        }
+    }
+}
+
+fn join(number: &str, suffix: &str) -> String {
+    if suffix.is_empty() { number.to_owned() } else { format!("{number} {suffix}") }
+}
+
+/// This many significant digits, never in scientific notation between a thousandth and a million.
+pub(super) fn significant(value: f64, digits: i32) -> String {
+    if !value.is_finite() {
+        return if value.is_nan() {
+            "NaN"
+        } else if value > 0.0 {
+            "∞"
+        } else {
+            "−∞"
+        }
+        .to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let magnitude = rounded(value, digits).abs().log10().floor();
+    if !(-4.0..=6.0).contains(&magnitude) {
+        return format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
+    }
+    let decimals = (digits - 1 - magnitude as i32).max(0);
+    format!("{value:.*}", usize::try_from(decimals).unwrap_or(0))
+}
+
+/// The value with only this many significant digits.
+fn rounded(value: f64, digits: i32) -> f64 {
+    let text = format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
+    text.parse().unwrap_or(value)
+}
+
+/// `1,204`.
+fn grouped(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if value < 0.0 { format!("−{text}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_boundless_interval_is_short() {
+        assert_eq!(interval(1e-7, 1.84e9, 1.1), "<−99.9 … >+1000 %");
+        assert_eq!(interval(1e-7, 3e7, 4.0), "<0.001 … >1000×");
+        assert_eq!(interval(0.99, f64::INFINITY, 1.2), "−1.0 … >+1000 %");
+        assert_eq!([4.6e57, f64::INFINITY].map(percent), ["> 1000 %", "> 1000 %"]);
+    }
+
+    #[test]
+    fn durations_choose_their_unit() {
+        let ns = |value| quantity(value, &Unit::Nanoseconds);
+        assert_eq!(
+            [ns(12.0), ns(1234.5), ns(22_150_000.0), ns(4.25e9)],
+            ["12.00 ns", "1.234 µs", "22.15 ms", "4.250 s"]
+        );
+        assert_eq!([ns(999_999_999.0), ns(999.96), ns(99.996)], ["1.000 s", "1.000 µs", "100.0 ns"]);
+    }
+
+    #[test]
+    fn sizes_and_counts_are_exact_where_they_are_whole() {
+        assert_eq!(quantity(51_234.0, &Unit::Bytes), "50.03 KiB");
+        assert_eq!(quantity(1204.0, &Unit::Count), "1,204");
+        assert_eq!(quantity(17.0, &Unit::Bytes), "17 B");
+    }
+
+    #[test]
+    fn two_values_share_a_unit_unless_they_are_worlds_apart() {
+        let pair = |base, head| change_of(Some(base), Some(head), &Unit::Nanoseconds);
+        assert_eq!(pair(22_150_000.0, 31_920_000.0), "22.15 → 31.92 ms");
+        assert_eq!(pair(425e6, 27e6), "425.0 → 27.00 ms");
+        assert_eq!(pair(900.0, 9e9), "900.0 ns → 9.000 s");
+        assert_eq!(change_of(None, Some(1e6), &Unit::Nanoseconds), "? → 1.000 ms");
+    }
+
+    #[test]
+    fn a_change_is_a_percentage_near_one_and_a_factor_far_from_it() {
+        assert_eq!(
+            [1.441, 0.97, 1.0004, 1.0, 3.5, 1.0 / 8.76].map(change),
+            ["+44.1 %", "−3.0 %", "+0.04 %", "±0 %", "3.50×", "8.76×"]
+        );
+        assert_eq!(interval(1.432, 1.451, 1.441), "+43.2 … +45.1 %");
+        assert_eq!(interval(0.1, 0.125, 0.114), "8.00 … 10.0×");
+    }
+
+    #[test]
+    fn a_direction_in_words_needs_no_sign() {
+        let worded = |ratio| directed(ratio, &Unit::Nanoseconds, Better::Lower);
+        assert_eq!([0.622, 1.101, 3.5].map(worded), ["37.8 % faster", "10.1 % slower", "3.50× slower"]);
+        assert_eq!(directed(0.4, &Unit::PerSecond, Better::Higher), "2.50× slower");
+    }
+
+    #[test]
+    fn a_higher_throughput_is_faster() {
+        assert_eq!(direction(1.2, &Unit::PerSecond, Better::Higher), "faster");
+        assert_eq!(direction(1.2, &Unit::Nanoseconds, Better::Lower), "slower");
+        assert_eq!(direction(0.9, &Unit::Bytes, Better::Lower), "smaller");
+    }
+
+    #[test]
+    fn percentages_drop_zeros_that_say_nothing() {
+        assert_eq!([0.01, 0.0144, 0.0004, 0.0, 0.3].map(percent), ["1 %", "1.4 %", "0.04 %", "0 %", "30 %"]);
+    }
+}

@@ -1,0 +1,184 @@
+//! A comparison as JSON, version 1, for programs.
+
+use benchgate_core::model::SideName;
+use benchgate_core::record::{
+    ComparisonFile, ComparisonSchema, EstimateRecord, GeomeanRecord, IntervalRecord, MethodCode, MovedCode,
+    Number, PolicyRecord, ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord,
+    TypicalRecord, WaiverRecord,
+};
+use benchgate_gate::{Comparison, Estimate, Interval, Method, Reason, Row, RunSummary, SideStats, Typical};
+
+use super::markup::json_for_logs;
+use super::{View, words};
+
+/// Renders a view as `benchgate/comparison/v1`. The same comparison gives the same bytes.
+pub fn json(view: &View<'_>) -> String {
+    // serde_json writes UTF-8, so nothing is lost here.
+    let text = String::from_utf8(comparison_file(view).to_json())
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    json_for_logs(&text)
+}
+
+/// The stored form of a comparison.
+pub fn comparison_file(view: &View<'_>) -> ComparisonFile {
+    let comparison: &Comparison = view.comparison;
+    let policy = &comparison.policy;
+    ComparisonFile {
+        schema: ComparisonSchema,
+        benchgate: benchgate_core::VERSION.to_owned(),
+        suite: comparison.suite.clone(),
+        verdict: comparison.verdict,
+        exit_code: comparison.exit_code.code(),
+        headline: view.headline.clone(),
+        base: run_summary(&comparison.base),
+        head: run_summary(&comparison.head),
+        rows: comparison.rows.iter().map(row).collect(),
+        geomeans: comparison
+            .geomeans
+            .iter()
+            .map(|geomean| GeomeanRecord {
+                target: geomean.target.clone(),
+                metric: geomean.metric.name.to_string(),
+                ratio: Number(geomean.ratio),
+                interval: geomean.interval.as_ref().map(interval),
+                rows: geomean.rows,
+            })
+            .collect(),
+        policy: PolicyRecord {
+            alpha: Number(policy.alpha),
+            test: policy.test.as_str().to_owned(),
+            fail_on: policy.fail_on.0.to_vec(),
+            between_cv: policy.between_cv.map(Number),
+        },
+        lints: comparison.lints.to_vec(),
+        notes: comparison.notes.clone(),
+    }
+}
+
+fn run_summary(run: &RunSummary) -> RunSummaryRecord {
+    RunSummaryRecord {
+        label: run.label.clone(),
+        format: run.format.clone(),
+        commit: run.commit.clone(),
+        toolchain: run.toolchain.clone(),
+        testbed: run.testbed.clone(),
+        context: run.context.clone(),
+        benchmarks: run.benchmarks,
+    }
+}
+
+fn row(row: &Row) -> RowRecord {
+    RowRecord {
+        benchmark: row.benchmark.to_string(),
+        metric: row.metric.clone(),
+        target: row.target.clone(),
+        verdict: row.verdict,
+        reason: reason(row),
+        fatal: row.fatal,
+        estimate: row.estimate.as_ref().map(estimate),
+        base: row.base.as_ref().map(side_stats),
+        head: row.head.as_ref().map(side_stats),
+        typical: typical(row.typical),
+        floor: row.policy.as_ref().map(|policy| policy.floor),
+        tolerance: row.policy.as_ref().map(|policy| Number(policy.tolerance)),
+        base_verification: row.base_verification.clone(),
+        head_verification: row.head_verification.clone(),
+        lints: row.lints.to_vec(),
+        waiver: row.waiver.as_ref().map(|waiver| WaiverRecord {
+            owner: waiver.owner.clone(),
+            reason: waiver.reason.clone(),
+            expires: waiver.expires.clone(),
+            expired: waiver.expired,
+        }),
+    }
+}
+
+fn reason(row: &Row) -> ReasonRecord {
+    let words = words::reason(row);
+    let side = match &row.reason {
+        Reason::OnlyOn(side) | Reason::MetricOnlyOn(side) => Some(*side),
+        Reason::FailsAtHead { .. } | Reason::WrongOutput => Some(SideName::Head),
+        Reason::FailsAtBase { .. } | Reason::WrongOutputOnBase => Some(SideName::Base),
+        _ => None,
+    };
+    let moved = match &row.reason {
+        Reason::BeyondFloor | Reason::BelowFloor => Some(MovedCode::Typical),
+        Reason::Stability => Some(MovedCode::Stability),
+        Reason::Tail => Some(MovedCode::Tail),
+        _ => None,
+    };
+    ReasonRecord { code: code(&row.reason), text: words.sentence, detail: words.detail, side, moved }
+}
+
+pub(super) fn code(reason: &Reason) -> ReasonCode {
+    match reason {
+        Reason::BeyondFloor => ReasonCode::BeyondFloor,
+        Reason::BelowFloor => ReasonCode::BelowFloor,
+        Reason::WithinTolerance => ReasonCode::WithinTolerance,
+        Reason::Open => ReasonCode::Open,
+        Reason::Identical => ReasonCode::Identical,
+        // The reasons of version 1 are fixed; `moved` tells the two apart.
+        Reason::Stability | Reason::Tail => ReasonCode::Stability,
+        Reason::Exact => ReasonCode::Exact,
+        Reason::OnlyOn(_) => ReasonCode::OnlyOn,
+        Reason::MetricOnlyOn(_) => ReasonCode::MetricOnlyOn,
+        Reason::FailsAtHead { .. } => ReasonCode::FailsAtHead,
+        Reason::FailsAtBase { .. } => ReasonCode::FailsAtBase,
+        Reason::FailsOnBoth { .. } => ReasonCode::FailsOnBoth,
+        Reason::NotMeasured(_) => ReasonCode::NotMeasured,
+        Reason::WrongOutput => ReasonCode::WrongOutput,
+        Reason::WrongOutputOnBase => ReasonCode::WrongOutputOnBase,
+        Reason::Unusable(_) => ReasonCode::Unusable,
+        Reason::TooLittle(_) => ReasonCode::TooLittle,
+        Reason::UnitMismatch { .. } => ReasonCode::UnitMismatch,
+    }
+}
+
+fn estimate(estimate: &Estimate) -> EstimateRecord {
+    EstimateRecord {
+        method: match estimate.method {
+            Method::Paired => MethodCode::Paired,
+            Method::Unpaired => MethodCode::Unpaired,
+            Method::Summaries => MethodCode::Summaries,
+            Method::Exact => MethodCode::Exact,
+            Method::Welch => MethodCode::Welch,
+            Method::MannWhitney => MethodCode::MannWhitney,
+            Method::Identical => MethodCode::Identical,
+            Method::History => MethodCode::History,
+        },
+        ratio: Number(estimate.ratio),
+        interval: estimate.interval.as_ref().map(interval),
+        p_worse: estimate.p_worse.map(Number),
+        p_adjusted: estimate.p_adjusted.map(Number),
+        q_value: estimate.q_value.map(Number),
+        p_stability: estimate.p_stability.map(Number),
+        p_tail: estimate.p_tail.map(Number),
+        blocks: estimate.blocks,
+        minimum_detectable: estimate.minimum_detectable.map(Number),
+        sessions: estimate.separate.map(|runs| runs.sessions),
+        p_runs: estimate.separate.and_then(|runs| runs.p_runs).map(Number),
+    }
+}
+
+fn typical(typical: Typical) -> Option<TypicalRecord> {
+    let Typical { base, head } = typical;
+    (base.is_some() || head.is_some())
+        .then(|| TypicalRecord { base: base.map(Number), head: head.map(Number) })
+}
+
+fn interval(interval: &Interval) -> IntervalRecord {
+    IntervalRecord { low: Number(interval.low), high: Number(interval.high), level: Number(interval.level) }
+}
+
+fn side_stats(side: &SideStats) -> SideStatsRecord {
+    SideStatsRecord {
+        processes: side.processes,
+        samples: side.samples,
+        location: Number(side.location),
+        mean: Number(side.mean),
+        stddev: side.stddev.map(Number),
+        cv: side.cv.map(Number),
+        min: Number(side.min),
+        max: Number(side.max),
+    }
+}

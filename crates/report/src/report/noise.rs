@@ -1,0 +1,182 @@
+//! A calibration for a person, and for a program.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use benchgate_gate::noise::{NoiseReport, NoiseRow, PowerPoint, Share};
+
+use super::grid::{Grid, GridCell, GridColumn, RULED};
+use super::markup::json_for_logs;
+use super::wrap::paragraph;
+use super::{clean, duration, percent};
+
+/// One line for each benchmark: how much it differs at each level.
+pub fn spread_lines(rows: &[NoiseRow]) -> Vec<String> {
+    let line = |row: &NoiseRow| {
+        let spread = |value: Option<f64>| percent(value.unwrap_or(f64::NAN));
+        format!(
+            "{}: {} inside a process, {} between processes",
+            clean(row.benchmark.as_str()),
+            spread(row.spread.within_process),
+            spread(row.spread.between_processes)
+        )
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A slowdown that is seen so often can be gated.
+const ENOUGH_POWER: f64 = 0.9;
+
+/// What the figures mean for a gate on this machine; `block` is what a block of one row takes.
+fn conclusion(report: &NoiseReport, block: Option<Duration>) -> Option<String> {
+    let seen = |point: &&PowerPoint| point.seen.value() >= ENOUGH_POWER;
+    let smallest = report.power.iter().filter(seen).min_by(|a, b| a.slowdown.total_cmp(&b.slowdown));
+    let largest = report.power.iter().max_by(|a, b| a.slowdown.total_cmp(&b.slowdown))?;
+    Some(match smallest {
+        Some(point) => {
+            let took = block.map(|block| format!(", {}", duration(block.mul_f64(point.blocks))));
+            format!(
+                "This machine can gate slowdowns of {} and more: they turn red in {} of sessions, after {:.1} blocks a \
+                 row{}.",
+                percent(point.slowdown),
+                percent(point.seen.value()),
+                point.blocks,
+                took.unwrap_or_default()
+            )
+        }
+        None => format!(
+            "This machine can't gate slowdowns of {} yet, which turn red in {} of sessions: end what else runs on it, \
+             lengthen `min-time`, or raise `max-blocks`.",
+            percent(largest.slowdown),
+            percent(largest.seen.value())
+        ),
+    })
+}
+
+/// Renders a calibration as a table of benchmarks and the error rates of the suite; `block` is what a block of one row
+/// takes.
+pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) -> String {
+    let mut columns = vec![GridColumn::text("benchmark")];
+    columns.extend(["inside", "processes", "blocks", "floor", "green"].map(GridColumn::number));
+    columns
+        .extend(report.power.iter().map(|point| GridColumn::number(format!("+{}", percent(point.slowdown)))));
+    let mut table = Grid::new(columns, RULED);
+    for row in &report.rows {
+        let spread = |value: Option<f64>| percent(value.unwrap_or(f64::NAN)).into();
+        let mut cells = vec![
+            clean(row.benchmark.as_str()).into(),
+            spread(row.spread.within_process),
+            spread(row.spread.between_processes),
+            spread(row.spread.between_blocks),
+            percent(row.floor).into(),
+            percent(row.green.value()).into(),
+        ];
+        cells.extend(row.power.iter().map(|point| GridCell::from(percent(point.seen.value()))));
+        table.push(cells);
+    }
+    let mut text: String = table.lines(width, false).iter().map(|line| format!("{line}\n")).collect();
+    text.push_str(
+        "Spreads inside a process, between processes and between blocks. floor: the\n\
+         smallest that a row holds with 90 % power. green: unchanged rows that passed.\n\
+         +N %: slowdowns of N % that turned the row red.\n\n",
+    );
+    // Writing to a String can't fail.
+    let (low, high) = report.red_suites.interval();
+    let _ = writeln!(text, "false reds    {}", share_text(report.red_suites, "unchanged suites"));
+    let _ = writeln!(
+        text,
+        "              {} to {} with 95 % confidence, drawn from {} blocks",
+        percent(low),
+        percent(high),
+        report.rounds
+    );
+    let _ = writeln!(
+        text,
+        "rows          {} green, {} inconclusive, {:.1} blocks each",
+        percent(report.green_rows.value()),
+        percent(report.inconclusive_rows.value()),
+        report.blocks
+    );
+    for point in &report.power {
+        let _ = writeln!(
+            text,
+            "power {:<7} {}, {:.1} blocks a row",
+            format!("+{}", percent(point.slowdown)),
+            share_text(point.seen, "slowed sessions"),
+            point.blocks
+        );
+    }
+    if let Some(conclusion) = conclusion(report, block) {
+        let _ = writeln!(text, "\n{}", paragraph(&conclusion, usize::from(width), "", ""));
+    }
+    text
+}
+
+/// The same for a program. What is unknown is null.
+pub fn noise_json(report: &NoiseReport) -> String {
+    let rows: Vec<Value> = report
+        .rows
+        .iter()
+        .map(|row| {
+            json!({
+                "benchmark": row.benchmark.as_str(),
+                "within_process": row.spread.within_process,
+                "between_processes": row.spread.between_processes,
+                "between_blocks": row.spread.between_blocks,
+                "floor": row.floor,
+                "green": share(row.green),
+                "power": row.power.iter().map(power).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let (low, high) = report.red_suites.interval();
+    let whole = json!({
+        "source": report.source(),
+        "rows": rows,
+        "rounds": report.rounds,
+        "false_reds": share(report.red_suites),
+        "false_reds_interval": [low, high],
+        "green_rows": share(report.green_rows),
+        "inconclusive_rows": share(report.inconclusive_rows),
+        "blocks": report.blocks,
+        "power": report.power.iter().map(power).collect::<Vec<_>>(),
+    });
+    // The alternate form is the indented one.
+    json_for_logs(&format!("{whole:#}\n"))
+}
+
+fn power(point: &PowerPoint) -> Value {
+    json!({ "slowdown": point.slowdown, "seen": share(point.seen), "blocks": point.blocks })
+}
+
+fn share(share: Share) -> Value {
+    json!({ "hits": share.hits, "of": share.of })
+}
+
+fn share_text(share: Share, what: &str) -> String {
+    format!("{} of {what} ({} of {})", percent(share.value()), share.hits, share.of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::samples::noise_report;
+
+    #[test]
+    fn a_calibration_fits_eighty_columns_and_obeys_no_name() {
+        let text = noise_table(&noise_report(), 80, Some(Duration::from_millis(750)));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(!text.contains('\u{1b}'));
+        insta::assert_snapshot!("noise-table", text);
+    }
+
+    #[test]
+    fn a_program_reads_shares_as_counts_and_the_unknown_as_null() {
+        let read: Value = serde_json::from_str(&noise_json(&noise_report())).unwrap();
+        assert_eq!(read["false_reds"], json!({ "hits": 1, "of": 1000 }));
+        assert_eq!(read["rows"][1]["floor"], Value::Null);
+        assert_eq!(read["power"][2]["seen"]["hits"], 905);
+    }
+}

@@ -1,0 +1,340 @@
+//! What became of every benchmark of a run: one row each, none left out.
+
+use comfy_table::Color;
+use strum::VariantArray;
+
+use benchgate_core::model::{
+    Benchmark, Consequence, Metric, Outcome, Run, SideName, Stage, Unit, VerifyCode, counted,
+};
+use benchgate_core::record::Number;
+use benchgate_gate::{Comparison, SideStats, Typical, described};
+
+use super::drawn::shown_latencies;
+use super::grid::{Grid, GridCell, GridColumn, PLAIN};
+use super::markup::json_for_logs;
+use super::terminal::TerminalPage;
+use super::{TerminalOptions, clean, percent, quantity};
+
+/// A row of the table. Names and reasons are untrusted and raw.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct OutcomeRow {
+    pub benchmark: String,
+    pub side: SideName,
+    pub labels: std::collections::BTreeMap<String, String>,
+    pub status: RowStatus,
+    /// The stage that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
+    /// Why it is not `ok`, or why its outputs are not known to be right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verification: Option<VerifyCode>,
+    pub processes: u32,
+    /// Every metric that the run has of it: the typical value, in the metric's unit.
+    pub metrics: Vec<MetricValue>,
+    /// Where the whole message of a failure is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    #[serde(skip)]
+    latency: Option<SideStats>,
+    #[serde(skip)]
+    typical: Option<f64>,
+}
+
+/// A metric's value.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct MetricValue {
+    pub metric: String,
+    pub unit: String,
+    pub value: Number,
+}
+
+/// The first word of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, strum::IntoStaticStr, strum::VariantArray)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum RowStatus {
+    Ok,
+    /// It ran, and its outputs are wrong, or are not known to be right although there is a reference.
+    Wrong,
+    Unsupported,
+    Skipped,
+    Failed,
+}
+
+/// The outcomes of all benchmarks of all sides of a run.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Outcomes {
+    pub rows: Vec<OutcomeRow>,
+    /// Rows by status, those that are not there included.
+    pub counts: std::collections::BTreeMap<&'static str, usize>,
+}
+
+impl Outcomes {
+    /// `log` finds the log of a benchmark's failure, as its reader can open it.
+    /// `comparison` is that of the two sides, where there are two.
+    pub fn new(
+        sides: &[(SideName, &Run)],
+        comparison: Option<&Comparison>,
+        log: impl Fn(SideName, &str) -> Option<String>,
+    ) -> Self {
+        let shown = comparison.map(shown_latencies).unwrap_or_default();
+        let rows: Vec<OutcomeRow> = sides
+            .iter()
+            .flat_map(|(side, run)| run.benchmarks.iter().map(move |benchmark| (*side, benchmark)))
+            .map(|(side, benchmark)| OutcomeRow {
+                log: log(side, benchmark.name.as_str()),
+                ..OutcomeRow::new(side, benchmark, shown.get(benchmark.name.as_str()))
+            })
+            .collect();
+        let count = |status: RowStatus| rows.iter().filter(|row| row.status == status).count();
+        let counts = RowStatus::VARIANTS.iter().map(|status| (status.into_str(), count(*status))).collect();
+        Self { rows, counts }
+    }
+
+    /// `34 benchmarks: 28 ok, 4 unsupported, 2 failed`; of two sides, each benchmark counts on both.
+    fn sentence(&self) -> String {
+        let names: std::collections::BTreeSet<&str> =
+            self.rows.iter().map(|row| row.benchmark.as_str()).collect();
+        let sides = if names.len() < self.rows.len() { " on two sides" } else { "" };
+        let parts: Vec<String> = RowStatus::VARIANTS
+            .iter()
+            .filter_map(|status| Some((self.counts.get(status.into_str())?, status)))
+            .filter(|(count, _)| **count > 0)
+            .map(|(count, status)| format!("{count} {}", status.into_str()))
+            .collect();
+        format!("{}{sides}: {}", counted(names.len(), "benchmark"), parts.join(", "))
+    }
+}
+
+/// Why a benchmark that ran has no latency, where its reader said so.
+fn unusable(benchmark: &Benchmark) -> Option<String> {
+    let measured = benchmark.metric(&Metric::LATENCY.name).is_some();
+    let mut lints = benchmark.lints.iter().filter(|_| !measured);
+    let lint = lints.find(|lint| lint.code.consequence() == Consequence::Error)?;
+    Some(format!("{}: {}", lint.code.as_str(), lint.detail))
+}
+
+impl OutcomeRow {
+    fn new(side: SideName, benchmark: &Benchmark, shown: Option<&Typical>) -> Self {
+        let code = benchmark.verification.as_ref().map(|verification| verification.code);
+        let (status, stage, why) = match &benchmark.outcome {
+            Outcome::Failed { stage, why } => (RowStatus::Failed, Some(*stage), Some(why.clone())),
+            Outcome::Unsupported { reason } => (RowStatus::Unsupported, None, Some(reason.clone())),
+            Outcome::Skipped { reason } => (RowStatus::Skipped, None, Some(reason.clone())),
+            // A time of zero is none: the tool left no value that can be used.
+            Outcome::Ok if unusable(benchmark).is_some() => {
+                (RowStatus::Failed, Some(Stage::Benchmark), unusable(benchmark))
+            }
+            Outcome::Ok => match code {
+                None | Some(VerifyCode::Pass) => (RowStatus::Ok, None, None),
+                // There is no reference to be wrong against.
+                Some(VerifyCode::VerifierSkipped | VerifyCode::NondeterministicEagerRun) => {
+                    (RowStatus::Ok, None, unverified(benchmark))
+                }
+                Some(_) => (RowStatus::Wrong, None, unverified(benchmark)),
+            },
+        };
+        let described_of = |name: &str| benchmark.metric(name).and_then(described);
+        let latency = described_of(Metric::LATENCY.name.as_ref());
+        let shown = shown.and_then(|shown| match side {
+            SideName::Base => shown.base,
+            SideName::Head => shown.head,
+        });
+        let value = |metric: &Metric| {
+            let measured = described_of(&metric.name)?.location;
+            let shown = shown.filter(|_| metric.name == Metric::LATENCY.name);
+            let value = Number(shown.unwrap_or(measured));
+            Some(MetricValue { metric: metric.name.to_string(), unit: metric.unit.to_string(), value })
+        };
+        Self {
+            benchmark: benchmark.name.as_str().to_owned(),
+            side,
+            labels: benchmark.labels.clone(),
+            status,
+            stage,
+            why,
+            verification: code,
+            processes: latency.as_ref().map_or(0, |stats| stats.processes),
+            metrics: benchmark.metrics.iter().filter_map(|series| value(&series.metric)).collect(),
+            log: None,
+            typical: shown.or(latency.as_ref().map(|stats| stats.location)),
+            latency,
+        }
+    }
+
+    /// The last cell: `ok, PASS`, `unsupported: no CUDA device (compiled only)`, `failed: compile: …`.
+    fn outcome(&self) -> String {
+        let why = self.why.as_deref().map(|why| format!(": {}", clean(why))).unwrap_or_default();
+        let code = self.verification.map_or("not verified", |code| code.as_str());
+        match (self.status, self.stage) {
+            (RowStatus::Failed, Some(stage)) => format!("failed: {}{why}", stage),
+            (RowStatus::Ok, _) => format!("ok, {code}{why}"),
+            (RowStatus::Wrong, _) => format!("{code}{why}"),
+            (status, _) => format!("{}{why}", status.into_str()),
+        }
+    }
+
+    fn latency(&self) -> String {
+        self.typical.map(|value| quantity(value, &Unit::Nanoseconds)).unwrap_or_default()
+    }
+
+    fn cv(&self) -> String {
+        self.latency.as_ref().and_then(|stats| stats.cv).map(percent).unwrap_or_default()
+    }
+}
+
+/// Why the outputs are not known to be right: of the first output that is not, else of the whole.
+fn unverified(benchmark: &Benchmark) -> Option<String> {
+    let verification = benchmark.verification.as_ref()?;
+    let bad = verification.outputs.iter().find(|output| output.code != VerifyCode::Pass);
+    let of_output = bad.and_then(|output| Some(format!("output {}: {}", output.index, output.why.as_ref()?)));
+    of_output.or_else(|| verification.why.clone())
+}
+
+/// A reason as long as the table has room for in two or three lines; the whole of it stands below.
+fn shortened(text: &str, width: u16) -> Option<String> {
+    let letters = usize::from(width.max(80)) + 10;
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let kept: String = flat.chars().take(letters).collect();
+    // Up to the last word that fits whole.
+    let whole = kept.rsplit_once(' ').map_or(kept.as_str(), |(whole, _)| whole);
+    (flat.chars().count() > letters).then(|| format!("{whole} …"))
+}
+
+/// The table, what did not fit into it, and the counts.
+pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
+    let mut page = TerminalPage::new(options);
+    let two_sides = outcomes.rows.iter().any(|row| row.side != outcomes.rows[0].side);
+    page.grid(&table(outcomes, options.width, two_sides));
+    let whole: Vec<&OutcomeRow> = outcomes
+        .rows
+        .iter()
+        .filter(|row| shortened(&row.outcome(), options.width).is_some() || row.log.is_some())
+        .collect();
+    if !whole.is_empty() {
+        page.title("In full");
+    }
+    for row in whole {
+        let side = if two_sides { format!(" {}", row.side) } else { String::new() };
+        page.prose(&format!("{}{side}: {}", clean(&row.benchmark), row.outcome()), "  ", "      ");
+        if let Some(log) = &row.log {
+            // Not wrapped: it is there to be copied.
+            page.line(&format!("      log: {}", clean(log)));
+        }
+    }
+    page.line("");
+    page.line(&outcomes.sentence());
+    page.into_text()
+}
+
+fn table(outcomes: &Outcomes, width: u16, two_sides: bool) -> Grid {
+    let mut columns = vec![GridColumn::text("benchmark")];
+    if two_sides {
+        columns.push(GridColumn::text("side"));
+    }
+    columns.extend([GridColumn::number("latency"), GridColumn::number("CV"), GridColumn::text("outcome")]);
+    let mut table = Grid::new(columns, PLAIN);
+    for row in &outcomes.rows {
+        let text = row.outcome();
+        let color = match row.status {
+            RowStatus::Ok => None,
+            RowStatus::Unsupported | RowStatus::Skipped => Some(Color::Yellow),
+            RowStatus::Wrong | RowStatus::Failed => Some(Color::Red),
+        };
+        let mut cells = vec![clean(&row.benchmark).into()];
+        if two_sides {
+            cells.push(row.side.as_str().into());
+        }
+        let text = shortened(&text, width).unwrap_or(text);
+        cells.extend([row.latency().into(), row.cv().into(), GridCell { text, color, bold: false }]);
+        table.push(cells);
+    }
+    table
+}
+
+/// The same for programs.
+pub fn outcomes_json(outcomes: &Outcomes) -> String {
+    // Strings and numbers only: there is nothing that JSON can't hold.
+    let mut text = serde_json::to_string_pretty(outcomes).unwrap_or_default();
+    text.push('\n');
+    json_for_logs(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use benchgate_core::model::{MetricSeries, Process, Series, Verification};
+
+    fn measured(name: &str, nanoseconds: f64) -> Benchmark {
+        let mut benchmark = Benchmark::new(name);
+        let samples = [0.99, 1.0, 1.01].map(|factor| factor * nanoseconds).to_vec();
+        let series = Series::Processes(vec![Process { samples, ..Process::default() }; 8]);
+        benchmark.metrics.push(MetricSeries { metric: Metric::LATENCY, series });
+        benchmark
+    }
+
+    fn verified(mut benchmark: Benchmark, code: VerifyCode, why: Option<&str>) -> Benchmark {
+        benchmark.verification = Some(Verification::bare(code, why.map(str::to_owned)));
+        benchmark
+    }
+
+    fn unmeasured(name: &str, outcome: Outcome) -> Benchmark {
+        Benchmark { outcome, ..Benchmark::new(name) }
+    }
+
+    fn run() -> Run {
+        let long = "ended with exit code 1: bert.mlir:812:11: error: failed to legalize operation \
+                    'torch.aten.scatter_reduce.two' that was explicitly marked illegal";
+        let benchmarks = vec![
+            verified(measured("resnet@torch-mlir/cpu/main", 27_120_000.0), VerifyCode::Pass, None),
+            verified(measured("conv/vulkan/main", 912_000.0), VerifyCode::Fail, Some("7 elements are NaN")),
+            verified(
+                measured("own/cpu/main", 912.0),
+                VerifyCode::VerifierSkipped,
+                Some("no expected outputs"),
+            ),
+            unmeasured(
+                "llama-spinquant@iree-turbine/vulkan/main",
+                Outcome::Unsupported { reason: "no Vulkan device (compiled only)".into() },
+            ),
+            unmeasured(
+                "bert@torch-mlir/cpu/main",
+                Outcome::Failed { stage: Stage::Compile, why: long.into() },
+            ),
+            unmeasured("gat/cpu/main", Outcome::Skipped { reason: "::error::by request\u{1b}[31m".into() }),
+        ];
+        Run { benchmarks, ..Run::default() }
+    }
+
+    fn outcomes(sides: &[(SideName, &Run)]) -> Outcomes {
+        Outcomes::new(sides, None, |_, name| {
+            name.starts_with("bert").then(|| "logs/compile-0123.log".to_owned())
+        })
+    }
+
+    #[test]
+    fn every_benchmark_has_a_row_that_fits_the_terminal() {
+        let run = run();
+        let one = outcomes_table(&outcomes(&[(SideName::Head, &run)]), TerminalOptions::default());
+        assert!(one.lines().all(|line| line.chars().count() <= 80), "{one}");
+        insta::assert_snapshot!("outcomes", one);
+        let both = outcomes(&[(SideName::Base, &run), (SideName::Head, &run)]);
+        let both = outcomes_table(&both, TerminalOptions::default());
+        assert!(both.lines().all(|line| line.chars().count() <= 80), "{both}");
+        insta::assert_snapshot!("outcomes-of-two-sides", both);
+    }
+
+    #[test]
+    fn programs_get_every_row_whole() {
+        let run = run();
+        let json: serde_json::Value =
+            serde_json::from_str(&outcomes_json(&outcomes(&[(SideName::Head, &run)]))).unwrap();
+        assert_eq!(json["rows"].as_array().unwrap().len(), 6);
+        assert_eq!(json["counts"]["failed"], 1);
+        assert_eq!(json["counts"]["unsupported"], 1);
+        assert!(json["rows"][4]["why"].as_str().unwrap().ends_with("explicitly marked illegal"));
+        assert_eq!(json["rows"][0]["metrics"][0]["metric"], "latency");
+    }
+}

@@ -1,0 +1,553 @@
+//! The view model: a comparison as sections, sentences and cells, before any layout.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use benchgate_core::model::{Consequence, LintCode, Metric, SideName, Unit, Verdict, counted};
+use benchgate_gate::{Comparison, Estimate, Geomean, Method, Reason, Row, RunSummary};
+
+use super::human::{change, directed, interval, percent, significant};
+use super::row_view::RowView;
+use super::{ResultSource, advice, words};
+
+/// A comparison, ready to be laid out.
+#[derive(Debug, Clone)]
+pub struct View<'a> {
+    pub comparison: &'a Comparison,
+    /// The verdict in one sentence. Holds no names, so it is safe everywhere.
+    pub headline: String,
+    /// What settles an inconclusive comparison of other tools' files.
+    pub way_out: Option<&'static str>,
+    /// Rows that decide, regressed or improved; regressions first, larger changes first.
+    pub changed: Vec<RowView<'a>>,
+    /// Rows that decide and are still open.
+    pub open: Vec<RowView<'a>>,
+    /// Wrong outputs.
+    pub diverged: Vec<RowView<'a>>,
+    /// Latencies whose outputs pass and are clearly less accurate than base's. Each is in its own section too.
+    pub less_accurate: Vec<RowView<'a>>,
+    /// Failed stages, missing and unusable rows.
+    pub failed: Vec<RowView<'a>>,
+    /// Benchmarks that could not be compared and need not be: new ones, repaired ones, unsupported ones.
+    pub not_compared: Vec<RowView<'a>>,
+    /// Rows that decide and pass.
+    pub unchanged: Vec<RowView<'a>>,
+    /// Rows of metrics that are reported and don't decide, changed ones first.
+    pub reported: Vec<RowView<'a>>,
+    pub lints: Vec<LintGroup>,
+    /// What explains regressions, by benchmark.
+    pub causes: Vec<RegressionCause<'a>>,
+    /// Machine and toolchain.
+    pub facts: Vec<Fact>,
+    /// What the intervals are, in one sentence; absent without intervals.
+    pub legend: Option<String>,
+    /// A command that repeats this comparison.
+    pub reproduce: Option<String>,
+    /// What a reader must know before anything else; raw. Set by who knows.
+    pub alerts: Vec<String>,
+    /// Whose code was measured; set by who knows.
+    pub source: Option<ResultSource>,
+}
+
+/// What is known of why a benchmark's latency regressed. The name and the kernel are raw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegressionCause<'a> {
+    pub benchmark: &'a str,
+    /// The kernel that moved most, and by how much.
+    pub kernel: Option<&'a str>,
+    /// Deterministic values that may explain it: `dispatch-count 17 → 25`.
+    pub changes: Vec<String>,
+}
+
+/// One lint code and everywhere it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LintGroup {
+    pub code: LintCode,
+    /// Benchmark (none for the run as a whole), with a metric other than latency, and detail; both raw.
+    pub found: Vec<(Option<String>, String)>,
+    /// What to do about it.
+    pub fix: &'static str,
+}
+
+/// Something known about both sides. Values are raw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    pub name: &'static str,
+    pub base: Option<String>,
+    pub head: Option<String>,
+}
+
+impl<'a> View<'a> {
+    /// `reproduce` is the command that repeats the comparison, where the caller knows it.
+    pub fn new(comparison: &'a Comparison, reproduce: Option<String>) -> Self {
+        let some_decide = comparison.rows.iter().any(|row| row.fatal);
+        let way_out = way_out(comparison);
+        let mut view = Self {
+            comparison,
+            headline: headline(comparison, some_decide),
+            way_out,
+            changed: Vec::new(),
+            open: Vec::new(),
+            diverged: Vec::new(),
+            less_accurate: Vec::new(),
+            failed: Vec::new(),
+            not_compared: Vec::new(),
+            unchanged: Vec::new(),
+            reported: Vec::new(),
+            lints: lints(comparison),
+            causes: causes(comparison),
+            facts: facts(&comparison.base, &comparison.head),
+            legend: legend(comparison),
+            reproduce,
+            alerts: Vec::new(),
+            source: None,
+        };
+        let bad = bad_benchmarks(comparison);
+        let mut latencies: HashMap<&str, &Row> = HashMap::new();
+        for row in &comparison.rows {
+            if words::accuracy(row).is_some() {
+                view.less_accurate.push(RowView::new(row));
+            }
+            // A time of a wrong program is not a result of its own: it is shown with what is wrong.
+            if is_latency(row) && row.verdict != Verdict::Regressed && bad.contains(row.benchmark.as_str()) {
+                latencies.insert(row.benchmark.as_str(), row);
+                continue;
+            }
+            view.section(row, some_decide).push(RowView::new(row));
+        }
+        for row in view.diverged.iter_mut().chain(&mut view.failed) {
+            if row.row.metric.is_none() {
+                row.numbers = latencies.get(row.name).copied().unwrap_or(row.row);
+            }
+        }
+        if let (Some(_), Some(group)) =
+            (way_out, view.lints.iter_mut().find(|group| group.code == LintCode::AssumedSpread))
+        {
+            group.fix = advice::DECLARE;
+        }
+        view.changed.sort_by(by_importance);
+        view.open.sort_by(by_importance);
+        view.reported.sort_by(by_importance);
+        view
+    }
+
+    /// The rows of the table about what decides: what is wrong or failed first, then what changed.
+    pub fn deciding(&self) -> Vec<RowView<'a>> {
+        let sections = [&self.diverged, &self.failed, &self.changed, &self.open, &self.unchanged];
+        sections.into_iter().flatten().copied().collect()
+    }
+
+    /// The means worth saying: the mean of one row is that row, and a mean of what decides nothing is
+    /// only said when `all` is asked for.
+    pub fn geomeans(&self, all: bool) -> Vec<&'a Geomean> {
+        let named = &self.comparison.policy.metrics;
+        let decides = |name: &str| named.iter().any(|(known, policy)| known == name && policy.fatal);
+        let worth = |geomean: &&Geomean| geomean.rows > 1 && (all || decides(&geomean.metric.name));
+        self.comparison.geomeans.iter().filter(worth).collect()
+    }
+
+    fn section(&mut self, row: &Row, some_decide: bool) -> &mut Vec<RowView<'a>> {
+        match (row.verdict, &row.reason) {
+            (Verdict::Diverged, _) => &mut self.diverged,
+            _ if !decides(row, some_decide) && row.metric.is_none() => &mut self.not_compared,
+            _ if !decides(row, some_decide) => &mut self.reported,
+            (Verdict::Regressed, Reason::FailsAtHead { .. }) | (Verdict::Error | Verdict::Missing, _) => {
+                &mut self.failed
+            }
+            (Verdict::Regressed | Verdict::Improved, _) => &mut self.changed,
+            (Verdict::Inconclusive, _) => &mut self.open,
+            (Verdict::Pass, _) => &mut self.unchanged,
+        }
+    }
+}
+
+/// Sessions a side that show what one can't, where a program is slow in one start of five.
+const ENOUGH_SESSIONS: u32 = 21;
+
+fn way_out(comparison: &Comparison) -> Option<&'static str> {
+    let few = |row: &Row| {
+        let runs = row.estimate.as_ref().and_then(|estimate| estimate.separate);
+        let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);
+        row.fatal
+            && row.verdict == Verdict::Inconclusive
+            && is_assumed
+            && runs.is_some_and(|runs| runs.sessions < ENOUGH_SESSIONS)
+    };
+    let inconclusive = comparison.verdict == Verdict::Inconclusive;
+    (inconclusive && comparison.rows.iter().any(few)).then(|| advice::way_out(&comparison.head.format))
+}
+
+/// For every regressed latency the kernel that moved most and the deterministic values that changed.
+fn causes(comparison: &Comparison) -> Vec<RegressionCause<'_>> {
+    let regressed = |row: &&Row| is_latency(row) && row.verdict == Verdict::Regressed && row.fatal;
+    let mut causes: Vec<RegressionCause<'_>> = comparison
+        .rows
+        .iter()
+        .filter(regressed)
+        .map(|row| RegressionCause {
+            benchmark: row.benchmark.as_str(),
+            kernel: row
+                .lints
+                .iter()
+                .find(|lint| lint.code == LintCode::KernelMoved)
+                .map(|lint| lint.detail.as_str()),
+            changes: Vec::new(),
+        })
+        .collect();
+    let place: HashMap<&str, usize> =
+        causes.iter().enumerate().map(|(at, cause)| (cause.benchmark, at)).collect();
+    for row in comparison.rows.iter().filter(|row| row.reason == Reason::Exact) {
+        // A smaller module explains nothing; another number of dispatches may, in either direction.
+        let changed = row.verdict == Verdict::Regressed
+            || row.metric.as_ref().is_some_and(|metric| metric.name == Metric::DISPATCH_COUNT.name)
+                && row.estimate.as_ref().is_some_and(|estimate| estimate.ratio != 1.0);
+        if let (Some(metric), Some(at), true) = (&row.metric, place.get(row.benchmark.as_str()), changed) {
+            let cells = RowView::new(row);
+            let values = cells.values();
+            let shown = if values.is_empty() { cells.effect().unwrap_or_default() } else { values };
+            causes[*at].changes.push(format!("{} {shown}", metric.name));
+        }
+    }
+    causes.retain(|cause| cause.kernel.is_some() || !cause.changes.is_empty());
+    causes
+}
+
+fn is_latency(row: &Row) -> bool {
+    row.metric.as_ref().is_some_and(|metric| metric.name == Metric::LATENCY.name)
+}
+
+/// Benchmarks that have a row about wrong outputs or a failure as a whole, which says what their times are
+/// worth.
+fn bad_benchmarks(comparison: &Comparison) -> HashSet<&str> {
+    let bad = |row: &&Row| {
+        row.metric.is_none() && row.fatal && matches!(row.verdict, Verdict::Diverged | Verdict::Error)
+    };
+    comparison.rows.iter().filter(bad).map(|row| row.benchmark.as_str()).collect()
+}
+
+/// Whether a row belongs to what the verdict is about. A waived row stays where a reader looks for it,
+/// and where no metric decides, all of them are what the reader came for.
+fn decides(row: &Row, some_decide: bool) -> bool {
+    let named_fatal = row.policy.as_ref().is_some_and(|policy| policy.fatal);
+    let excused = row.waiver.is_some() && (row.metric.is_none() || named_fatal);
+    row.fatal || excused || !some_decide
+}
+
+fn by_importance(a: &RowView<'_>, b: &RowView<'_>) -> std::cmp::Ordering {
+    let rank = |view: &RowView<'_>| match view.row.verdict {
+        Verdict::Regressed => 0,
+        Verdict::Improved => 1,
+        Verdict::Error | Verdict::Missing | Verdict::Diverged => 2,
+        Verdict::Inconclusive => 3,
+        Verdict::Pass => 4,
+    };
+    // By size only among what changed or may have: elsewhere the suite's own order is easier to follow.
+    let size = |view: &RowView<'_>| match view.row.verdict {
+        Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive => {
+            view.row.estimate.as_ref().map_or(0.0, |estimate| estimate.ratio.ln().abs())
+        }
+        _ => 0.0,
+    };
+    rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a)))
+}
+
+/// What a benchmark counts as in the headline.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum HeadlineStanding {
+    /// Compared, and none of its metrics decides.
+    Reported,
+    /// New, repaired or not measured on one side.
+    NotCompared,
+    /// Its worst deciding row; the higher the precedence, the worse.
+    Judged(u8),
+    /// Good, but for what a waiver excuses.
+    Waived,
+}
+
+/// Counts benchmarks by what they come to.
+fn tally(comparison: &Comparison, some_decide: bool) -> BTreeMap<HeadlineStanding, usize> {
+    let mut worst: BTreeMap<&str, HeadlineStanding> = BTreeMap::new();
+    for row in &comparison.rows {
+        let waived = row.waiver.as_ref().is_some_and(|waiver| !waiver.expired);
+        let standing = match (row.fatal || !some_decide, waived) {
+            (true, _) => HeadlineStanding::Judged(row.verdict.precedence()),
+            (false, true) => HeadlineStanding::Waived,
+            (false, false) if row.metric.is_some() => HeadlineStanding::Reported,
+            (false, false) => HeadlineStanding::NotCompared,
+        };
+        let known = worst.entry(row.benchmark.as_str()).or_insert(standing);
+        // A waiver excuses one row; it does not make a good benchmark bad, nor a bad one good.
+        let good = HeadlineStanding::Judged(Verdict::Improved.precedence());
+        *known = match (*known, standing) {
+            (HeadlineStanding::Waived, other) | (other, HeadlineStanding::Waived) if other <= good => {
+                HeadlineStanding::Waived
+            }
+            (HeadlineStanding::Waived, other) | (other, HeadlineStanding::Waived) => other,
+            (one, other) => one.max(other),
+        };
+    }
+    let mut counts = BTreeMap::new();
+    for standing in worst.into_values() {
+        *counts.entry(standing).or_insert(0) += 1;
+    }
+    counts
+}
+
+fn headline(comparison: &Comparison, some_decide: bool) -> String {
+    let counts = tally(comparison, some_decide);
+    let all: usize = counts.values().sum();
+    let word = match comparison.verdict {
+        Verdict::Pass => "Pass",
+        Verdict::Improved => "Improved",
+        Verdict::Regressed => "Regressed",
+        Verdict::Diverged => "Diverged",
+        Verdict::Inconclusive => "Inconclusive",
+        Verdict::Missing => "Missing",
+        Verdict::Error => "Error",
+    };
+    if all == 0 {
+        return format!("{word}: nothing was compared.");
+    }
+    if comparison.verdict == Verdict::Error && !some_decide {
+        return format!("{word}: no metric decides, so none of {} was judged.", counted(all, "benchmark"));
+    }
+    let judged = counts.iter().rev().filter_map(|(standing, count)| match standing {
+        HeadlineStanding::Judged(precedence) => {
+            let verdict = Verdict::ALL.into_iter().find(|verdict| verdict.precedence() == *precedence)?;
+            Some((happened(verdict, *count), *count))
+        }
+        HeadlineStanding::Waived | HeadlineStanding::NotCompared | HeadlineStanding::Reported => None,
+    });
+    let count_of = |standing: HeadlineStanding| counts.get(&standing).copied().filter(|count| *count > 0);
+    let waived = count_of(HeadlineStanding::Waived)
+        .map(|count| (if count == 1 { "is waived" } else { "are waived" }, count));
+    let not_compared = count_of(HeadlineStanding::NotCompared)
+        .map(|count| (if count == 1 { "was not compared" } else { "were not compared" }, count));
+    let reported = count_of(HeadlineStanding::Reported).map(|count| {
+        (if count == 1 { "has no metric that decides" } else { "have no metric that decides" }, count)
+    });
+    let parts: Vec<String> = judged
+        .chain(waived)
+        .chain(not_compared)
+        .chain(reported)
+        .enumerate()
+        .map(|(at, (what, count))| {
+            if at == 0 {
+                format!("{count} of {} {what}", counted(all, "benchmark"))
+            } else {
+                format!("{count} {what}")
+            }
+        })
+        .collect();
+    format!("{word}: {}.", parts.join(", "))
+}
+
+fn happened(verdict: Verdict, count: usize) -> &'static str {
+    let one = count == 1;
+    match verdict {
+        Verdict::Pass => "passed",
+        Verdict::Improved => "improved",
+        Verdict::Regressed => "regressed",
+        Verdict::Diverged if one => "has wrong outputs",
+        Verdict::Diverged => "have wrong outputs",
+        Verdict::Inconclusive if one => "is inconclusive",
+        Verdict::Inconclusive => "are inconclusive",
+        Verdict::Missing if one => "is missing",
+        Verdict::Missing => "are missing",
+        Verdict::Error => "could not be judged",
+    }
+}
+
+fn legend(comparison: &Comparison) -> Option<String> {
+    let estimated = comparison.rows.iter().filter_map(|row| row.estimate.as_ref());
+    let measured = |estimate: &&Estimate| !matches!(estimate.method, Method::Identical | Method::Exact);
+    let mut estimates = estimated.filter(measured).peekable();
+    estimates.peek()?;
+    let samples = |row: &Row| {
+        let side = row.head.as_ref().or(row.base.as_ref());
+        side.map_or((0, 0), |side| (side.samples, u64::from(side.processes)))
+    };
+    let values = if estimates.all(|estimate| estimate.method == Method::Welch) {
+        "the mean"
+    } else if comparison.rows.iter().all(|row| samples(row).0 <= 1) {
+        "the value in each file"
+    } else if comparison.rows.iter().map(samples).any(|(samples, processes)| samples > processes) {
+        "the faster quartile of a process's repetitions (tools print the mean)"
+    } else {
+        "the middle process (tools print the mean)"
+    };
+    let intervals = comparison.rows.iter().filter_map(|row| row.estimate.as_ref()?.interval);
+    let levels: Vec<f64> =
+        intervals.map(|interval| interval.level).filter(|level| level.is_finite()).collect();
+    // A number and its unit stay on one line.
+    let level = |level: f64| format!("{}\u{a0}%", significant(level * 100.0, 4));
+    let lowest = levels.iter().copied().reduce(f64::min).map(level);
+    let highest = levels.iter().copied().reduce(f64::max).map(level);
+    let levels = match lowest.zip(highest) {
+        None => return Some(format!("base → head: {values}.")),
+        Some((low, high)) if low == high => low,
+        Some((low, high)) => format!("{low} to {high}"),
+    };
+    Some(format!("base → head: {values}. Interval: {levels} confidence, all corrections included."))
+}
+
+/// What the columns are that some reports add to those of the legend.
+pub(super) const MORE_COLUMNS: &str = "CV: standard deviation over mean. n: processes of base + head.";
+
+/// Rows that are open for one reason.
+#[derive(Debug, Clone)]
+pub struct OpenGroup<'a> {
+    pub rows: Vec<RowView<'a>>,
+    /// The reason in a sentence of ours.
+    pub sentence: String,
+    /// What the tool says about it, of the first row; raw.
+    pub detail: Option<String>,
+}
+
+/// A detail apart from its numbers, which differ from row to row.
+fn without_digits(detail: &Option<String>) -> Option<String> {
+    Some(detail.as_ref()?.chars().filter(|c| !c.is_ascii_digit()).collect())
+}
+
+impl<'a> View<'a> {
+    /// The open rows that no waiver names, by reason; the reason of what may have changed most first.
+    pub fn open_groups(&self) -> Vec<OpenGroup<'a>> {
+        let mut groups: Vec<OpenGroup<'a>> = Vec::new();
+        for row in self.open.iter().filter(|row| row.row.waiver.is_none()) {
+            let words::Words { sentence, detail, .. } = words::open_kind(row.row);
+            let same = |group: &&mut OpenGroup<'_>| {
+                group.sentence == sentence && without_digits(&group.detail) == without_digits(&detail)
+            };
+            match groups.iter_mut().find(same) {
+                Some(group) => group.rows.push(*row),
+                None => groups.push(OpenGroup { rows: vec![*row], sentence, detail }),
+            }
+        }
+        for group in &mut groups {
+            let estimates = group.rows.iter().filter_map(|row| row.row.estimate.as_ref());
+            let known = estimates.filter_map(|estimate| estimate.minimum_detectable);
+            let (low, high) =
+                known.fold((f64::INFINITY, 0.0_f64), |(low, high), one| (low.min(one), high.max(one)));
+            if group.rows[0].row.reason == Reason::Open && low <= high {
+                let (low, high) = (percent(low), percent(high));
+                let range = if low == high { low } else { format!("{low} to {high}") };
+                group.sentence.push_str(&format!("; this much data could have shown a change of {range}"));
+            }
+        }
+        groups
+    }
+}
+
+fn lints(comparison: &Comparison) -> Vec<LintGroup> {
+    let mut groups: Vec<LintGroup> = Vec::new();
+    // The row that a group's last findings are about, with their details.
+    let mut last: BTreeMap<LintCode, (Option<String>, Vec<String>)> = BTreeMap::new();
+    let mut add = |row: Option<&Row>, code: LintCode, detail: &str| {
+        let benchmark = row.map(|row| row.benchmark.to_string());
+        let known = last.entry(code).or_default();
+        if known.0 != benchmark {
+            *known = (benchmark.clone(), Vec::new());
+        }
+        // Metrics of one benchmark share most findings; once is enough.
+        if known.1.iter().any(|known| known == detail) {
+            return;
+        }
+        known.1.push(detail.to_owned());
+        let named = row.and_then(|row| RowView::new(row).metric);
+        let place = benchmark.map(|name| named.map_or(name.clone(), |metric| format!("{name} {metric}")));
+        match groups.iter_mut().find(|group| group.code == code) {
+            Some(group) => group.found.push((place, detail.to_owned())),
+            None => {
+                let fix = advice::fix(code, &comparison.head.format);
+                groups.push(LintGroup { code, found: vec![(place, detail.to_owned())], fix });
+            }
+        }
+    };
+    for lint in &comparison.lints {
+        // What is true of both sides is said once.
+        let of_side = |side: SideName| format!("{side}: ");
+        let on_both = |detail: &str, other: SideName| {
+            let partner = format!("{}{detail}", of_side(other));
+            comparison.lints.iter().any(|known| known.code == lint.code && known.detail == partner)
+        };
+        match (
+            lint.detail.strip_prefix(&of_side(SideName::Base)),
+            lint.detail.strip_prefix(&of_side(SideName::Head)),
+        ) {
+            (Some(detail), _) if on_both(detail, SideName::Head) => {
+                add(None, lint.code, &format!("both sides: {detail}"));
+            }
+            (_, Some(detail)) if on_both(detail, SideName::Base) => {}
+            _ => add(None, lint.code, &lint.detail),
+        }
+    }
+    for row in &comparison.rows {
+        for lint in &row.lints {
+            add(Some(row), lint.code, &lint.detail);
+        }
+    }
+    let rank = |code: LintCode| match code.consequence() {
+        Consequence::Error => 0,
+        Consequence::Inconclusive => 1,
+        Consequence::Note => 2,
+    };
+    groups.sort_by_key(|group| rank(group.code));
+    groups
+}
+
+fn facts(base: &RunSummary, head: &RunSummary) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let mut add = |name, value: &dyn Fn(&RunSummary) -> Option<String>| {
+        let (base, head) = (value(base), value(head));
+        if base.is_some() || head.is_some() {
+            facts.push(Fact { name, base, head });
+        }
+    };
+    let present = |text: &String| (!text.is_empty()).then(|| text.clone());
+    add("input", &|run| present(&run.label));
+    add("format", &|run| present(&run.format));
+    add("benchmarks", &|run| Some(run.benchmarks.to_string()));
+    add("commit", &|run| run.commit.clone());
+    add("tools", &|run| run.toolchain.as_ref().and_then(|tools| present(&tools.version)));
+    add("compiler commit", &|run| run.toolchain.as_ref().and_then(|tools| present(&tools.compiler_commit)));
+    add("runtime commit", &|run| run.toolchain.as_ref().and_then(|tools| present(&tools.runtime_commit)));
+    add("testbed", &|run| run.testbed.as_ref().and_then(|testbed| present(&testbed.id)));
+    add("machine", &|run| {
+        let facts = &run.testbed.as_ref()?.facts;
+        let facts: Vec<String> = facts.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        present(&facts.join(", "))
+    });
+    add("measured", &|run| run.context.date.clone());
+    add("host", &|run| run.context.host_name.clone());
+    add("processors", &|run| run.context.num_cpus.map(|count| count.to_string()));
+    add("load", &|run| {
+        let loads: Vec<String> = run.context.load_avg.iter().map(|load| format!("{load:.2}")).collect();
+        present(&loads.join(", "))
+    });
+    add("benchmark library", &|run| {
+        let parts = [run.context.library_version.clone(), run.context.library_build_type.clone()];
+        present(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    });
+    facts
+}
+
+/// A mean's change and interval: `36.0 % faster (−37.0 … −35.0 %, 99 % confidence)`. Where the interval includes no
+/// change, a percentage has no direction.
+pub(super) fn geomean(geomean: &Geomean) -> String {
+    let Geomean { ratio, metric, .. } = geomean;
+    let text = change(*ratio);
+    let includes_one = geomean.interval.is_none_or(|bounds| bounds.low <= 1.0 && bounds.high >= 1.0);
+    let shown = if includes_one && text.ends_with('%') {
+        text
+    } else {
+        directed(*ratio, &metric.unit, metric.better)
+    };
+    let bounds = geomean.interval.map(|bounds| {
+        format!(" ({}, {} confidence)", interval(bounds.low, bounds.high, *ratio), percent(bounds.level))
+    });
+    format!("{shown}{}", bounds.unwrap_or_default())
+}
+
+/// The unit of a row, for renderers that print raw numbers.
+pub(super) fn unit(row: &Row) -> Option<&Unit> {
+    row.metric.as_ref().map(|metric| &metric.unit)
+}

@@ -1,0 +1,365 @@
+//! Why a row has its verdict, in words. The only place that words a [`Reason`].
+
+use benchgate_core::model::{
+    Better, LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode,
+};
+use benchgate_gate::{Method, Reason, Row};
+
+use super::human::{change, interval, percent, quantity, significant};
+
+/// A sentence of ours, and untrusted text: a compiler's message, a tool's error. The second is
+/// kept apart because every renderer has to make it harmless.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Words {
+    /// Fits a cell.
+    pub short: String,
+    /// A whole sentence without a capital and without a full stop.
+    pub sentence: String,
+    pub detail: Option<String>,
+}
+
+impl Words {
+    fn new(short: impl Into<String>, sentence: impl Into<String>) -> Self {
+        Self { short: short.into(), sentence: sentence.into(), detail: None }
+    }
+
+    fn with(mut self, detail: &str) -> Self {
+        if !detail.is_empty() {
+            self.detail = Some(detail.to_owned());
+        }
+        self
+    }
+}
+
+/// What a latency's row says about accuracy: once a benchmark, where head's outputs pass and are worse.
+pub(super) fn accuracy(row: &Row) -> Option<Words> {
+    row.metric.as_ref().filter(|metric| metric.name == Metric::LATENCY.name)?;
+    let lint = row.lints.iter().find(|lint| lint.code == LintCode::LessAccurate)?;
+    let sentence = match row.verdict {
+        Verdict::Improved => "faster but less accurate",
+        Verdict::Regressed => "slower and less accurate",
+        Verdict::Pass => "as fast and less accurate",
+        _ => "less accurate",
+    };
+    Some(Words::new("less accurate", sentence).with(&lint.detail))
+}
+
+/// The reason of a row.
+pub(super) fn reason(row: &Row) -> Words {
+    match &row.reason {
+        Reason::BeyondFloor => Words::new(format!("beyond {}", floor(row)), beyond(row)),
+        Reason::BelowFloor => {
+            Words::new(format!("beyond {}", floor(row)), format!("{}, in the good direction", beyond(row)))
+        }
+        Reason::WithinTolerance => Words::new(
+            format!("within {}", tolerance(row)),
+            format!("a change for the worse of {} or more is ruled out", tolerance(row)),
+        ),
+        Reason::Open => open(row),
+        Reason::Identical => Words::new(
+            "identical",
+            "everything executed is identical on both sides, so there is nothing to compare",
+        ),
+        Reason::Stability => {
+            Words::new("less stable", uneven(row, "head is slow more often, or spreads wider"))
+        }
+        Reason::Tail => Words::new(
+            "more stalls",
+            uneven(row, "rare repetitions of head take many times as long, so that its mean is worse"),
+        ),
+        Reason::Exact => exact(row),
+        Reason::OnlyOn(SideName::Base) => {
+            Words::new("only at base", "base has this benchmark and head does not")
+        }
+        Reason::OnlyOn(SideName::Head) => Words::new(
+            "only at head",
+            "head has this benchmark and base does not: there is nothing to compare it with",
+        ),
+        Reason::MetricOnlyOn(side) => {
+            Words::new(format!("only at {side}"), format!("only {side} has this metric"))
+        }
+        Reason::FailsAtHead { stage, why } if row.verdict == Verdict::Regressed => {
+            Words::new(format!("{stage} fails"), format!("{stage} fails only at head")).with(why)
+        }
+        Reason::FailsAtHead { stage, why } => {
+            Words::new(format!("{stage} fails"), format!("{stage} fails at head, so it can't be compared"))
+                .with(why)
+        }
+        Reason::FailsAtBase { stage, why } => Words::new(
+            format!("{stage} failed at base"),
+            format!("{stage} fails at base, so there is nothing to compare head with"),
+        )
+        .with(why),
+        Reason::FailsOnBoth { stage, why } => {
+            Words::new(format!("{stage} fails on both"), format!("{stage} fails on both sides")).with(why)
+        }
+        Reason::NotMeasured(outcome) => not_measured(outcome),
+        Reason::WrongOutput => {
+            let (sentence, detail) = wrong_output(row.head_verification.as_ref());
+            Words::new("wrong output", format!("head's outputs differ: {sentence}")).with(&detail)
+        }
+        Reason::WrongOutputOnBase => {
+            let (sentence, detail) = wrong_output(row.base_verification.as_ref());
+            let head = match &row.head_verification {
+                Some(head) if head.code == VerifyCode::Pass => ", and head computes what it should",
+                _ => "",
+            };
+            Words::new("wrong at base", format!("base's own outputs differ{head}: {sentence}")).with(&detail)
+        }
+        Reason::Unusable(lint) => {
+            Words::new(lint.code.as_str(), fragment(lint.code.description())).with(&lint.detail)
+        }
+        Reason::TooLittle(what) => match runs(row) {
+            Some(RunsAnswer { short, sentence }) => {
+                Words::new(short, format!("{sentence}; {PROGRAM_OPEN}")).with(what)
+            }
+            None => Words::new("undecided", "the data does not support a verdict").with(what),
+        },
+        Reason::UnitMismatch { base, head } => {
+            Words::new("units differ", "the two sides carry units of different kinds")
+                .with(&format!("{base} at base, {head} at head"))
+        }
+    }
+}
+
+/// A row whose typical time did not get worse, and what did or may have.
+fn uneven(row: &Row, what: &str) -> String {
+    match row.verdict {
+        Verdict::Inconclusive => format!(
+            "undecided: the typical time is within the tolerance of {}, but {what}; {MORE_BLOCKS}",
+            tolerance(row)
+        ),
+        _ => format!("the typical time is not what changed: {what}"),
+    }
+}
+
+/// What decides a row that was measured in blocks.
+const MORE_BLOCKS: &str = "more blocks (`max-blocks`) or a quieter machine would settle it";
+
+/// A classical test decides by its p and by the effect alone, so its interval may reach below the floor.
+fn beyond(row: &Row) -> String {
+    match &row.estimate {
+        Some(estimate) if matches!(estimate.method, Method::Welch | Method::MannWhitney) => format!(
+            "the test is significant, and the effect of {}{} lies beyond the floor of {}",
+            change(estimate.ratio),
+            bounds(row),
+            floor(row)
+        ),
+        _ => format!("the whole interval{} lies beyond the floor of {}", bounds(row), floor(row)),
+    }
+}
+
+/// Why a row is open, without what only this row has: rows that agree in it are open for one reason.
+pub(super) fn open_kind(row: &Row) -> Words {
+    match &row.reason {
+        Reason::Open if is_paired(row) => {
+            Words::new("undecided", format!("{}; {MORE_BLOCKS}", room_for_both(row, "")))
+        }
+        Reason::Open => match runs(row) {
+            Some(RunsAnswer { short, .. }) => {
+                Words::new(short, format!("{short}; {PROGRAM_OPEN}: {}", room_for_both(row, "")))
+            }
+            None => Words::new("undecided", room_for_both(row, "")),
+        },
+        Reason::TooLittle(what) => match runs(row) {
+            Some(RunsAnswer { short, .. }) => {
+                Words::new(short, format!("{short}; {PROGRAM_OPEN}")).with(what)
+            }
+            None => reason(row),
+        },
+        Reason::Unusable(_) => Words { detail: None, ..reason(row) },
+        _ => reason(row),
+    }
+}
+
+/// Whether two runs that were measured separately differ: the first of two questions, and the one that repetitions
+/// answer.
+struct RunsAnswer {
+    short: &'static str,
+    sentence: String,
+}
+
+/// The second question.
+const PROGRAM_OPEN: &str = "whether the program changed is open";
+/// Above it, the repetitions of two runs look alike.
+const RUNS_ALIKE: f64 = 0.01;
+/// Smaller p-values say no more.
+const LEAST_P: f64 = 1e-9;
+
+fn runs(row: &Row) -> Option<RunsAnswer> {
+    let p = row.estimate.as_ref()?.separate?.p_runs?;
+    let short = if p < RUNS_ALIKE { "the runs differ" } else { "the runs are alike" };
+    let p = match p {
+        p if p < LEAST_P => "p below 1e-9".to_owned(),
+        p if p < RUNS_ALIKE => format!("p {p:.1e}"),
+        p => format!("p {p:.2}"),
+    };
+    Some(RunsAnswer { short, sentence: format!("{short} ({p})") })
+}
+
+fn is_paired(row: &Row) -> bool {
+    row.estimate.as_ref().is_some_and(|estimate| estimate.method == Method::Paired)
+}
+
+fn room_for_both(row: &Row, bounds: &str) -> String {
+    if is_beyond_floor(row) {
+        let floor = floor(row);
+        return format!(
+            "the interval{bounds} lies beyond the floor of {floor}, but the test over the whole suite is not certain enough \
+             to fail it"
+        );
+    }
+    format!(
+        "the interval{bounds} is neither wholly beyond the floor of {} nor wholly below the tolerance of {}",
+        floor(row),
+        tolerance(row)
+    )
+}
+
+/// Whether the whole interval is a slowdown of more than the floor.
+fn is_beyond_floor(row: &Row) -> bool {
+    let interval = row.estimate.as_ref().and_then(|estimate| estimate.interval);
+    let (Some(interval), Some(metric), Some(policy)) = (interval, &row.metric, &row.policy) else {
+        return false;
+    };
+    let limit = 1.0 + policy.floor.relative;
+    match metric.better {
+        Better::Lower => interval.low > limit,
+        Better::Higher => interval.high < 1.0 / limit,
+    }
+}
+
+fn open(row: &Row) -> Words {
+    let runs = runs(row);
+    let start = match &runs {
+        Some(RunsAnswer { sentence, .. }) => format!("{sentence}; {PROGRAM_OPEN}"),
+        None => "undecided".to_owned(),
+    };
+    let mut sentence = format!("{start}: {}", room_for_both(row, &bounds(row)));
+    if let Some(smallest) = row.estimate.as_ref().and_then(|estimate| estimate.minimum_detectable) {
+        sentence.push_str(&format!("; this much data could have shown a change of {}", percent(smallest)));
+    }
+    if is_paired(row) {
+        sentence.push_str(&format!("; {MORE_BLOCKS}"));
+    }
+    Words::new(runs.map_or("undecided", |runs| runs.short), sentence)
+}
+
+fn exact(row: &Row) -> Words {
+    let values = row.metric.as_ref().zip(row.typical.base.zip(row.typical.head));
+    let Some((metric, (base, head))) = values else {
+        // The values may be withheld.
+        let same = row.estimate.as_ref().is_some_and(|estimate| estimate.ratio == 1.0);
+        let what = if same { "the same on both sides" } else { "it changed" };
+        return Words::new("exact", format!("a deterministic value: {what}"));
+    };
+    let (base_text, head_text) = (quantity(base, &metric.unit), quantity(head, &metric.unit));
+    if base == head {
+        Words::new("exact", format!("a deterministic value, the same on both sides: {base_text}"))
+    } else if row.verdict == Verdict::Pass {
+        Words::new(
+            "exact",
+            format!(
+                "a deterministic value, within the floor of {}: {base_text}, now {head_text}",
+                floor(row)
+            ),
+        )
+    } else {
+        Words::new("exact", format!("a deterministic value: {base_text}, now {head_text}"))
+    }
+}
+
+fn not_measured(outcome: &Outcome) -> Words {
+    match outcome {
+        Outcome::Unsupported { reason } => {
+            Words::new("unsupported", "it is unsupported here, so nothing was measured").with(reason)
+        }
+        Outcome::Skipped { reason } => {
+            Words::new("skipped", "it was skipped, so nothing was measured").with(reason)
+        }
+        Outcome::Failed { stage, why } => {
+            Words::new(format!("{stage} fails"), format!("{stage} fails")).with(why)
+        }
+        Outcome::Ok => Words::new("no values", "it ran and left no value of this metric"),
+    }
+}
+
+/// What is wrong with the outputs: numbers in our words, and the verifier's own.
+fn wrong_output(verification: Option<&Verification>) -> (String, String) {
+    let Some(verification) = verification else {
+        return ("its outputs were not verified".to_owned(), String::new());
+    };
+    let failed: Vec<&OutputCheck> =
+        verification.outputs.iter().filter(|output| output.code != VerifyCode::Pass).collect();
+    let Some(first) = failed.first() else {
+        if let Some(first) = verification.against_base.iter().find(|output| output.code != VerifyCode::Pass) {
+            let why = if verification.model_changed {
+                "the model or its reference changed"
+            } else {
+                "there is no reference"
+            };
+            let sentence = format!("output {} is not what base computes, and {why}", first.index);
+            return (sentence, first.why.clone().unwrap_or_default());
+        }
+        return (
+            format!("verification says {}", verification.code),
+            verification.why.clone().unwrap_or_default(),
+        );
+    };
+    let mut sentence = format!("output {} is {}", first.index, first.code);
+    if let Some(distance) = &first.divergence {
+        let metrics = if distance.rmse.is_nan() && distance.max_abs.is_nan() && distance.cosine.is_nan() {
+            "no finite pair to measure a distance on".to_owned()
+        } else {
+            format!(
+                "max abs {}, max rel {}, cosine {}",
+                significant(distance.max_abs, 3),
+                significant(distance.max_rel, 3),
+                significant(distance.cosine, 5)
+            )
+        };
+        sentence.push_str(&format!(
+            ", {} of {} elements are outside the tolerance ({metrics})",
+            distance.mismatched, distance.elements,
+        ));
+        if distance.non_finite > 0 {
+            sentence.push_str(&format!(", {} are not finite", distance.non_finite));
+        }
+    }
+    if failed.len() > 1 {
+        sentence.push_str(&format!(", and {} more outputs", failed.len() - 1));
+    }
+    let why = first.why.clone().or_else(|| verification.why.clone());
+    (sentence, why.unwrap_or_default())
+}
+
+/// A description that stands alone as the fragment of a sentence.
+fn fragment(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|letter| letter.to_lowercase().to_string()).unwrap_or_default();
+    format!("{first}{}", letters.as_str().trim_end_matches('.'))
+}
+
+fn bounds(row: &Row) -> String {
+    let estimate = row.estimate.as_ref();
+    match estimate.and_then(|estimate| Some((estimate.ratio, estimate.interval?))) {
+        Some((ratio, bounds)) => format!(" ({})", interval(bounds.low, bounds.high, ratio)),
+        None => String::new(),
+    }
+}
+
+/// The floor that applied: both parts where there are two.
+pub(super) fn floor(row: &Row) -> String {
+    let Some(policy) = &row.policy else { return "the policy".to_owned() };
+    let relative = percent(policy.floor.relative);
+    match &row.metric {
+        Some(metric) if policy.floor.absolute > 0.0 => {
+            format!("{relative} and {}", quantity(policy.floor.absolute, &metric.unit))
+        }
+        _ => relative,
+    }
+}
+
+pub(super) fn tolerance(row: &Row) -> String {
+    row.tolerance().map_or_else(|| "the policy".to_owned(), percent)
+}

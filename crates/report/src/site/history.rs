@@ -1,0 +1,224 @@
+//! What the stored sessions of one suite on one testbed say, reduced to what pages show. A session is read,
+//! reduced and dropped: three years of five hundred benchmarks fit in memory like this and in no other way.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::spread::{ProcessSpread, compared};
+use benchgate_core::model::{Better, Metric, MetricKind, Testbed, Toolchain, Unit};
+use benchgate_core::record::{
+    AcceptanceFile, BaselineBenchmark, BaselineFile, OutcomeStatus, QuarantineRecord,
+};
+use benchgate_stats::describe;
+use benchgate_stats::median::median_with_interval;
+
+/// One suite on one testbed.
+#[derive(Debug, Clone)]
+pub struct Timeline {
+    pub suite: String,
+    /// As the newest session has it.
+    pub testbed: Testbed,
+    /// What people call the machine; see [`name_machines`].
+    pub machine: String,
+    /// Oldest first.
+    pub sessions: Vec<Session>,
+    pub acceptances: Vec<AcceptanceFile>,
+    pub benchmarks: BTreeMap<String, BenchmarkHistory>,
+    /// Files that can't be used.
+    pub faults: usize,
+}
+
+/// One stored session, without its values.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// The name of its file, without the extension.
+    pub name: String,
+    pub began: Timestamp,
+    pub commit: Option<String>,
+    pub toolchain: Option<Toolchain>,
+    /// What is recorded of the machine and may differ between sessions.
+    pub notes: BTreeMap<String, String>,
+    /// Why it, or a benchmark of it, is still excluded.
+    pub held: Vec<QuarantineRecord>,
+    /// The machine's state while it was measured: the median over processes, by name with the unit in it.
+    pub state: BTreeMap<String, f64>,
+}
+
+/// One benchmark over the sessions.
+#[derive(Debug, Clone, Default)]
+pub struct BenchmarkHistory {
+    /// By metric name.
+    pub tracks: BTreeMap<String, Track>,
+    /// Session and reason, where it was planned and not measured.
+    pub failures: Vec<(usize, String)>,
+}
+
+/// One metric of one benchmark over the sessions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Track {
+    pub unit: Unit,
+    pub better: Better,
+    pub kind: MetricKind,
+    /// Oldest first.
+    pub points: Vec<Point>,
+}
+
+/// One metric of one benchmark in one session.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Index of the session.
+    pub session: usize,
+    /// Median over the processes, and its interval.
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+    pub processes: usize,
+    /// Excluded from the baseline.
+    pub held: bool,
+    pub spread: ProcessSpread,
+}
+
+impl Timeline {
+    pub fn new(suite: &str, testbed: &str) -> Self {
+        Self {
+            suite: suite.to_owned(),
+            testbed: Testbed { id: testbed.to_owned(), ..Testbed::default() },
+            machine: testbed.to_owned(),
+            sessions: Vec::new(),
+            acceptances: Vec::new(),
+            benchmarks: BTreeMap::new(),
+            faults: 0,
+        }
+    }
+
+    /// Adds the next session; the oldest comes first. `held`: why it, or a benchmark of it, is still excluded.
+    pub fn add(&mut self, name: &str, began: Timestamp, file: BaselineFile, held: Vec<QuarantineRecord>) {
+        let at = self.sessions.len();
+        let metrics: BTreeMap<&str, &Metric> =
+            file.metrics.iter().map(|metric| (metric.name.as_ref(), metric)).collect();
+        let count = compared(file.benchmarks.iter().map(|benchmark| benchmark.processes.len()));
+        for benchmark in &file.benchmarks {
+            let is_held = held
+                .iter()
+                .any(|reason| reason.benchmark.as_ref().is_none_or(|excluded| *excluded == benchmark.name));
+            let history = self.benchmarks.entry(benchmark.name.clone()).or_default();
+            if benchmark.outcome.status != OutcomeStatus::Ok {
+                let why = benchmark.outcome.why.clone();
+                history.failures.push((at, why.unwrap_or_else(|| "no reason was recorded".to_owned())));
+                continue;
+            }
+            for (metric, values) in measured(benchmark) {
+                let Some(record) = metrics.get(metric) else { continue };
+                let Some((value, low, high)) = median_with_interval(&values) else { continue };
+                if !(value.is_finite() && low.is_finite() && high.is_finite()) {
+                    continue;
+                }
+                let track = history.tracks.entry(metric.to_owned()).or_insert_with(|| Track::new(record));
+                if track.unit != record.unit {
+                    // Another unit is another quantity; the newest one is shown.
+                    *track = Track::new(record);
+                }
+                let costs: Vec<f64> = values.iter().map(|value| track.cost(*value)).collect();
+                let spread = ProcessSpread::new(&costs, count, track.points.iter().map(|point| point.spread));
+                let processes = values.len();
+                track.points.push(Point { session: at, value, low, high, processes, held: is_held, spread });
+            }
+        }
+        self.suite = file.suite;
+        let state = state(&file.benchmarks);
+        self.sessions.push(Session {
+            name: name.to_owned(),
+            began,
+            commit: file.commit,
+            toolchain: file.toolchain,
+            notes: file.testbed.notes.clone(),
+            held,
+            state,
+        });
+        self.testbed = file.testbed;
+    }
+
+    /// The newest session.
+    pub fn newest(&self) -> Option<&Session> {
+        self.sessions.last()
+    }
+}
+
+/// Names each timeline's machine by its device and host, and by the testbed's identifier too where that is not enough.
+pub fn name_machines(timelines: &mut [Timeline]) {
+    let named = |timeline: &Timeline| {
+        let device = ["gpu", "device", "cpu"].iter().find_map(|fact| timeline.testbed.facts.get(*fact));
+        let host = timeline.testbed.notes.get("host-name");
+        let parts: Vec<&str> = device.into_iter().chain(host).map(String::as_str).collect();
+        if parts.is_empty() { timeline.testbed.id.clone() } else { parts.join(" · ") }
+    };
+    let names: Vec<(String, String)> =
+        timelines.iter().map(|timeline| (named(timeline), timeline.testbed.id.clone())).collect();
+    for (timeline, (name, id)) in timelines.iter_mut().zip(&names) {
+        let shared = names.iter().any(|(other, other_id)| other == name && other_id != id);
+        let digits: String = id.chars().take(6).collect();
+        timeline.machine = if shared && name != id { format!("{name} ({digits})") } else { name.clone() };
+    }
+}
+
+/// The values of the processes by metric; one value where no process has its own.
+fn measured(benchmark: &BaselineBenchmark) -> BTreeMap<&str, Vec<f64>> {
+    let mut found: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for process in &benchmark.processes {
+        for (metric, summary) in &process.summaries {
+            found.entry(metric).or_default().push(summary.median.0);
+        }
+    }
+    for single in &benchmark.values {
+        found.entry(&single.metric).or_insert_with(|| vec![single.value.0]);
+    }
+    found
+}
+
+fn state(benchmarks: &[BaselineBenchmark]) -> BTreeMap<String, f64> {
+    let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for process in benchmarks.iter().flat_map(|benchmark| &benchmark.processes) {
+        for (name, value) in &process.state {
+            values.entry(name).or_default().push(value.0);
+        }
+    }
+    let median = |(name, values): (&str, Vec<f64>)| Some((name.to_owned(), describe::median(&values)?));
+    values.into_iter().filter_map(median).filter(|(_, value)| value.is_finite()).collect()
+}
+
+impl Track {
+    fn new(record: &Metric) -> Self {
+        Self { unit: record.unit.clone(), better: record.better, kind: record.kind, points: Vec::new() }
+    }
+
+    /// The value that every session has; `None` where they differ, or where there are none.
+    pub fn constant(&self) -> Option<f64> {
+        let first = self.points.first()?;
+        let equal = |point: &Point| point.low == first.value && point.high == first.value;
+        self.points.iter().all(equal).then_some(first.value)
+    }
+
+    /// Values as costs: logarithms, larger is worse. `None` where a value has none.
+    pub fn costs(&self) -> Option<Vec<f64>> {
+        self.points.iter().map(|point| (point.value > 0.0).then(|| self.cost(point.value))).collect()
+    }
+
+    pub fn cost(&self, value: f64) -> f64 {
+        if self.better == Better::Lower { value.ln() } else { -value.ln() }
+    }
+}
+
+impl BenchmarkHistory {
+    /// The metric that stands for the benchmark: its latency, or the first that varies.
+    pub fn main(&self) -> Option<(&str, &Track)> {
+        let named = self.tracks.get_key_value(Metric::LATENCY.name.as_ref());
+        let noisy = || self.tracks.iter().find(|(_, track)| track.kind == MetricKind::Noisy);
+        named.or_else(noisy).or_else(|| self.tracks.iter().next()).map(|(name, track)| (name.as_str(), track))
+    }
+
+    /// The newest session that measured it.
+    pub fn last_measured(&self) -> Option<usize> {
+        self.tracks.values().filter_map(|track| Some(track.points.last()?.session)).max()
+    }
+}

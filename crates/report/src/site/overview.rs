@@ -1,0 +1,341 @@
+//! The first page: what needs attention, suites by testbed, and every benchmark in a row.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use maud::{Markup, html};
+
+use super::address::RepositoryUrl;
+use super::benchmark::{in_short, path, ranges};
+use super::causes::{Cause, Member, causes};
+use super::history::{BenchmarkHistory, Timeline};
+use super::layout::{name, page, wide};
+use super::moves::Move;
+use super::open::{OpenSlowdown, is_held_red};
+use super::plot::{day, spark};
+use super::silence::Silence;
+use super::stability::Unstable;
+use crate::report::{change, quantity};
+
+/// Days that count as this week.
+const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// Sessions in a small picture.
+const SPARK: usize = 120;
+/// Benchmarks of one cause that are listed.
+const LISTED: usize = 12;
+
+/// Everything that the overview shows.
+pub struct Overview<'a> {
+    pub timelines: &'a [Timeline],
+    pub open: &'a [OpenSlowdown<'a>],
+    /// By timeline, benchmark and metric.
+    pub moved: &'a [Member<'a>],
+    pub silent: &'a [Silence],
+    pub unstable: &'a [Unstable<'a>],
+    pub now: Timestamp,
+    pub repository: Option<&'a RepositoryUrl>,
+}
+
+impl Overview<'_> {
+    /// The page.
+    pub fn page(&self) -> String {
+        let week: Vec<Member<'_>> = self
+            .moved
+            .iter()
+            .filter(|member| self.now.duration_since(member.at()) <= WEEK)
+            .cloned()
+            .collect();
+        let week = causes(week);
+        let body = html! {
+            h1 { "Benchmarks" }
+            (self.open())
+            (self.attention(&week))
+            (self.unstable())
+            (self.grid())
+            (self.rows())
+        };
+        page("Overview", "", &body)
+    }
+
+    /// What is slower now.
+    fn open(&self) -> Markup {
+        let red = self.open.iter().filter(|open| open.red).count();
+        html! {
+            section id="open" {
+                h2 { "Open slowdowns" }
+                @if self.open.is_empty() {
+                    p.calm { "Nothing is slower than its baseline." }
+                } @else {
+                    p { strong { (red) " red now" } @if red < self.open.len() { ", " (self.open.len() - red) " not red" } }
+                }
+                @for open in self.open { (self.open_slowdown(open)) }
+            }
+        }
+    }
+
+    fn open_slowdown(&self, OpenSlowdown { cause, red }: &OpenSlowdown<'_>) -> Markup {
+        let total = |member: &Member<'_>| change(member.change.now / member.change.from);
+        let since = cause.until();
+        let days = self.now.duration_since(since).as_hours() / 24;
+        html! {
+            article.cause.red[*red] {
+                h3 {
+                    @if *red { span.badge { "red" } " " }
+                    @if let Some(worst) = cause.slowest() {
+                        a href=(path(worst.timeline, worst.benchmark)) { (name(worst.benchmark)) }
+                        @if cause.members.len() > 1 { " and " (cause.members.len() - 1) " more" }
+                        " " strong.worse { (total(worst)) }
+                    }
+                    " since " time datetime=(since) { (day(since)) }
+                    span.note { " (" (benchgate_core::model::counted(usize::try_from(days).unwrap_or_default(), "day")) ")" }
+                }
+                @for step in cause.steps() {
+                    p.range {
+                        @if !cause.later.is_empty() {
+                            @if let Some(worst) = step.members.first() { strong { (in_short(&worst.change)) } ", " }
+                        }
+                        (day(step.after())) " to " (day(step.until())) ": "
+                        (ranges((step.old, step.new), self.repository))
+                    }
+                }
+                ul {
+                    @for member in cause.members.iter().take(LISTED) {
+                        li {
+                            a href=(path(member.timeline, member.benchmark)) { (name(member.benchmark)) }
+                            " " strong.worse { (total(member)) } ", "
+                            (of_unit(member, member.change.from)) " → " (of_unit(member, member.change.now))
+                            " on " (name(&member.timeline.machine))
+                        }
+                    }
+                    @if cause.members.len() > LISTED { li { (cause.members.len() - LISTED) " more" } }
+                }
+            }
+        }
+    }
+
+    fn attention(&self, week: &[Cause<'_>]) -> Markup {
+        html! {
+            section {
+                h2 { "Moved this week" }
+                @if week.is_empty() { p { "No change of level was found in the seven days before " (day(self.now)) "." } }
+                @for cause in week { (self.cause(cause)) }
+            }
+            section {
+                h2 { "Missing" }
+                @if self.silent.is_empty() { p { "Everything reports." } }
+                ul.silent { @for silence in self.silent {
+                    li class=(if silence.explained.is_some() { "explained" } else { "alarm" }) {
+                        @match &silence.benchmark {
+                            Some(benchmark) => { (name(benchmark)) " in " },
+                            None => "The whole testbed in ",
+                        }
+                        (name(&silence.suite)) " on " (name(self.machine(&silence.testbed))) ": last measured "
+                        time datetime=(silence.since) { (day(silence.since)) }
+                        @if let Some(why) = &silence.explained { ", " (name(why)) }
+                    }
+                } }
+            }
+        }
+    }
+
+    fn unstable(&self) -> Markup {
+        html! {
+            section id="unstable" {
+                h2 { "Unstable" }
+                @if self.unstable.is_empty() { p { "No benchmark is slow now and then more often than the others." } }
+                ul { @for unstable in self.unstable { li {
+                    a href=(path(unstable.timeline, unstable.benchmark)) { (name(unstable.benchmark)) }
+                    " in " (name(&unstable.timeline.suite)) " on " (name(&unstable.timeline.machine)) ": "
+                    (unstable.sentence())
+                } } }
+            }
+        }
+    }
+
+    fn cause(&self, cause: &Cause<'_>) -> Markup {
+        html! {
+            article.cause {
+                h3 {
+                    (benchgate_core::model::counted(cause.members.len(), "change")) " between " (day(cause.after())) " and "
+                    (day(cause.until()))
+                }
+                p.range { "What changed: " (ranges((cause.old, cause.new), self.repository)) }
+                ul {
+                    @for member in cause.members.iter().take(LISTED) {
+                        li class=(if member.change.is_worse() { "worse" } else { "better" }) {
+                            a href=(path(member.timeline, member.benchmark)) { (name(member.benchmark)) }
+                            " " (name(member.metric)) " " strong { (in_short(&member.change)) }
+                            " on " (name(&member.timeline.machine))
+                        }
+                    }
+                    @if cause.members.len() > LISTED { li { (cause.members.len() - LISTED) " more" } }
+                }
+            }
+        }
+    }
+
+    /// What people call a testbed.
+    fn machine<'t>(&'t self, testbed: &'t str) -> &'t str {
+        let of = self.timelines.iter().find(|timeline| timeline.testbed.id == testbed);
+        of.map_or(testbed, |timeline| &timeline.machine)
+    }
+
+    /// Suites by testbed.
+    fn grid(&self) -> Markup {
+        let suites: BTreeSet<&str> = self.timelines.iter().map(|timeline| timeline.suite.as_str()).collect();
+        let testbeds: BTreeSet<&str> =
+            self.timelines.iter().map(|timeline| timeline.testbed.id.as_str()).collect();
+        let timeline = |suite: &str, testbed: &str| {
+            self.timelines.iter().find(|timeline| timeline.suite == suite && timeline.testbed.id == testbed)
+        };
+        let content = html! {
+            table.grid {
+                caption { "Suites by testbed" }
+                thead { tr { th scope="col" { "Suite" } @for testbed in &testbeds { th scope="col" title=(crate::report::clean(testbed)) { (name(self.machine(testbed))) } } } }
+                tbody { @for suite in &suites { tr {
+                    th scope="row" { (name(suite)) }
+                    @for testbed in &testbeds {
+                        @match timeline(suite, testbed) {
+                            Some(timeline) => td { (self.cell(timeline)) },
+                            None => td.none { "–" },
+                        }
+                    }
+                } } }
+            }
+        };
+        html! { section { h2 { "Suites" } (wide("Suites by testbed", &content)) } }
+    }
+
+    fn cell(&self, timeline: &Timeline) -> Markup {
+        let of =
+            |silence: &&Silence| silence.suite == timeline.suite && silence.testbed == timeline.testbed.id;
+        let silent: Vec<&Silence> = self.silent.iter().filter(of).collect();
+        let whole = silent.iter().any(|silence| silence.benchmark.is_none());
+        let held = timeline.newest().filter(|newest| !newest.held.is_empty()).map(|newest| {
+            let run = newest.held.iter().any(|reason| reason.benchmark.is_none());
+            if run { "newest session quarantined" } else { "newest session partly quarantined" }
+        });
+        html! {
+            @if let Some(newest) = timeline.newest() {
+                span.state class=(if whole { "alarm" } else { "" }) {
+                    @if whole { "silent since " } @else { "newest " } (day(newest.began))
+                }
+            }
+            br;
+            (benchgate_core::model::counted(timeline.sessions.len(), "session")) ", "
+            (benchgate_core::model::counted(timeline.benchmarks.len(), "benchmark"))
+            @if !whole && !silent.is_empty() { br; span.alarm { (silent.len()) " missing" } }
+            @if let Some(held) = held { br; span.held { (held) } }
+            @if timeline.faults > 0 { br; span.alarm { (benchgate_core::model::counted(timeline.faults, "unusable file")) } }
+        }
+    }
+
+    fn rows(&self) -> Markup {
+        let suites: BTreeSet<&str> = self.timelines.iter().map(|timeline| timeline.suite.as_str()).collect();
+        let testbeds: BTreeSet<&str> =
+            self.timelines.iter().map(|timeline| timeline.testbed.id.as_str()).collect();
+        let content = html! {
+            table.benchmarks {
+                caption { "Benchmarks" }
+                thead { tr {
+                    th scope="col" { "Benchmark" } th scope="col" { "Suite" } th scope="col" { "Testbed" }
+                    th scope="col" { "Trend" } th.n scope="col" { "Newest" } th scope="col" { "Last change" }
+                    th scope="col" { "State" }
+                } }
+                tbody { @for timeline in self.timelines { @for (benchmark, history) in &timeline.benchmarks {
+                    (self.row(timeline, benchmark, history))
+                } } }
+            }
+        };
+        html! {
+            section {
+                h2 { "All benchmarks" }
+                // Without a script there is nothing that filters.
+                div.filters hidden {
+                    label { "Search " input type="search" id="search"; }
+                    label { "Suite " select id="suite" { option value="" { "all" }
+                        @for suite in &suites { option value=(crate::report::clean(suite)) { (crate::report::clean(suite)) } } } }
+                    label { "Testbed " select id="testbed" { option value="" { "all" }
+                        @for testbed in &testbeds { option value=(crate::report::clean(testbed)) { (crate::report::clean(self.machine(testbed))) } } } }
+                    label { "State " select id="state" { option value="" { "all" }
+                        @for state in STATES { option value=(state) { (state) } } } }
+                    output id="matches" for="search suite testbed state" {}
+                }
+                (wide("All benchmarks", &content))
+            }
+        }
+    }
+
+    fn row(&self, timeline: &Timeline, benchmark: &str, history: &BenchmarkHistory) -> Markup {
+        let main = history.main();
+        let newest = main.and_then(|(_, track)| Some((track, track.points.last()?)));
+        let last = self.last_move(timeline, benchmark, main.map(|(metric, _)| metric));
+        let state = self.state(timeline, benchmark, history, last);
+        html! {
+            tr data-suite=(crate::report::clean(&timeline.suite)) data-testbed=(crate::report::clean(&timeline.testbed.id))
+                data-state=(state) {
+                th scope="row" { a href=(path(timeline, benchmark)) { (name(benchmark)) } }
+                td { (name(&timeline.suite)) }
+                td { (name(&timeline.machine)) }
+                td { @if let Some((_, track)) = main { (spark(track, SPARK)) } }
+                td.n { @if let Some((track, point)) = newest { (quantity(point.value, &track.unit)) } }
+                td { @if let Some(moved) = last {
+                    span class=(if moved.is_worse() { "worse" } else { "better" }) { (in_short(moved)) }
+                    " " (day(timeline.sessions[moved.at].began))
+                } }
+                td class=(format!("is-{state}")) { (state) }
+            }
+        }
+    }
+
+    fn last_move(&self, timeline: &Timeline, benchmark: &str, metric: Option<&str>) -> Option<&Move> {
+        let of = |member: &&Member<'_>| member.is_about(timeline, benchmark) && Some(member.metric) == metric;
+        self.moved.iter().filter(of).map(|member| &member.change).max_by_key(|moved| moved.at)
+    }
+
+    fn state(
+        &self,
+        timeline: &Timeline,
+        benchmark: &str,
+        history: &BenchmarkHistory,
+        last: Option<&Move>,
+    ) -> &'static str {
+        let silent = self.silent.iter().any(|silence| {
+            silence.suite == timeline.suite
+                && silence.testbed == timeline.testbed.id
+                && silence.benchmark.as_deref().is_none_or(|silent| silent == benchmark)
+        });
+        let newest = timeline.sessions.len().checked_sub(1);
+        let at_newest = |session: usize| Some(session) == newest;
+        if silent {
+            return STATES[0];
+        }
+        if history.failures.last().is_some_and(|(session, _)| at_newest(*session)) {
+            return STATES[1];
+        }
+        if is_held_red(timeline, benchmark) {
+            return STATES[7];
+        }
+        let week = |moved: &&Move| self.now.duration_since(timeline.sessions[moved.at].began) <= WEEK;
+        match last.filter(week) {
+            Some(moved) if moved.is_worse() => return STATES[2],
+            Some(_) => return STATES[3],
+            None => {}
+        }
+        if self.unstable.iter().any(|unstable| unstable.is_about(timeline, benchmark)) {
+            return STATES[4];
+        }
+        let held = history.main().and_then(|(_, track)| track.points.last());
+        if held.is_some_and(|point| point.held && at_newest(point.session)) { STATES[5] } else { STATES[6] }
+    }
+}
+
+const STATES: [&str; 8] =
+    ["missing", "failing", "worse", "better", "unstable", "quarantined", "steady", "red"];
+
+/// A value of a member's metric with its unit.
+fn of_unit(member: &Member<'_>, value: f64) -> String {
+    let history = member.timeline.benchmarks.get(member.benchmark);
+    let track = history.and_then(|history| history.tracks.get(member.metric));
+    track.map_or_else(String::new, |track| quantity(value, &track.unit))
+}

@@ -1,0 +1,105 @@
+//! Benchmarks that are slow now and then. A process that is much slower than the others of its session may be the
+//! machine's fault, and no single night can tell. Over nights, a benchmark to which it happens more often than to the
+//! others of its suite is unstable.
+
+use jiff::Timestamp;
+
+use super::history::{BenchmarkHistory, Point, Timeline};
+use super::plot::day;
+use crate::report::{change, percent};
+use benchgate_core::model::counted;
+use benchgate_stats::describe;
+use benchgate_stats::e_detector::{EDetector, e_value};
+
+/// Sessions of a suite in which one benchmark is listed by chance.
+const CHANCE: f64 = 1000.0;
+/// Evidence is kept up to so many times what is needed: a benchmark that is mended leaves the list.
+const KEPT: f64 = 10.0;
+/// Newest sessions of which one has to be slow.
+const RECENT: usize = 30;
+
+/// A benchmark that is slow now and then.
+#[derive(Debug, Clone)]
+pub struct Unstable<'a> {
+    pub timeline: &'a Timeline,
+    pub benchmark: &'a str,
+    /// The first session of the time in which it is unstable.
+    pub since: Timestamp,
+    /// Sessions since then, and those in which a process was slow.
+    pub sessions: usize,
+    pub slow: usize,
+    /// How many times slower than the typical process the slowest one of these is, typically.
+    pub ratio: f64,
+    /// The share of sessions in which another benchmark of the suite had a slow process.
+    pub others: f64,
+}
+
+impl Unstable<'_> {
+    pub fn is_about(&self, timeline: &Timeline, benchmark: &str) -> bool {
+        std::ptr::eq(self.timeline, timeline) && self.benchmark == benchmark
+    }
+
+    /// What is seen, as the rest of a sentence about the benchmark.
+    pub fn sentence(&self) -> String {
+        format!(
+            "in {} of {} since {} a process was slow (typically {}); the other benchmarks of the suite had one in {} of theirs",
+            self.slow,
+            counted(self.sessions, "session"),
+            day(self.since),
+            change(self.ratio),
+            percent(self.others)
+        )
+    }
+}
+
+/// Every benchmark that is unstable now.
+pub fn unstable(timelines: &[Timeline]) -> Vec<Unstable<'_>> {
+    timelines.iter().flat_map(of_suite).collect()
+}
+
+fn of_suite(timeline: &Timeline) -> Vec<Unstable<'_>> {
+    // How many benchmarks were compared in each session, and how many had a slow process.
+    let mut counts = vec![(0, 0); timeline.sessions.len()];
+    for point in timeline.benchmarks.values().flat_map(points) {
+        if let Some(excess) = point.spread.slow {
+            counts[point.session].0 += 1;
+            counts[point.session].1 += usize::from(excess > 0.0);
+        }
+    }
+    let needed = CHANCE * timeline.benchmarks.len() as f64;
+    let found = timeline.benchmarks.iter().filter_map(|(benchmark, history)| {
+        let mut detector = EDetector::default();
+        for point in points(history) {
+            let Some(excess) = point.spread.slow else { continue };
+            let (all, hit) = counts[point.session];
+            detector = detector.with(point.session, e_value(excess > 0.0, hit, all), KEPT * needed);
+        }
+        let since: Vec<&Point> = points(history)
+            .filter(|point| point.session >= detector.since && point.spread.slow.is_some())
+            .collect();
+        let excess = |point: &&Point| point.spread.slow.filter(|excess| *excess > 0.0);
+        let is_recent = since.iter().rev().take(RECENT).any(|point| excess(point).is_some());
+        if detector.evidence < needed || !is_recent {
+            return None;
+        }
+        let slow: Vec<f64> = since.iter().filter_map(excess).collect();
+        let (all, hit) = since.iter().fold((0, 0), |(all, hit), point| {
+            let (a, h) = counts[point.session];
+            (all + a, hit + h)
+        });
+        Some(Unstable {
+            timeline,
+            benchmark,
+            since: timeline.sessions[detector.since].began,
+            sessions: since.len(),
+            slow: slow.len(),
+            ratio: describe::median(&slow)?.exp(),
+            others: (hit - slow.len()) as f64 / (all - since.len()).max(1) as f64,
+        })
+    });
+    found.collect()
+}
+
+fn points(history: &BenchmarkHistory) -> impl Iterator<Item = &Point> {
+    history.main().into_iter().flat_map(|(_, track)| &track.points)
+}

@@ -1,0 +1,184 @@
+//! The labels that the schedule could have drawn instead, as the order of the processes shows them.
+
+use super::randomisation::{Contribution, exact_tail, tail};
+use super::scores::{BlockCosts, Scored};
+
+/// What a coin decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Draws {
+    /// Each pair of neighboring processes has its own coin: p is exact, and fine enough.
+    Pairs,
+    /// One coin for the whole block, ABBA or BAAB. A coin a block is exact, but n blocks can't say less than
+    /// 2⁻ⁿ. All orders of a block's processes say more; ABBA cancels what drifts, so for noise whose neighbors
+    /// are at least as alike as processes further apart it is at most as variable as a random order, and the p
+    /// of all orders is too large rather than too small. The coins decide as far as they can count, the orders
+    /// below that.
+    Blocks,
+}
+
+/// What the coins of blocks must always say, whatever the orders say: one in 64.
+const COINS_AT_LEAST: f64 = 6.0;
+/// Largest block whose orders are all counted: more are only swapped.
+const MOST_ORDERED: usize = 8;
+
+impl Draws {
+    /// A block that is no mirror image was drawn by two coins. If all blocks of a session with two coins are mirror
+    /// images, which happens once in 2ⁿ sessions, then one coin a block is what is left of them; the p of pairs
+    /// is made larger by what that leaves out.
+    pub fn of_blocks(blocks: &[BlockCosts]) -> Self {
+        if blocks.iter().any(alternates) { Self::Pairs } else { Self::Blocks }
+    }
+
+    /// The chance that other draws would have favored head as much (`sign` 1) or base (−1); near where it decides
+    /// nothing.
+    pub fn p_value(self, blocks: &[Vec<Scored>], sign: f64) -> f64 {
+        self.p_by(blocks, sign, tail)
+    }
+
+    /// The same, and exact wherever it lies.
+    pub fn exact_p_value(self, blocks: &[Vec<Scored>], sign: f64) -> f64 {
+        self.p_by(blocks, sign, exact_tail)
+    }
+
+    fn p_by(self, blocks: &[Vec<Scored>], sign: f64, tail: fn(&[Contribution]) -> f64) -> f64 {
+        let all = |contributions: fn(&[Scored], f64) -> Vec<Contribution>| {
+            tail(&blocks.iter().flat_map(|block| contributions(block, sign)).collect::<Vec<Contribution>>())
+        };
+        match self {
+            Self::Pairs => (all(pairs) / drawn_by_pairs(blocks.len())).min(1.0),
+            Self::Blocks => {
+                let (by_coins, by_orders) = (all(whole), all(orders));
+                let finest = (-(blocks.len() as f64 / 2.0).max(COINS_AT_LEAST)).exp2();
+                if by_coins > finest { by_coins.max(by_orders) } else { by_orders }
+            }
+        }
+    }
+
+    /// No scores of these blocks give a smaller p: what was observed is one of the draws.
+    pub fn finest(self, blocks: &[Vec<Scored>]) -> f64 {
+        let one = |contributions: fn(&[Scored], f64) -> Vec<Contribution>| -> f64 {
+            let all = blocks.iter().flat_map(|block| contributions(block, 1.0));
+            all.map(|contribution| 1.0 / contribution.possible.len() as f64).product()
+        };
+        match self {
+            Self::Pairs => (one(pairs) / drawn_by_pairs(blocks.len())).min(1.0),
+            Self::Blocks => one(orders),
+        }
+    }
+}
+
+/// The chance that coins of pairs draw at least one block that is no mirror image.
+fn drawn_by_pairs(blocks: usize) -> f64 {
+    1.0 - (-(blocks as f64)).exp2()
+}
+
+/// Base first in both pairs, or head in both.
+fn alternates(block: &BlockCosts) -> bool {
+    let side = |slot: u8| {
+        let mut found = block.iter().filter(|process| process.slot == slot);
+        found.next().filter(|_| found.next().is_none()).map(|process| process.head)
+    };
+    match [0, 1, 2, 3].map(side) {
+        [Some(a), Some(b), Some(c), Some(d)] => a != b && c != d && a == c,
+        _ => false,
+    }
+}
+
+/// Pairs of which both processes ran.
+fn pairs(block: &[Scored], sign: f64) -> Vec<Contribution> {
+    let of_pair = |(at, one): (usize, &Scored)| {
+        let partner = block[at + 1..].iter().find(|other| other.slot / 2 == one.slot / 2)?;
+        let (base, head) = if one.head { (partner, one) } else { (one, partner) };
+        (base.head != head.head).then(|| Contribution::swapped(sign * (head.score - base.score)))
+    };
+    block.iter().enumerate().filter_map(of_pair).collect()
+}
+
+fn whole(block: &[Scored], sign: f64) -> Vec<Contribution> {
+    vec![Contribution::swapped(sign * contrast(block, |process, _| process.head))]
+}
+
+/// All orders in which as many processes of the block are head's.
+fn orders(block: &[Scored], sign: f64) -> Vec<Contribution> {
+    if block.len() > MOST_ORDERED {
+        return whole(block, sign);
+    }
+    let heads = block.iter().filter(|process| process.head).count();
+    let labels = (0..1_u32 << block.len()).filter(|labels| labels.count_ones() as usize == heads);
+    let possible = labels.map(|labels| sign * contrast(block, |_, at| labels >> at & 1 == 1)).collect();
+    vec![Contribution { possible, observed: sign * contrast(block, |process, _| process.head) }]
+}
+
+/// Mean score of the processes called head's less that of the others.
+fn contrast(block: &[Scored], is_head: impl Fn(&Scored, usize) -> bool) -> f64 {
+    let (mut sums, mut counts) = ([0.0; 2], [0.0; 2]);
+    for (at, process) in block.iter().enumerate() {
+        let side = usize::from(is_head(process, at));
+        sums[side] += process.score;
+        counts[side] += 1.0;
+    }
+    sums[1] / counts[1] - sums[0] / counts[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scores::ProcessCosts;
+
+    fn block(sides: &[bool]) -> BlockCosts {
+        let process = |(slot, head): (usize, &bool)| ProcessCosts {
+            slot: slot as u8,
+            head: *head,
+            costs: vec![0.0],
+            ..ProcessCosts::default()
+        };
+        sides.iter().enumerate().map(process).collect()
+    }
+
+    fn scored(slot: u8, head: bool, score: f64) -> Scored {
+        Scored { slot, head, score }
+    }
+
+    #[test]
+    fn one_block_that_is_no_mirror_image_shows_a_coin_for_each_pair() {
+        let (abba, baab) = (block(&[false, true, true, false]), block(&[true, false, false, true]));
+        assert_eq!(Draws::of_blocks(&[abba.clone(), baab.clone()]), Draws::Blocks);
+        let abab = block(&[false, true, false, true]);
+        assert_eq!(Draws::of_blocks(&[abba, baab, abab]), Draws::Pairs);
+        // Not what any schedule of pairs draws.
+        assert_eq!(Draws::of_blocks(&[block(&[false, false, true, true])]), Draws::Blocks);
+        assert_eq!(Draws::of_blocks(&[block(&[false, true])]), Draws::Blocks);
+    }
+
+    #[test]
+    fn a_process_whose_partner_was_lost_says_nothing() {
+        let whole = [scored(0, false, 0.0), scored(1, true, 1.0), scored(2, true, 5.0)];
+        assert_eq!(pairs(&whole, 1.0), [Contribution::swapped(1.0)]);
+    }
+
+    #[test]
+    fn the_better_order_in_every_pair_is_as_rare_as_the_coins() {
+        let block =
+            vec![scored(0, false, 0.0), scored(1, true, 1.0), scored(2, false, 0.0), scored(3, true, 1.0)];
+        let p = Draws::Pairs.p_value(&vec![block; 3], 1.0);
+        assert!((p - 2.0_f64.powi(-6) / (1.0 - 2.0_f64.powi(-3))).abs() < 1e-12, "{p}");
+    }
+
+    #[test]
+    fn the_finest_p_is_that_of_sides_that_never_meet() {
+        for (draws, sides) in
+            [(Draws::Pairs, [false, true, false, true]), (Draws::Blocks, [false, true, true, false])]
+        {
+            let process =
+                |(slot, head): (usize, &bool)| scored(slot as u8, *head, f64::from(u8::from(*head)));
+            let block: Vec<Scored> = sides.iter().enumerate().map(process).collect();
+            for count in [1, 3, 12] {
+                let blocks = vec![block.clone(); count];
+                let (p, finest) = (draws.p_value(&blocks, 1.0), draws.finest(&blocks));
+                // Below six blocks the coins of whole blocks say less than the orders.
+                assert!(finest <= p * (1.0 + 1e-12), "{draws:?} {count}: {finest} {p}");
+                assert!(count < 12 || p <= finest * (1.0 + 1e-12), "{draws:?} {count}: {finest} {p}");
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+#![doc = include_str!("../README.md")]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+pub mod change_points;
+pub mod classical;
+mod comb;
+pub mod density;
+pub mod describe;
+pub mod diagnose;
+mod difference_density;
+mod distributions;
+mod draws;
+pub mod e_detector;
+mod effect;
+mod inference;
+pub mod median;
+pub mod multiplicity;
+pub mod quantile;
+pub mod randomisation;
+pub mod rank_shift;
+pub mod robust;
+pub mod scores;
+pub mod shift;
+pub mod spending;
+pub mod stability;
+pub mod tail;
+pub mod unpaired;
+
+pub use distributions::{binomial_tail, sign_test, student_quantile, student_tail};
+pub use effect::Effect;
+pub use inference::Inference;
