@@ -98,14 +98,17 @@ impl Measuring<'_, '_> {
         let fixed = design::fixed(self.settings);
         for (benchmark, candidate) in self.candidates.iter().enumerate() {
             let name = &candidate.name;
-            if candidate.sides.is_empty()
-                || self.journal.timings.get(name).is_some()
-                || self.journal.has_failed(name)
-            {
+            if candidate.sides.is_empty() || self.journal.has_failed(name) {
                 continue;
             }
             if let Some(TimedProgram::Command(_)) = candidate.sides.values().next() {
-                self.warm_up(candidate).await?;
+                let processes = self.warm_up(candidate).await?;
+                if self.journal.timings.get(name).is_none() {
+                    self.journal.set_timing(name, &Timing { repetitions: processes, ..trials::TIMING })?;
+                }
+                continue;
+            }
+            if self.journal.timings.get(name).is_some() {
                 continue;
             }
             if let Some(timing) = &fixed {
@@ -142,14 +145,19 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// Sets a command up on both sides. A session that goes on does so again: its caches may be gone.
-    async fn warm_up(&self, candidate: &BenchmarkCandidate<'_>) -> Result<(), PipelineError> {
+    /// Sets a command up on both sides. A session that goes on does so again: its caches may be gone. Returns how many of
+    /// its processes a slot of the schedule holds. Base alone decides that: head must not choose how it is measured.
+    async fn warm_up(&self, candidate: &BenchmarkCandidate<'_>) -> Result<u32, PipelineError> {
+        let mut processes = None;
         for (side, program) in &candidate.sides {
             let TimedProgram::Command(command) = program else { continue };
             let [output, log] = ["raw", "log"].map(|ending| self.journal.trial_file(*side, ending));
-            command.warm_up(self.host, &log, &output).await?;
+            let warmed = command.warm_up(self.host, &log, &output).await?;
+            if processes.is_none() {
+                processes = Some(command.processes_per_slot(self.host, &log, &output, warmed).await?);
+            }
         }
-        Ok(())
+        Ok(processes.unwrap_or(1))
     }
 
     /// Whether a row is a benchmark of this candidate: a command has several.

@@ -16,7 +16,7 @@ use crate::record::{MOST_RESULT_BYTES, Number, ProcessRecord, SampleMap};
 use super::PipelineError;
 use super::argv::Timing;
 use super::candidates::{BenchmarkCandidate, Measurable, TimedProgram};
-use super::commands::{self, PreparedCommand, Printed};
+use super::commands::{self, CommandOutput, PreparedCommand, Printed};
 use super::compile::{failure, printed_error};
 use super::devices;
 use super::diagnostics;
@@ -55,14 +55,6 @@ impl Start<'_> {
         remove_if_there(&self.raw)?;
         remove_if_there(&self.log)?;
         let (device, env) = self.program.device();
-        let command = match self.program {
-            TimedProgram::Module(ready) => Command::new(&ready.tools.iree_benchmark_module, self.timeout)
-                .args(ready.execution.benchmark(&self.timing, &self.raw))
-                .cwd(ready.folder)
-                .envs(ready.env),
-            TimedProgram::Command(command) => command.start(&self.raw, &self.pattern()).capture_stdout(),
-        };
-        let command = command.log(&self.log).cpus(host.cpus_for(device));
         let prepared = match self.program {
             TimedProgram::Module(_) => None,
             TimedProgram::Command(command) => command.prepare(host, &self.log).await?,
@@ -70,17 +62,22 @@ impl Start<'_> {
         let load_avg = crate::device::load_average();
         let watch = Watch::start(host.watched(device, env));
         let started = jiff::Timestamp::now().to_string();
-        let finished = match prepared {
-            // What was not prepared is not measured.
-            Some(failed) => failed,
-            None => host.run(&command).await?,
+        let (finished, measured) = match self.program {
+            TimedProgram::Module(ready) => {
+                let command = Command::new(&ready.tools.iree_benchmark_module, self.timeout)
+                    .args(ready.execution.benchmark(&self.timing, &self.raw))
+                    .cwd(ready.folder)
+                    .envs(ready.env)
+                    .log(&self.log)
+                    .cpus(host.cpus_for(device));
+                let finished = host.run(&command).await?;
+                host.fail_on_full_disk(&finished, &self.raw)?;
+                let measured = self.samples(&ready, &finished);
+                (finished, measured)
+            }
+            TimedProgram::Command(command) => self.processes(command, prepared, host).await?,
         };
         let seen = watch.stop(finished.user + finished.system);
-        host.fail_on_full_disk(&finished, &self.raw)?;
-        let measured = match self.program {
-            TimedProgram::Module(ready) => self.samples(&ready, &finished),
-            TimedProgram::Command(command) => self.printed(command, &finished),
-        };
         let (measured, failure) = match measured {
             Ok(measured) => (measured, None),
             Err(StageError::Benchmark(failure)) => (MeasuredProcess::default(), Some(failure.why)),
@@ -118,14 +115,54 @@ impl Start<'_> {
         commands::pattern(self.format, rows.as_deref())
     }
 
-    /// Reads what a process of a command printed.
-    fn printed(&self, command: &PreparedCommand<'_>, finished: &Finished) -> Staged<MeasuredProcess> {
-        let output = commands::read(command, finished, &self.raw).map_err(StageFailure::new)?;
-        Ok(MeasuredProcess {
+    /// Starts a command as often as a slot of the schedule holds its processes. `prepared` is how preparing the first one
+    /// failed. Returns the last process with the time that all of them took.
+    async fn processes(
+        &self,
+        command: &PreparedCommand<'_>,
+        mut prepared: Option<Finished>,
+        host: &Host<'_>,
+    ) -> Result<(Finished, Staged<MeasuredProcess>), PipelineError> {
+        let start = command
+            .start(&self.raw, &self.pattern())
+            .capture_stdout()
+            .log(&self.log)
+            .cpus(host.cpus_for(self.program.device().0));
+        let mut slot = None;
+        let mut used: Option<Finished> = None;
+        let mut left = self.timing.repetitions;
+        loop {
+            left = left.saturating_sub(1);
+            let finished = match prepared {
+                // What was not prepared is not measured.
+                Some(failed) => failed,
+                None => host.run(&start).await?,
+            };
+            host.fail_on_full_disk(&finished, &self.raw)?;
+            let output =
+                commands::read(command, &finished, &self.raw).and_then(|next| commands::joined(slot, next));
+            let finished = match used {
+                Some(before) => commands::together(&before, finished),
+                None => finished,
+            };
+            match output {
+                Err(why) => return Ok((finished, Err(StageFailure::new(why).into()))),
+                Ok(output) if left == 0 => return Ok((finished, Ok(self.printed(output)))),
+                Ok(output) => slot = Some(output),
+            }
+            used = Some(finished);
+            remove_if_there(&self.raw)?;
+            prepared = command.prepare(host, &self.log).await?;
+        }
+    }
+
+    /// What the processes of a command printed.
+    fn printed(&self, output: CommandOutput) -> MeasuredProcess {
+        MeasuredProcess {
             context: output.context,
             printed: Some(Printed { asked: self.asked.clone(), ..output.printed }),
             ..MeasuredProcess::default()
-        })
+        }
     }
 
     /// Reads a process's own output. The tool may exit 0 without having measured anything, so success

@@ -66,12 +66,25 @@ fn the_stored_run_gives_the_same_rows_to_the_byte() {
 #[test]
 fn a_command_that_prints_no_benchmark_is_timed_as_a_whole() {
     let world = World::new();
-    let options = ["--max-blocks", "2", "--name", "nap", "--format", "json"];
-    let report = world.run([["pair", "sleep 0.02", "sleep 0.06"].as_slice(), &options].concat()).json();
+    let options = ["--max-blocks", "2", "--name", "nap", "--format", "json", "--run", "run.json"];
+    let report = world.run([["pair", "sleep 0.15", "sleep 0.3"].as_slice(), &options].concat()).json();
     let latency = row(&report, "nap", Some("latency"));
-    assert!(latency["base"]["location"].as_f64().unwrap() > 2e7, "{latency}");
-    assert!(latency["estimate"]["ratio"].as_f64().unwrap() > 1.5, "{latency}");
+    assert!(latency["base"]["location"].as_f64().unwrap() > 1.5e8, "{latency}");
+    assert!(latency["estimate"]["ratio"].as_f64().unwrap() > 1.3, "{latency}");
     row(&report, "nap", Some("peak-host-memory"));
+    // Base's time says how often both are started in each slot.
+    let run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
+    for side in [0, 1] {
+        let benchmark = &run["sides"][side]["benchmarks"][0];
+        let count = benchmark["timing"]["repetitions"].as_u64().unwrap();
+        assert!((2..=4).contains(&count), "{count}");
+        assert_eq!(run["sides"][0]["benchmarks"][0]["timing"], benchmark["timing"]);
+        let processes = benchmark["processes"].as_array().unwrap();
+        assert_eq!(processes.len(), 4);
+        for process in processes {
+            assert_eq!(process["samples"]["latency"].as_array().unwrap().len() as u64, count);
+        }
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod filter;
 mod reading;
 mod records;
+mod slot;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -25,8 +26,9 @@ use super::plan::SideInput;
 
 use filter::EVERYTHING;
 pub(super) use filter::pattern;
-pub(super) use reading::read;
+pub(super) use reading::{CommandOutput, read};
 pub(super) use records::{metrics, records};
+pub(super) use slot::{joined, together};
 
 /// What one process of a command printed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -179,14 +181,14 @@ impl<'a> PreparedCommand<'a> {
         Ok((finished.exit != Exit::Success).then_some(finished))
     }
 
-    /// Runs what has to run once before measuring, and the processes that warm up. A command that fails here fails in
-    /// its first measured process too, except for `setup`, which is an error of the whole run.
+    /// Runs what has to run once before measuring, and the processes that warm up; returns the last of these. A command that
+    /// fails here fails in its first measured process too, except for `setup`, which is an error of the whole run.
     pub(super) async fn warm_up(
         &self,
         host: &Host<'_>,
         log: &Path,
         output: &Path,
-    ) -> Result<(), PipelineError> {
+    ) -> Result<Option<Finished>, PipelineError> {
         if let Some(line) = &self.spec.setup {
             let finished = host.run(&self.line(line, Path::new(""), EVERYTHING).log(log)).await?;
             if finished.exit != Exit::Success {
@@ -194,11 +196,25 @@ impl<'a> PreparedCommand<'a> {
                 return Err(PipelineError::Setup { command: self.spec.name.clone(), why });
             }
         }
+        let mut last = None;
         for _ in 0..self.spec.warmup {
-            self.prepare(host, log).await?;
-            host.run(&self.start(output, EVERYTHING).log(log).cpus(host.cpus_for(&self.spec.device))).await?;
+            last = Some(self.unmeasured(host, log, output).await?);
         }
-        Ok(())
+        Ok(last)
+    }
+
+    /// Runs a process that counts for nothing.
+    async fn unmeasured(
+        &self,
+        host: &Host<'_>,
+        log: &Path,
+        output: &Path,
+    ) -> Result<Finished, PipelineError> {
+        if let Some(failed) = self.prepare(host, log).await? {
+            return Ok(failed);
+        }
+        let start = self.start(output, EVERYTHING).capture_stdout();
+        host.run(&start.log(log).cpus(host.cpus_for(&self.spec.device))).await
     }
 
     /// How the record describes it.

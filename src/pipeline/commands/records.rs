@@ -52,7 +52,11 @@ pub(in crate::pipeline) fn records(
     };
     let statistic =
         |name: &str| base_first.iter().find_map(|process| process.rows.get(name)).map(|row| row.statistic);
-    let record = |name: &str| record(name, &entries, known, statistic(name), relative_to);
+    let whole = entries.iter().any(CommandProcess::is_whole);
+    let record = |name: &str| BenchmarkRecord {
+        timing: journal.timings.record(&BenchmarkName::new(command)).filter(|_| whole),
+        ..record(name, &entries, known, statistic(name), relative_to)
+    };
     names.into_iter().map(record).collect()
 }
 
@@ -66,6 +70,11 @@ impl<'a> CommandProcess<'a> {
     fn new(entry: &'a JournalEntry) -> Self {
         let rows = entry.printed.iter().flat_map(|printed| &printed.rows);
         Self { entry, rows: rows.map(|row| (row.name.as_str(), row)).collect() }
+    }
+
+    /// Whether the process was timed as a whole.
+    fn is_whole(&self) -> bool {
+        self.entry.printed.as_ref().is_some_and(|printed| printed.format.is_none())
     }
 
     /// The names in the order of the output.

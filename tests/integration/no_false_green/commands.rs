@@ -127,7 +127,13 @@ fn a_script_that_the_other_side_exchanges_is_never_green() {
 fn a_command_that_does_not_run_as_asked_is_never_green() {
     let commands = Commands::new();
     commands.script("head", "rows");
-    commands.script("silent", "sleep 0.01");
+    commands.script("silent", "sleep 0.1");
+    // The second process of its second slot.
+    let later =
+        |body: &str| format!("sleep 0.1; echo x >> count; if [ $(wc -l < count) -eq 7 ]; then {body}; fi");
+    commands.script("fails", &later("exit 1"));
+    commands.script("prints", &later("rows"));
+    commands.script("lingers", &later("sleep 30 & true"));
     commands.pair(&["./base", "./head", "--setup", "true", "--prepare", "true"]).expect_code(0);
     let mut greens = Greens::default();
     let mut check = |case: &str, options: &[&str]| {
@@ -147,6 +153,10 @@ fn a_command_that_does_not_run_as_asked_is_never_green() {
     check("rows against a whole process", &["./silent", "./head"]);
     check("a whole process against rows", &["./base", "./silent"]);
     check("a whole process that fails", &["./silent", "false"]);
+    for head in ["./fails", "./prints", "./lingers"] {
+        let _ = std::fs::remove_file(commands.0.work().join("count"));
+        check("one process among several", &["./silent", head]);
+    }
     check("a filter that selects nothing", &["./base {filter}", "sh -c true {filter}"]);
-    greens.none(12);
+    greens.none(15);
 }

@@ -135,7 +135,7 @@ pub struct MeasureRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimingRecord {
-    /// Repetitions inside one process.
+    /// Repetitions inside one process; for a command that is timed as a whole, processes in one slot of the schedule.
     pub repetitions: u32,
     /// Iterations of one repetition, where a count was asked for instead of a time.
     pub iterations: Option<u32>,

@@ -1,0 +1,83 @@
+//! Several processes in one slot of the schedule. What a short process takes depends on where the scheduler interrupts it,
+//! so a command that is timed as a whole is started until its slot is worth measuring. The slot stays the sampling unit:
+//! its processes are to it what repetitions are to a process that measures itself.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::config::OutputReading;
+use crate::process::Finished;
+
+use super::super::PipelineError;
+use super::super::host::Host;
+use super::{CommandOutput, PreparedCommand, read};
+
+/// Least time of a slot. A process of half a second is decided as it is.
+const SLOT: Duration = Duration::from_millis(500);
+
+/// Most processes of a slot: starting one takes as long as a process of a few milliseconds.
+const MOST: u32 = 50;
+
+impl PreparedCommand<'_> {
+    /// How many processes a slot holds, by what one of them takes: the quicker of `warmed` and another one.
+    pub(in crate::pipeline) async fn processes_per_slot(
+        &self,
+        host: &Host<'_>,
+        log: &Path,
+        output: &Path,
+        warmed: Option<Finished>,
+    ) -> Result<u32, PipelineError> {
+        if let OutputReading::Format(_) = self.spec.reading {
+            return Ok(1);
+        }
+        let mut quickest = Duration::MAX;
+        for finished in [warmed, None] {
+            let finished = match finished {
+                Some(finished) => finished,
+                None => self.unmeasured(host, log, output).await?,
+            };
+            quickest = quickest.min(finished.wall);
+            let is_whole = read(self, &finished, output).is_ok_and(|read| read.printed.format.is_none());
+            if !is_whole || quickest >= SLOT {
+                return Ok(1);
+            }
+        }
+        let fitting = SLOT.as_nanos().div_ceil(quickest.as_nanos().max(1));
+        Ok(u32::try_from(fitting).unwrap_or(MOST).min(MOST))
+    }
+}
+
+/// What a slot measured so far with what its next process did.
+///
+/// # Errors
+/// Why the process is not another measurement of the same thing.
+pub(in crate::pipeline) fn joined(
+    slot: Option<CommandOutput>,
+    next: CommandOutput,
+) -> Result<CommandOutput, String> {
+    let Some(mut slot) = slot else { return Ok(next) };
+    let is_whole = |output: &CommandOutput| output.printed.format.is_none();
+    if !is_whole(&slot) || !is_whole(&next) {
+        return Err("the command is timed as a whole, and one of its processes printed benchmarks".to_owned());
+    }
+    for (into, row) in slot.printed.rows.iter_mut().zip(&next.printed.rows) {
+        for (metric, values) in row.samples.iter() {
+            match into.samples.get_mut(metric) {
+                Some(samples) => samples.extend(values),
+                None => into.samples.insert(metric.to_owned(), values.to_vec()),
+            }
+        }
+    }
+    Ok(slot)
+}
+
+/// The last process of a slot, with the time and the memory of those before it.
+pub(in crate::pipeline) fn together(before: &Finished, last: Finished) -> Finished {
+    Finished {
+        wall: before.wall + last.wall,
+        user: before.user + last.user,
+        system: before.system + last.system,
+        peak_memory_bytes: before.peak_memory_bytes.max(last.peak_memory_bytes),
+        ..last
+    }
+}
