@@ -100,7 +100,11 @@ pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         let (suite, configured) = match &judged {
             Ok(judged) => (judged.suite.clone(), judged.github.clone()),
             // What failed may be the configuration; its comment is found again by the suite's name.
-            Err(_) => args.measure.load().map(|config| (config.suite, config.github)).unwrap_or_default(),
+            Err(_) => args
+                .measure
+                .load_with_commands()
+                .map(|config| (config.suite, config.github))
+                .unwrap_or_default(),
         };
         let github = args.post.over(configured);
         if let Err(error) = &judged {
@@ -151,13 +155,19 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
         let measure = || args.measure.measure_bundle(&open, &args.run.run, terminal);
         return judged(args, &open.sides, &open.notices, None, measure, destination, terminal);
     }
-    let mut config = args.measure.load()?;
+    let mut config = args.measure.load_with_commands()?;
     rename(&mut config, &args.rename)?;
     if args.base.is_none() {
         only_merged()?;
     }
     let root = config.root.clone();
     let stored = args.stored || (args.base.is_none() && config.base.is_none());
+    if stored && !config.commands.is_empty() {
+        return Err(CliError::usage(
+            "failed to compare commands with stored sessions: only measured bases are supported",
+        )
+        .hint("name a base: `benchgate gate --base origin/main`"));
+    }
     let (mut sides, notices) = match &args.base {
         Some(reference) => {
             against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?

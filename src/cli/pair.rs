@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::config::{CommandLine, CommandSpec, Config, OutputReading};
+use crate::config::{CommandLine, CommandSpec, Config, OutputReading, command_device};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
 use crate::ingest::Format;
-use crate::model::{DeviceKind, GpuClock, SideName};
-use crate::pipeline::{self, CalibrationSource, Extras, Filter, SideInput};
+use crate::model::{GpuClock, SideName};
+use crate::pipeline::{self, CalibrationSource, CommandRows, Extras, Filter, SideInput};
 use crate::toolchain::Lock;
 
 use super::policy_args::PolicyArgs;
@@ -145,6 +145,7 @@ pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliE
         dump_ir: false,
         keep_modules: None,
         resume_commands: args.resume,
+        command_rows: CommandRows::AsPrinted,
         axes: None,
         extras: Extras::default(),
     };
@@ -174,6 +175,7 @@ impl CommandPairArgs {
         let line = |text: &String| self.line(text);
         let spec = CommandSpec {
             name: self.name.clone().unwrap_or_else(|| "command".to_owned()),
+            build: Vec::new(),
             run: self.line(command)?,
             setup: self.setup.as_ref().map(line).transpose()?,
             prepare: self.prepare.as_ref().map(line).transpose()?,
@@ -204,13 +206,8 @@ impl CommandPairArgs {
         if self.shell {
             return Ok(CommandLine::Shell(text.to_owned()));
         }
-        match shlex::split(text) {
-            Some(words) if !words.is_empty() => Ok(CommandLine::Words(words)),
-            found => {
-                let why = if found.is_some() { "it is empty" } else { "a quote is not closed" };
-                Err(CliError::usage(format!("failed to read the command `{text}`: {why}")))
-            }
-        }
+        CommandLine::words(text)
+            .map_err(|why| CliError::usage(format!("failed to read the command `{text}`: {why}")))
     }
 }
 
@@ -228,15 +225,8 @@ fn absolute(folder: &Path) -> Result<PathBuf, CliError> {
         .map_err(|error| CliError::usage(format!("failed to find the folder {}: {error}", folder.display())))
 }
 
-/// The device's name in the runtime of IREE, whose drivers benchgate can tell apart.
 fn device(text: &str) -> Result<String, String> {
-    match DeviceKind::from_uri(text) {
-        _ if text == "cpu" => Ok("local-task".to_owned()),
-        DeviceKind::Other => {
-            Err("expected cpu, cuda, hip, vulkan or metal, with a number as in cuda://0".to_owned())
-        }
-        _ => Ok(text.to_owned()),
-    }
+    command_device(text).map_err(str::to_owned)
 }
 
 fn clock(text: &str) -> Result<GpuClock, String> {

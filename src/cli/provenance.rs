@@ -75,6 +75,11 @@ pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Co
             config.suite
         )));
     }
+    if !config.commands.is_empty() {
+        return Err(refused(
+            "its suite has [[command]], whose benchmarks the base's configuration does not list; only `gate` can judge it".to_owned(),
+        ));
+    }
     let expected = renamed(pipeline::expected(config), &file)?;
     check(&file, config, &expected, commits, *reported)?;
     let (base, head) = inputs::both_sides(file, label)?;

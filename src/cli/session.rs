@@ -12,7 +12,8 @@ use crate::gate::Policy;
 use crate::git::{GitError, Repository};
 use crate::model::SideName;
 use crate::pipeline::{
-    self, CalibrationSource, Filter, MeasuredRun, OpenBundle, PackedBundle, PrepareFrom, SideInput, SuiteRun,
+    self, CalibrationSource, CommandRows, Filter, MeasuredRun, OpenBundle, PackedBundle, PrepareFrom,
+    SideInput, SuiteRun,
 };
 use crate::toolchain::Lock;
 
@@ -134,6 +135,16 @@ impl MeasureArgs {
         Ok(config)
     }
 
+    /// As [`Self::load`], for a suite that may have commands.
+    pub fn load_with_commands(&self) -> Result<Config, CliError> {
+        let mut config = config::load_with_commands(&self.config)?;
+        self.adjust(&mut config);
+        if !config.commands.is_empty() {
+            self.shard.refuse("a suite with [[command]] can't be split yet")?;
+        }
+        Ok(config)
+    }
+
     /// Applies what the command line overrides.
     pub fn adjust(&self, config: &mut Config) {
         if self.jobs.is_some() {
@@ -203,6 +214,11 @@ impl MeasureArgs {
         let Some(side) = sides.last() else {
             return Err(CliError::internal("no side to run"));
         };
+        if sides.iter().any(|side| !side.config.commands.is_empty()) {
+            return Err(CliError::usage(
+                "failed to make a bundle: commands are built where they are measured",
+            ));
+        }
         let none = BackendArgs::default();
         let options = self.options(&side.config.root, output, None, CalibrationSource::None, &none)?;
         let shard = self.shard.of_suite(sides)?;
@@ -277,6 +293,7 @@ impl MeasureArgs {
             claims_identity: !job::is_for_a_proposed_change()?,
             calibration,
             resume_commands: false,
+            command_rows: CommandRows::BelowCommand,
             dump_ir: self.dump_ir,
             keep_modules: self.keep_modules.clone(),
         })

@@ -11,8 +11,8 @@ use super::problems::Collector;
 use super::table::DeclaredTable;
 use super::view::ConfigView;
 use super::{
-    CommandSpec, Config, GitHub, backend, flags, functions, measure, model, policy, python, services, side,
-    target,
+    CommandSpec, Config, GitHub, backend, command, flags, functions, measure, model, policy, python,
+    services, side, target,
 };
 
 /// A configuration and what is left to check about it.
@@ -44,6 +44,14 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
     };
     let models = model::models(root, &targets, &folder, &mut files, problems);
     let models = functions::in_models(root.get("model"), models, &mut files, problems);
+    let commands = command::commands(root, &models, problems);
+    let has = |table: &str| root.get(table).items().next().is_some();
+    if !has("model") && !has("command") {
+        problems.add(root.at(), "no [[model]] or [[command]]: a suite needs at least one");
+    }
+    if has("model") && !root.get("target").is_present() {
+        problems.add(root.at(), "no [[target]]: a suite with models needs at least one");
+    }
     flags::check(root, problems);
     let (base, head) = side::sides(root, problems);
     let backends = backend::backends(root, &models, &folder, problems);
@@ -69,7 +77,7 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
             models,
             renames: BTreeMap::new(),
             targets,
-            commands: Vec::new(),
+            commands,
             backends,
             python,
             measure,

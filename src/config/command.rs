@@ -1,31 +1,152 @@
 //! Programs that measure themselves, or that are timed as a whole: the benchmarks of any project.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::ingest::Format;
+use crate::model::DeviceKind;
 
-/// A command whose processes are measured.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CommandSpec {
-    /// Identifies the command on both sides. It is also the name of the benchmark where the command is timed as a whole.
-    pub name: String,
-    pub run: CommandLine,
-    /// Run once for each side before anything is measured.
-    pub setup: Option<CommandLine>,
-    /// Run before each measured process, and not timed.
-    pub prepare: Option<CommandLine>,
-    /// Processes of each side that run before the measured ones and count for nothing.
-    pub warmup: u32,
-    /// Working folder; relative to the side's sources.
-    pub folder: PathBuf,
-    pub reading: OutputReading,
-    /// What it runs on, as the runtime of IREE names it: `local-task`, `cuda://0`.
-    pub device: String,
-    /// Variables in addition to those that every tool inherits.
-    pub env: BTreeMap<String, String>,
-    pub timeout: Duration,
+use super::Model;
+use super::fields::{KeyPresence, ValueKind};
+use super::names::unique;
+use super::problems::{Collector, shown};
+use super::table::{DeclaredTable, minutes, table};
+use super::view::ConfigView;
+
+table! {
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct CommandSpec, COMMAND: "[[command]]",
+        "A program of the repository, built and measured on both sides: see docs/commands.md. Words are split as a shell splits them, \
+          and no shell is started.";
+    head "name" => name: String, ValueKind::Name,
+        "Names the command; unique among commands and models. Its benchmarks are `NAME/ROW`, or `NAME` where whole processes are timed.";
+    head "build": KeyPresence::Optional => build: Vec<CommandLine> = Vec::new(), ValueKind::OneOrMore(&ValueKind::Line),
+        "Commands that build it, in order, in each side's checkout: `[\"cmake -B {build}\", \"cmake --build {build}\"]`. `{build}` is an \
+             empty folder of this side and session; base's checkout itself is read-only.";
+    head "run": KeyPresence::Required => run: CommandLine = CommandLine::Words(Vec::new()), ValueKind::Line,
+        "What is measured. `{build}` is the folder that `build` filled, `{output}` a file for the results, `{filter}` the tool's \
+             pattern for the benchmarks that are still undecided.";
+    head "setup": KeyPresence::Optional => setup: Option<CommandLine> = None, ValueKind::Line,
+        "Runs once on each side before anything is measured.";
+    head "prepare": KeyPresence::Optional => prepare: Option<CommandLine> = None, ValueKind::Line,
+        "Runs before each measured process, untimed.";
+    "warmup" => warmup: u32 = 1, ValueKind::Integer { min: 0, max: 1000 },
+        "Processes of each side that run first and count for nothing.";
+    head "folder" => folder: PathBuf = PathBuf::from("."), ValueKind::Inside,
+        "Working folder, relative to the sources folder of the side.";
+    "format": KeyPresence::Optional => reading: OutputReading = OutputReading::Detected, ValueKind::Line,
+        "Format of the output (docs/formats.md), or `whole` to time whole processes. By default it is detected, and a command that prints \
+             none is timed as a whole.";
+    "device": KeyPresence::Optional => device: String = CPU.to_owned(), ValueKind::Line,
+        "`cpu` (the default), or the GPU that it uses, such as `cuda` or `hip://0`: it is watched, and no processor is pinned.";
+    head "env" => env: BTreeMap<String, String>, ValueKind::Texts,
+        "Variables in addition to those that every tool inherits; `{build}` is filled in.";
+    "timeout" => timeout: Duration = minutes(5), ValueKind::Duration, "Limit of one measured process.";
+}
+
+/// What the runtime of IREE calls the processor.
+const CPU: &str = "local-task";
+
+/// The commands of a suite.
+pub(super) fn commands(
+    root: ConfigView<'_, '_>,
+    models: &[Model],
+    problems: &mut Collector,
+) -> Vec<CommandSpec> {
+    let mut seen = BTreeMap::new();
+    root.get("command").items().map(|view| command(view, models, &mut seen, problems)).collect()
+}
+
+fn command<'a>(
+    view: ConfigView<'a, '_>,
+    models: &[Model],
+    seen: &mut BTreeMap<&'a str, usize>,
+    problems: &mut Collector,
+) -> CommandSpec {
+    let name = view.get("name");
+    unique(name, "command", seen, problems);
+    if models.iter().any(|model| Some(model.name.as_str()) == name.text()) {
+        problems.add(name.at(), format!("a model is named `{}` too", shown(&name.owned())));
+    }
+    let mut line = |key: &str, view: ConfigView<'_, '_>| {
+        let text = view.text()?;
+        match CommandLine::words(text) {
+            Ok(line) => Some(line),
+            Err(why) => {
+                problems.add(view.at(), format!("`{key}`: {why}"));
+                None
+            }
+        }
+    };
+    let build: Vec<CommandLine> =
+        view.get("build").one_or_more().into_iter().filter_map(|item| line("build", item)).collect();
+    let [run, setup, prepare] = ["run", "setup", "prepare"].map(|key| line(key, view.get(key)));
+    let run = run.unwrap_or_else(|| CommandLine::Words(Vec::new()));
+    if build.is_empty() && run.names(CommandLine::BUILD) {
+        problems.add(view.get("run").at(), "`run`: `{build}` needs `build`");
+    }
+    let mut choose = |key: &str, reason: &str| {
+        problems
+            .add(view.get(key).at(), format!("`{key}`: {reason}, found `{}`", shown(&view.get(key).owned())));
+    };
+    let reading = match view.get("format").text() {
+        None => OutputReading::Detected,
+        Some("whole") => OutputReading::Whole,
+        Some(text) => match text.parse() {
+            Ok(format) => OutputReading::Format(format),
+            Err(_) => {
+                choose("format", "expected `whole` or a format of docs/formats.md");
+                OutputReading::Detected
+            }
+        },
+    };
+    let device = match view.get("device").text() {
+        None => CPU.to_owned(),
+        Some(text) => command_device(text).unwrap_or_else(|why| {
+            choose("device", why);
+            CPU.to_owned()
+        }),
+    };
+    CommandSpec { build, run, setup, prepare, reading, device, ..CommandSpec::read(view) }
+}
+
+/// The name that the runtime of IREE, whose drivers benchgate can tell apart, has for a command's device.
+///
+/// # Errors
+/// What was expected.
+pub fn command_device(text: &str) -> Result<String, &'static str> {
+    match DeviceKind::from_uri(text) {
+        _ if text == "cpu" => Ok(CPU.to_owned()),
+        DeviceKind::Other => Err("expected cpu, cuda, hip, vulkan or metal, with a number as in cuda://0"),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+impl CommandSpec {
+    /// The command with the folder that it is built in.
+    #[must_use]
+    pub fn built_in(&self, folder: &Path) -> Self {
+        let text = folder.to_string_lossy();
+        let filled = |line: &CommandLine| match line {
+            CommandLine::Words(words) => {
+                CommandLine::Words(words.iter().map(|word| word.replace(CommandLine::BUILD, &text)).collect())
+            }
+            shell @ CommandLine::Shell(_) => shell.clone(),
+        };
+        Self {
+            build: self.build.iter().map(filled).collect(),
+            run: filled(&self.run),
+            setup: self.setup.as_ref().map(filled),
+            prepare: self.prepare.as_ref().map(filled),
+            env: self
+                .env
+                .iter()
+                .map(|(name, value)| (name.clone(), value.replace(CommandLine::BUILD, &text)))
+                .collect(),
+            ..self.clone()
+        }
+    }
 }
 
 /// A program with its arguments, or a line for a shell.
@@ -48,11 +169,26 @@ pub enum OutputReading {
 }
 
 impl CommandLine {
+    /// Stands for the folder that the command is built in.
+    pub const BUILD: &'static str = "{build}";
+
     /// Stands for the file that the command writes its results to.
     pub const OUTPUT: &'static str = "{output}";
 
     /// Stands for the tool's own pattern of the benchmarks that are still to be measured.
     pub const FILTER: &'static str = "{filter}";
+
+    /// Splits a text as a shell does.
+    ///
+    /// # Errors
+    /// Why it can't be split.
+    pub fn words(text: &str) -> Result<Self, &'static str> {
+        match shlex::split(text) {
+            Some(words) if !words.is_empty() => Ok(Self::Words(words)),
+            Some(_) => Err("the command is empty"),
+            None => Err("a quote is not closed"),
+        }
+    }
 
     /// The words that may name what it reads: all of them, split as a shell does, without those that it redirects to.
     pub fn words_read(&self) -> Vec<String> {

@@ -174,9 +174,6 @@ pub(super) fn models(
 ) -> Vec<Model> {
     let mut seen = BTreeMap::new();
     let view = root.get("model");
-    if view.is_present() && view.items().next().is_none() {
-        problems.add(view.at(), "no [[model]]: a suite needs at least one");
-    }
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     let torchbench = root.get("torchbench").get("path").text().map(|path| folder.join(path));
     view.items()

@@ -1,6 +1,7 @@
 //! The top level of `benchgate.toml`, and the tables of one key.
 
 use super::backend::BACKEND;
+use super::command::COMMAND;
 use super::fields::{ChosenBy, Section, ValueKind, defaulted, optional, required};
 use super::judging::{GATE, NUMERICS, NUMERICS_OVERRIDE, WAIVER};
 use super::measure::MEASURE;
@@ -22,8 +23,10 @@ pub(super) static ROOT: Section = Section {
         )
         .by(ChosenBy::Head),
         optional("side", ValueKind::Table(&SIDES), "What differs between base and head.").by(ChosenBy::Head),
-        required("model", ValueKind::Tables(&MODEL), "The models to measure.").by(ChosenBy::Each),
-        required("target", ValueKind::Tables(&TARGET), "The devices to measure them on.").by(ChosenBy::Each),
+        optional("model", ValueKind::Tables(&MODEL), "The models to measure.").by(ChosenBy::Each),
+        optional("target", ValueKind::Tables(&TARGET), "The devices to measure them on.").by(ChosenBy::Each),
+        optional("command", ValueKind::Tables(&COMMAND), "The programs to build and measure.")
+            .by(ChosenBy::Each),
         optional("torchbench", ValueKind::Table(&TORCHBENCH), "The checkout of models named `torchbench:…`.")
             .by(ChosenBy::Head),
         optional(

@@ -91,7 +91,12 @@ table! {
 /// Base, where there is one, and head.
 pub(super) fn sides(root: ConfigView<'_, '_>, problems: &mut Collector) -> (Option<Side>, Side) {
     let shared = root.get("toolchain");
-    let shared = shared.is_present().then(|| pin(shared, problems));
+    let shared = if shared.is_present() {
+        Some(pin(shared, problems))
+    } else {
+        // Commands need no tools of IREE.
+        (!root.get("model").is_present() && root.get("command").is_present()).then(Pin::default)
+    };
     let base = root.get("side").get("base");
     let head = root.get("side").get("head");
     let base = base.is_present().then(|| side("base", base, shared.as_ref(), problems));

@@ -102,7 +102,7 @@ impl Config {
             models,
             renames: _,
             targets,
-            commands: _,
+            commands,
             backends,
             python,
             measure,
@@ -143,6 +143,11 @@ impl Config {
                 target.judge_by(base);
             }
         }
+        for command in commands {
+            if let Some(base) = base.commands.iter().find(|base| base.name == command.name) {
+                command.judge_by(base);
+            }
+        }
     }
 
     /// The keys outside of the policy in which this configuration differs from the base's: those that the base chooses, and
@@ -166,6 +171,13 @@ impl Config {
             all.add(
                 &format!("[[target]] {}", target.name),
                 base.into_iter().flat_map(|base| target.changes(base)),
+            );
+        }
+        for command in &self.commands {
+            let base = base.commands.iter().find(|base| base.name == command.name);
+            all.add(
+                &format!("[[command]] {}", command.name),
+                base.into_iter().flat_map(|base| command.changes(base)),
             );
         }
         let mut judged = self.clone();

@@ -115,7 +115,7 @@ fn side_record(
     let commands = side
         .commands
         .iter()
-        .flat_map(|command| commands::records(&command.spec.name, name, journal, metrics, frame.relative_to));
+        .flat_map(|command| commands::records(command, name, journal, metrics, frame.relative_to));
     let mut context = entries().find_map(|entry| entry.context.clone());
     if let Some(context) = &mut context {
         context.load_avg = typical_load(entries());

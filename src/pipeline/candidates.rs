@@ -6,8 +6,9 @@ use std::path::Path;
 use crate::model::{BenchmarkName, SideName};
 use crate::toolchain::Installed;
 
+use super::PipelineError;
 use super::argv::Execution;
-use super::commands::PreparedCommand;
+use super::commands::{GuardedFiles, PreparedCommand};
 use super::prepared_side::PreparedSide;
 use super::stage::Prepared;
 
@@ -30,10 +31,18 @@ impl BenchmarkCandidate<'_> {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TimedProgram<'a> {
     Module(Measurable<'a>),
-    Command(&'a PreparedCommand<'a>),
+    Command(&'a PreparedCommand),
 }
 
 impl TimedProgram<'_> {
+    /// What must not change while a command runs, as it is now.
+    pub(super) fn guard(&self) -> Result<Option<GuardedFiles<'_>>, PipelineError> {
+        match self {
+            Self::Module(_) => Ok(None),
+            Self::Command(command) => command.guard().map(Some),
+        }
+    }
+
     /// The device that its processes use, and their environment.
     pub(super) fn device(&self) -> (&str, &BTreeMap<String, String>) {
         match self {
@@ -67,6 +76,13 @@ pub(super) fn command_candidates<'a>(sides: &'a [PreparedSide<'a>]) -> Vec<Bench
                     identical: false,
                 }),
             }
+        }
+    }
+    for candidate in &mut found {
+        let failed =
+            |program: &TimedProgram<'_>| matches!(program, TimedProgram::Command(it) if it.failure.is_some());
+        if candidate.sides.values().any(failed) {
+            candidate.sides.clear();
         }
     }
     found

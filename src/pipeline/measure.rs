@@ -15,6 +15,7 @@ use super::PipelineError;
 use super::argv::Timing;
 use super::budget::{self, Want};
 use super::candidates::{BenchmarkCandidate, TimedProgram};
+use super::commands::GuardedFiles;
 use super::design;
 use super::host::Host;
 use super::journal::{Journal, JournalEntry};
@@ -152,7 +153,9 @@ impl Measuring<'_, '_> {
         for (side, program) in &candidate.sides {
             let TimedProgram::Command(command) = program else { continue };
             let [output, log] = ["raw", "log"].map(|ending| self.journal.trial_file(*side, ending));
+            let guard = command.guard()?;
             let warmed = command.warm_up(self.host, &log, &output).await?;
+            guard.check()?;
             if processes.is_none() {
                 processes = Some(command.processes_per_slot(self.host, &log, &output, warmed).await?);
             }
@@ -431,9 +434,11 @@ impl Measuring<'_, '_> {
         let timing = chosen.unwrap_or_else(|| design::chosen(self.settings, &[]));
         let order = self.journal.next_order();
         let files = ["raw", "log"].map(|ending| self.journal.file(order, ending));
+        let guard = program.guard()?;
         let entry = self.start(program, step, timing, files).run(self.host).await?;
         // Before the journal keeps it: a session that goes on later must not have it.
         self.unchanged.check(program)?;
+        guard.map(GuardedFiles::check).transpose()?;
         let note = match &entry.process.failure {
             Some(why) => format!("failed: {why}"),
             None if entry.printed.is_some() => entry.process_note(),

@@ -53,6 +53,7 @@ pub use backends::{Axes, BackendsSource, CollectKind, DumpKind, Extras};
 pub use bundle::{OpenBundle, PackedBundle, open_bundle};
 pub use cache::Cache;
 pub use calibration::{CALIBRATION_DAYS, CalibrationSource, keep_calibration};
+pub use commands::CommandRows;
 pub use error::PipelineError;
 pub use interpreters::ExporterSource;
 pub use plan::{DeclaredBenchmark, Filter, SideInput, declared_benchmarks, expected};

@@ -14,5 +14,5 @@ pub(super) struct PreparedSide<'a> {
     /// Absent for a side without a model.
     pub(super) tools: Option<Arc<Installed>>,
     pub(super) benchmarks: Vec<Prepared<'a>>,
-    pub(super) commands: Vec<PreparedCommand<'a>>,
+    pub(super) commands: Vec<PreparedCommand>,
 }

@@ -25,7 +25,7 @@ use super::bundle::{self, OpenBundle, PackedBundle};
 use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
 use super::calibration::{self, CalibrationSource};
 use super::candidates::{candidates, command_candidates};
-use super::commands::PreparedCommand;
+use super::commands::{self, CommandRows, GuardedFolders};
 use super::host::Host;
 use super::interpreters::{Environments, Exporters};
 use super::journal::Journal;
@@ -68,6 +68,7 @@ pub struct Options {
     pub keep_modules: Option<PathBuf>,
     /// Whether an unfinished session with commands goes on. Only the caller knows that they still do the same.
     pub resume_commands: bool,
+    pub command_rows: CommandRows,
     /// Which experiments on other backends are run; `None` is none.
     pub axes: Option<Axes>,
     /// What is taken of other backends in addition to times.
@@ -404,20 +405,24 @@ impl<'a> PreparedRun<'a> {
             let benchmarks = try_join_all(planned.map(|(planned, tools)| one(*planned, tools)));
             async move {
                 let benchmarks = benchmarks.await?;
-                let mut commands = Vec::new();
-                for spec in self.run.options.filter.commands(&input.config) {
-                    commands.push(PreparedCommand::new(input, spec, &host.digests).await?);
-                }
-                Ok::<_, PipelineError>(PreparedSide { input, tools: tools.clone(), benchmarks, commands })
+                let (tools, commands) = (tools.clone(), Vec::new());
+                Ok::<_, PipelineError>(PreparedSide { input, tools, benchmarks, commands })
             }
         });
-        let sides = try_join_all(sides).await?;
+        let mut sides = try_join_all(sides).await?;
         for stage in stages.iter().filter(|_| steps > 0) {
             host.progress.on(Event::StageFinished { stage: *stage });
         }
         self.exporters.stop().await;
         if steps > 0 {
             host.progress.on(Event::Note(&effort.end(steps)));
+        }
+        let mut guarded = GuardedFolders::default();
+        let options = self.run.options;
+        for side in &mut sides {
+            let specs = options.filter.commands(&side.input.config);
+            side.commands =
+                commands::built(host, side.input, specs, options.command_rows, &mut guarded).await?;
         }
         Ok(sides)
     }

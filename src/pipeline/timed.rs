@@ -108,23 +108,16 @@ impl Start<'_> {
         })
     }
 
-    /// What the command's tool calls the benchmarks that it is asked for.
-    fn pattern(&self) -> String {
-        let rows: Option<Vec<&str>> =
-            self.asked.as_ref().map(|asked| asked.iter().map(String::as_str).collect());
-        commands::pattern(self.format, rows.as_deref())
-    }
-
     /// Starts a command as often as a slot of the schedule holds its processes. `prepared` is how preparing the first one
     /// failed. Returns the last process with the time that all of them took.
     async fn processes(
         &self,
-        command: &PreparedCommand<'_>,
+        command: &PreparedCommand,
         mut prepared: Option<Finished>,
         host: &Host<'_>,
     ) -> Result<(Finished, Staged<MeasuredProcess>), PipelineError> {
         let start = command
-            .start(&self.raw, &self.pattern())
+            .start(&self.raw, &command.pattern(self.format, self.asked.as_ref()))
             .capture_stdout()
             .log(&self.log)
             .cpus(host.cpus_for(self.program.device().0));

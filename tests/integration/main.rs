@@ -58,6 +58,7 @@ mod split_machines;
 mod store;
 mod stored_gate;
 mod suite;
+mod suite_commands;
 mod targets;
 mod tools;
 mod torch_export;

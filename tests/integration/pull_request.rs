@@ -17,15 +17,21 @@ pub fn repository() -> (Suite, Repository) {
     let tools = work.join("tools");
     let toml = suite.world.read("benchgate.toml").replace("\"tools\"", &format!("{:?}", tools));
     suite.world.write("benchgate.toml", toml);
+    let repository = branch(&work);
+    (suite, repository)
+}
+
+/// Commits everything in this folder to `main`, and checks out the branch `change` on top of it.
+pub fn branch(work: &Path) -> Repository {
     let mut options = git2::RepositoryInitOptions::new();
     options.initial_head("main");
-    let repository = Repository::init_opts(&work, &options).unwrap();
+    let repository = Repository::init_opts(work, &options).unwrap();
     commit(&repository, "suite");
     let head = repository.head().unwrap().peel_to_commit().unwrap();
     repository.branch("change", &head, false).unwrap();
     repository.set_head("refs/heads/change").unwrap();
     drop(head);
-    (suite, repository)
+    repository
 }
 
 pub fn commit(repository: &Repository, message: &str) {

@@ -1,5 +1,6 @@
 //! `benchgate init`: a suite that runs, and the workflows that judge it.
 
+mod command;
 mod templates;
 mod torchbench;
 
@@ -30,6 +31,7 @@ Examples:
   benchgate init --shards 4            several machines measure
   benchgate init --model attention     one more model, in Python
   benchgate init tb --torchbench DIR   PyTorch's torchbench
+  benchgate init --build 'cmake -B {build}' --build 'cmake --build {build}' --command '{build}/bench'
 
 Exit codes: 0 written, 2 usage, or a file is there already (then nothing is
 written).")]
@@ -58,6 +60,12 @@ pub struct InitArgs {
     /// Write models/NAME.py, a model in Python, and nothing else
     #[arg(long, value_name = "NAME", value_parser = name, conflicts_with_all = ["suite", "runner", "shards", "action", "torchbench"])]
     model: Option<String>,
+    /// Write a suite of this command instead of the example, and no workflow
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["runner", "shards", "action", "torchbench", "model"])]
+    command: Option<String>,
+    /// Command that builds it, where `{build}` is an empty folder of each side; repeatable, in order
+    #[arg(long, value_name = "COMMAND", requires = "command")]
+    build: Vec<String>,
 }
 
 /// What a run leaves in the repository. The results are large and different each time.
@@ -92,6 +100,9 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
             "\nAdd it to benchgate.toml:\n\n[[model]]\nname = \"{model}\"\nsource = \"models/{model}.py:make\"\n"
         ));
         return Ok(ExitCode::Pass);
+    }
+    if let Some(command) = &args.command {
+        return command::run(args, command, terminal);
     }
     // A suite that is there is kept, and gets its workflows.
     let has_suite = args.folder.join("benchgate.toml").exists();
@@ -148,7 +159,6 @@ fn answers(args: &InitArgs) -> Result<Answers, CliError> {
         released.map(|commit| format!("benchgate/benchgate@{commit} # v{}", benchgate_core::VERSION));
     let action = args.action.clone().or(released);
     let folder = std::path::absolute(&args.folder).map_err(|error| unwritable(&args.folder, &error))?;
-    let named = folder.file_name().and_then(|name| name.to_str()).and_then(|folder| name(folder).ok());
     let inside = git::Repository::open(&existing(&args.folder))
         .ok()
         .and_then(|repository| {
@@ -169,7 +179,7 @@ fn answers(args: &InitArgs) -> Result<Answers, CliError> {
         .hint("give the folder a plainer name")
     })?;
     Ok(Answers {
-        suite: args.suite.clone().or(named).unwrap_or_else(|| "suite".to_owned()),
+        suite: suite_name(args)?,
         folder: inside.to_owned(),
         runner: args.runner.clone(),
         shards: args.shards,
@@ -180,6 +190,13 @@ fn answers(args: &InitArgs) -> Result<Answers, CliError> {
             .map(|checkout| torchbench::suite(checkout, args.torchbench_config.as_deref(), &args.folder))
             .transpose()?,
     })
+}
+
+/// The name that was asked for, or that of the folder.
+fn suite_name(args: &InitArgs) -> Result<String, CliError> {
+    let folder = std::path::absolute(&args.folder).map_err(|error| unwritable(&args.folder, &error))?;
+    let named = folder.file_name().and_then(|name| name.to_str()).and_then(|folder| name(folder).ok());
+    Ok(args.suite.clone().or(named).unwrap_or_else(|| "suite".to_owned()))
 }
 
 /// The nearest folder above that is there.

@@ -10,7 +10,7 @@ pub(super) const EVERYTHING: &str = ".";
 const LONGEST: usize = 100 << 10;
 
 /// Selects these benchmarks of a tool that prints this format, or all. Tools whose filter is not known run everything.
-pub(in crate::pipeline) fn pattern(format: Option<Format>, rows: Option<&[&str]>) -> String {
+pub(super) fn pattern(format: Option<Format>, rows: Option<&[&str]>) -> String {
     let Some(rows) = rows else { return EVERYTHING.to_owned() };
     let found = match format {
         Some(

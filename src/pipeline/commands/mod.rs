@@ -1,7 +1,9 @@
 //! Commands that measure themselves or are timed as a whole. The schedule, the journal and the verdict are those of
 //! modules: a command is one candidate whose processes yield the rows of several benchmarks.
 
+mod build;
 mod filter;
+mod guard;
 mod reading;
 mod records;
 mod slot;
@@ -13,6 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{CommandLine, CommandSpec};
+use crate::files::Scratch;
 use crate::ingest::Format;
 use crate::model::{Lint, Metric};
 use crate::process::{Command, Exit, Finished, shell_word};
@@ -23,9 +26,11 @@ use super::cache::{Digests, KeyBuilder};
 use super::compile::failure;
 use super::host::Host;
 use super::plan::SideInput;
+use super::stage::StageFailure;
 
+pub(super) use build::built;
 use filter::EVERYTHING;
-pub(super) use filter::pattern;
+pub(super) use guard::{GuardedFiles, GuardedFolders};
 pub(super) use reading::{CommandOutput, read};
 pub(super) use records::{metrics, records};
 pub(super) use slot::{joined, together};
@@ -88,11 +93,26 @@ pub(super) enum PrintedStatistic {
     Mean,
 }
 
+/// How the benchmarks that a command prints are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandRows {
+    AsPrinted,
+    /// `COMMAND/ROW`: a suite may have several commands whose tools print the same names.
+    BelowCommand,
+}
+
 /// A command of one side, ready to be started.
-#[derive(Debug, Clone)]
-pub(super) struct PreparedCommand<'a> {
-    pub(super) spec: &'a CommandSpec,
+#[derive(Debug)]
+pub(super) struct PreparedCommand {
+    pub(super) spec: CommandSpec,
+    rows: CommandRows,
     folder: PathBuf,
+    /// What `build` fills; removed after the run.
+    build_folder: Option<(Scratch, PathBuf)>,
+    /// Why it could not be built.
+    pub(super) failure: Option<StageFailure>,
+    /// What must not change while its processes run.
+    guarded: GuardedFolders,
     program_sha256: Option<String>,
     /// The program and the files that the command names, such as the script that an interpreter reads. None may change
     /// while both sides are measured.
@@ -101,17 +121,47 @@ pub(super) struct PreparedCommand<'a> {
     digest: String,
 }
 
-impl<'a> PreparedCommand<'a> {
+impl PreparedCommand {
+    /// A command of a side with an empty folder to be built in, if it is built.
+    fn new(
+        host: &Host<'_>,
+        side: &SideInput,
+        spec: &CommandSpec,
+        rows: CommandRows,
+        guarded: GuardedFolders,
+    ) -> Result<Self, PipelineError> {
+        let mut command = Self {
+            spec: spec.clone(),
+            rows,
+            folder: side.side.sources.join(&spec.folder),
+            build_folder: None,
+            failure: None,
+            guarded,
+            program_sha256: None,
+            files: Vec::new(),
+            digest: String::new(),
+        };
+        if !spec.build.is_empty() {
+            let scratch = host.scratch()?;
+            // Both names are equally long: the length of a path can move what a program has in memory.
+            let folder = scratch.path().join(side.name.as_str());
+            std::fs::create_dir(&folder).map_err(PipelineError::io("create", &folder))?;
+            command.spec = spec.built_in(&folder);
+            command.build_folder = Some((scratch, folder));
+        }
+        Ok(command)
+    }
+
+    fn build_folder(&self) -> Option<&Path> {
+        self.build_folder.as_ref().map(|(_, folder)| folder.as_path())
+    }
+
     /// Looks at the files that the command names. What it reads otherwise is not known, so equal digests on both sides
     /// don't make two commands identical.
-    pub(super) async fn new(
-        side: &SideInput,
-        spec: &'a CommandSpec,
-        digests: &Digests,
-    ) -> Result<Self, PipelineError> {
-        let folder = side.side.sources.join(&spec.folder);
+    async fn look_at_files(&mut self, digests: &Digests) -> Result<(), PipelineError> {
+        let (spec, folder) = (&self.spec, &self.folder);
         let program = match &spec.run {
-            CommandLine::Words(words) => words.first().and_then(|word| executable(word, &folder, spec)),
+            CommandLine::Words(words) => words.first().and_then(|word| executable(word, folder, spec)),
             CommandLine::Shell(_) => None,
         };
         let program_sha256 = match &program {
@@ -127,13 +177,36 @@ impl<'a> PreparedCommand<'a> {
                 files.push(path);
             }
         }
-        let digest = KeyBuilder::new("command/1")
+        self.digest = KeyBuilder::new("command/1")
             .text("run", &format!("{:?}", (&spec.run, &spec.prepare, &spec.setup, &spec.reading)))
             .text("folder", &folder.to_string_lossy())
             .json("environment", &spec.env)?
             .list("files", program_sha256.iter().chain(&named))
             .finish();
-        Ok(Self { spec, folder, program_sha256, files, digest })
+        (self.program_sha256, self.files) = (program_sha256, files);
+        Ok(())
+    }
+
+    /// What must not change while this command runs, as it is now.
+    pub(super) fn guard(&self) -> Result<GuardedFiles<'_>, PipelineError> {
+        self.guarded.look()
+    }
+
+    /// What a benchmark that it prints is called.
+    fn row_name(&self, printed: &str) -> String {
+        match self.rows {
+            CommandRows::AsPrinted => printed.to_owned(),
+            CommandRows::BelowCommand => format!("{}/{printed}", self.spec.name),
+        }
+    }
+
+    /// The pattern with which its tool runs these benchmarks, or all.
+    pub(super) fn pattern(&self, format: Option<Format>, asked: Option<&BTreeSet<String>>) -> String {
+        let prefix = self.row_name("");
+        let printed = |name| str::strip_prefix(name, prefix.as_str()).unwrap_or(name);
+        let rows: Option<Vec<&str>> =
+            asked.map(|asked| asked.iter().map(String::as_str).map(printed).collect());
+        filter::pattern(format, rows.as_deref())
     }
 
     pub(super) fn digest(&self) -> &str {

@@ -26,14 +26,14 @@ pub(in crate::pipeline) struct CommandOutput {
 /// # Errors
 /// Why the process measured nothing that can be used.
 pub(in crate::pipeline) fn read(
-    command: &PreparedCommand<'_>,
+    command: &PreparedCommand,
     finished: &Finished,
     output: &Path,
 ) -> Result<CommandOutput, String> {
     if finished.exit != Exit::Success {
         return Err(failure(finished, None).why);
     }
-    let spec = command.spec;
+    let spec = &command.spec;
     if spec.reading == OutputReading::Whole {
         return whole(command, finished);
     }
@@ -69,13 +69,13 @@ pub(in crate::pipeline) fn read(
         return Err(lint.detail.clone());
     }
     let mut metrics: Vec<Metric> = Vec::new();
-    let rows = run.benchmarks.iter().map(|benchmark| row(benchmark, &mut metrics)).collect();
+    let rows = run.benchmarks.iter().map(|benchmark| row(command, benchmark, &mut metrics)).collect();
     let printed = Printed { format: Some(format), asked: None, metrics, rows };
     Ok(CommandOutput { printed, context: Some(run.context) })
 }
 
 /// The process itself as one benchmark.
-fn whole(command: &PreparedCommand<'_>, finished: &Finished) -> Result<CommandOutput, String> {
+fn whole(command: &PreparedCommand, finished: &Finished) -> Result<CommandOutput, String> {
     if finished.leftovers > 0 {
         // Its time would leave out what they did.
         return Err(format!("the command left {} processes running when it ended", finished.leftovers));
@@ -104,9 +104,9 @@ fn whole(command: &PreparedCommand<'_>, finished: &Finished) -> Result<CommandOu
 }
 
 /// One benchmark of the output. `metrics` gains those that it has.
-fn row(benchmark: &Benchmark, metrics: &mut Vec<Metric>) -> PrintedRow {
+fn row(command: &PreparedCommand, benchmark: &Benchmark, metrics: &mut Vec<Metric>) -> PrintedRow {
     let mut printed = PrintedRow {
-        name: benchmark.name.to_string(),
+        name: command.row_name(benchmark.name.as_str()),
         labels: benchmark.labels.clone(),
         outcome: OutcomeRecord::from(&benchmark.outcome),
         // How a process spreads within itself does not matter where processes are paired.

@@ -5,10 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use crate::model::{BenchmarkName, Lint, LintCode, Metric, Outcome, SideName, Stage};
-use crate::record::{BenchmarkRecord, OutcomeRecord, ProcessRecord};
+use crate::record::{BenchmarkRecord, Number, OutcomeRecord, ProcessRecord, StageRecord, StageStatus};
 
 use super::super::journal::{Journal, JournalEntry};
-use super::{PrintedRow, PrintedStatistic};
+use super::super::stage::StageFailure;
+use super::{PreparedCommand, PrintedRow, PrintedStatistic};
 
 /// The metrics of everything that was printed, each as the first process described it.
 pub(in crate::pipeline) fn metrics<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> Vec<Metric> {
@@ -23,12 +24,13 @@ pub(in crate::pipeline) fn metrics<'a>(entries: impl Iterator<Item = &'a Journal
 
 /// The benchmarks of one command on one side. `known` are the metrics of the whole run.
 pub(in crate::pipeline) fn records(
-    command: &str,
+    prepared: &PreparedCommand,
     side: SideName,
     journal: &Journal,
     known: &[Metric],
     relative_to: &Path,
 ) -> Vec<BenchmarkRecord> {
+    let command = prepared.spec.name.as_str();
     let name = BenchmarkName::new(command);
     let of_side = |side| -> Vec<CommandProcess<'_>> {
         journal.processes(&name, side).into_iter().map(CommandProcess::new).collect()
@@ -57,7 +59,33 @@ pub(in crate::pipeline) fn records(
         timing: journal.timings.record(&BenchmarkName::new(command)).filter(|_| whole),
         ..record(name, &entries, known, statistic(name), relative_to)
     };
-    names.into_iter().map(record).collect()
+    let mut records: Vec<BenchmarkRecord> = names.into_iter().map(record).collect();
+    if let Some(failure) = &prepared.failure {
+        for record in &mut records {
+            unbuilt(record, failure, relative_to);
+        }
+    }
+    records
+}
+
+/// Notes that the command could not be built on this side.
+fn unbuilt(record: &mut BenchmarkRecord, failure: &StageFailure, relative_to: &Path) {
+    let stage = Stage::Compile;
+    record.outcome = OutcomeRecord::from(&Outcome::Failed { stage, why: failure.why.clone() });
+    record.stages.push(StageRecord {
+        stage,
+        status: StageStatus::Failed,
+        seconds: Number(failure.took.unwrap_or_default().as_secs_f64()),
+        made_in_seconds: None,
+        peak_memory_bytes: None,
+        log: failure
+            .log
+            .as_deref()
+            .map(|log| log.strip_prefix(relative_to).unwrap_or(log).to_string_lossy().into_owned()),
+    });
+    if failure.killed {
+        record.lints.push(Lint::new(LintCode::Killed, format!("{stage}: {}", failure.why)));
+    }
 }
 
 /// A process with its rows by name.

@@ -18,7 +18,7 @@ const SLOT: Duration = Duration::from_millis(500);
 /// Most processes of a slot: starting one takes as long as a process of a few milliseconds.
 const MOST: u32 = 50;
 
-impl PreparedCommand<'_> {
+impl PreparedCommand {
     /// How many processes a slot holds, by what one of them takes: the quicker of `warmed` and another one.
     pub(in crate::pipeline) async fn processes_per_slot(
         &self,

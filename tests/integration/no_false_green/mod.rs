@@ -16,6 +16,7 @@ mod head_configuration;
 mod history;
 mod keys;
 mod left_out;
+mod suite_commands;
 mod tools;
 
 use crate::harness::{Outcome, World};

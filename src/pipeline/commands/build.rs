@@ -1,0 +1,76 @@
+//! The commands of a suite are built on each side, base's first, before anything is measured.
+
+use std::path::Path;
+
+use crate::config::CommandSpec;
+use crate::model::{Event, Stage};
+use crate::process::{Command, Exit};
+
+use super::super::PipelineError;
+use super::super::compile::failure;
+use super::super::host::Host;
+use super::super::plan::SideInput;
+use super::super::stage::StageFailure;
+use super::{CommandRows, EVERYTHING, GuardedFolders, PreparedCommand};
+
+/// Builds the commands of a side. `guarded` are the folders of the sides before it, and gains this side's.
+pub(in crate::pipeline) async fn built<'a>(
+    host: &Host<'_>,
+    side: &SideInput,
+    specs: impl Iterator<Item = &'a CommandSpec>,
+    rows: CommandRows,
+    guarded: &mut GuardedFolders,
+) -> Result<Vec<PreparedCommand>, PipelineError> {
+    let mut commands = Vec::new();
+    for spec in specs {
+        let mut command = PreparedCommand::new(host, side, spec, rows, guarded.clone())?;
+        if !spec.build.is_empty() {
+            let what = format!("{} {}", spec.name, side.name);
+            host.progress.on(Event::StageStarted { stage: Stage::Compile, steps: 1 });
+            host.progress.on(Event::StepStarted { stage: Stage::Compile, what: &what });
+            let began = std::time::Instant::now();
+            command.failure = command.build(host, side).await?;
+            let note = command.failure.as_ref().map(|failure| format!("failed: {}", failure.why));
+            host.progress.on(Event::StepFinished {
+                stage: Stage::Compile,
+                what: &what,
+                note: &note.unwrap_or_default(),
+                took: began.elapsed(),
+            });
+            host.progress.on(Event::StageFinished { stage: Stage::Compile });
+        }
+        command.look_at_files(&host.digests).await?;
+        commands.push(command);
+    }
+    // Without a checkout of the base the suite compares two folders of one tree, which may be the same.
+    if let Some(checkout) = &side.checkout {
+        guarded.add(&checkout.folder);
+        commands.iter().filter_map(PreparedCommand::build_folder).for_each(|folder| guarded.add(folder));
+    }
+    Ok(commands)
+}
+
+impl PreparedCommand {
+    /// Runs the lines of `build`, until one fails.
+    async fn build(&self, host: &Host<'_>, side: &SideInput) -> Result<Option<StageFailure>, PipelineError> {
+        let log = host.logs.join(format!("build-{}-{}.log", self.spec.name, side.name));
+        match std::fs::remove_file(&log) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(PipelineError::io("remove", &log)(error));
+            }
+            _ => {}
+        }
+        for line in &self.spec.build {
+            let before = self.guarded.look()?;
+            let timeout = side.config.measure.compile_timeout;
+            let step = Command { timeout, ..self.line(line, Path::new(""), EVERYTHING).log(&log) };
+            let finished = host.run(&step).await?;
+            before.check()?;
+            host.fail_on_full_disk(&finished, &log)?;
+            if finished.exit != Exit::Success {
+                return Ok(Some(failure(&finished, Some(log))));
+            }
+        }
+        Ok(None)
+    }
+}

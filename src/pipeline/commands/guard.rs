@@ -1,0 +1,100 @@
+//! Head's code must not change what base's commands are built from, or what was built of them: a slower base would hide a
+//! slower head.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::files::Stamp;
+
+use super::super::PipelineError;
+
+/// Folders of the base, while code of the head may run. Base's own processes may write in them.
+#[derive(Debug, Clone, Default)]
+pub(in crate::pipeline) struct GuardedFolders(Vec<PathBuf>);
+
+impl GuardedFolders {
+    pub(in crate::pipeline) fn add(&mut self, folder: &Path) {
+        self.0.push(folder.to_owned());
+    }
+
+    /// Looks at all files and folders.
+    pub(in crate::pipeline) fn look(&self) -> Result<GuardedFiles<'_>, PipelineError> {
+        let mut stamps = BTreeMap::new();
+        for folder in &self.0 {
+            walk(folder, &mut stamps).map_err(PipelineError::io("look at", folder))?;
+        }
+        Ok(GuardedFiles { folders: self, stamps })
+    }
+}
+
+/// The folders as they were before code of the head ran.
+#[derive(Debug)]
+#[must_use]
+pub(in crate::pipeline) struct GuardedFiles<'a> {
+    folders: &'a GuardedFolders,
+    stamps: BTreeMap<PathBuf, Stamp>,
+}
+
+impl GuardedFiles<'_> {
+    /// Fails if anything was written, added, removed or renamed since.
+    pub(in crate::pipeline) fn check(self) -> Result<(), PipelineError> {
+        let now = self.folders.look()?.stamps;
+        if now == self.stamps {
+            return Ok(());
+        }
+        // A folder's stamp changes with what is in it, which says more.
+        let differs = |path: &&PathBuf| now.get(*path) != self.stamps.get(*path);
+        let changed = self.stamps.keys().chain(now.keys()).filter(differs);
+        let changed = changed.max_by_key(|path| path.components().count()).cloned().unwrap_or_default();
+        Err(PipelineError::Changed(changed))
+    }
+}
+
+/// Links are not followed: another link changes the stamp of its folder.
+fn walk(folder: &Path, stamps: &mut BTreeMap<PathBuf, Stamp>) -> std::io::Result<()> {
+    stamps.insert(folder.to_owned(), Stamp::now(folder)?);
+    for item in fs::read_dir(folder)? {
+        let item = item?;
+        let kind = item.file_type()?;
+        if kind.is_dir() {
+            walk(&item.path(), stamps)?;
+        } else if kind.is_file() {
+            stamps.insert(item.path(), Stamp::now(&item.path())?);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_done_in_a_guarded_folder_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("a")).unwrap();
+        fs::write(at("a/file"), "1").unwrap();
+        fs::write(at("other"), "1").unwrap();
+        std::os::unix::fs::symlink("file", at("a/link")).unwrap();
+        let mut guarded = GuardedFolders::default();
+        guarded.add(folder.path());
+        guarded.look().unwrap().check().unwrap();
+        let changes: [&dyn Fn(); 5] = [
+            &|| fs::write(at("a/file"), "2").unwrap(),
+            &|| fs::write(at("a/new"), "").unwrap(),
+            &|| fs::remove_file(at("a/new")).unwrap(),
+            &|| fs::rename(at("other"), at("a/file")).unwrap(),
+            &|| {
+                fs::remove_file(at("a/link")).unwrap();
+                std::os::unix::fs::symlink("new", at("a/link")).unwrap();
+            },
+        ];
+        for (case, change) in changes.iter().enumerate() {
+            let before = guarded.look().unwrap();
+            change();
+            assert!(matches!(before.check(), Err(PipelineError::Changed(_))), "case {case}");
+        }
+    }
+}

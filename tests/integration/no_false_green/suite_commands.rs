@@ -1,0 +1,140 @@
+//! `[[command]]`: whatever the head of a change does to its commands.
+
+use crate::harness::{Outcome, World};
+use crate::pull_request::branch;
+
+use super::Greens;
+
+/// Prints two benchmarks of Google Benchmark. The time of day is noise that no load changes.
+const ROWS: &str = r#"
+row() { printf '{"name":"%s","run_type":"iteration","iterations":10,"real_time":100.0%s,"cpu_time":90.0%s,"time_unit":"us"}' "$1" "$(date +%N)" "$(date +%N)"; }
+rows() { printf '{"context":{},"benchmarks":['; row BM_a; printf ','; row BM_b; printf ']}'; }
+"#;
+
+/// Two blocks leave an honest pair undecided, which does not fail here: each case has to end in another verdict.
+const SHORT: [&str; 6] =
+    ["gate", "--base=main", "--max-blocks=2", "--fail-on", "regressed,diverged,error,missing", "--all"];
+
+const CONFIG: &str = "[suite]\nname = \"micro\"\n\n[[command]]\nname = \"micro\"\nbuild = \"cp bench.sh {build}/bench\"\n\
+                      run = \"sh {build}/bench\"\ntimeout = \"2s\"\nwarmup = 0\n\n[measure]\ncompile-timeout = \"2s\"\n";
+
+/// A repository whose head is its working tree.
+struct Change(World);
+
+impl Change {
+    /// The base's benchmark and its configuration.
+    fn new(bench: &str, config: &str) -> Self {
+        let change = Self(World::new());
+        change.0.write("benchgate.toml", config);
+        change.bench(bench);
+        branch(&change.0.work());
+        change
+    }
+
+    fn bench(&self, body: &str) {
+        self.0.write("bench.sh", format!("{ROWS}\n{body}\n"));
+    }
+
+    fn configure(&self, from: &str, to: &str) {
+        assert!(CONFIG.contains(from), "{from}");
+        self.0.write("benchgate.toml", CONFIG.replace(from, to));
+    }
+
+    fn gate(&self) -> Outcome {
+        self.0.run(SHORT)
+    }
+}
+
+#[test]
+fn what_heads_command_prints_is_never_green_unless_it_is_what_base_prints() {
+    let change = Change::new("rows", CONFIG);
+    change.gate().expect_code(0);
+    let mut greens = Greens::default();
+    let edited = |from: &str, to: &str| format!("rows | sed 's/{from}/{to}/'");
+    for (case, body) in [
+        ("fewer rows", r#"printf '{"context":{},"benchmarks":['; row BM_a; printf ']}'"#.to_owned()),
+        ("another name", edited("BM_b", "BM_c")),
+        ("the command's own name before it", edited("BM_b", "micro\\/BM_b")),
+        ("a time of zero", edited(r"100\.[0-9]*", "0")),
+        ("no rows", r#"echo '{"context":{},"benchmarks":[]}'"#.to_owned()),
+        ("nothing", "true".to_owned()),
+        ("half of the output", "rows | head -c 120".to_owned()),
+        ("a failure", "rows; exit 1".to_owned()),
+        ("a crash", "rows; kill -SEGV $$".to_owned()),
+        ("an endless process", "rows; sleep 60".to_owned()),
+    ] {
+        change.bench(&body);
+        greens.check(case, &change.gate());
+    }
+    greens.none(10);
+}
+
+#[test]
+fn a_head_whose_command_is_not_built_or_is_gone_is_never_green() {
+    let change = Change::new("rows", CONFIG);
+    change.gate().expect_code(0);
+    let mut greens = Greens::default();
+    for (case, from, to) in [
+        ("a failed build", "cp bench.sh {build}/bench", "false"),
+        ("a build that does not exist", "cp bench.sh", "no-such-program"),
+        ("a build that leaves nothing", "cp bench.sh {build}/bench", "true"),
+        ("an endless build", "cp bench.sh {build}/bench", "sleep 60"),
+        ("a build that is killed", "cp bench.sh {build}/bench", "sh -c 'kill -9 $$'"),
+        (
+            "a second step that fails",
+            "\"cp bench.sh {build}/bench\"",
+            "[\"cp bench.sh {build}/bench\", \"false\"]",
+        ),
+        ("another name", "name = \"micro\"\nbuild", "name = \"other\"\nbuild"),
+        ("a configuration without it", "[[command]]", "[ignored]"),
+    ] {
+        change.configure(from, to);
+        greens.check(case, &change.gate());
+    }
+    greens.none(8);
+}
+
+#[test]
+fn a_base_that_is_not_built_is_never_green() {
+    let mut greens = Greens::default();
+    for (case, from, to) in [
+        ("a failed build", "cp bench.sh {build}/bench", "false"),
+        ("no build", "build = \"cp bench.sh {build}/bench\"\nrun = \"sh {build}/bench", "run = \"sh absent"),
+    ] {
+        let change = Change::new("rows", &CONFIG.replace(from, to));
+        greens.check(&format!("{case} on both sides"), &change.gate());
+        change.0.write("benchgate.toml", CONFIG);
+        greens.check(&format!("{case} of base"), &change.gate());
+    }
+    greens.none(4);
+}
+
+/// Base's files, as a program of head finds them.
+const BASES_SOURCES: &str = "../cache/benchgate/checkouts/checkout-*/content/tree";
+const BASES_BUILD: &str = ".benchgate/scratch/*/content/base";
+
+#[test]
+fn a_head_that_writes_to_bases_files_is_never_green() {
+    let change = Change::new("rows", CONFIG);
+    let mut greens = Greens::default();
+    let write = |folder: &str, file: &str| {
+        format!("for d in {folder}; do chmod u+w $d $d/{file}; echo '# slower' >> $d/{file}; done")
+    };
+    let mut check = |case: &str, outcome: &Outcome| {
+        assert!(outcome.stderr.contains("changed while it was measured"), "{case}: {}", outcome.stderr);
+        greens.check(case, outcome);
+    };
+    for (case, body) in [
+        ("base's sources", write(BASES_SOURCES, "bench.sh")),
+        ("base's program", write(BASES_BUILD, "bench")),
+        ("a new file next to base's program", write(BASES_BUILD, "sitecustomize.py")),
+    ] {
+        change.bench(&format!("{body}; rows"));
+        check(case, &change.gate());
+    }
+    change.bench("rows");
+    change.0.write("build.sh", write(BASES_BUILD, "bench"));
+    change.configure("\"cp bench.sh {build}/bench\"", "[\"sh build.sh\", \"cp bench.sh {build}/bench\"]");
+    check("base's program, by the build", &change.gate());
+    greens.none(4);
+}

@@ -1,0 +1,161 @@
+//! `[[command]]`: programs of a repository that are built and measured on both sides of a change.
+
+use serde_json::Value;
+
+use crate::harness::World;
+use crate::pull_request::branch;
+
+/// Stands for a tool that measures itself: the noise of what it prints is the time of day.
+const BENCH: &str = r#"
+row() { printf '{"name":"%s","run_type":"iteration","iterations":10,"real_time":%s%s,"cpu_time":90.0%s,"time_unit":"us"}' "$1" "$2" "$(date +%N)" "$(date +%N)"; }
+printf '{"context":{},"benchmarks":['; row BM_a 100.; printf ','; row BM_b 20.; printf ']}'
+"#;
+
+const CONFIG: &str = "[suite]\nname = \"micro\"\n\n[[command]]\nname = \"micro\"\nbuild = \"cp bench.sh {build}/bench\"\n\
+                      run = \"sh {build}/bench\"\nformat = \"google-benchmark-json\"\n";
+
+fn change() -> World {
+    let world = World::new();
+    world.write("bench.sh", BENCH);
+    world.write("benchgate.toml", CONFIG);
+    branch(&world.work());
+    world
+}
+
+fn verdicts(report: &Value) -> Vec<(&str, &str)> {
+    let of_latency = |row: &&Value| row["metric"]["name"] == "latency";
+    let rows = report["rows"].as_array().unwrap().iter().filter(of_latency);
+    rows.map(|row| (row["benchmark"].as_str().unwrap(), row["verdict"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn an_unchanged_head_is_green_and_a_slow_one_is_red() {
+    let world = change();
+    let gate = ["gate", "--base=main", "--format=json"];
+    let report = world.run(gate).expect_code(0).json();
+    assert_eq!(verdicts(&report), [("micro/BM_a", "pass"), ("micro/BM_b", "pass")]);
+    world.write("bench.sh", BENCH.replace("BM_b 20.", "BM_b 21."));
+    let report = world.run(gate).expect_code(10).json();
+    assert_eq!(verdicts(&report), [("micro/BM_a", "pass"), ("micro/BM_b", "regressed")]);
+    assert!(std::fs::read_dir(world.work().join(".benchgate/scratch")).unwrap().next().is_none());
+}
+
+#[test]
+fn a_build_that_fails_at_head_alone_is_a_regression_that_names_its_log() {
+    let world = change();
+    world.write(
+        "benchgate.toml",
+        CONFIG.replace("cp bench.sh {build}/bench", "sh -c 'echo error: no such thing >&2; exit 3'"),
+    );
+    let report = world.run(["gate", "--base=main", "--format=json", "--run=run.json"]).expect_code(10).json();
+    assert!(report.to_string().contains("no such thing"), "{report:#}");
+    let run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
+    let stage = &run["sides"][1]["benchmarks"][0]["stages"][0];
+    assert_eq!((&stage["stage"], &stage["status"]), (&"compile".into(), &"failed".into()), "{stage}");
+    assert!(world.read(stage["log"].as_str().unwrap()).contains("no such thing"));
+}
+
+#[test]
+fn head_chooses_what_runs_and_base_how_it_is_judged() {
+    let world = change();
+    let edited =
+        CONFIG.replace("run = \"sh", "env = { X = \"1\" }\nwarmup = 7\ntimeout = \"1s\"\nrun = \"sh");
+    world.write("benchgate.toml", edited.replace("google-benchmark-json", "whole"));
+    let gate = ["gate", "--base=main", "--format=json", "--max-blocks=2", "--run=run.json"];
+    let outcome = world.run(gate);
+    let text = outcome.stdout.clone() + &outcome.stderr;
+    for (key, list) in [
+        ("warmup: 1 → 7", "base chooses"),
+        ("timeout: 300s → 1s", "base chooses"),
+        ("env: ", "this change sets"),
+    ] {
+        assert!(text.contains(key) && text.contains(list), "{key}: {text}");
+    }
+    assert_eq!(verdicts(&outcome.json()).len(), 2, "the rows of base's format: {text}");
+    let run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
+    assert_eq!(run["sides"][1]["commands"][0]["warmup"], 1);
+}
+
+#[test]
+fn one_side_is_described() {
+    let world = change();
+    let toml = format!("{CONFIG}\n[measure]\nprocesses = 2\n");
+    world.write("benchgate.toml", toml);
+    world.run(["run", "--run=run.json"]).expect_code(0);
+    let run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
+    let names: Vec<&Value> =
+        run["sides"][0]["benchmarks"].as_array().unwrap().iter().map(|row| &row["name"]).collect();
+    assert_eq!(names, ["micro/BM_a", "micro/BM_b"]);
+}
+
+#[test]
+fn what_does_not_know_commands_yet_refuses_them() {
+    let world = change();
+    for arguments in [
+        &["noise"][..],
+        &["plan", "--shards=2"],
+        &["baseline", "update"],
+        &["gate", "--stored"],
+        &["gate", "--base=main", "--until=compile", "--bundle=b"],
+        &["run", "--until=compile", "--bundle=b"],
+        &["bisect", "--good=main", "--bad=HEAD"],
+        &["tools", "install"],
+    ] {
+        let outcome = world.run(arguments);
+        assert_eq!(outcome.code, Some(2), "{arguments:?}: {} {}", outcome.stdout, outcome.stderr);
+        assert!(outcome.stderr.contains("command"), "{arguments:?}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn mistakes_in_a_command_are_reported_at_their_place() {
+    let world = World::new();
+    world.write(
+        "benchgate.toml",
+        "[suite]\nname = \"s\"\n\n[[command]]\nname = \"a\"\nrun = \"{build}/x 'open\"\n\n[[command]]\nname = \"a\"\n\
+         run = \"{build}/x\"\nformat = \"xml\"\ndevice = \"moon\"\n",
+    );
+    let outcome = world.run(["gate", "--base=main"]).expect_code(2);
+    insta::assert_snapshot!(outcome.stderr, @"
+    error: failed to use benchgate.toml: 5 problems
+    benchgate.toml:6:8: `run`: a quote is not closed
+    benchgate.toml:9:9: a second command is named `a`
+    benchgate.toml:10:8: `run`: `{build}` needs `build`
+    benchgate.toml:11:11: `format`: expected `whole` or a format of docs/formats.md, found `xml`
+    benchgate.toml:12:11: `device`: expected cpu, cuda, hip, vulkan or metal, with a number as in cuda://0, found `moon`
+    hint: see https://github.com/benchgate/benchgate/blob/main/docs/configuration.md for every key
+    ");
+}
+
+/// Stands for pytest with pytest-benchmark: writes its JSON, in seconds, to the file in `$1`.
+const PYTEST: &str = r#"
+printf '{"machine_info":{},"benchmarks":[{"name":"test_a","fullname":"t.py::test_a","stats":{"data":[0.02%s,0.02%s]}}]}' "$(date +%N)" "$(date +%N)" > "$1"
+"#;
+
+#[test]
+fn a_repository_goes_from_init_to_a_green_and_a_red_result() {
+    let google = ["--build", "cp bench.sh {build}/bench", "--command", "sh {build}/bench"];
+    let pytest = ["--command", "sh bench.sh {output}"];
+    for (script, slower, options, row) in [
+        (BENCH, ["BM_a 100.", "BM_a 105."], &google[..], "bench/BM_a"),
+        (PYTEST, ["[0.02%s,0.02%s]", "[0.021%s,0.021%s]"], &pytest[..], "bench/t.py::test_a"),
+    ] {
+        let world = World::new();
+        world.write("bench.sh", script);
+        world.run([["init", "--suite", "micro"].as_slice(), options].concat()).expect_code(0);
+        branch(&world.work());
+        let gate = ["gate", "--base=main", "--format=json"];
+        let report = world.run(gate).expect_code(0).json();
+        assert!(verdicts(&report).contains(&(row, "pass")), "{report:#}");
+        world.write("bench.sh", script.replace(slower[0], slower[1]));
+        let report = world.run(gate).expect_code(10).json();
+        assert!(verdicts(&report).contains(&(row, "regressed")), "{report:#}");
+    }
+}
+
+#[test]
+fn init_writes_no_command_that_can_not_be_split() {
+    let world = World::new();
+    world.run(["init", "--command", "./bench 'open"]).expect_code(2);
+    assert!(!world.work().join("benchgate.toml").exists());
+}
