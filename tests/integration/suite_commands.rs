@@ -129,7 +129,7 @@ fn mistakes_in_a_command_are_reported_at_their_place() {
 
 /// Stands for pytest with pytest-benchmark: writes its JSON, in seconds, to the file in `$1`.
 const PYTEST: &str = r#"
-printf '{"machine_info":{},"benchmarks":[{"name":"test_a","fullname":"t.py::test_a","stats":{"data":[0.02%s,0.02%s]}}]}' "$(date +%N)" "$(date +%N)" > "$1"
+printf '{"machine_info":{},"benchmarks":[{"name":"test_a","fullname":"t.py::test_a","stats":{"data":[0.020%s,0.020%s]}}]}' "$(date +%N)" "$(date +%N)" > "$1"
 "#;
 
 #[test]
@@ -138,7 +138,7 @@ fn a_repository_goes_from_init_to_a_green_and_a_red_result() {
     let pytest = ["--command", "sh bench.sh {output}"];
     for (script, slower, options, row) in [
         (BENCH, ["BM_a 100.", "BM_a 105."], &google[..], "bench/BM_a"),
-        (PYTEST, ["[0.02%s,0.02%s]", "[0.021%s,0.021%s]"], &pytest[..], "bench/t.py::test_a"),
+        (PYTEST, ["[0.020%s,0.020%s]", "[0.021%s,0.021%s]"], &pytest[..], "bench/t.py::test_a"),
     ] {
         let world = World::new();
         world.write("bench.sh", script);

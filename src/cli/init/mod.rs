@@ -31,7 +31,7 @@ Examples:
   benchgate init --shards 4            several machines measure
   benchgate init --model attention     one more model, in Python
   benchgate init tb --torchbench DIR   PyTorch's torchbench
-  benchgate init --build 'cmake -B {build}' --build 'cmake --build {build}' --command '{build}/bench'
+  benchgate init --build 'make O={build}' --command '{build}/bench'
 
 Exit codes: 0 written, 2 usage, or a file is there already (then nothing is
 written).")]
