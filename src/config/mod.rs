@@ -58,6 +58,6 @@ pub use repin::repinned;
 pub use schema::json_schema;
 pub use services::{CommentWhen, GitHub, Store};
 pub use side::{Pin, Side, ToolSource};
-pub use target::Target;
+pub use target::{Assembler, Target};
 pub use types::{AmbiguousRename, Config, ConfigChanges, PolicyPart};
 pub use values::duration as parse_duration;

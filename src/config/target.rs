@@ -1,6 +1,7 @@
 //! `[[target]]`.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -28,6 +29,11 @@ table! {
     "judge" => judge: String = JUDGE_LATENCY.to_owned(), ValueKind::Choice(&[JUDGE_LATENCY, JUDGE_CODE]),
         "What decides: `latency`, or `code`, the facts of the generated code. Then the benchmarks are compiled only, and \
              no device is needed: see docs/targets.md.";
+    "ptxas": KeyPresence::Optional => ptxas: Option<Assembler> = None, ValueKind::AnyPath,
+        "Assembler that states registers, spills and shared memory of the `cuda` backend's code: `locked` (its wheel in \
+             benchgate.lock) or the absolute path of your own. By default `locked` with `judge = \"code\"`, otherwise none.";
+    "ptxas-arch" => ptxas_arch: Option<String>, ValueKind::Name,
+        "GPU that `ptxas` assembles for: `sm_90`. By default the one that the code names.";
     head "allocators" => allocators: Vec<String>, LINES,
         "Allocators of the runtime's device, `--device_allocator=`: `[\"caching\"]`.";
     head "flags" => flags: Vec<String>, LINES, "Compile flags: `--iree-cuda-target=sm_86`.";
@@ -38,10 +44,28 @@ table! {
 const JUDGE_LATENCY: &str = "latency";
 const JUDGE_CODE: &str = "code";
 
+/// The `ptxas` of a target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assembler {
+    /// The wheel that `benchgate.lock` names.
+    Locked,
+    Path(PathBuf),
+}
+
+/// The value of `ptxas` that means [`Assembler::Locked`].
+const LOCKED: &str = "locked";
+
 impl Target {
     /// Whether the generated code is judged, and nothing is measured.
     pub fn judges_code(&self) -> bool {
         self.judge == JUDGE_CODE
+    }
+
+    /// What assembles the target's PTX.
+    pub fn assembler(&self) -> Option<&Assembler> {
+        let by_default = (self.backend == "cuda" && self.judges_code()).then_some(&Assembler::Locked);
+        self.ptxas.as_ref().or(by_default)
     }
 
     pub(super) fn is(&self, other: &Self) -> bool {
@@ -64,9 +88,26 @@ pub(super) fn targets(root: ConfigView<'_, '_>, problems: &mut Collector) -> Vec
                 backend => backend,
             };
             let device = target.get("device").text().map_or_else(|| default_device(&backend), device);
-            Target { backend, device, ..Target::read(target) }
+            let ptxas = assembler(target.get("ptxas"), &backend, problems);
+            Target { backend, device, ptxas, ..Target::read(target) }
         })
         .collect()
+}
+
+fn assembler(view: ConfigView<'_, '_>, backend: &str, problems: &mut Collector) -> Option<Assembler> {
+    let text = view.text()?;
+    if backend != "cuda" {
+        problems.add(view.at(), "`ptxas` is for the backend `cuda`");
+    }
+    if text == LOCKED {
+        return Some(Assembler::Locked);
+    }
+    let path = PathBuf::from(text);
+    // A relative one would be the checkout's, where a pull request could replace it.
+    if !path.is_absolute() {
+        problems.add(view.at(), format!("expected `{LOCKED}` or an absolute path, found {text:?}"));
+    }
+    Some(Assembler::Path(path))
 }
 
 /// IREE's own name of the device that a backend's code runs on.

@@ -55,6 +55,8 @@ pub(super) struct Host<'a> {
     pub(super) ir: Option<PathBuf>,
     /// Where copies of the compiled modules go.
     pub(super) modules: Option<PathBuf>,
+    /// The locked assembler of PTX, or why it can't be had; `None` where no target asked for it.
+    pub(super) ptxas: Option<Result<PathBuf, String>>,
     /// Where logs of failures are kept.
     pub(super) logs: PathBuf,
     /// Where folders are made that end with the step that needs them. Not in the cache, which may be read-only.
@@ -161,6 +163,7 @@ impl<'a> Host<'a> {
             loaded: Memo::default(),
             ir: None,
             modules: None,
+            ptxas: None,
             logs: folder.join("logs"),
             scratch: folder.join("scratch"),
             cpus: None,

@@ -12,6 +12,7 @@ mod bundle;
 mod cache;
 mod calibration;
 mod candidates;
+mod code;
 mod commands;
 mod compile;
 mod compile_timing;

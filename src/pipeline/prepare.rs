@@ -5,9 +5,8 @@ use std::path::Path;
 
 use crate::config::{ModelSource, Parameters};
 use crate::files;
-use crate::ingest;
 use crate::model::{
-    Artifact, Event, Lint, LintCode, Metric, Outcome, SideName, Stage, Verification, VerifyCode, Workload,
+    Artifact, Event, Lint, LintCode, Outcome, SideName, Stage, Verification, VerifyCode, Workload,
 };
 use crate::record::StageStatus;
 use crate::toolchain::{Environment, Installed};
@@ -25,7 +24,7 @@ use super::plan::PlannedBenchmark;
 use super::stage::{Compiled, Prepared, PreparedSource, StageError, StageFailure, StageReport, Staged};
 use super::targets::{self, Presence};
 use super::verify::{self, VerifyJob};
-use super::{PipelineError, ir, loaded};
+use super::{PipelineError, code, ir, loaded};
 
 /// Export and compile: all that needs Python or a compiler.
 pub(super) async fn build<'a>(
@@ -97,19 +96,6 @@ fn keep_module(folder: &Path, planned: PlannedBenchmark<'_>, module: &Path) -> R
     files::write(&path, &bytes).map_err(PipelineError::io("write", &path))
 }
 
-/// The facts of a module's code, or why there are none.
-fn code_facts(module: &Path) -> Result<Result<Vec<(Metric, f64)>, String>, PipelineError> {
-    /// A module with its weights inside; the code of the largest models has some MiB.
-    const MOST_BYTES: u64 = 1 << 30;
-    let size = fs::metadata(module).map_err(PipelineError::io("read", module))?.len();
-    if size > MOST_BYTES {
-        let why = format!("the module has {} MiB; the limit is {} MiB", size >> 20, MOST_BYTES >> 20);
-        return Ok(Err(why));
-    }
-    let bytes = fs::read(module).map_err(PipelineError::io("read", module))?;
-    Ok(ingest::code_facts(&bytes))
-}
-
 /// Looks for the device and verifies: all that must happen where it is measured. `paired` says whether there is
 /// another side to compare the outputs with.
 pub(super) async fn check<'a>(
@@ -139,7 +125,7 @@ pub(super) async fn check<'a>(
     };
     prepared.artifact = Some(artifact);
     if planned.target.judges_code() {
-        match code_facts(&execution.module)? {
+        match code::facts(host, planned.target, &execution.module).await? {
             Ok(facts) => prepared.code_facts = facts,
             Err(why) => {
                 let reason = format!("the generated code can't be judged: {why}");

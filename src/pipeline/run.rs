@@ -105,6 +105,8 @@ pub struct PreparedRun<'a> {
     tools: Vec<Option<Arc<Installed>>>,
     /// The tools as they were when they were verified.
     unchanged: Unchanged,
+    /// The locked assembler, or why it can't be had; `None` where no target needs it.
+    ptxas: Option<Result<PathBuf, String>>,
     exporters: Exporters,
     experiments: Vec<Experiment<'a>>,
     /// What runs the experiments.
@@ -165,6 +167,7 @@ impl<'a> SuiteRun<'a> {
             names,
             tools: Vec::new(),
             unchanged: Unchanged::default(),
+            ptxas: None,
             exporters: Exporters::default(),
             experiments: Vec::new(),
             interpreters: backends::BackendInterpreters::default(),
@@ -187,8 +190,11 @@ impl<'a> SuiteRun<'a> {
                 let models = exported_models(&run.plans);
                 let mut needed: BTreeSet<Environment> = models.keys().copied().collect();
                 needed.extend(backends::needed(&run.experiments));
+                let planned = run.plans.iter().flatten();
+                let assembler: BTreeSet<Environment> =
+                    planned.filter_map(|planned| Environment::for_target(planned.target)).collect();
                 let with_models = run.plans.iter().filter(|plan| !plan.is_empty()).count();
-                let steps = with_models + needed.len();
+                let steps = with_models + needed.len() + assembler.len();
                 if steps > 0 {
                     self.progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
                 }
@@ -198,6 +204,10 @@ impl<'a> SuiteRun<'a> {
                 run.tools =
                     try_join_all(sides.iter().zip(&run.plans).map(|(side, plan)| tools(side, plan))).await?;
                 let mut environments = self.environments(&needed, lead).await?;
+                // It judges, so that it is the base's where there is one.
+                let judge = sides.iter().find(|side| side.name == SideName::Base).unwrap_or(lead);
+                let found = self.environments(&assembler, judge).await?.remove(&Environment::Ptxas);
+                run.ptxas = found.map(|found| found.map(|environment| environment.ptxas()));
                 run.interpreters = backends::interpreters(&run.experiments, &environments);
                 environments.retain(|environment, _| models.contains_key(environment));
                 self.progress.on(Event::StageFinished { stage: Stage::Toolchain });
@@ -454,6 +464,7 @@ impl<'a> PreparedRun<'a> {
             loaded: Memo::default(),
             ir: options.dump_ir.then(|| options.work.join("ir")),
             modules: options.keep_modules.clone(),
+            ptxas: self.ptxas.clone(),
             logs: options.work.join("logs"),
             scratch,
             cpus: settings.cpus.clone().or_else(device::default_cpus),

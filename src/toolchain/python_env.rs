@@ -14,7 +14,7 @@ use super::pip::{Pip, write_requirements};
 use super::suite_packages::SuitePackages;
 use super::wheel::Name;
 use super::{Lock, LockedPython, ToolchainError};
-use crate::config::{Backend, BackendKind, Config, Exporter, Model, ModelSource};
+use crate::config::{Assembler, Backend, BackendKind, Config, Exporter, Model, ModelSource, Target};
 use crate::model::{Event, Progress, Stage};
 use crate::process::{Cancel, Command};
 
@@ -31,6 +31,8 @@ pub enum Environment {
     /// A runtime, laid over [`Self::Torch`].
     #[strum(serialize = "onnxruntime")]
     OnnxRuntime,
+    /// NVIDIA's assembler, which comes as a wheel and runs no Python.
+    Ptxas,
 }
 
 impl Environment {
@@ -65,7 +67,7 @@ impl Environment {
     pub const fn over(self) -> Option<Self> {
         match self {
             Self::OnnxRuntime => Some(Self::Torch),
-            Self::Torch | Self::TorchXla | Self::Onnx => None,
+            Self::Torch | Self::TorchXla | Self::Onnx | Self::Ptxas => None,
         }
     }
 
@@ -74,13 +76,19 @@ impl Environment {
         self.over().into_iter().chain([self])
     }
 
-    /// The environments that a suite's models and backends need.
+    /// The one that has a target's assembler, unless the user has one.
+    pub fn for_target(target: &Target) -> Option<Self> {
+        (target.assembler() == Some(&Assembler::Locked)).then_some(Self::Ptxas)
+    }
+
+    /// The environments that a suite's models, targets and backends need.
     pub fn needed(config: &Config) -> BTreeSet<Self> {
         let exporters = config.models.iter().filter_map(Self::for_model);
         let own = |backend: &&Backend| backend.python.is_none();
         let backends = config.backends.iter().filter(own);
         let backends = backends.flat_map(|backend| Self::for_backend(backend.kind).with_under());
-        exporters.chain(backends).collect()
+        let assemblers = config.targets.iter().filter_map(Self::for_target);
+        exporters.chain(backends).chain(assemblers).collect()
     }
 
     /// As `benchgate.lock` names it.
@@ -93,7 +101,7 @@ impl Environment {
         match self {
             Self::Torch => Some("torch+suite"),
             Self::TorchXla => Some("torch-xla+suite"),
-            Self::Onnx | Self::OnnxRuntime => None,
+            Self::Onnx | Self::OnnxRuntime | Self::Ptxas => None,
         }
     }
 
@@ -104,6 +112,7 @@ impl Environment {
             Self::TorchXla => include_str!("../../python/requirements-torch-xla.in"),
             Self::Onnx => include_str!("../../python/requirements-onnx.in"),
             Self::OnnxRuntime => include_str!("../../python/requirements-onnxruntime.in"),
+            Self::Ptxas => include_str!("../../python/requirements-ptxas.in"),
         }
     }
 
@@ -130,6 +139,13 @@ pub struct PythonEnv {
     pub suite_packages: Option<PathBuf>,
     /// Of the wheels and the Python version.
     pub digest: String,
+}
+
+impl PythonEnv {
+    /// NVIDIA's assembler in [`Environment::Ptxas`].
+    pub fn ptxas(&self) -> PathBuf {
+        self.packages.join("nvidia/cuda_nvcc/bin/ptxas")
+    }
 }
 
 /// Which locked environment is meant: one of benchgate's own, or what a suite adds to one.

@@ -1,6 +1,7 @@
 //! `judge = "code"`: a suite that is compiled and judged by its generated code, without a device. The modules are what
 //! IREE's compilers made of one model (tests/fixtures/compiled_code).
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use benchgate::gate::{self, CompareOptions, Policy};
@@ -60,6 +61,109 @@ fn code_that_can_not_be_read_is_never_green() {
     // One side alone is no comparison either.
     let sides = self::suite(&["module=/dev/null"]);
     assert_ne!(sides.world.run(["gate"]).code, Some(0));
+}
+
+/// A suite whose one target is CUDA's, judged by its code, with these lines for it. `spill` changes head's module.
+fn cuda(spill: bool, lines: &str) -> Suite {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compiled_code");
+    let packed = std::fs::read(folder.join("conv-block.sm_80.3.13.0.vmfb.gz")).unwrap();
+    let module = benchgate::ingest::decompressed(&packed, "module").unwrap();
+    let code = benchgate::ingest::CompiledCode::read(&module).unwrap();
+    let text = code.unassembled().next().unwrap().1.text.to_owned();
+    let suite = Suite::new().model("a", &["module=base.ptx"]).base("");
+    let suite = suite.head(if spill { "flags = [\"--fake=module=head.ptx\"]" } else { "" }).write();
+    suite.world.write("head.ptx", text.replace("maxntid 28, 2, 1", "maxntid 28, 1, 1"));
+    suite.world.write("base.ptx", text);
+    let cpu = "name = \"cpu\"\nbackend = \"llvm-cpu\"\ndevice = \"local-task\"\n";
+    let code = format!("name = \"a100\"\nbackend = \"cuda\"\njudge = \"code\"\n{lines}");
+    let toml = suite.world.read("benchgate.toml").replace(cpu, &code);
+    suite.world.write("benchgate.toml", toml);
+    suite
+}
+
+/// A `ptxas` that is the user's own: a script with this body, after it has put the name of its input into `$input`.
+fn own_ptxas(suite: &Suite, body: &str) {
+    let path = suite.world.work().join("own/ptxas");
+    suite.world.write("own/ptxas", format!("#!/bin/sh\nfor input; do :; done\n{body}\n"));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let toml = suite.world.read("benchgate.toml");
+    suite.world.write("benchgate.toml", toml.replace("OWN", path.to_str().unwrap()));
+}
+
+/// Prints what the real one printed about this code; of code for smaller blocks, that it spills.
+fn recorded() -> String {
+    let log =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compiled_code/conv-block.ptxas.sm_80.txt");
+    format!(
+        "if grep -q 'maxntid 28, 1, 1' \"$input\"; then sed 's/ 0 bytes spill stores/ 64 bytes spill stores/' {log} >&2\n\
+         else cat {log} >&2; fi",
+        log = log.display()
+    )
+}
+
+#[test]
+fn spills_that_only_the_assembler_knows_are_red() {
+    let suite = cuda(true, "ptxas = \"OWN\"\n");
+    own_ptxas(&suite, &recorded());
+    let said = suite.world.run(["gate"]).expect_code(10).stdout;
+    assert!(said.contains("spilled-registers") && said.contains("0 → 64"), "{said}");
+    let suite = cuda(false, "ptxas = \"OWN\"\n");
+    own_ptxas(&suite, &recorded());
+    suite.world.run(["gate"]).expect_code(0);
+    let record = suite.run_json();
+    let values = record["sides"][1]["benchmarks"][0]["values"].as_array().unwrap();
+    let names: Vec<&str> = values.iter().map(|value| value["metric"].as_str().unwrap()).collect();
+    assert!(names.contains(&"spilled-registers of slow_memcpy") && names.contains(&"occupancy"), "{names:?}");
+}
+
+#[test]
+fn ptx_whose_registers_are_unknown_is_never_green() {
+    // The locked one is the default, and nothing is locked.
+    let outcome = cuda(false, "").world.run(["gate"]).expect_code(12);
+    assert!(
+        outcome.stdout.contains("can't be judged") && outcome.stdout.contains("ptxas"),
+        "{}",
+        outcome.stdout
+    );
+    for body in [
+        "echo 'ptxas fatal   : Unsupported .version 9.9; current version is 8.8' >&2; exit 255",
+        "echo 'ptxas info    : 0 bytes gmem' >&2",
+        "kill -9 $$",
+    ] {
+        let suite = cuda(false, "ptxas = \"OWN\"\n");
+        own_ptxas(&suite, body);
+        let outcome = suite.world.run(["gate"]).expect_code(12);
+        assert!(outcome.stdout.contains("can't be judged"), "{}", outcome.stdout);
+    }
+    let gone = cuda(false, "ptxas = \"/no/such/ptxas\"\n").world.run(["gate"]).expect_code(12);
+    assert!(gone.stdout.contains("can't be judged"), "{}", gone.stdout);
+}
+
+#[test]
+fn the_users_own_assembler_is_no_file_of_the_checkout() {
+    let outcome = cuda(false, "ptxas = \"own/ptxas\"\n").world.run(["gate"]).expect_code(2);
+    assert!(outcome.stderr.contains("absolute path"), "{}", outcome.stderr);
+}
+
+#[test]
+#[ignore = "downloads ptxas from the Python package index"]
+fn registers_come_from_the_locked_assembler() {
+    let suite = cuda(false, "ptxas-arch = \"sm_90\"\n");
+    let run = |args: &[&str], code: i32| {
+        let output = crate::real_tools::command(&suite.world, args).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    };
+    run(&["tools", "pin"], 0);
+    assert!(suite.world.read("benchgate.lock").contains("nvidia_cuda_nvcc_cu12-12.9.86"));
+    run(&["gate"], 0);
+    let record = suite.run_json();
+    let values = record["sides"][1]["benchmarks"][0]["values"].as_array().unwrap();
+    let value = |name: &str| values.iter().find(|value| value["metric"] == name).unwrap()["value"].as_f64();
+    let log = include_str!("../fixtures/compiled_code/conv-block.ptxas.sm_90.txt");
+    let stated = log.split("main_dispatch_2_conv_64x28x28x64x3x3_f32\n").nth(1).unwrap();
+    let stated = stated.split("Used ").nth(1).unwrap().split(' ').next().unwrap();
+    assert_eq!(value("vector-registers of conv_64x28x28x64x3x3_f32 (2)"), stated.parse().ok());
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub enum Format {
     CustomBiggerIsBetter,
     /// Bencher's metric format (BMF)
     BencherJson,
-    /// generated code: IREE modules (.vmfb), AMD code objects (.hsaco), PTX, SPIR-V, x86-64 ELF
+    /// generated code: IREE modules (.vmfb), AMD code objects (.hsaco), PTX, SPIR-V, x86-64 and AArch64 ELF
     CompiledCode,
 }
 

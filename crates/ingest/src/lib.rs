@@ -35,7 +35,7 @@ mod stated;
 mod text;
 mod torchbench;
 
-pub use compiled_code::facts as code_facts;
+pub use compiled_code::{CompiledCode, Unassembled};
 pub use compressed::decompressed;
 pub use content::FileContent;
 pub use criterion::criterion_name;

@@ -90,6 +90,72 @@ fn each_target_carries_the_facts_that_its_code_has() {
 }
 
 #[test]
+fn facts_of_host_libraries_agree_with_objdump() {
+    let oracle = include_str!("../../fixtures/compiled_code/host.tsv");
+    let mut lines = oracle.lines();
+    let metrics: Vec<&str> = lines.next().unwrap().split('\t').skip(1).collect();
+    let mut checked = 0;
+    for line in lines {
+        let (fixture, cells) = line.split_once('\t').unwrap();
+        let run = module(fixture);
+        for (metric, wanted) in metrics.iter().zip(cells.split('\t')) {
+            // An empty cell is a width that the architecture does not have.
+            assert_eq!(fact(&run, ".text", metric), wanted.parse().ok(), "{fixture} {metric}");
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 2 * 7);
+}
+
+/// `(kernel, registers, stack, spill stores)` by the order of the numbers after each kernel's name.
+fn assembled(log: &str) -> Vec<(&str, f64, f64, f64)> {
+    let kernels = log.split("Function properties for ").skip(1).map(|kernel| {
+        let words: Vec<&str> = kernel.split_whitespace().collect();
+        let numbers: Vec<f64> = words.iter().skip(1).filter_map(|word| word.parse().ok()).collect();
+        (words[0], numbers[3], numbers[0], numbers[1])
+    });
+    kernels.collect()
+}
+
+#[test]
+fn facts_of_assembled_ptx_are_what_ptxas_states() {
+    for processor in ["sm_80", "sm_90"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compiled_code");
+        let log = std::fs::read_to_string(folder.join(format!("conv-block.ptxas.{processor}.txt"))).unwrap();
+        let mut code = ingest::CompiledCode::read(&bytes("sm_80.3.13.0")).unwrap();
+        let found: Vec<(usize, String)> =
+            code.unassembled().map(|(number, ptx)| (number, ptx.processor.to_owned())).collect();
+        assert_eq!(found, [(0, "sm_80".to_owned())]);
+        code.assembled(0, processor, &log).unwrap();
+        let facts = code.clone().facts();
+        let value = |metric: &str, kernel: &str| {
+            let name = format!("{metric} of {kernel}");
+            facts.iter().find(|(metric, _)| metric.name == name).map(|(_, value)| *value)
+        };
+        let stated = assembled(&log);
+        assert_eq!(stated.len(), 4);
+        for (name, registers, stack, spills) in stated {
+            let kernel = match name.split_once("_dispatch_").unwrap().1 {
+                "2_conv_64x28x28x64x3x3_f32" => "conv_64x28x28x64x3x3_f32 (2)",
+                numbered => numbered.split_once('_').unwrap().1,
+            };
+            assert_eq!(value("vector-registers", kernel), Some(registers), "{kernel}");
+            assert_eq!(value("scratch-size", kernel), Some(stack), "{kernel}");
+            assert_eq!(value("spilled-registers", kernel), Some(spills / 4.0), "{kernel}");
+            // Static shared memory only, and blocks of one or two warps: as many as the GPU holds.
+            assert_eq!(value("shared-memory", kernel), Some(0.0), "{kernel}");
+            assert!(
+                value("occupancy", kernel).is_some_and(|warps| (8.0..=16.0).contains(&warps)),
+                "{kernel}"
+            );
+        }
+        // A kernel that the assembler does not mention is not one without spills.
+        let cut = log.split("Compiling entry").next().unwrap();
+        assert!(code.assembled(0, processor, cut).is_err());
+    }
+}
+
+#[test]
 fn code_for_different_processors_is_not_compared() {
     let comparison = compare("sm_80.3.13.0", "gfx942.3.13.0");
     assert!(!matches!(comparison.verdict, Verdict::Pass | Verdict::Improved), "{:?}", comparison.verdict);
@@ -97,7 +163,7 @@ fn code_for_different_processors_is_not_compared() {
 
 #[test]
 fn damaged_modules_are_errors_or_say_less_and_never_stop_the_reader() {
-    for target in ["gfx942.3.13.0", "sm_80.3.13.0", "vulkan.3.13.0", "cpu.3.13.0"] {
+    for target in ["gfx942.3.13.0", "sm_80.3.13.0", "vulkan.3.13.0", "cpu.3.13.0", "aarch64.3.13.0"] {
         let whole = bytes(target);
         for step in 0..64 {
             // A read that ends is what is asked; what is cut or changed may still be readable code.

@@ -141,6 +141,18 @@ impl Metric {
     pub const MATRIX_INSTRUCTIONS: Self = Self::of_code("matrix-instructions", Unit::Count, Better::Higher);
     /// Instructions in the code of a kernel.
     pub const INSTRUCTIONS: Self = Self::of_code("instructions", Unit::Count, Better::Lower);
+    /// Instructions of a host library that compute with one floating-point number: what was not vectorized.
+    pub const SCALAR_FLOAT_INSTRUCTIONS: Self =
+        Self::of_code("scalar-float-instructions", Unit::Count, Better::Lower);
+    /// Instructions of a host library by the width of their vectors, in bits; `scalable` is the processor's own (SVE).
+    pub const VECTOR_128_INSTRUCTIONS: Self =
+        Self::of_code("vector-128-instructions", Unit::Count, Better::Higher);
+    pub const VECTOR_256_INSTRUCTIONS: Self =
+        Self::of_code("vector-256-instructions", Unit::Count, Better::Higher);
+    pub const VECTOR_512_INSTRUCTIONS: Self =
+        Self::of_code("vector-512-instructions", Unit::Count, Better::Higher);
+    pub const VECTOR_SCALABLE_INSTRUCTIONS: Self =
+        Self::of_code("vector-scalable-instructions", Unit::Count, Better::Higher);
     /// Vector registers of a kernel, accumulator registers included where they are shared.
     pub const VECTOR_REGISTERS: Self = Self::of_code("vector-registers", Unit::Count, Better::Lower);
     pub const ACCUMULATOR_REGISTERS: Self =
@@ -153,12 +165,17 @@ impl Metric {
     pub const CODE_SIZE: Self = Self::of_code("code-size", Unit::Bytes, Better::Lower);
 
     /// Facts about generated code, in order of importance.
-    pub const OF_CODE: [Self; 11] = [
+    pub const OF_CODE: [Self; 16] = [
         Self::SPILLED_REGISTERS,
         Self::SCRATCH,
         Self::OCCUPANCY,
         Self::MATRIX_INSTRUCTIONS,
         Self::INSTRUCTIONS,
+        Self::SCALAR_FLOAT_INSTRUCTIONS,
+        Self::VECTOR_128_INSTRUCTIONS,
+        Self::VECTOR_256_INSTRUCTIONS,
+        Self::VECTOR_512_INSTRUCTIONS,
+        Self::VECTOR_SCALABLE_INSTRUCTIONS,
         Self::VECTOR_REGISTERS,
         Self::ACCUMULATOR_REGISTERS,
         Self::SCALAR_REGISTERS,

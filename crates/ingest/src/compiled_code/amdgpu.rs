@@ -9,7 +9,7 @@ use rmpv::ValueRef;
 
 use benchgate_core::model::Metric;
 
-use super::{BadCode, CodeObject, CodeOfKernel, gfx9, sha256};
+use super::{BadCode, CodeObject, CodeOfKernel, elf_library, gfx9, sha256};
 
 /// Type of the note that holds the metadata.
 const NT_AMDGPU_METADATA: u32 = 32;
@@ -37,7 +37,7 @@ pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, Bad
         })
     });
     let kernels: Result<Vec<CodeOfKernel>, BadCode> = kernels.collect();
-    Ok(CodeObject { architecture, kernels: kernels? })
+    Ok(CodeObject { architecture, kernels: kernels?, ptx: None })
 }
 
 fn metadata<'a>(file: &ElfFile64<'a, LittleEndian>) -> Result<Option<&'a [u8]>, BadCode> {
@@ -57,7 +57,7 @@ fn metadata<'a>(file: &ElfFile64<'a, LittleEndian>) -> Result<Option<&'a [u8]>, 
 
 /// The machine code of each function, by its name.
 fn functions<'a>(file: &ElfFile64<'a, LittleEndian>) -> BTreeMap<&'a str, &'a [u8]> {
-    super::x86::functions(file, |section| section.kind() == SectionKind::Text)
+    elf_library::functions(file, |section| section.kind() == SectionKind::Text)
 }
 
 fn facts(kernel: &ValueRef<'_>, processor: &str, code: Option<&[u8]>) -> Vec<(Metric, f64)> {

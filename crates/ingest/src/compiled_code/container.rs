@@ -5,7 +5,8 @@ use std::io::{Cursor, Read};
 use object::elf;
 use object::read::elf::{ElfFile64, FileHeader};
 
-use super::{BadCode, CodeObject, amdgpu, ptx, spirv, x86};
+use super::flatbuffer::Table;
+use super::{BadCode, CodeObject, aarch64, amdgpu, elf_library, ptx, spirv, x86};
 
 const ELF: &[u8] = b"\x7fELF";
 const ZIP: &[u8] = b"PK\x03\x04";
@@ -41,10 +42,11 @@ fn object(bytes: &[u8]) -> Result<CodeObject, BadCode> {
         let file = ElfFile64::<object::LittleEndian>::parse(bytes).map_err(|e| e.to_string())?;
         match machine {
             elf::EM_AMDGPU => amdgpu::read(&file),
-            elf::EM_X86_64 => x86::read(&file),
-            other => {
-                Err(format!("code for ELF machine {other} is not supported (supported: AMDGPU, x86-64)"))
-            }
+            elf::EM_X86_64 => elf_library::read(&file, "x86-64", x86::count),
+            elf::EM_AARCH64 => elf_library::read(&file, "aarch64", aarch64::count),
+            other => Err(format!(
+                "code for ELF machine {other} is not supported (supported: AMDGPU, x86-64, AArch64)"
+            )),
         }
     } else if bytes.starts_with(SPIRV) {
         spirv::read(bytes)
@@ -118,7 +120,36 @@ fn executable(content: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
     if found.is_empty() {
         return Err("executable without code".to_owned());
     }
-    found.into_iter().map(object).collect()
+    let mut objects: Vec<CodeObject> = found.into_iter().map(object).collect::<Result<_, _>>()?;
+    for object in &mut objects {
+        add_launches(object, content);
+    }
+    Ok(objects)
+}
+
+/// What starts the kernels of an executable of the CUDA driver, by the fields of `ExportDef` in IREE's
+/// `cuda_executable_def.fbs` (the same in 3.7 and 3.13). A release that orders them differently leaves the launches
+/// as they were: its blocks would not have the size that the code has.
+fn add_launches(object: &mut CodeObject, content: &[u8]) {
+    const EXPORTS: usize = 0;
+    const KERNEL_NAME: usize = 1;
+    const BLOCK: usize = 2;
+    const SHARED_MEMORY: usize = 3;
+    let Some(source) = &mut object.ptx else { return };
+    // Newer releases put a header of this size in front.
+    const HEADER: usize = 64;
+    let headless = [0, HEADER].into_iter().filter_map(|at| Table::root(content.get(at..)?, b"CDA1"));
+    for export in headless.flat_map(|root| root.tables(EXPORTS)) {
+        let name = export.bytes(KERNEL_NAME).and_then(|name| std::str::from_utf8(name).ok());
+        let launch = name.and_then(|name| source.launches.get_mut(name));
+        let (Some(launch), Some(block)) = (launch, export.numbers::<3>(BLOCK)) else { continue };
+        let threads = block.into_iter().try_fold(1, |product: u64, size| product.checked_mul(size.into()));
+        if launch.dynamic_shared.is_none() && launch.threads == threads {
+            // FlatBuffers leave out what is zero.
+            let [shared] = export.numbers(SHARED_MEMORY).unwrap_or_default();
+            launch.dynamic_shared = Some(shared.into());
+        }
+    }
 }
 
 /// The driver that an executable is for.

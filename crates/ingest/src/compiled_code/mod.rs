@@ -4,10 +4,14 @@
 //! Every fact is read from the code itself or from the notes that the assembler put next to it. A fact that a format does not
 //! carry is absent, never zero.
 
+mod aarch64;
 mod amdgpu;
 mod container;
+mod elf_library;
+mod flatbuffer;
 mod gfx9;
 mod ptx;
+mod ptxas;
 mod spirv;
 mod x86;
 
@@ -22,21 +26,65 @@ use super::limit::has_room;
 
 pub(super) use container::is_code;
 
-/// The facts of a file: of all its code together (sums, and the lowest occupancy), then of each kernel.
-///
-/// # Errors
-/// What kept the code from being read, or that there is none.
-pub fn facts(bytes: &[u8]) -> Result<Vec<(Metric, f64)>, String> {
-    let objects = container::objects(bytes)?;
-    let kernels: Vec<CodeOfKernel> = objects.into_iter().flat_map(|object| object.kernels).collect();
-    if kernels.is_empty() {
-        return Err("the module has no kernels".to_owned());
+/// The code of a file, whose facts are asked for once an assembler has said what it makes of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompiledCode {
+    objects: Vec<CodeObject>,
+}
+
+/// Code that `ptxas` has to assemble before its registers are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unassembled<'a> {
+    /// The processor that it is for: `sm_80`. Other words than these are not passed on.
+    pub processor: &'a str,
+    pub text: &'a str,
+}
+
+impl CompiledCode {
+    /// Reads every kernel of a file.
+    ///
+    /// # Errors
+    /// What kept the code from being read, or that there is none.
+    pub fn read(bytes: &[u8]) -> Result<Self, String> {
+        let objects = container::objects(bytes)?;
+        if objects.iter().all(|object| object.kernels.is_empty()) {
+            return Err("the module has no kernels".to_owned());
+        }
+        Ok(Self { objects })
     }
-    let mut facts = whole(&kernels);
-    for (name, kernel) in named(kernels) {
-        facts.extend(kernel.facts.iter().map(|(metric, value)| (metric.of_kernel(&name), *value)));
+
+    /// What has to be assembled, by its number.
+    pub fn unassembled(&self) -> impl Iterator<Item = (usize, Unassembled<'_>)> {
+        self.objects.iter().enumerate().filter_map(|(number, object)| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let processor = Some(object.architecture.as_str()).filter(|name| name.chars().all(is_plain));
+            let processor = processor.unwrap_or_default();
+            Some((number, Unassembled { processor, text: &object.ptx.as_ref()?.text }))
+        })
     }
-    Ok(facts)
+
+    /// Adds what `ptxas -v` printed about the code of a number when it assembled it for a processor.
+    ///
+    /// # Errors
+    /// It does not state what each kernel takes.
+    pub fn assembled(&mut self, number: usize, processor: &str, log: &str) -> Result<(), String> {
+        let Some((object, ptx)) =
+            self.objects.get_mut(number).and_then(|object| Some((&mut object.kernels, object.ptx.as_ref()?)))
+        else {
+            return Err(format!("code object {number} is not PTX"));
+        };
+        ptxas::add(object, &ptx.launches, processor, log)
+    }
+
+    /// The facts of all code together (sums, and the lowest occupancy), then of each kernel.
+    pub fn facts(self) -> Vec<(Metric, f64)> {
+        let kernels: Vec<CodeOfKernel> = self.objects.into_iter().flat_map(|object| object.kernels).collect();
+        let mut facts = whole(&kernels);
+        for (name, kernel) in named(kernels) {
+            facts.extend(kernel.facts.iter().map(|(metric, value)| (metric.of_kernel(&name), *value)));
+        }
+        facts
+    }
 }
 
 /// A kernel (an entry point) of compiled code.
@@ -53,6 +101,8 @@ struct CodeOfKernel {
 struct CodeObject {
     architecture: String,
     kernels: Vec<CodeOfKernel>,
+    /// The text, where it is PTX.
+    ptx: Option<ptx::PtxSource>,
 }
 
 /// Why bytes are not code that can be read.

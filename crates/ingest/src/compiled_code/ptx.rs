@@ -1,9 +1,30 @@
 //! PTX, NVIDIA's assembly language for a virtual machine: its text, as the PTX ISA describes it. Registers and spills are the
 //! driver's or `ptxas`'s decision, so PTX does not carry them.
 
+use std::collections::{BTreeMap, HashSet};
+
 use benchgate_core::model::Metric;
 
 use super::{BadCode, CodeObject, CodeOfKernel, sha256};
+
+/// What an assembler needs, and what it is not told.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct PtxSource {
+    pub(super) text: String,
+    /// By the function's name.
+    pub(super) launches: BTreeMap<String, Launch>,
+}
+
+/// How a function is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Launch {
+    /// An entry point, rather than a function that kernels call.
+    pub(super) is_kernel: bool,
+    /// Threads of a block, where the code bounds them.
+    pub(super) threads: Option<u64>,
+    /// Shared memory that whoever starts the kernel has to add; `None` where the code needs some and does not say how much.
+    pub(super) dynamic_shared: Option<u64>,
+}
 
 /// Bytes in which the version has to stand: comments come before it.
 const HEAD: usize = 4096;
@@ -32,18 +53,25 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
     let text = std::str::from_utf8(bytes).map_err(|_| "PTX that is not UTF-8")?;
     let mut architecture = String::new();
     let mut kernels = Vec::new();
+    let mut launches = BTreeMap::new();
+    let mut external_shared: HashSet<&str> = HashSet::new();
     let mut open: Option<Entry<'_>> = None;
     for line in text.lines() {
         let line = line.split("//").next().unwrap_or_default().trim();
         if let Some(target) = line.strip_prefix(".target ") {
             architecture = target.split(',').next().unwrap_or_default().trim().to_owned();
         }
+        if let Some(declared) = line.strip_prefix(".extern .shared ") {
+            let name = declared.split_whitespace().last().and_then(|name| name.split('[').next());
+            external_shared.extend(name.filter(|name| !name.is_empty()));
+        }
         if open.is_none() {
             open = entry_name(line).map(Entry::new);
         }
         if let Some(entry) = &mut open {
-            entry.line(line);
+            entry.line(line, &external_shared);
             if entry.is_complete() {
+                launches.insert(entry.name.to_owned(), entry.launch);
                 kernels.extend(open.take().map(Entry::finish));
             } else if !entry.opened && line.ends_with(';') {
                 // A declaration.
@@ -53,13 +81,18 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
     }
     match open {
         Some(entry) => Err(format!("kernel {:?} has no end; the file was cut", entry.name)),
-        None => Ok(CodeObject { architecture, kernels }),
+        None => {
+            let ptx = PtxSource { text: text.to_owned(), launches };
+            Ok(CodeObject { architecture, kernels, ptx: Some(ptx) })
+        }
     }
 }
 
-/// The name of the kernel, or of the function that kernels call, whose definition begins with this line.
-fn entry_name(line: &str) -> Option<&str> {
-    let named = match line.split_once(".entry ") {
+/// The name of the kernel, or of the function that kernels call, whose definition begins with this line, and which of
+/// the two it is.
+fn entry_name(line: &str) -> Option<(&str, bool)> {
+    let kernel = line.split_once(".entry ");
+    let named = match kernel {
         Some((_, name)) => name.trim_start(),
         // `.func (.param .b32 retval) name(`: what it returns stands in front.
         None => {
@@ -69,26 +102,41 @@ fn entry_name(line: &str) -> Option<&str> {
             after.map_or(rest, |(_, name)| name).trim_start()
         }
     };
-    named.split(['(', ' ', '{', ';']).next()
+    Some((named.split(['(', ' ', '{', ';']).next()?, kernel.is_some()))
 }
 
 /// A kernel while its lines are read.
 struct Entry<'a> {
     name: &'a str,
+    /// How the names of its parameters begin.
+    parameter: String,
     depth: usize,
     opened: bool,
     body: Vec<u8>,
     instructions: u64,
     matrix: u64,
     scratch: u64,
+    launch: Launch,
 }
 
 impl<'a> Entry<'a> {
-    fn new(name: &'a str) -> Self {
-        Self { name, depth: 0, opened: false, body: Vec::new(), instructions: 0, matrix: 0, scratch: 0 }
+    fn new((name, is_kernel): (&'a str, bool)) -> Self {
+        let launch = Launch { is_kernel, threads: None, dynamic_shared: Some(0) };
+        let parameter = format!("{name}_param_");
+        let (depth, opened, body) = (0, false, Vec::new());
+        Self { name, parameter, depth, opened, body, instructions: 0, matrix: 0, scratch: 0, launch }
     }
 
-    fn line(&mut self, line: &str) {
+    fn line(&mut self, line: &str, external_shared: &HashSet<&str>) {
+        if !self.opened {
+            let bound = [".reqntid ", ".maxntid "].iter().find_map(|bound| line.strip_prefix(bound));
+            self.launch.threads = self.launch.threads.or(bound.and_then(product));
+        }
+        let is_separator = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%'));
+        if !external_shared.is_empty() && line.split(is_separator).any(|word| external_shared.contains(word))
+        {
+            self.launch.dynamic_shared = None;
+        }
         self.depth += line.matches('{').count();
         self.opened |= self.depth > 0;
         if self.opened {
@@ -104,7 +152,7 @@ impl<'a> Entry<'a> {
             return;
         }
         // Names of parameters begin with the kernel's name, which may change alone.
-        self.body.extend(line.replace(&format!("{}_param_", self.name), "param_").bytes());
+        self.body.extend(line.replace(&self.parameter, "param_").bytes());
         self.body.push(b'\n');
         if let Some(bytes) = line.strip_prefix(".local ").and_then(local_bytes) {
             self.scratch += bytes;
@@ -132,6 +180,11 @@ impl<'a> Entry<'a> {
             facts: facts.into_iter().map(|(metric, value)| (metric, value as f64)).collect(),
         }
     }
+}
+
+/// The product of `32, 8, 1`.
+fn product(list: &str) -> Option<u64> {
+    list.split(',').try_fold(1, |product: u64, number| product.checked_mul(number.trim().parse().ok()?))
 }
 
 /// The size of `.local .align 16 .b8 __local_depot0[1234];`.

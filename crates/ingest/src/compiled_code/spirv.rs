@@ -47,7 +47,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
         sha256: sha256(&[&content]),
         facts: facts.iter().map(|(metric, value)| (metric.clone(), *value as f64)).collect(),
     };
-    Ok(CodeObject { architecture: "spirv".to_owned(), kernels: names.into_iter().map(kernel).collect() })
+    let kernels = names.into_iter().map(kernel).collect();
+    Ok(CodeObject { architecture: "spirv".to_owned(), kernels, ptx: None })
 }
 
 /// A literal string: UTF-8 in words, ended by a zero byte.

@@ -1,80 +1,82 @@
-//! ELF libraries for x86-64, instruction by instruction: function by function where they have names, else as a whole. IREE
-//! names only the function that lists the others.
+//! The instructions of x86-64.
 
-use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
-use iced_x86::{Code, Decoder, DecoderOptions, Mnemonic, Register};
-use object::read::elf::ElfFile64;
-use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
-use benchgate_core::model::Metric;
+use super::elf_library::Counted;
 
-use super::{BadCode, CodeObject, CodeOfKernel, sha256};
-
-pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, BadCode> {
-    let text: Vec<_> = file.sections().filter(|section| section.kind() == SectionKind::Text).collect();
-    let size: u64 = text.iter().map(ObjectSection::size).sum();
-    let mut kernels = functions(file, |section| section.kind() == SectionKind::Text);
-    let named: u64 = kernels.values().map(|code| code.len() as u64).sum();
-    if named < size / 2 {
-        let [section] = &text[..] else {
-            return Err("library with several sections of unnamed code".to_owned());
-        };
-        let code = section.data().map_err(|error| format!("broken section: {error}"))?;
-        kernels = BTreeMap::from([(".text", code)]);
-    }
-    let kernels = kernels.into_iter().map(|(name, code)| CodeOfKernel {
-        name: name.to_owned(),
-        sha256: sha256(&[code]),
-        facts: facts(code),
-    });
-    Ok(CodeObject { architecture: "x86-64".to_owned(), kernels: kernels.collect() })
-}
-
-/// The bytes of each function in the sections that `wanted` picks, by its name.
-pub(super) fn functions<'a>(
-    file: &ElfFile64<'a, LittleEndian>,
-    wanted: impl Fn(&object::read::elf::ElfSection64<'a, '_, LittleEndian>) -> bool,
-) -> BTreeMap<&'a str, &'a [u8]> {
-    let mut found = BTreeMap::new();
-    for symbol in file.symbols().chain(file.dynamic_symbols()) {
-        if symbol.kind() != SymbolKind::Text || symbol.size() == 0 {
-            continue;
-        }
-        let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
-        let Some(section) = section.filter(|section| wanted(section)) else { continue };
-        // A symbol beyond its section is a broken one, and names no code.
-        let code = section.data_range(symbol.address(), symbol.size()).unwrap_or_default();
-        if let (Ok(name), Some(code)) = (symbol.name(), code) {
-            found.entry(name).or_insert(code);
-        }
-    }
-    found
-}
-
-fn facts(code: &[u8]) -> Vec<(Metric, f64)> {
-    let (mut instructions, mut frame) = (0u64, Some(0u64));
+pub(super) fn count(code: &[u8]) -> Counted {
+    let vector = [Some(0), Some(0), Some(0), None];
+    let mut counted = Counted { vector, stack_frame: Some(0), ..Counted::default() };
     let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     while decoder.can_decode() {
         let instruction = decoder.decode();
         if instruction.code() == Code::INVALID {
             continue;
         }
-        instructions += 1;
+        counted.instructions += 1;
+        let mnemonic = instruction.mnemonic();
+        if is_scalar_float(mnemonic) {
+            counted.scalar_float += 1;
+        } else if let Some(width) = vector_width(&instruction) {
+            counted.add_vector(width);
+        }
         // `sub rsp, 1234`: the function's place on the stack.
-        if instruction.mnemonic() == Mnemonic::Sub && instruction.op0_register() == Register::RSP {
+        if mnemonic == Mnemonic::Sub && instruction.op0_register() == Register::RSP {
             // A frame whose size is computed at run time is not known. `sub rsp, -128` is how compilers add 128.
             let size =
                 instruction.try_immediate(1).ok().map(|size| u64::try_from(size.cast_signed()).unwrap_or(0));
-            frame = frame.zip(size).map(|(known, size)| known.max(size));
+            counted.stack_frame = counted.stack_frame.zip(size).map(|(known, size)| known.max(size));
         }
     }
-    [
-        (Metric::INSTRUCTIONS, Some(instructions)),
-        (Metric::STACK_FRAME, frame),
-        (Metric::CODE_SIZE, Some(code.len() as u64)),
-    ]
-    .into_iter()
-    .filter_map(|(metric, value)| Some((metric, value? as f64)))
-    .collect()
+    counted
+}
+
+/// The index in [`Counted::vector`] of the widest vector register among the operands.
+fn vector_width(instruction: &Instruction) -> Option<usize> {
+    let registers = (0..instruction.op_count())
+        .filter(|&operand| instruction.op_kind(operand) == OpKind::Register)
+        .map(|operand| instruction.op_register(operand));
+    let banks = [
+        Register::XMM0..=Register::XMM31,
+        Register::YMM0..=Register::YMM31,
+        Register::ZMM0..=Register::ZMM31,
+    ];
+    registers.filter_map(|register| banks.iter().position(|bank| bank.contains(&register))).max()
+}
+
+/// SSE and AVX instructions with one floating-point number in a register, moves left out.
+fn is_scalar_float(mnemonic: Mnemonic) -> bool {
+    static SCALAR: OnceLock<Vec<bool>> = OnceLock::new();
+    // By name: iced has no such property. Integer instructions (`vpabsd`) and broadcasts end alike.
+    let scalar = SCALAR.get_or_init(|| {
+        let named = Mnemonic::values().map(|mnemonic| {
+            let name = format!("{mnemonic:?}").to_ascii_lowercase();
+            let name = name.strip_prefix('v').unwrap_or(&name);
+            let moves =
+                ["mov", "broadcast", "p", "gather", "scatter"].iter().any(|begin| name.starts_with(begin));
+            let converts = ["cvtss2si", "cvtsd2si", "cvttss2si", "cvttsd2si"].contains(&name);
+            converts || (!moves && ["ss", "sd"].iter().any(|end| name.ends_with(end)))
+        });
+        named.collect()
+    });
+    scalar.get(mnemonic as usize).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_and_scalar_floats_are_counted() {
+        // vaddps ymm0,ymm1,ymm2; vaddss xmm0,xmm1,xmm2; vmovss xmm0,[rax]; vpabsd xmm0,xmm1; vcvttss2si eax,xmm0;
+        // vfmadd231sd xmm0,xmm1,xmm2; vextractf128 xmm0,ymm1,1; sub rsp,64; ret
+        let code = b"\xc5\xf4\x58\xc2\xc5\xf2\x58\xc2\xc5\xfa\x10\x00\xc4\xe2\x79\x1e\xc1\xc5\xfa\x2c\xc0\
+            \xc4\xe2\xf1\xb9\xc2\xc4\xe3\x7d\x19\xc8\x01\x48\x83\xec\x40\xc3";
+        let counted = count(code);
+        assert_eq!((counted.instructions, counted.scalar_float), (9, 3));
+        assert_eq!(counted.vector, [Some(2), Some(2), Some(0), None]);
+        assert_eq!(counted.stack_frame, Some(64));
+    }
 }
