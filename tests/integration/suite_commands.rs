@@ -134,7 +134,7 @@ printf '{"machine_info":{},"benchmarks":[{"name":"test_a","fullname":"t.py::test
 
 #[test]
 fn a_repository_goes_from_init_to_a_green_and_a_red_result() {
-    let google = ["--build", "cp bench.sh {build}/bench", "--command", "sh {build}/bench"];
+    let google = ["--build-command", "cp bench.sh {build}/bench", "--command", "sh {build}/bench"];
     let pytest = ["--command", "sh bench.sh {output}"];
     for (script, slower, options, row) in [
         (BENCH, ["BM_a 100.", "BM_a 105."], &google[..], "bench/BM_a"),

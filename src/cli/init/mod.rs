@@ -31,7 +31,7 @@ Examples:
   benchgate init --shards 4            several machines measure
   benchgate init --model attention     one more model, in Python
   benchgate init tb --torchbench DIR   PyTorch's torchbench
-  benchgate init --build 'make O={build}' --command '{build}/bench'
+  benchgate init --build-command 'make O={build}' --command '{build}/bench'
 
 Exit codes: 0 written, 2 usage, or a file is there already (then nothing is
 written).")]
@@ -65,7 +65,7 @@ pub struct InitArgs {
     command: Option<String>,
     /// Command that builds it, where `{build}` is an empty folder of each side; repeatable, in order
     #[arg(long, value_name = "COMMAND", requires = "command")]
-    build: Vec<String>,
+    build_command: Vec<String>,
 }
 
 /// What a run leaves in the repository. The results are large and different each time.
