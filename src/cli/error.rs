@@ -73,7 +73,7 @@ impl CliError {
     }
 
     pub fn interrupted() -> Self {
-        Self::new(ErrorKind::Interrupted, "interrupted; what was measured is kept and the next run resumes")
+        Self::new(ErrorKind::Interrupted, "interrupted; what is finished is kept, and the next run resumes")
     }
 
     pub fn internal(message: impl Into<String>) -> Self {

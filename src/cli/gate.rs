@@ -241,7 +241,8 @@ fn judged(
     comparison.notes.splice(0..0, notices.iter().cloned());
     args.policy.downgrade(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or(config.disclose));
-    args.report.write(&comparison, None, destination, terminal)?;
+    let written = (args.run.run.as_path(), baseline.is_none());
+    args.report.write_measured(&comparison, written, destination, terminal)?;
     Ok(Judged {
         comparison,
         suite: config.suite.clone(),

@@ -51,5 +51,5 @@ pub fn variable(name: &'static str) -> Option<String> {
 
 fn not_understood(message: String) -> CliError {
     CliError::usage(message)
-        .hint("`benchgate publish` runs in a job of GitHub Actions; --dry-run runs anywhere")
+        .hint("the runner of GitHub Actions sets these variables; elsewhere, unset GITHUB_EVENT_NAME, or use `benchgate publish --dry-run`")
 }

@@ -131,11 +131,11 @@ fn resampled(mut calibrating: Calibrating<'_>, options: &NoiseOptions, terminal:
         terminal.note(&format!("resampling the blocks into sessions that could have been: {most}"));
     }
     let began = Instant::now();
-    let mut share: f64 = 0.0;
-    while !calibrating.is_done() && share < 1.0 {
-        calibrating.judge_more();
+    let is_late = || options.until_precise && began.elapsed() >= LONGEST;
+    while !calibrating.is_done() && !is_late() {
+        calibrating.judge_more(is_late);
         let passed = began.elapsed();
-        share = calibrating.progress();
+        let mut share = calibrating.progress();
         if options.until_precise {
             share = share.max(passed.as_secs_f64() / LONGEST.as_secs_f64());
         }

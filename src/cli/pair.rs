@@ -149,6 +149,7 @@ pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliE
         axes: None,
         extras: Extras::default(),
     };
+    let run = options.output.clone();
     let session = measure_sides(&sides, &options, terminal)?;
     let compared = CompareOptions {
         today: super::invocation::today(),
@@ -158,7 +159,7 @@ pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliE
     let mut comparison = gate::compare(&session.base, &session.head, &policy, &compared);
     args.policy.downgrade(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
-    args.report.write(&comparison, None, destination, terminal)?;
+    args.report.write_measured(&comparison, (&run, true), destination, terminal)?;
     Ok(comparison.exit_code)
 }
 

@@ -249,7 +249,7 @@ fn outlook(rows: &[Standing], next: Option<NextLook>) -> String {
     let open: Vec<&Standing> = rows.iter().filter(|row| row.open).collect();
     let mut text = if open.is_empty() {
         let decided = rows.iter().filter(|row| row.verdict != Verdict::Inconclusive).count();
-        format!("{blocks} blocks: measured; {decided} of {} decided", counted(rows.len(), "row"))
+        format!("{decided} of {} decided after {blocks} blocks", counted(rows.len(), "row"))
     } else {
         let named =
             open.iter().take(NAMED).map(|row| format!("{} {}", clean(row.benchmark.as_str()), moved(row)));
@@ -289,6 +289,8 @@ struct StageCount {
     began: Instant,
     /// How its steps ended, in words without numbers, and how many of them did.
     notes: BTreeMap<String, usize>,
+    /// Where its rows stand when none is open any more.
+    decided: Option<String>,
 }
 
 impl StageCount {
@@ -296,12 +298,13 @@ impl StageCount {
     fn said(&self) -> String {
         let notes: String = self.notes.iter().map(|(note, count)| format!(", {count} {note}")).collect();
         let (stage, steps) = (self.stage, counted(self.done, "step"));
-        format!("{stage}: {steps}{notes} ({})", duration(self.began.elapsed()))
+        let decided = self.decided.as_ref().map(|rows| format!("; {rows}")).unwrap_or_default();
+        format!("{stage}: {steps}{notes}{decided} ({})", duration(self.began.elapsed()))
     }
 }
 
 /// Time between two lines about one stage.
-const NOW_AND_THEN: Duration = Duration::from_secs(10);
+const NOW_AND_THEN: Duration = Duration::from_secs(60);
 
 impl<W: Write + Send> Lines<W> {
     fn new(out: W) -> Self {
@@ -329,7 +332,7 @@ impl<W> LineState<W> {
             Event::StageStarted { stage, steps } => {
                 self.stages.retain(|known| known.stage != stage);
                 let (began, notes) = (Instant::now(), BTreeMap::new());
-                self.stages.push(StageCount { stage, steps, done: 0, began, notes });
+                self.stages.push(StageCount { stage, steps, done: 0, began, notes, decided: None });
                 // Where measuring begins is worth knowing at once: it is what takes long.
                 (stage == Stage::Benchmark).then(|| format!("{stage}: {}", counted(steps, "step")))
             }
@@ -362,10 +365,21 @@ impl<W> LineState<W> {
                 (done.done > 0).then(|| done.said())
             }
             Event::Standings { rows, next, look } => {
-                if !look && !self.is_time() {
+                let due = self.is_time();
+                if !look && !due {
                     return None;
                 }
-                Some(outlook(rows, next))
+                let text = outlook(rows, next);
+                if next.is_none()
+                    && rows.iter().all(|row| !row.open)
+                    && let Some(stage) = self.stage(Stage::Benchmark)
+                {
+                    // Said with the end of the stage, which follows.
+                    stage.decided = Some(text);
+                    return None;
+                }
+                self.said = Instant::now();
+                Some(text)
             }
             Event::Warning(text) => Some(format!("warning: {}", clean(text))),
             Event::Note(text) => Some(clean(text)),
@@ -454,7 +468,16 @@ mod tests {
             ]
         );
         let lines = said(&[Event::Standings { rows: &[row("vit/cpu", false)], next: None, look: true }]);
-        assert_eq!(lines, ["6 blocks: measured; 1 of 1 row decided"]);
+        assert_eq!(lines, ["1 of 1 row decided after 6 blocks"]);
+        let stage = Stage::Benchmark;
+        let lines = said(&[
+            Event::StageStarted { stage, steps: 24 },
+            Event::StepFinished { stage, what: "a", note: "1 ms", took: Duration::ZERO },
+            Event::Standings { rows: &[row("vit/cpu", false)], next: None, look: true },
+            Event::StageFinished { stage },
+        ]);
+        assert_eq!(lines[0], "benchmark: 24 steps");
+        assert!(lines[1].starts_with("benchmark: 1 step; 1 of 1 row decided after 6 blocks ("), "{lines:?}");
         let wide = Standing { interval: Some((0.018, 54.6)), ..row("mlp/cpu", true) };
         let lines = said(&[Event::Standings { rows: &[wide], next: None, look: true }]);
         assert_eq!(lines, ["6 blocks: 1 of 1 row open (mlp/cpu unclear yet)"]);

@@ -109,7 +109,33 @@ impl ComparisonArgs {
         destination: Destination,
         terminal: &Terminal,
     ) -> Result<(), CliError> {
-        let view = View::new(comparison, reproduce).sorted(self.sort);
+        self.write_of(View::new(comparison, reproduce), destination, terminal)
+    }
+
+    /// Writes the report of what was measured into `run`, which can be judged again if it holds both sides.
+    pub fn write_measured(
+        &self,
+        comparison: &Comparison,
+        (run, both): (&Path, bool),
+        destination: Destination,
+        terminal: &Terminal,
+    ) -> Result<(), CliError> {
+        let run = run.display();
+        let written = match both && !self.all {
+            true => format!("wrote {run}; `benchgate compare {run} --all` shows everything"),
+            false => format!("wrote {run}"),
+        };
+        let view = View { written: Some(written), ..View::new(comparison, None) };
+        self.write_of(view, destination, terminal)
+    }
+
+    fn write_of(
+        &self,
+        view: View<'_>,
+        destination: Destination,
+        terminal: &Terminal,
+    ) -> Result<(), CliError> {
+        let view = view.sorted(self.sort);
         let text = match self.output.format {
             OutputFormat::Markdown => report::markdown(&view, MarkdownOptions::default()),
             OutputFormat::Json => report::json(&view),

@@ -138,7 +138,7 @@ fn advice_names_the_flag_of_the_tool_that_wrote_the_file() {
 }
 
 #[test]
-fn an_inconclusive_comparison_of_plain_files_starts_with_the_way_out_in_the_tool_s_own_words() {
+fn an_inconclusive_comparison_of_plain_files_ends_with_the_way_out_in_the_tool_s_own_words() {
     let world = World::new();
     let go = |factor: f64| -> String {
         let line =

@@ -8,6 +8,7 @@ use benchgate_core::model::{
 };
 
 use super::decide::{decide_exact, log_floor};
+use super::estimate::shift;
 use super::evidence::{self, Evidence, gather, prior_spread};
 use super::history;
 use super::matching::Matched;
@@ -289,11 +290,17 @@ fn contradiction(base: &Readings, head: &Readings) -> Option<String> {
 
 /// Why more than one block of programs that look identical does not show them to be equally fast: the sides differ by
 /// more than a green may hide. Then their times decide as those of any other row.
-fn disagreement(base: &Readings, head: &Readings, tolerance: f64) -> Option<String> {
+fn disagreement(base: &Readings, head: &Readings, together: bool, tolerance: f64) -> Option<String> {
     const OF_ONE_BLOCK: usize = 2;
     let checked = [base, head].iter().all(|side| side.has_ratio() && side.clean.len() > OF_ONE_BLOCK);
-    let apart = (head.stats.location / base.stats.location).ln().abs();
-    (checked && apart > tolerance.ln_1p()).then(|| {
+    if !checked {
+        return None;
+    }
+    // On a busy host the sides as a whole lie far apart by chance; what took turns agrees much more closely.
+    let blocks = if together { evidence::blocks(base, head) } else { None };
+    let paired = blocks.filter(|blocks| blocks.len() > 1).and_then(shift);
+    let apart = paired.map_or((head.stats.location / base.stats.location).ln(), |shift| shift.center()).abs();
+    (apart > tolerance.ln_1p()).then(|| {
         format!("both sides ran programs that look identical, and their times are {:.2} × apart", apart.exp())
     })
 }
@@ -350,7 +357,8 @@ fn metric_draft(
         let tolerance = row.policy.as_ref().map_or(0.0, |rule| rule.tolerance);
         let contradiction = contradiction(&base_readings, &head_readings);
         let question = contradiction.or_else(|| {
-            session.measured_here.then(|| disagreement(&base_readings, &head_readings, tolerance)).flatten()
+            let disagreement = || disagreement(&base_readings, &head_readings, session.together, tolerance);
+            session.measured_here.then(disagreement).flatten()
         });
         match question {
             None => {

@@ -298,6 +298,9 @@ fn top_of(path: &Path) -> PathBuf {
 
 /// The command that fetches a ref.
 fn fetch_advice(reference: &str) -> String {
+    if reference == "HEAD" {
+        return "commit something first".to_owned();
+    }
     let branch = reference.strip_prefix("origin/").unwrap_or(reference);
     // A name that would need quoting is not put into a command.
     let is_plain = !branch.is_empty()

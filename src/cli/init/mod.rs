@@ -148,7 +148,10 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         terminal
             .say("Then commit all of it, and add the workflows: until then no pull request is measured.\n");
     } else {
-        terminal.say("Then commit all of it. The next pull request is measured.\n");
+        terminal.say(
+            "Then commit all of it: the next pull request is measured. For the site, choose \"GitHub Actions\" as the source \
+             in Settings > Pages.\n",
+        );
     }
     Ok(ExitCode::Pass)
 }
@@ -221,9 +224,15 @@ fn write(files: &[(PathBuf, Vec<u8>)], terminal: &Terminal) -> Result<(), CliErr
         let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
         file.and_then(|mut file| std::io::Write::write_all(&mut file, content))
             .map_err(|error| unwritable(path, &error))?;
-        terminal.say(&format!("wrote {}\n", path.display()));
+        terminal.say(&format!("wrote {}\n", from_here(path).display()));
     }
     Ok(())
+}
+
+/// The path as it would be typed in this folder.
+fn from_here(path: &Path) -> PathBuf {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(&here).or_else(|_| path.strip_prefix(".")).unwrap_or(path).to_owned()
 }
 
 fn already_there(paths: &str) -> CliError {

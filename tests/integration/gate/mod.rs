@@ -2,6 +2,7 @@
 
 mod believable;
 mod build;
+mod calibration;
 mod classical;
 mod common_shift;
 mod compile_time;

@@ -344,6 +344,21 @@ fn a_busy_host_makes_own_measurements_of_identical_programs_longer_and_no_error(
     assert_eq!(judged(&base, &head).rows[0].verdict, Verdict::Error);
 }
 
+/// Half of the blocks met a load that doubled both sides' times, and one more of head: as a whole the sides lie far apart.
+#[test]
+fn identical_programs_on_a_busy_host_are_compared_within_their_blocks() {
+    let of_base: Vec<f64> = (0..12).map(|block| if block < 6 { 1e5 } else { 2e5 }).collect();
+    let of_head: Vec<f64> = (0..12).map(|block| if block < 5 { 1e5 } else { 2e5 }).collect();
+    let (mut base, mut head) = paired("a", &of_base, &of_head, 0.0001);
+    let artifact =
+        Artifact { vmfb_sha256: "11".to_owned(), execution_sha256: "22".to_owned(), workload: None };
+    (base.artifact, head.artifact) = (Some(artifact.clone()), Some(artifact));
+    let own = CompareOptions { measured_here: true, ..CompareOptions::default() };
+    let (base, head) = (session(vec![base]), session(vec![head]));
+    let row = compare(&base, &head, &Policy::default(), &own).rows.swap_remove(0);
+    assert_eq!((row.verdict, row.reason), (Verdict::Pass, Reason::Identical));
+}
+
 #[test]
 fn deterministic_metrics_compare_exactly_with_their_own_floor() {
     let side = |metric: Metric, value| with("a", metric, Series::Exact(value));

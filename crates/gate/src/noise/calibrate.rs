@@ -144,7 +144,7 @@ impl NoiseReport {
 pub fn noise(base: &Run, head: &Run, policy: &Policy, options: &NoiseOptions) -> NoiseReport {
     let mut calibrating = Calibrating::new(base, head, policy, options);
     while !calibrating.is_done() {
-        calibrating.judge_more();
+        calibrating.judge_more(|| false);
     }
     calibrating.into_report()
 }
@@ -234,21 +234,26 @@ impl<'a> Calibrating<'a> {
         }
     }
 
-    /// Judges another batch of sessions.
-    pub fn judge_more(&mut self) {
-        let mut batch: Vec<(usize, u32)> = Vec::new();
-        for figure in 0..self.judged.len() {
-            if !self.is_settled(figure) {
-                let from = self.judged[figure];
-                let until = self.options.resamples.min(from + BATCH);
-                batch.extend((from..until).map(|number| (figure, number)));
+    /// Judges another batch of sessions, or as many of it as there is time for: one for each figure at least.
+    pub fn judge_more(&mut self, is_late: impl Fn() -> bool) {
+        let open = (0..self.judged.len()).filter(|&figure| !self.is_settled(figure));
+        // The number of the first session that each figure lacks.
+        let open: Vec<(usize, u32)> = open.map(|figure| (figure, self.judged[figure])).collect();
+        let of_all = |more: u32| open.iter().map(move |&(figure, first)| (figure, first + more));
+        let batch: Vec<(usize, u32)> = (0..BATCH).flat_map(of_all).collect();
+        let at_once = self.options.threads.max(open.len()).max(1);
+        for part in batch.chunks(at_once) {
+            let wanted: Vec<(usize, u32)> =
+                part.iter().copied().filter(|(_, number)| *number < self.options.resamples).collect();
+            let sessions = threads::each_on(self.options.threads, &wanted, 2, |&(figure, number)| {
+                self.judged_session(figure.checked_sub(1).map(|at| self.options.slowdowns[at]), number)
+            });
+            for ((figure, _), session) in wanted.into_iter().zip(sessions) {
+                self.count(figure, &session);
             }
-        }
-        let sessions = threads::each_on(self.options.threads, &batch, 2, |&(figure, number)| {
-            self.judged_session(figure.checked_sub(1).map(|at| self.options.slowdowns[at]), number)
-        });
-        for ((figure, _), session) in batch.into_iter().zip(sessions) {
-            self.count(figure, &session);
+            if is_late() {
+                return;
+            }
         }
     }
 

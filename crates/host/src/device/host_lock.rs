@@ -61,12 +61,18 @@ pub async fn lock(
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<HostLock, DeviceError> {
-    lock_in(&shared_folder(), device, limit, progress, cancel).await
+    let folder = shared_folder();
+    std::fs::create_dir_all(&folder).map_err(|source| DeviceError::Lock {
+        device: device.to_owned(),
+        path: folder.clone(),
+        source,
+    })?;
+    lock_in(&folder, device, limit, progress, cancel).await
 }
 
 /// The folder that every user of this machine sees.
 pub(super) fn shared_folder() -> PathBuf {
-    // A named folder that is not there fails at the lock, by its name: measuring while another job runs would be worse.
+    // A named folder that can't be made fails at the lock, by its name: measuring while another job runs would be worse.
     std::env::var_os(FOLDER_VARIABLE).filter(|named| !named.is_empty()).map_or_else(
         || FOLDERS.iter().map(PathBuf::from).find(|folder| folder.is_dir()).unwrap_or(PathBuf::from("/tmp")),
         PathBuf::from,

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::process::{self, Cancel};
 
-use super::{Checkout, GitError, Notice, Repository};
+use super::{Checkout, GitError, Notice, Repository, fetch_advice};
 
 /// A repository with its own identity, independent of the user's configuration.
 struct Fixture {
@@ -118,6 +118,7 @@ fn the_error_for_an_unknown_ref_names_the_fetch_command() {
     let error = fixture.open().resolve("trunk").unwrap_err();
     assert!(matches!(error, GitError::UnknownReference { .. }));
     assert!(error.to_string().contains("`git fetch origin trunk:refs/remotes/origin/trunk`"), "{error}");
+    assert_eq!(fetch_advice("HEAD"), "commit something first");
     let error = fixture.open().resolve("0123456789abcdef0123456789abcdef01234567").unwrap_err();
     assert!(error.to_string().contains("`git fetch origin 0123456789abcdef"), "{error}");
     // A name that would need quoting is not put into a command.

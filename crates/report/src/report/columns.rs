@@ -38,10 +38,6 @@ pub fn columns(
     let mut page = TerminalPage::new(options);
     let views: Vec<View<'_>> =
         all.iter().map(|compared| View::new(&compared.comparison, None).sorted(order)).collect();
-    for (compared, view) in all.iter().zip(&views) {
-        page.prose(&clean(&format!("{}: {}", compared.label, view.headline)), "", "    ");
-    }
-    page.line("");
     let titles = all.iter().map(|compared| GridColumn::text(clean(&compared.label)));
     let first = [GridColumn::text("benchmark"), GridColumn::number(clean(base))];
     let mut grid = Grid::new(first.into_iter().chain(titles).collect(), RULED);
@@ -64,7 +60,11 @@ pub fn columns(
     for note in notes {
         page.prose(&clean(note), "  - ", "    ");
     }
-    page.line(&format!("\nexit code {}", code.code()));
+    page.line("");
+    for (compared, view) in all.iter().zip(&views) {
+        page.prose(&clean(&format!("{}: {}", compared.label, view.headline)), "", "    ");
+    }
+    page.line(&format!("Exit code {}.", code.code()));
     page.into_text()
 }
 

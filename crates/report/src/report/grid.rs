@@ -25,6 +25,10 @@ impl GridColumn {
     pub(super) fn number(title: impl Into<String>) -> Self {
         Self { title: title.into(), alignment: CellAlignment::Right, wraps: false }
     }
+
+    pub(super) fn whole(self) -> Self {
+        Self { wraps: false, ..self }
+    }
 }
 
 /// One cell; `\n` begins a new line.
@@ -39,17 +43,17 @@ impl GridCell {
     /// A cell in a verdict's color.
     pub(super) fn judged(text: String, verdict: Verdict) -> Self {
         let color = verdict_color(verdict);
-        Self { text, color, bold: color == Some(Color::Red) }
+        Self { text, color, bold: color == Some(Color::DarkRed) }
     }
 }
 
-/// The color of a verdict. What did not change has none.
+/// The color of a verdict. What did not change has none. The bright ones can't be read on a light background.
 pub(super) const fn verdict_color(verdict: Verdict) -> Option<Color> {
     match verdict {
         Verdict::Pass => None,
-        Verdict::Improved => Some(Color::Green),
-        Verdict::Inconclusive | Verdict::Missing => Some(Color::Yellow),
-        Verdict::Regressed | Verdict::Diverged | Verdict::Error => Some(Color::Red),
+        Verdict::Improved => Some(Color::DarkGreen),
+        Verdict::Inconclusive | Verdict::Missing => Some(Color::DarkYellow),
+        Verdict::Regressed | Verdict::Diverged | Verdict::Error => Some(Color::DarkRed),
     }
 }
 

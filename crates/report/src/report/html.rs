@@ -130,7 +130,7 @@ fn comparison(view: &View<'_>, page: &mut String) {
     });
     table(page, &["benchmark", "verdict", "base → head", "change", "interval", "why"], rows);
     if let Some(legend) = &view.legend {
-        let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(legend));
+        let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(&legend.sentences()));
     }
 }
 

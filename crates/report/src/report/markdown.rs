@@ -216,11 +216,15 @@ impl MarkdownPage {
             let names: Vec<String> = group.rows.iter().take(NAMES).map(subject).collect();
             let rest = group.rows.len().saturating_sub(NAMES);
             let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+            let smallest = group.smallest.as_ref();
+            let smallest =
+                smallest.map(|change| format!("; this much data could have shown a change of {change}"));
             self.line(&format!(
-                "- {} {} rows: {}{}: {}{more}",
+                "- {} {} rows: {}{}{}: {}{more}",
                 icon(Verdict::Inconclusive),
                 group.rows.len(),
                 text(&group.sentence),
+                smallest.unwrap_or_default(),
                 detail.unwrap_or_default(),
                 names.join(", ")
             ));
@@ -340,7 +344,7 @@ impl MarkdownPage {
 
     fn notes(&mut self, view: &View<'_>) {
         let known = |note: &&String| !view.alerts.contains(note);
-        let legend = view.legend.as_ref().map(|legend| format!("{legend} {MORE_COLUMNS}"));
+        let legend = view.legend.as_ref().map(|legend| format!("{} {MORE_COLUMNS}", legend.sentences()));
         let notes: Vec<&String> = legend.iter().chain(view.comparison.notes.iter().filter(known)).collect();
         self.folded("Notes", notes.len(), |page| {
             for note in notes.iter().take(page.rows) {

@@ -53,6 +53,6 @@ pub use outcomes::{OutcomeRow, Outcomes, outcomes_json, outcomes_table};
 pub use row_view::RowView;
 pub use sparkline::sparkline;
 pub use terminal::{TerminalOptions, harmless, terminal};
-pub use view::{Fact, LintGroup, OpenGroup, RegressionCause, View};
+pub use view::{Fact, Legend, LintGroup, OpenGroup, RegressionCause, View};
 pub use withhold::withhold;
 pub use wrap::{fitted, paragraph};

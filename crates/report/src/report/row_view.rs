@@ -43,6 +43,19 @@ impl<'a> RowView<'a> {
         }
     }
 
+    /// The effect and its interval in one cell, for tables that say the direction in the verdict: `+44.1 % (+43.1 … +45.1)`,
+    /// `8.76× faster (8.70 … 8.83)`.
+    pub(super) fn change(&self) -> String {
+        let Some(effect) = self.effect() else { return String::new() };
+        let ratio = self.numbers.estimate.as_ref().map_or(f64::NAN, |estimate| estimate.ratio);
+        let signed = change(ratio);
+        let shown = if signed.ends_with('%') { signed } else { effect };
+        match self.interval() {
+            Some(bounds) => format!("{shown} ({})", bounds.trim_end_matches([' ', '%', '×'])),
+            None => shown,
+        }
+    }
+
     pub fn interval(&self) -> Option<String> {
         let estimate = self.numbers.estimate.as_ref()?;
         let bounds = estimate.interval?;

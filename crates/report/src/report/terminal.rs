@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::Color;
 
 use benchgate_core::exit_code::ExitCode;
-use benchgate_core::model::{Consequence, Unit, Verdict, clean, counted};
-use benchgate_gate::method_notes;
+use benchgate_core::model::{Consequence, LintCode, Metric, Unit, Verdict, clean, counted};
+use benchgate_gate::{Reason, method_notes};
 
 use super::grid::{Grid, GridCell, GridColumn, PLAIN, RULED, verdict_color};
 use super::markup::first_lines;
-use super::view::MORE_COLUMNS;
+use super::view::{Legend, MORE_COLUMNS};
+use super::words::UNDECIDED;
 use super::wrap::paragraph;
 use super::{Fact, LintGroup, RegressionCause, RowView, View, quantity};
 
@@ -46,21 +46,22 @@ const NAMES: usize = 3;
 /// Cases of one lint before the rest is only counted.
 const CASES: usize = 3;
 
-/// Renders a view as text.
+/// Renders a view as text: the rows that decide, their reasons, what was found besides, and the verdict last, where a
+/// terminal's cursor is.
 pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     let mut page = TerminalPage::new(options);
-    page.verdict(view);
-    page.causes(&view.causes);
     page.tables(view);
+    page.causes(&view.causes);
     page.section("Wrong outputs", &view.diverged);
     page.accuracy(&view.less_accurate);
     page.section("Failed or missing", &view.failed);
     page.open(view);
     page.section("Not compared", &view.not_compared);
     page.section("Waived", &waived(view));
-    page.lints(&view.lints);
+    page.lints(view);
     page.facts(view);
     page.notes(view);
+    page.verdict(view);
     page.into_text()
 }
 
@@ -87,11 +88,13 @@ fn disarm(line: &str) -> Cow<'_, str> {
 pub(super) struct TerminalPage {
     text: String,
     options: TerminalOptions,
+    /// The table is done, and the lines below it have begun.
+    below: bool,
 }
 
 impl TerminalPage {
     pub(super) fn new(options: TerminalOptions) -> Self {
-        Self { text: String::new(), options }
+        Self { text: String::new(), options, below: false }
     }
 
     /// The whole, harmless.
@@ -114,38 +117,60 @@ impl TerminalPage {
         self.line(&format!("\n{title}"));
     }
 
+    /// Begins a section: with its title where everything is shown. Else a blank line below the table is enough, because
+    /// each line says what it is about.
+    fn heading(&mut self, title: &str) {
+        if self.options.all {
+            self.title(title);
+        } else if !self.below {
+            self.line("");
+        }
+        self.below = true;
+    }
+
+    /// An entry of a section.
+    fn entry(&mut self, text: &str) {
+        let (first, rest) = if self.options.all { ("  ", "      ") } else { ("", "    ") };
+        self.prose(&clean(text), first, rest);
+    }
+
     /// A wrapped paragraph: the first line starts with `first`, the others with `rest`.
     pub(super) fn prose(&mut self, text: &str, first: &str, rest: &str) {
         let width = PROSE.min(usize::from(self.options.width.max(40)));
         self.line(&paragraph(text, width, first, rest));
     }
 
+    /// The verdict in a sentence, with the exit code.
     fn verdict(&mut self, view: &View<'_>) {
-        let style = style_of(view.comparison.verdict).bold();
-        let start = self.text.len();
-        self.prose(&view.headline, "", "    ");
-        // Coloured after wrapping, because codes have no width.
-        if let Some(end) = self.text[start..].find(':') {
-            let word = self.styled(style, &self.text[start..start + end]);
-            self.text.replace_range(start..start + end, &word);
-        }
+        self.line("");
         if let Some(way_out) = view.way_out {
             self.prose(way_out, "", "    ");
         }
+        let (code, verdict) = (view.comparison.exit_code, view.comparison.verdict);
+        let not_asked = code == ExitCode::Pass && !matches!(verdict, Verdict::Pass | Verdict::Improved);
+        let why = if not_asked { ", not asked to fail" } else { "" };
+        let (word, rest) = view.headline.split_once(':').unwrap_or((&view.headline, ""));
+        let start = self.text.len();
+        self.prose(&format!("{word} (exit code {}{why}):{rest}", code.code()), "", "    ");
+        // Coloured after wrapping, because codes have no width.
+        let end = start + word.len();
+        let word = self.styled(style_of(verdict).bold(), word);
+        self.text.replace_range(start..end, &word);
     }
 
-    /// What explains a red, where a reader looks first.
+    /// What explains a red.
     fn causes(&mut self, causes: &[RegressionCause<'_>]) {
+        if !causes.is_empty() {
+            self.heading("Causes");
+        }
         for cause in causes.iter().take(CAUSES) {
             let known = cause.kernel.into_iter().chain(cause.changes.iter().map(String::as_str));
             let known = known.collect::<Vec<_>>().join("; ");
-            self.prose(&clean(&format!("{}: {known}", cause.benchmark)), "  ", "      ");
+            self.entry(&format!("{}: {known}", cause.benchmark));
         }
         if causes.len() > CAUSES {
-            self.line(&format!(
-                "  … and {} with a known cause",
-                counted(causes.len() - CAUSES, "more benchmark")
-            ));
+            let more = counted(causes.len() - CAUSES, "more benchmark");
+            self.entry(&format!("… and {more} with a known cause"));
         }
     }
 
@@ -153,8 +178,7 @@ impl TerminalPage {
         let deciding = view.deciding();
         let shown = if self.options.all { deciding.len() } else { deciding.len().min(ROWS) };
         if !deciding.is_empty() {
-            self.line("");
-            self.table(&deciding[..shown]);
+            self.table(&deciding[..shown], view);
         }
         if shown < deciding.len() {
             let rest = quantity((deciding.len() - shown) as f64, &Unit::Count);
@@ -162,7 +186,7 @@ impl TerminalPage {
         }
         if self.options.all && !view.reported.is_empty() {
             self.title("Metrics that don't decide");
-            self.table(&view.reported);
+            self.table(&view.reported, view);
         } else if !view.reported.is_empty() {
             let count = |verdict: Verdict| {
                 let rows = view.reported.iter().filter(|row| row.row.verdict == verdict).count();
@@ -173,36 +197,44 @@ impl TerminalPage {
             let changed =
                 if changed.is_empty() { String::new() } else { format!(" ({})", changed.join(", ")) };
             let rows = counted(view.reported.len(), "row");
-            self.prose(&format!("{rows} of metrics that don't decide{changed}; --all shows them."), "", "");
+            let verb = if view.reported.len() == 1 { "doesn't" } else { "don't" };
+            self.prose(&format!("{rows} {verb} decide{changed}; --all shows them"), "", "    ");
         }
-        for geomean in view.geomeans(self.options.all) {
-            let target =
-                geomean.target.as_deref().map(|name| format!(" on {}", clean(name))).unwrap_or_default();
-            let metric = clean(&geomean.metric.name);
+        let geomeans = view.geomeans(self.options.all);
+        for geomean in &geomeans {
+            let several = geomeans.iter().any(|other| other.target != geomean.target);
+            let target = geomean.target.as_deref().filter(|_| several).map(|name| format!(" on {name}"));
+            let metric = Some(&geomean.metric.name).filter(|name| **name != Metric::LATENCY.name);
+            let metric = metric.map(|name| format!("{name} ")).unwrap_or_default();
+            let rows = counted(geomean.rows as usize, &format!("{metric}row"));
             let text = super::view::geomean(geomean);
-            let rows = counted(geomean.rows as usize, &format!("{metric} row"));
-            self.prose(&format!("Geometric mean of {rows}{target}: {text}"), "", "    ");
+            let text = format!("Geometric mean of {rows}{}: {text}", target.unwrap_or_default());
+            self.prose(&clean(&text), "", "    ");
         }
-        if let Some(legend) = &view.legend {
-            let more = if self.options.all { MORE_COLUMNS } else { "" };
-            self.prose(&format!("{legend} {more}"), "", "");
+        if let Some(legend) = view.legend.as_ref().filter(|_| self.options.all) {
+            self.prose(&format!("{} {MORE_COLUMNS}", legend.sentences()), "", "");
         }
     }
 
-    /// The roomiest layout in which no word has to be split.
-    fn table(&mut self, rows: &[RowView<'_>]) {
-        let layouts: [fn(&[RowView<'_>]) -> Grid; 3] =
-            if self.options.all { [wide, narrow, tight] } else { [one_line, two_lines, three_lines] };
+    /// The roomiest layout in which no word has to be split, and, but for the last ones, no name.
+    fn table(&mut self, rows: &[RowView<'_>], view: &View<'_>) {
+        let interval = view.legend.as_ref().map_or_else(|| "interval".to_owned(), Legend::interval);
         let width = usize::from(self.options.width);
-        let grids = layouts.map(|layout| layout(rows).without_empty_columns());
-        let unwrapped = |grid: &&Grid| !self.options.all && grid.full_width() <= width;
-        let unsplit = |grid: &&Grid| grid.least_width() <= width;
-        // A row that has to be wrapped is read more easily in a layout that was made for several lines.
-        let grid = grids
-            .iter()
-            .find(unwrapped)
-            .or_else(|| grids.iter().skip(usize::from(!self.options.all)).find(unsplit));
-        self.grid(grid.unwrap_or(&grids[2]));
+        let grid = if self.options.all {
+            let grids = [wide, narrow].map(|layout| layout(rows).without_empty_columns());
+            grids.into_iter().find(|grid| grid.least_width() <= width).unwrap_or_else(|| tight(rows))
+        } else {
+            let unwrapped = |grid: &Grid| grid.full_width() <= width;
+            let unsplit = |grid: &Grid| grid.least_width() <= width;
+            let made = |grid: Grid| Some(grid.without_empty_columns());
+            made(one_line(rows, &interval))
+                .filter(unwrapped)
+                .or_else(|| made(compact(rows, &interval, Compact::WithReasons)).filter(unwrapped))
+                .or_else(|| made(compact(rows, &interval, Compact::WholeNames)).filter(unsplit))
+                .or_else(|| made(compact(rows, &interval, Compact::WrappedNames)).filter(unsplit))
+                .unwrap_or_else(|| three_lines(rows))
+        };
+        self.grid(&grid.without_empty_columns());
     }
 
     pub(super) fn grid(&mut self, grid: &Grid) {
@@ -213,7 +245,7 @@ impl TerminalPage {
 
     fn section(&mut self, title: &str, rows: &[RowView<'_>]) {
         if !rows.is_empty() {
-            self.title(title);
+            self.heading(title);
             self.sentences(rows);
         }
     }
@@ -232,100 +264,127 @@ impl TerminalPage {
             let words = row.words();
             let detail = words.detail.map(|detail| format!(": {}", first_lines(&detail))).unwrap_or_default();
             let text = format!("{} ({}): {}{detail}{waiver}", name(row), row.row.verdict, words.sentence);
-            self.prose(&clean(&text), "  ", "      ");
+            self.entry(&text);
         }
-        if rows.len() > SENTENCES {
-            self.line(&format!("  … and {} more", rows.len() - SENTENCES));
+        self.rest(rows.len());
+    }
+
+    fn rest(&mut self, count: usize) {
+        if count > SENTENCES {
+            self.entry(&format!("… and {} more", count - SENTENCES));
         }
     }
 
     /// Why rows are open: a paragraph for each reason.
     fn open(&mut self, view: &View<'_>) {
         let groups = view.open_groups();
+        if !view.open.is_empty() {
+            self.heading("Inconclusive");
+        }
+        for group in groups.iter().take(SENTENCES) {
+            let detail = group.detail.as_deref().map(first_lines);
+            // That the row is inconclusive is said already.
+            let sentence =
+                Some(group.sentence.as_str()).filter(|said| detail.is_none() || *said != UNDECIDED);
+            let reason = sentence.into_iter().chain(detail.as_deref()).collect::<Vec<_>>().join(": ");
+            let smallest = group.smallest.as_ref().filter(|_| self.options.all);
+            let smallest =
+                smallest.map(|change| format!("; this much data could have shown a change of {change}"));
+            let names: Vec<String> = group.rows.iter().take(NAMES).map(name).collect();
+            let more = match group.rows.len().saturating_sub(NAMES) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            self.entry(&format!(
+                "{}{more} ({}): {reason}{}",
+                names.join(", "),
+                Verdict::Inconclusive,
+                smallest.unwrap_or_default()
+            ));
+        }
+        self.rest(groups.len());
         let waived: Vec<RowView<'_>> =
             view.open.iter().filter(|row| row.row.waiver.is_some()).copied().collect();
-        if !view.open.is_empty() {
-            self.title("Inconclusive");
-        }
-        for group in groups.iter().filter(|group| group.rows.len() > 1).take(SENTENCES) {
-            let detail = group.detail.as_deref().map(|detail| format!(": {}", first_lines(detail)));
-            let (count, detail) = (group.rows.len(), detail.unwrap_or_default());
-            self.prose(&clean(&format!("{count} rows: {}{detail}", group.sentence)), "  ", "      ");
-            let names: Vec<String> = group.rows.iter().take(NAMES).map(name).collect();
-            let rest = count.saturating_sub(NAMES);
-            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-            self.prose(&format!("{}{more}", names.join(", ")), "      ", "      ");
-        }
-        let single = groups.iter().filter(|group| group.rows.len() == 1).map(|group| group.rows[0]);
-        self.sentences(&single.chain(waived).collect::<Vec<_>>());
+        self.sentences(&waived);
     }
 
     fn accuracy(&mut self, rows: &[RowView<'_>]) {
         if rows.is_empty() {
             return;
         }
-        self.title("Less accurate");
+        self.heading("Less accurate");
         for row in rows.iter().take(SENTENCES) {
             if let Some(words) = row.accuracy() {
                 let detail = words.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
-                self.prose(&clean(&format!("{}: {}{detail}", name(row), words.sentence)), "  ", "      ");
+                self.entry(&format!("{}: {}{detail}", name(row), words.sentence));
             }
         }
-        if rows.len() > SENTENCES {
-            self.line(&format!("  … and {} more", rows.len() - SENTENCES));
-        }
+        self.rest(rows.len());
     }
 
-    fn lints(&mut self, lints: &[LintGroup]) {
-        if lints.is_empty() {
-            return;
+    fn lints(&mut self, view: &View<'_>) {
+        // That the tools differ is said with the facts, which name them.
+        let repeated = |group: &&LintGroup| {
+            !self.options.all
+                && group.code == LintCode::ToolchainMismatch
+                && view.facts.iter().any(|fact| is_of_tools(fact) && is_telling(fact, view))
+        };
+        let lints: Vec<&LintGroup> = view.lints.iter().filter(|group| !repeated(group)).collect();
+        if !lints.is_empty() {
+            self.heading("Findings");
         }
-        self.title("Findings");
+        // Notes that only say where they were made need no line each.
+        let mut counts = Vec::new();
         for group in lints {
             let consequence = match group.code.consequence() {
                 Consequence::Note => "note",
                 Consequence::Inconclusive => "no verdict",
                 Consequence::Error => "error",
             };
-            if !self.options.all {
-                let text = clean(&format!("{} ({consequence}): {}", group.code, places(group)));
-                // What to do about a note can wait for --all; anything else is in the way of a verdict.
-                let fix = match group.code.consequence() {
-                    Consequence::Note => String::new(),
-                    _ => format!(". {}", group.fix),
-                };
-                self.prose(&format!("{text}{fix}"), "  ", "      ");
+            if self.options.all {
+                self.finding(group, consequence);
                 continue;
             }
-            let text = format!("{} ({consequence}): {}", group.code, group.code.description());
-            self.prose(&text, "  ", "      ");
-            for (benchmark, detail) in group.found.iter().take(CASES) {
-                let place = benchmark.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
-                self.prose(&clean(&format!("{place}{detail}")), "      - ", "        ");
+            let is_note = group.code.consequence() == Consequence::Note;
+            match places(group) {
+                (place, false) if is_note => counts.push(format!("{} ({place})", group.code)),
+                (place, _) => {
+                    // What to do about a note can wait for --all; anything else is in the way of a verdict.
+                    let fix = if is_note { String::new() } else { format!(". {}", group.fix) };
+                    self.entry(&format!("{} ({consequence}): {place}{fix}", group.code));
+                }
             }
-            if group.found.len() > CASES {
-                self.line(&format!("      … and {} more", group.found.len() - CASES));
-            }
-            self.prose(group.fix, "      fix: ", "           ");
+        }
+        if !counts.is_empty() {
+            self.entry(&format!("notes: {}; --all explains them", counts.join(", ")));
         }
     }
 
+    /// A finding with its meaning, its first cases, and what to do about it.
+    fn finding(&mut self, group: &LintGroup, consequence: &str) {
+        self.entry(&format!("{} ({consequence}): {}", group.code, group.code.description()));
+        for (benchmark, detail) in group.found.iter().take(CASES) {
+            let place = benchmark.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+            self.prose(&clean(&format!("{place}{detail}")), "      - ", "        ");
+        }
+        if group.found.len() > CASES {
+            self.line(&format!("      … and {} more", group.found.len() - CASES));
+        }
+        self.prose(group.fix, "      fix: ", "           ");
+    }
+
     fn facts(&mut self, view: &View<'_>) {
-        // Files have different names and times in every comparison.
-        let tells =
-            |fact: &&Fact| fact.base != fact.head && !matches!(fact.name, "input" | "measured" | "load");
-        let facts: Vec<&Fact> = view.facts.iter().filter(|fact| self.options.all || tells(fact)).collect();
+        let facts: Vec<&Fact> =
+            view.facts.iter().filter(|fact| self.options.all || is_telling(fact, view)).collect();
         if facts.is_empty() {
             return;
         }
+        self.heading("Machine and tools");
         if !self.options.all {
-            let differing: Vec<String> = facts.iter().map(|fact| fact_in_short(fact)).collect();
-            let text = format!("Machine and tools that differ: {}", differing.join("; "));
-            self.line("");
-            self.prose(&clean(&text), "", "    ");
+            let differing: Vec<String> = facts.into_iter().map(fact_in_short).collect();
+            self.entry(&format!("differs: {}", differing.join("; ")));
             return;
         }
-        self.title("Machine and tools");
         let width = facts.iter().map(|fact| fact.name.len()).max().unwrap_or_default();
         for fact in facts {
             let text = match (&fact.base, &fact.head) {
@@ -349,28 +408,42 @@ impl TerminalPage {
         };
         let notes: Vec<&String> = comparison.notes.iter().filter(|note| !known.contains(note)).collect();
         if !notes.is_empty() {
-            self.title("Notes");
-            for note in notes {
+            self.heading("Notes");
+        }
+        for note in notes {
+            if self.options.all {
                 self.prose(&clean(note), "  - ", "    ");
+            } else {
+                self.entry(&format!("note: {note}"));
             }
         }
         if let Some(command) = &view.reproduce {
-            self.title("To repeat this");
-            let command = clean(command);
+            self.heading("To repeat this");
             // Not wrapped: it is there to be copied.
-            let _ = writeln!(self.text, "  {command}");
+            let indent = if self.options.all { "  " } else { "to repeat this: " };
+            self.line(&format!("{indent}{}", clean(command)));
         }
-        let (code, verdict) = (view.comparison.exit_code, view.comparison.verdict);
-        let why = match verdict {
-            Verdict::Pass | Verdict::Improved => "",
-            _ if code == ExitCode::Pass => ", which is not asked to fail",
-            _ => "",
-        };
-        // Another row, or what a command does with the verdict, may decide the code.
-        let explained = code == ExitCode::Pass || code == ExitCode::for_verdict(verdict);
-        let verdict = if explained { format!(" ({verdict}{why})") } else { String::new() };
-        self.line(&format!("\nexit code {}{verdict}", code.code()));
+        if let Some(written) = &view.written {
+            self.heading("Written");
+            self.entry(written);
+        }
     }
+}
+
+/// Whether a fact that differs says something. Files have different names and times in every comparison, and another
+/// version of the tools has other commits and another benchmark library.
+fn is_telling(fact: &Fact, view: &View<'_>) -> bool {
+    let other_version = || view.facts.iter().any(|fact| fact.name == "tools" && fact.base != fact.head);
+    let expected = match fact.name {
+        "input" | "measured" | "load" => true,
+        "compiler commit" | "runtime commit" | "benchmark library" => other_version(),
+        _ => false,
+    };
+    fact.base != fact.head && !expected
+}
+
+fn is_of_tools(fact: &Fact) -> bool {
+    matches!(fact.name, "tools" | "compiler commit" | "runtime commit")
 }
 
 /// `compiler commit 1a668193 → 89ece87b`.
@@ -386,24 +459,26 @@ fn fact_in_short(fact: &Fact) -> String {
     format!("{} {} → {}", fact.name, side(&fact.base), side(&fact.head))
 }
 
-/// Where a finding was made: its one case, or how many benchmarks have it.
-fn places(group: &LintGroup) -> String {
+/// Where a finding was made, and whether that has its detail: its one case has, of several benchmarks there is a number.
+fn places(group: &LintGroup) -> (String, bool) {
     let benchmarks: BTreeSet<&str> = group.found.iter().filter_map(|(name, _)| name.as_deref()).collect();
     match (group.found.as_slice(), benchmarks.len()) {
-        ([(place, detail)], _) => place.iter().chain([detail]).cloned().collect::<Vec<_>>().join(": "),
-        ([(_, detail), ..], 0) => format!("{detail}, and {} more", group.found.len() - 1),
-        ([(_, detail), ..], 1) => format!("{}: {detail}", benchmarks.into_iter().collect::<String>()),
-        (_, count) => counted(count, "benchmark"),
+        ([(place, detail)], _) => {
+            (place.iter().chain([detail]).cloned().collect::<Vec<_>>().join(": "), true)
+        }
+        ([(_, detail), ..], 0) => (format!("{detail}, and {} more", group.found.len() - 1), true),
+        ([(_, detail), ..], 1) => (format!("{}: {detail}", benchmarks.into_iter().collect::<String>()), true),
+        (_, count) => (counted(count, "benchmark"), false),
     }
 }
 
 /// What a reader has to weigh, a row to a line.
-fn one_line(rows: &[RowView<'_>]) -> Grid {
+fn one_line(rows: &[RowView<'_>], interval: &str) -> Grid {
     let columns = vec![
         GridColumn::text("benchmark"),
         GridColumn::number("base → head"),
         GridColumn::number("change"),
-        GridColumn::number("interval"),
+        GridColumn::number(interval),
         GridColumn::text("verdict"),
     ];
     let mut grid = Grid::new(columns, PLAIN);
@@ -419,24 +494,60 @@ fn one_line(rows: &[RowView<'_>]) -> Grid {
     grid
 }
 
-/// The same, with the interval and the reason below.
-fn two_lines(rows: &[RowView<'_>]) -> Grid {
+/// What gives way where a table has no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compact {
+    WithReasons,
+    /// Reasons that follow below the table are left out.
+    WholeNames,
+    WrappedNames,
+}
+
+/// The same for 80 columns: the end that all names share stands in the title, the interval behind the change, and a
+/// reason only where the verdict does not say it.
+fn compact(rows: &[RowView<'_>], interval: &str, layout: Compact) -> Grid {
+    let end = shared_end(rows);
+    let title = if end.is_empty() { "benchmark".to_owned() } else { format!("…{end}") };
+    let names = GridColumn::text(title);
+    let estimated = rows.iter().any(|row| row.interval().is_some());
+    let change = if estimated { format!("change ({interval})") } else { "change".to_owned() };
     let columns = vec![
-        GridColumn::text("benchmark"),
+        if layout == Compact::WrappedNames { names } else { names.whole() },
         GridColumn::number("base → head"),
-        GridColumn::number("change, interval"),
+        GridColumn::text(change).whole(),
         GridColumn::text("verdict"),
     ];
     let mut grid = Grid::new(columns, PLAIN);
     for row in rows {
-        grid.push(vec![
-            name(row).into(),
-            row.values().into(),
-            two(&row.effect().unwrap_or_default(), &row.interval().unwrap_or_default()).into(),
-            verdict_cell(row, "\n"),
-        ]);
+        let full = clean(row.name);
+        let short = full.strip_suffix(end.as_str()).unwrap_or(&full);
+        let metric = row.metric.map(|metric| format!(" {}", clean(metric))).unwrap_or_default();
+        let follows = matches!(
+            row.row.verdict,
+            Verdict::Inconclusive | Verdict::Diverged | Verdict::Error | Verdict::Missing
+        );
+        let said = match row.row.reason {
+            Reason::BeyondFloor | Reason::BelowFloor | Reason::WithinTolerance | Reason::Exact => true,
+            Reason::Open | Reason::TooLittle(_) => true,
+            _ => follows && layout != Compact::WithReasons,
+        };
+        let verdict = if said && !row.waived() {
+            GridCell::judged(row.row.verdict.to_string(), row.row.verdict)
+        } else {
+            verdict_cell(row, ": ")
+        };
+        grid.push(vec![format!("{short}{metric}").into(), row.values().into(), row.change().into(), verdict]);
     }
     grid
+}
+
+/// The end of the names, from a `/` on, that all rows share.
+fn shared_end(rows: &[RowView<'_>]) -> String {
+    let names: Vec<String> = rows.iter().map(|row| clean(row.name)).collect();
+    let [first, others @ ..] = names.as_slice() else { return String::new() };
+    let ends = first.match_indices('/').map(|(at, _)| &first[at..]);
+    let shared = |end: &&str| names.iter().all(|name| name.len() > end.len() && name.ends_with(end));
+    ends.into_iter().find(shared).filter(|_| !others.is_empty()).unwrap_or_default().to_owned()
 }
 
 /// The same, with all numbers below one another, for long names.
@@ -564,8 +675,8 @@ fn subject(row: &RowView<'_>) -> String {
 
 fn style_of(verdict: Verdict) -> Style {
     let color = match verdict_color(verdict) {
-        Some(Color::Red) => AnsiColor::Red,
-        Some(Color::Yellow) => AnsiColor::Yellow,
+        Some(Color::DarkRed) => AnsiColor::Red,
+        Some(Color::DarkYellow) => AnsiColor::Yellow,
         _ => AnsiColor::Green,
     };
     Style::new().fg_color(Some(color.into()))

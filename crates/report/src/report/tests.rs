@@ -64,6 +64,30 @@ fn a_narrow_report_fits_its_terminal() {
     }
 }
 
+#[test]
+fn a_row_takes_one_line_of_80_columns_and_the_end_that_all_names_share_stands_in_the_title() {
+    let of = |names: &[&str]| -> Vec<String> {
+        let rows = names
+            .iter()
+            .zip([2.345, 0.0806, 0.658, 1.0, 11.5])
+            .map(|(name, ratio)| measured(name, Verdict::Inconclusive, Reason::Open, 1_234_567.0, ratio));
+        let comparison = of_rows(Verdict::Inconclusive, rows.collect());
+        let text = terminal(&View::new(&comparison, None), NARROW);
+        text.lines().take_while(|line| !line.starts_with('─')).map(str::to_owned).collect()
+    };
+    let suite = ["pairwise-l1", "vit-block", "conv-block", "mlp", "transformer-layer"];
+    let names = suite.map(|name| format!("{name}/cpu/main"));
+    let table = of(&names.each_ref().map(String::as_str));
+    assert_eq!(table.len(), 2 + suite.len(), "{table:#?}");
+    assert!(table[0].starts_with("…/cpu/main "), "{table:#?}");
+    assert!(table.iter().all(|line| line.chars().count() <= 80), "{table:#?}");
+    // Without a shared end, and for one row, names are whole.
+    for names in [&["one/cpu/main", "two/gpu/main2"][..], &["one-name/cpu/main"]] {
+        let table = of(names);
+        assert!(names.iter().all(|name| table.iter().any(|line| line.starts_with(name))), "{table:#?}");
+    }
+}
+
 /// Every run of letters of a name or a word must appear whole on some line.
 #[test]
 fn no_word_is_split_at_any_width() {
@@ -143,7 +167,7 @@ fn every_report_shows_the_values_that_the_gate_computed() {
 }
 
 #[test]
-fn what_explains_a_red_stands_above_the_first_table() {
+fn what_explains_a_red_stands_next_to_the_first_table() {
     let mut slow = measured("vit/cpu/main", Verdict::Regressed, Reason::BeyondFloor, 1e6, 1.3);
     let moved = "main_dispatch_9 takes 2.00 times as long: 53 % of what moved in the kernels";
     slow.lints.push(Lint::new(LintCode::KernelMoved, moved));
@@ -161,10 +185,12 @@ fn what_explains_a_red_stands_above_the_first_table() {
         (Some(moved), &["dispatch-count 16 → 24".to_owned()][..])
     );
     let markdown = markdown(&view, MarkdownOptions::default());
-    for (report, table) in [(markdown, "| benchmark"), (terminal(&view, NARROW), "base → head")] {
-        let (kernel, table) = (report.find("main_dispatch_9"), report.find(table));
-        assert!(kernel.is_some() && kernel < table, "{report}");
-    }
+    let (kernel, table) = (markdown.find("main_dispatch_9"), markdown.find("| benchmark"));
+    assert!(kernel.is_some() && kernel < table, "{markdown}");
+    // A terminal ends with the verdict, so there it is the first line below the table.
+    let text = terminal(&view, NARROW);
+    let below = text.split_once("\n\n").unwrap().1;
+    assert!(below.starts_with("vit/cpu/main: main_dispatch_9"), "{text}");
 }
 
 #[test]

@@ -38,14 +38,42 @@ pub struct View<'a> {
     pub causes: Vec<RegressionCause<'a>>,
     /// Machine and toolchain.
     pub facts: Vec<Fact>,
-    /// What the intervals are, in one sentence; absent without intervals.
-    pub legend: Option<String>,
+    /// What values and intervals are; absent without estimates.
+    pub legend: Option<Legend>,
     /// A command that repeats this comparison.
     pub reproduce: Option<String>,
+    /// Which files were written, in a sentence; set by who knows.
+    pub written: Option<String>,
     /// What a reader must know before anything else; raw. Set by who knows.
     pub alerts: Vec<String>,
     /// Whose code was measured; set by who knows.
     pub source: Option<ResultSource>,
+}
+
+/// What a reader has to know of the columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Legend {
+    /// What the values are, in a sentence.
+    values: String,
+    /// Lowest and highest confidence of the intervals.
+    levels: Option<(String, String)>,
+}
+
+impl Legend {
+    pub(super) fn sentences(&self) -> String {
+        let Some((low, high)) = &self.levels else { return self.values.clone() };
+        let levels = if low == high { low.clone() } else { format!("{low} to {high}") };
+        format!("{} Interval: {levels} confidence, all corrections included.", self.values)
+    }
+
+    /// `99.75 % interval`, for the title of a column.
+    pub(super) fn interval(&self) -> String {
+        match &self.levels {
+            Some((low, high)) if low == high => format!("{low} interval"),
+            Some((low, _)) => format!("≥ {low} interval"),
+            None => "interval".to_owned(),
+        }
+    }
 }
 
 /// What is known of why a benchmark's latency regressed. The name and the kernel are raw.
@@ -98,6 +126,7 @@ impl<'a> View<'a> {
             facts: facts(&comparison.base, &comparison.head),
             legend: legend(comparison),
             reproduce,
+            written: None,
             alerts: Vec::new(),
             source: None,
         };
@@ -167,9 +196,13 @@ fn way_out(comparison: &Comparison) -> Option<&'static str> {
     let few = |row: &Row| {
         let runs = row.estimate.as_ref().and_then(|estimate| estimate.separate);
         let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);
+        // A compiler is timed once a session, whatever is done with files.
+        let is_compile_time =
+            row.metric.as_ref().is_some_and(|metric| metric.name == Metric::COMPILE_TIME.name);
         row.fatal
             && row.verdict == Verdict::Inconclusive
             && is_assumed
+            && !is_compile_time
             && runs.is_some_and(|runs| runs.sessions < ENOUGH_SESSIONS)
     };
     let inconclusive = comparison.verdict == Verdict::Inconclusive;
@@ -357,7 +390,7 @@ fn happened(verdict: Verdict, count: usize) -> &'static str {
     }
 }
 
-fn legend(comparison: &Comparison) -> Option<String> {
+fn legend(comparison: &Comparison) -> Option<Legend> {
     let estimated = comparison.rows.iter().filter_map(|row| row.estimate.as_ref());
     let measured = |estimate: &&Estimate| !matches!(estimate.method, Method::Identical | Method::Exact);
     let mut estimates = estimated.filter(measured).peekable();
@@ -382,12 +415,7 @@ fn legend(comparison: &Comparison) -> Option<String> {
     let level = |level: f64| format!("{}\u{a0}%", significant(level * 100.0, 4));
     let lowest = levels.iter().copied().reduce(f64::min).map(level);
     let highest = levels.iter().copied().reduce(f64::max).map(level);
-    let levels = match lowest.zip(highest) {
-        None => return Some(format!("base → head: {values}.")),
-        Some((low, high)) if low == high => low,
-        Some((low, high)) => format!("{low} to {high}"),
-    };
-    Some(format!("base → head: {values}. Interval: {levels} confidence, all corrections included."))
+    Some(Legend { values: format!("base → head: {values}."), levels: lowest.zip(highest) })
 }
 
 /// What the columns are that some reports add to those of the legend.
@@ -399,6 +427,8 @@ pub struct OpenGroup<'a> {
     pub rows: Vec<RowView<'a>>,
     /// The reason in a sentence of ours.
     pub sentence: String,
+    /// The change that this much data could have shown, where more of it would help.
+    pub smallest: Option<String>,
     /// What the tool says about it, of the first row; raw.
     pub detail: Option<String>,
 }
@@ -419,7 +449,7 @@ impl<'a> View<'a> {
             };
             match groups.iter_mut().find(same) {
                 Some(group) => group.rows.push(*row),
-                None => groups.push(OpenGroup { rows: vec![*row], sentence, detail }),
+                None => groups.push(OpenGroup { rows: vec![*row], sentence, smallest: None, detail }),
             }
         }
         for group in &mut groups {
@@ -429,8 +459,7 @@ impl<'a> View<'a> {
                 known.fold((f64::INFINITY, 0.0_f64), |(low, high), one| (low.min(one), high.max(one)));
             if group.rows[0].row.reason == Reason::Open && low <= high {
                 let (low, high) = (percent(low), percent(high));
-                let range = if low == high { low } else { format!("{low} to {high}") };
-                group.sentence.push_str(&format!("; this much data could have shown a change of {range}"));
+                group.smallest = Some(if low == high { low } else { format!("{low} to {high}") });
             }
         }
         groups

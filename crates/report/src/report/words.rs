@@ -7,6 +7,9 @@ use benchgate_gate::{Method, Reason, Row};
 
 use super::human::{change, interval, percent, quantity, significant};
 
+/// The reason of a row that is open, where nothing else is known or a detail says more.
+pub(super) const UNDECIDED: &str = "undecided";
+
 /// A sentence of ours, and untrusted text: a compiler's message, a tool's error. The second is
 /// kept apart because every renderer has to make it harmless.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +116,7 @@ pub(super) fn reason(row: &Row) -> Words {
             Some(RunsAnswer { short, sentence }) => {
                 Words::new(short, format!("{sentence}; {PROGRAM_OPEN}")).with(what)
             }
-            None => Words::new("undecided", "the data does not support a verdict").with(what),
+            None => Words::new(UNDECIDED, UNDECIDED).with(what),
         },
         Reason::UnitMismatch { base, head } => {
             Words::new("units differ", "the two sides carry units of different kinds")
@@ -318,10 +321,16 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
                 significant(distance.cosine, 5)
             )
         };
-        sentence.push_str(&format!(
-            ", {} of {} elements are outside the tolerance ({metrics})",
-            distance.mismatched, distance.elements,
-        ));
+        let (mismatched, elements) = (distance.mismatched, distance.elements);
+        // The verifier's own words mostly begin with the count.
+        let counted = |why: &String| why.contains(&format!("{mismatched} of {elements} elements"));
+        if first.why.as_ref().is_some_and(counted) {
+            sentence.push_str(&format!(" ({metrics})"));
+        } else {
+            sentence.push_str(&format!(
+                ", {mismatched} of {elements} elements are outside the tolerance ({metrics})"
+            ));
+        }
         if distance.non_finite > 0 {
             sentence.push_str(&format!(", {} are not finite", distance.non_finite));
         }
