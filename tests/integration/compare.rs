@@ -118,22 +118,22 @@ fn a_slower_head_exits_with_10_and_an_unchanged_one_with_0() {
     let said = |file: &str, code: i32| {
         let outcome = world.run(["compare", file]).expect_code(code);
         let lines: Vec<&str> = outcome.stdout.lines().collect();
-        let rows = lines.iter().filter(|line| line.starts_with("mlp ")).chain(lines.last());
+        let rows = lines.iter().filter(|line| line.starts_with("mlp")).chain(lines.last());
         rows.map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(said("slow.json", 10), @"
-    Regressed: 1 of 2 benchmarks regressed, 1 passed.
-    mlp/cpu/main    999.8 → 1200 µs     20.0 % slower  regressed
+    mlp          999.8 → 1200 µs  +20.0 % (+19.7 … +20.3)      regressed
+    Regressed (exit code 10): 1 of 2 benchmarks regressed, 1 passed.
     ");
     world.write("same.json", paired(1.0).to_json());
     insta::assert_snapshot!(said("same.json", 0), @"
-    Pass: 2 of 2 benchmarks passed.
-    mlp/cpu/main   999.8 → 999.8 µs    ±0 %  −0.3 … +0.3 %  pass: within 3 %
+    mlp/cpu/main   999.8 → 999.8 µs    ±0 %     −0.3 … +0.3 %  pass: within 3 %
+    Pass (exit code 0): 2 of 2 benchmarks passed.
     ");
     world.write("fast.json", paired(0.25).to_json());
     insta::assert_snapshot!(said("fast.json", 0), @"
-    Improved: 1 of 2 benchmarks improved, 1 passed.
-    mlp/cpu/main   999.6 → 250.0 µs      4.00× faster  improved
+    mlp         999.6 → 250.0 µs  4.00× faster (3.99 … 4.01)   improved
+    Improved (exit code 0): 1 of 2 benchmarks improved, 1 passed.
     ");
 }
 
@@ -423,7 +423,10 @@ fn options_loosen_and_tighten_the_verdict() {
     world.write("run.json", paired(1.2).to_json());
     world.run(["compare", "run.json", "--floor", "30%"]).expect_code(0);
     let warned = world.run(["compare", "run.json", "--warn-only"]).expect_code(0);
-    insta::assert_snapshot!(warned.stdout.lines().last().unwrap(), @"exit code 0 (regressed, which is not asked to fail)");
+    insta::assert_snapshot!(warned.stdout.split("\n\n").last().unwrap(), @"
+    Regressed (exit code 0, not asked to fail): 1 of 2 benchmarks regressed, 1
+        passed.
+    ");
     world.run(["compare", "run.json", "--fail-on", "missing,error"]).expect_code(0);
     world.run(["compare", "run.json", "--fail-on", "passed"]).expect_code(2);
     world.run(["compare", "run.json", "--floor", "5%", "--tolerance", "1%"]).expect_code(2);

@@ -122,7 +122,7 @@ impl TerminalPage {
     fn heading(&mut self, title: &str) {
         if self.options.all {
             self.title(title);
-        } else if !self.below {
+        } else if !self.below && !self.text.is_empty() {
             self.line("");
         }
         self.below = true;
@@ -282,6 +282,10 @@ impl TerminalPage {
             self.heading("Inconclusive");
         }
         for group in groups.iter().take(SENTENCES) {
+            if let ([only], true) = (group.rows.as_slice(), self.options.all) {
+                self.sentences(&[*only]);
+                continue;
+            }
             let detail = group.detail.as_deref().map(first_lines);
             // That the row is inconclusive is said already.
             let sentence =
