@@ -1,6 +1,6 @@
 //! `benchgate gate`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config, ConfigChanges, GitHub};
 use crate::exit_code::ExitCode;
@@ -353,6 +353,19 @@ pub fn against_merge_base(
     }
     terminal.note(&format!("base: {merge_base}, the merge base of HEAD and {reference}"));
     let mut base_config = config::load_within(&base_file, &checkout.folder)?;
+    let text = std::fs::read_to_string(&base_file)
+        .map_err(|error| CliError::failed(format!("failed to read {}: {error}", base_file.display())))?;
+    for path in paths_below(&text, repository.root()) {
+        if let Some(tracked) = repository.tracked_below(&path)? {
+            return Err(CliError::usage(format!(
+                "{} at {merge_base} names {} by its absolute path, so that the change would choose what its base is measured with: {} is tracked",
+                inside.display(),
+                path.display(),
+                tracked.display()
+            ))
+            .hint("use a path relative to benchgate.toml, which leads into the checkout of each side"));
+        }
+    }
     head_config.rename_in(&mut base_config).map_err(|error| {
         CliError::usage(error.to_string()).hint("rename in one change, and reuse the old name in a later one")
     })?;
@@ -392,4 +405,15 @@ fn configuration_notices(base: &Config, head: &Config, merge_base: &str) -> Vec<
 
 fn required(side: Option<SideInput>) -> Result<SideInput, CliError> {
     side.ok_or_else(|| CliError::internal("every configuration has a head"))
+}
+
+/// The paths below a folder that a configuration names absolutely.
+fn paths_below(text: &str, folder: &Path) -> Vec<PathBuf> {
+    let Some(prefix) = folder.to_str().filter(|folder| *folder != "/") else { return Vec::new() };
+    let ends = |c: char| c.is_whitespace() || "\"',;:{}".contains(c);
+    text.match_indices(prefix)
+        .map(|(at, _)| &text[at..])
+        .map(|rest| PathBuf::from(&rest[..rest.find(ends).unwrap_or(rest.len())]))
+        .filter(|path| path.starts_with(folder))
+        .collect()
 }

@@ -8,6 +8,10 @@ const REPEAT: &str = "--iree-hal-benchmark-dispatch-repeat-count";
 /// … and divides the time at run time. One without the other on one side is a change that is none.
 const BATCH: &str = "--batch_size";
 
+/// Where it is not one of the asynchronous models, no dispatch is repeated and the time is divided all the same.
+const EXECUTION_MODEL: &str = "--iree-execution-model";
+const ASYNCHRONOUS: [&str; 2] = ["async-internal", "async-external"];
+
 /// Flags that say what the tools write and where: benchgate gives them, and the cache has their files.
 const OUTPUTS: [&str; 8] = [
     "--o",
@@ -32,6 +36,11 @@ pub fn refused_flag(flag: &str) -> Option<String> {
     if [REPEAT, BATCH].contains(&name.as_str()) {
         let why = "changes what a time means: use `dispatch-repeats` of the model, which sets both";
         return Some(format!("`{name}` {why}"));
+    }
+    let value = flag.split_once('=').map_or("", |(_, value)| value);
+    if name == EXECUTION_MODEL && !ASYNCHRONOUS.contains(&value) {
+        let models = ASYNCHRONOUS.join("` or `");
+        return Some(format!("`{name}` must be `{models}`: other models ignore `dispatch-repeats`"));
     }
     let shown = if name == "--o" { "-o" } else { &name };
     OUTPUTS

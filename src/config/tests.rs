@@ -487,6 +487,20 @@ fn half_of_a_repeat_count_is_refused_wherever_flags_may_be() {
 }
 
 #[test]
+fn an_execution_model_that_repeats_no_dispatch_is_refused() {
+    for flags in
+        ["\"--iree-execution-model=inline-dynamic\"", "\"--iree-execution-model\", \"inline-static\""]
+    {
+        let message = message(&format!("flags = [{flags}]"));
+        assert!(message.contains("other models ignore `dispatch-repeats`"), "{message}");
+    }
+    good(&MINIMAL.replace(
+        "backend = \"llvm-cpu\"",
+        "backend = \"llvm-cpu\"\nflags = [\"--iree-execution-model=async-external\"]",
+    ));
+}
+
+#[test]
 fn flags_that_benchgate_sets_itself_are_refused_wherever_flags_may_be() {
     for (more, name) in [
         ("flags = [\"-o=stolen.vmfb\"]", "`-o`"),

@@ -105,7 +105,7 @@ async fn make(
     if finished.exit != Exit::Success {
         let kept = host.keep_log(&log, "compile", key)?;
         host.fail_on_full_disk(&finished, staged)?;
-        let rejected = diagnostics::is_rejection(&finished, &log)?;
+        let rejected = diagnostics::is_rejection(&finished, &log, job.source)?;
         return Err(StageFailure { rejected, ..failure(&finished, Some(kept)) }.into());
     }
     if let Some(said) = diagnostics::despite_success(&finished, &log)? {

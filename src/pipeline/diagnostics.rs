@@ -44,7 +44,7 @@ fn is_named_location(place: &str) -> bool {
 }
 
 /// Words of errors whose cause is the machine or a file that is missing, even where they name a place in the program.
-const OF_THE_MACHINE: [&str; 11] = [
+const OF_THE_MACHINE: [&str; 16] = [
     "out of memory",
     "cannot allocate",
     "bad_alloc",
@@ -56,28 +56,35 @@ const OF_THE_MACHINE: [&str; 11] = [
     "to open",
     "cannot open",
     "could not open",
+    // Another program does the linking, and what ended it is not said.
+    "to link",
+    "linking failed",
+    "linker",
+    "killed",
+    "terminated",
 ];
 
 /// Whether an error is about a place in the program: `a.mlir:5:8: error: …` or `loc("x"): error: …`. Tools that
-/// have no such place, such as a linker, write none or line 0.
-fn is_about_program(line: &str) -> bool {
+/// have no such place, such as a linker, write none or line 0; a tuning specification is another file.
+fn is_about_program(line: &str, program: &Path) -> bool {
     let lower = line.to_ascii_lowercase();
     let Some((place, message)) = lower.split_once(": error:") else { return false };
     let mut numbers = place.rsplit(':').map_while(|part| is_number(part).then_some(part));
     let is_place = numbers.next().is_some() && numbers.next().is_some_and(|line| line != "0");
+    let is_place = is_place && line.starts_with(&*program.to_string_lossy());
     let is_place = is_place || (is_named_location(place) && place != "loc(unknown)");
     is_place && !OF_THE_MACHINE.iter().any(|words| message.contains(words))
 }
 
 /// Whether the compiler ended by itself and every error in its log is about the program. Only this is a failure that
 /// a change of the program repairs: a crash, a timeout or a full machine would end differently another time.
-pub(super) fn is_rejection(finished: &Finished, log: &Path) -> Result<bool, PipelineError> {
+pub(super) fn is_rejection(finished: &Finished, log: &Path, program: &Path) -> Result<bool, PipelineError> {
     if !matches!(finished.exit, Exit::Code(_)) || finished.ended_from_outside().is_some() {
         return Ok(false);
     }
     let mut found = 0_usize;
     let other = first_line(log, |line| {
-        let is_about_program = is_about_program(line);
+        let is_about_program = is_about_program(line, program);
         found += usize::from(is_about_program);
         !is_about_program && is_error(line)
     })?;
@@ -191,24 +198,27 @@ mod tests {
 
     #[test]
     fn only_errors_about_a_place_in_the_program_reject_it() {
+        let program = Path::new("my folder/a.mlir");
         for line in [
-            "a.mlir:1:1: error: no such op",
+            "my folder/a.mlir:1:1: error: no such op",
             "my folder/a.mlir:12:8: error: failed to legalize operation",
             "loc(\"a\"(\"b c\")): error: bad",
         ] {
-            assert!(is_about_program(line), "{line}");
+            assert!(is_about_program(line, program), "{line}");
         }
         for line in [
             "error: bad",
             "LLVM ERROR: out of memory",
             "<unknown>:0: error: linking failed",
-            "a.mlir:0:0: error: failed to open transform file: cannot open input file",
-            "a.mlir:5:8: error: std::bad_alloc",
-            "a.mlir:5:8: error: failed to open parameters: NOT_FOUND",
-            "a.mlir:5: error: no column",
+            "my folder/a.mlir:0:0: error: failed to open transform file: cannot open input file",
+            "my folder/a.mlir:5:8: error: std::bad_alloc",
+            "my folder/a.mlir:5:8: error: failed to open parameters: NOT_FOUND",
+            "my folder/a.mlir:5:8: error: failed to link executable and generate target dylib",
+            "my folder/a.mlir:5: error: no column",
+            "my folder/spec.mlir:5:8: error: no such op",
             "ld.lld: error: undefined symbol: x",
         ] {
-            assert!(!is_about_program(line), "{line}");
+            assert!(!is_about_program(line, program), "{line}");
         }
     }
 

@@ -12,7 +12,7 @@ use crate::record::StageStatus;
 use crate::toolchain::{Environment, Installed};
 
 use super::argv::{CompileSpec, Execution};
-use super::cache::KeyBuilder;
+use super::cache::{KeyBuilder, aside};
 use super::candidates::Measurable;
 use super::compile::{self, CompileJob};
 use super::divergence::{add_inputs, add_tensors};
@@ -161,6 +161,11 @@ pub(super) async fn check<'a>(
     if verified.verification.code == VerifyCode::VerifierSkipped && !source.expected.is_empty() {
         let why = verified.verification.why.clone().unwrap_or_default();
         prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
+    }
+    let mlir = source.mlir.clone();
+    let state = aside(move || verify::state(&mlir).map_err(PipelineError::io("read", &mlir))).await?;
+    if let Some(name) = state {
+        prepared.lints.push(Lint::new(LintCode::Stateful, format!("its source has `{name}`")));
     }
     let ready = Measurable {
         execution: &execution,

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::PipelineError;
@@ -143,7 +144,7 @@ impl Sources {
     ) -> Trace {
         let mut trace = Trace { files: BTreeMap::new(), folders: BTreeMap::new() };
         for name in read.flat_map(|path| place.names(path)) {
-            let now = digests.readable(&place.folder().join(&name)).await;
+            let now = state(&place.folder().join(&name), digests).await;
             trace.files.insert(name, now);
         }
         for name in listed.flat_map(|path| place.names(path)) {
@@ -156,7 +157,7 @@ impl Sources {
     /// Whether everything is as it was.
     async fn holds(&self, trace: &Trace, folder: &Path, digests: &Digests) -> bool {
         for (name, then) in &trace.files {
-            if digests.readable(&folder.join(name)).await != *then {
+            if state(&folder.join(name), digests).await != *then {
                 return false;
             }
         }
@@ -217,6 +218,19 @@ impl Trace {
     }
 }
 
+/// What a program can learn of a name: the content, and without reading it where a link leads and what may be done with
+/// it. `None` where nothing is there.
+async fn state(path: &Path, digests: &Digests) -> Option<String> {
+    let itself = fs::symlink_metadata(path).ok()?;
+    let link = if itself.is_symlink() { fs::read_link(path).ok() } else { None };
+    // Whether it may be written differs between a checkout and a working tree.
+    let runs = fs::metadata(path).is_ok_and(|target| target.permissions().mode() & 0o111 != 0);
+    let content = digests.readable(path).await;
+    let builder = KeyBuilder::new("state/1").bytes("runs", &[u8::from(runs)]);
+    let builder = builder.text("content", content.as_deref().unwrap_or("none"));
+    Some(builder.bytes("link", link.unwrap_or_default().as_os_str().as_encoded_bytes()).finish())
+}
+
 /// A folder that tools fill, as its own mark says: a repository, a virtual environment, a cache.
 fn is_made(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == ".git")
@@ -275,5 +289,32 @@ mod tests {
             tokio::runtime::Runtime::new().unwrap().block_on(digest).unwrap()
         };
         assert_ne!(digest("base"), digest("head"));
+    }
+
+    #[test]
+    fn where_a_link_leads_and_whether_a_file_may_be_executed_are_part_of_its_state() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let now = |name: &str| {
+            let digests = Digests::new(&crate::process::Cancel::default());
+            let path = path(name);
+            tokio::runtime::Runtime::new().unwrap().block_on(async { state(&path, &digests).await })
+        };
+        let link = |to: &str| {
+            _ = fs::remove_file(path("link"));
+            std::os::unix::fs::symlink(to, path("link")).unwrap();
+            now("link")
+        };
+        fs::write(path("a"), "same").unwrap();
+        fs::write(path("b"), "same").unwrap();
+        assert_eq!(now("a"), now("b"));
+        assert_ne!(link("a"), link("b"));
+        assert_ne!(link("gone"), link("not there either"));
+        assert_eq!(now("nothing"), None);
+        let before = now("a");
+        fs::set_permissions(path("a"), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_ne!(now("a"), before);
+        fs::set_permissions(path("b"), fs::Permissions::from_mode(0o444)).unwrap();
+        assert_eq!(now("b"), before);
     }
 }

@@ -1,7 +1,10 @@
 //! The module's outputs against the reference, before anything is timed.
 
+use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
+
+use memchr::memmem;
 
 use crate::model::{Stage, Verification, VerifyCode, counted};
 use crate::numerics::{self, TensorFile, lacks_npy};
@@ -49,6 +52,28 @@ impl StageOutput for VerifiedModule {
 
     fn note(&self) -> String {
         self.verification.code.to_string()
+    }
+}
+
+/// The operation by which a program keeps something for its next call, if it has one: `util.global.store`,
+/// `ml_program.global_store` and their kin. Text and bytecode both spell the names of their operations.
+pub(super) fn state(mlir: &Path) -> std::io::Result<Option<&'static str>> {
+    const STORES: [&str; 2] = ["global.store", "global_store"];
+    const CHUNK: usize = 1 << 20;
+    let finders = STORES.map(|name| (name, memmem::Finder::new(name)));
+    let longest = STORES.iter().map(|name| name.len()).max().unwrap_or(1);
+    let mut file = std::fs::File::open(mlir)?;
+    let mut window = Vec::with_capacity(CHUNK + longest);
+    loop {
+        let read = file.by_ref().take(CHUNK as u64).read_to_end(&mut window)?;
+        if let Some((name, _)) = finders.iter().find(|(_, finder)| finder.find(&window).is_some()) {
+            return Ok(Some(name));
+        }
+        if read == 0 {
+            return Ok(None);
+        }
+        // A name may lie across the end of what was read.
+        window.drain(..window.len().saturating_sub(longest - 1));
     }
 }
 
@@ -259,5 +284,25 @@ fn compare(
             Ok(Verification::bare(VerifyCode::VerifierDidntRun, Some(why)))
         }
         Err(run) => Err(run),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_that_stores_into_a_global_is_found_wherever_it_stands() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.mlir");
+        let found = |before: usize, name: &str| {
+            std::fs::write(&path, format!("{}{name}\n", " ".repeat(before))).unwrap();
+            state(&path).unwrap()
+        };
+        for before in [0, 1, (1 << 20) - 6, 1 << 20, (3 << 20) + 17] {
+            assert_eq!(found(before, "util.global.store %a, @b : i32"), Some("global.store"));
+            assert_eq!(found(before, "\"ml_program.global_store\"(%a)"), Some("global_store"));
+            assert_eq!(found(before, "util.global.load immutable @b : i32"), None);
+        }
     }
 }

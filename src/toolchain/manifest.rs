@@ -274,6 +274,26 @@ mod tests {
     }
 
     #[test]
+    fn tools_that_other_users_can_change_are_refused() {
+        let folder = tree();
+        let root = folder.path();
+        let manifest = ToolManifest::take(root, "tools".into(), Scope::Binaries).unwrap();
+        let tool = root.join("bin/tool");
+        let refused = || {
+            let error = manifest.check(root, Look::AtStamps, Scope::Binaries).unwrap_err();
+            assert!(matches!(&error, ToolchainError::Exposed { path, .. } if *path == tool), "{error}");
+        };
+        manifest.check(root, Look::AtStamps, Scope::Binaries).unwrap();
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o757)).unwrap();
+        refused();
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(&tool, Some(65_534), None).is_ok() {
+            refused();
+        }
+    }
+
+    #[test]
     fn a_changed_binary_is_noticed_by_either_look() {
         let folder = tree();
         let root = folder.path();

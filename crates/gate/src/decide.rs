@@ -112,6 +112,11 @@ impl Question {
         Self::new(Inference::Modelled(effect), p, rule, floor)
     }
 
+    /// What may have got worse although the typical time did not.
+    pub fn in_question(self, in_question: Option<Reason>) -> Self {
+        Self { in_question, ..self }
+    }
+
     /// As far as this many processes of head can show it.
     pub fn shown_by(self, head_processes: usize) -> Self {
         let or_declared = |why| format!("{why}, or a declared spread (`between-cv`)");

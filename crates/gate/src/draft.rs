@@ -7,7 +7,7 @@ use benchgate_core::model::{
     Series, SideName, Verdict, Verification, VerifyCode,
 };
 
-use super::decide::{decide_exact, log_floor};
+use super::decide::{decide_exact, log_floor, log_tolerance};
 use super::estimate::shift;
 use super::evidence::{self, Evidence, gather, prior_spread};
 use super::history;
@@ -358,7 +358,7 @@ fn metric_draft(
         let contradiction = contradiction(&base_readings, &head_readings);
         let question = contradiction.or_else(|| {
             let disagreement = || disagreement(&base_readings, &head_readings, session.together, tolerance);
-            session.measured_here.then(disagreement).flatten()
+            (session.measured_here || session.history.is_some()).then(disagreement).flatten()
         });
         match question {
             None => {
@@ -368,8 +368,11 @@ fn metric_draft(
                 return Draft::settled(row);
             }
             // Few processes of a busy host can be as far apart. With more of them they are not, or something else
-            // ran than the hashes say, and their times decide as those of any other row.
-            Some(detail) if session.measured_here => row.lints.push(Lint::new(LintCode::Disturbed, detail)),
+            // ran than the hashes say, and their times decide as those of any other row. So do those of another
+            // night: a machine that became slower is not a baseline either.
+            Some(detail) if session.measured_here || session.history.is_some() => {
+                row.lints.push(Lint::new(LintCode::Disturbed, detail));
+            }
             Some(detail) => {
                 let lint = Lint::new(LintCode::Contradictory, detail);
                 row.lints.push(lint.clone());
@@ -399,7 +402,10 @@ fn metric_draft(
         Some(sessions) => history::gather(sessions, &row.benchmark, metric, calibrated, declared, gpu),
         None => {
             let prior = prior_spread(calibrated, declared);
-            gather(&base_readings, &head_readings, session.together, prior, waiting)
+            let rule = rules.metric(&row.benchmark, metric);
+            let tolerance =
+                log_tolerance(&rule, log_floor(&rule, &base_readings.stats, &head_readings.stats));
+            gather(&base_readings, &head_readings, session.together, prior, waiting, (worse, tolerance))
         }
     };
     let other_anchor = session.history.as_ref().and_then(|it| it.other_anchor(&row.benchmark, metric));

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use benchgate_core::model::{Benchmark, BlockSlot, Lint, Metric, Series, Spread};
 use benchgate_stats::classical::{UMethod, mann_whitney};
 use benchgate_stats::scores::{BlockCosts, ProcessCosts};
+use benchgate_stats::stability::SlowShare;
+use benchgate_stats::tail::log_mean_exp;
 use benchgate_stats::unpaired::{SeparateSide, UnpairedRow};
 use benchgate_stats::{describe, unpaired};
 
-use super::Method;
 use super::series::{self, Readings};
+use super::{Method, Reason};
 
 /// Evidence about one row, as costs: larger is worse, whatever the metric's direction.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub enum Evidence {
         method: Method,
         source: SpreadSource,
         counts: [UnitCounts; 2],
+        /// What got worse although the typical time may not have.
+        uneven: Option<Reason>,
         /// p of "these two runs do not differ", by Mann and Whitney's test on the repetitions; where they were kept.
         p_runs: Option<f64>,
     },
@@ -120,13 +124,15 @@ pub fn blocks(base: &Readings, head: &Readings) -> Option<Vec<BlockCosts>> {
     Some(blocks)
 }
 
-/// The evidence of head against base, or why there is none.
+/// The evidence of head against base, or why there is none. `worse` is +1 where a larger value is worse; the tolerance
+/// is on the log scale.
 pub fn gather(
     base: &Readings,
     head: &Readings,
     same_session: bool,
     prior: PriorSpread,
     waiting: f64,
+    (worse, tolerance): (f64, f64),
 ) -> Result<Evidence, String> {
     if same_session && let Some(blocks) = blocks(base, head) {
         return match blocks.len() {
@@ -149,6 +155,7 @@ pub fn gather(
         method: if base.summaries_only || head.summaries_only { Method::Summaries } else { Method::Unpaired },
         source: prior.source,
         counts: [base, head].map(UnitCounts::counted_in),
+        uneven: uneven(base, head, worse, tolerance),
         p_runs: enough
             .then(|| mann_whitney(&head.samples, &base.samples, UMethod::Auto))
             .flatten()
@@ -158,6 +165,44 @@ pub fn gather(
 
 /// Repetitions a side below which no order of them is unlikely: 2 in 252 orders of five and five.
 const LEAST_FOR_RUNS: usize = 5;
+
+/// Head has so many more slow processes than base by chance: as often as three of many and none of base's.
+const UNEVEN_LIMIT: f64 = 0.13;
+/// Head has so many more processes with stalled repetitions by chance: as often as two of many and none of base's.
+const STALLED_LIMIT: f64 = 0.26;
+
+/// Whether head is slow, or stalls, more often than base. The location of a side does not see that, and without a schedule
+/// it may be the machine's doing: it keeps a row from being green and makes none red.
+fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Option<Reason> {
+    let quicker = |costs: &[f64]| describe::quantile_sorted(&describe::sorted(costs), 0.25);
+    let by_process = base.middle.len().min(head.middle.len()) > 1;
+    let units = |side: &Readings| -> Vec<f64> {
+        if by_process {
+            side.middle.clone()
+        } else {
+            side.samples.iter().map(|value| worse * value.ln()).collect()
+        }
+    };
+    let (base_units, head_units) = (units(base), units(head));
+    if let Some((base_level, head_level)) = quicker(&base_units).zip(quicker(&head_units)) {
+        // A faster head keeps its lead: it is slow only where base would be.
+        let levels = [base_level, head_level.max(base_level)];
+        if SlowShare::new(&base_units, &head_units, levels, tolerance).p <= UNEVEN_LIMIT {
+            return Some(Reason::Stability);
+        }
+    }
+    let lead = (describe::median(&head.middle)? - describe::median(&base.middle)?).min(0.0);
+    let tails = |side: &Readings, lead: f64| -> Vec<f64> {
+        side.mean.iter().zip(&side.middle).map(|(mean, middle)| mean - middle + lead).collect()
+    };
+    let (base_tails, head_tails) = (tails(base, 0.0), tails(head, lead));
+    let level = quicker(&base_tails)?;
+    let stalled = SlowShare::new(&base_tails, &head_tails, [level, level], tolerance);
+    let excess = log_mean_exp(&head_tails) - log_mean_exp(&base_tails);
+    // Of a summary alone, the mean is all there is of its repetitions.
+    let uncounted = base.summaries_only || head.summaries_only;
+    (excess > tolerance && (uncounted || by_process && stalled.p <= STALLED_LIMIT)).then_some(Reason::Tail)
+}
 
 /// One side as the model reads it; `by_process`: each process is a unit, and not each session.
 fn side(readings: &Readings, by_process: bool, waiting: f64) -> SeparateSide {

@@ -20,8 +20,12 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
         let (Draft { row, open: Some(open) }, Some(estimated)) = (&mut drafts[index], estimated) else {
             continue;
         };
-        let Open { evidence: Evidence::Unpaired { method, source, counts, p_runs, .. }, rule, floor, .. } =
-            &**open
+        let Open {
+            evidence: Evidence::Unpaired { method, source, counts, uneven, p_runs, .. },
+            rule,
+            floor,
+            ..
+        } = &**open
         else {
             continue;
         };
@@ -33,7 +37,7 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
         if *source != SpreadSource::Calibrated && rule.fatal {
             row.lints.push(assumed(*source, counts, &estimated));
         }
-        let question = Question::unpaired(estimated.effect, rule, *floor);
+        let question = Question::unpaired(estimated.effect, rule, *floor).in_question(uneven.clone());
         // A compiler that is slow now and then harms no user of its modules.
         let of_compiler = row.metric.as_ref().is_some_and(|metric| metric.name == Metric::COMPILE_TIME.name);
         let head_processes = counts[1].processes;

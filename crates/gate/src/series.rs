@@ -250,7 +250,7 @@ fn stated_disturbance(summary: &Summary) -> Option<f64> {
 
 fn from_summaries(summaries: &[Summary], metric: &Metric) -> Result<Readings, Lint> {
     let better = metric.better;
-    let mut locations = Vec::new();
+    let (mut locations, mut means) = (Vec::new(), Vec::new());
     let (mut count, mut weighted, mut squares, mut freedom) = (0_u64, 0.0, 0.0, 0.0);
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
     let mut cvs = Vec::new();
@@ -263,6 +263,7 @@ fn from_summaries(summaries: &[Summary], metric: &Metric) -> Result<Readings, Li
         }
         let n = summary.n.unwrap_or(1).max(1);
         locations.push(location);
+        means.push(mean);
         count += n;
         weighted += mean * n as f64;
         if let Some(stddev) = summary.stddev.filter(|s| s.is_finite() && *s >= 0.0) {
@@ -293,7 +294,7 @@ fn from_summaries(summaries: &[Summary], metric: &Metric) -> Result<Readings, Li
         costs: Vec::new(),
         clean: locations.iter().map(|&v| cost(v, better)).collect(),
         middle: locations.iter().map(|&v| cost(v, better)).collect(),
-        mean: locations.iter().map(|&v| cost(v, better)).collect(),
+        mean: means.iter().map(|&v| cost(v, better)).collect(),
         within_cv: describe::median(&cvs),
         sessions: sessions_of_summaries(summaries, better),
         samples: Vec::new(),

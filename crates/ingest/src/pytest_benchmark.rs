@@ -108,6 +108,9 @@ fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
         fail(&mut benchmark, Stage::Benchmark, "no statistics");
         return benchmark;
     };
+    if stats.data.as_ref().is_some_and(Vec::is_empty) {
+        check_count(&mut benchmark, stats.rounds, 0, "rounds");
+    }
     match stats.data.filter(|data| !data.is_empty()) {
         Some(data) => {
             let samples: Vec<f64> = data.into_iter().map(|round| round.unwrap_or(f64::NAN)).collect();

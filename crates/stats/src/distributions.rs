@@ -148,8 +148,14 @@ pub fn sign_test(hits: usize, of: usize) -> f64 {
 pub fn hypergeometric_test(seen: u64, drawn: u64, marked: u64, total: u64) -> f64 {
     let Ok(by_chance) = Hypergeometric::new(total, marked, drawn) else { return 1.0 };
     let at_most = by_chance.cdf(seen);
-    let at_least = seen.checked_sub(1).map_or(1.0, |fewer| by_chance.sf(fewer));
-    (2.0 * at_most.min(at_least)).min(1.0)
+    (2.0 * at_most.min(hypergeometric_tail(seen, drawn, marked, total))).min(1.0)
+}
+
+/// Fisher's exact test, one direction: the chance that `seen` or more of `drawn` are among the `marked` of `total`. 1
+/// where the numbers contradict one another.
+pub fn hypergeometric_tail(seen: u64, drawn: u64, marked: u64, total: u64) -> f64 {
+    let Ok(by_chance) = Hypergeometric::new(total, marked, drawn) else { return 1.0 };
+    seen.checked_sub(1).map_or(1.0, |fewer| by_chance.sf(fewer))
 }
 
 /// The logarithmic derivative of the gamma function, for positive arguments; NaN elsewhere.

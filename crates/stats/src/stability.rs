@@ -7,7 +7,7 @@
 //! (a Bayesian prediction), steadied by what base did in neighboring rows.
 
 use super::describe;
-use super::distributions::binomial_tail;
+use super::distributions::{binomial_tail, hypergeometric_tail};
 
 /// Blocks by which side had more slow processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -126,6 +126,40 @@ pub fn p_value(counts: &Counts, prior: RatePrior) -> f64 {
     if total > 0.0 { (chance / total).min(1.0) } else { 1.0 }
 }
 
+/// Units of two sides that were measured separately, and how many of each are slow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SlowShare {
+    pub slow_base: usize,
+    pub slow_head: usize,
+    /// One-sided p of "the slow units are spread over the sides by chance", by Fisher's exact test.
+    pub p: f64,
+}
+
+/// A unit is slow if it lies this many of base's scales above its side's level: four, as between the processes of a
+/// block.
+const SLOW_SCALES: f64 = 4.0;
+/// Makes a median absolute deviation the standard deviation of normal values.
+const MEDIAN_DEVIATION: f64 = 1.4826;
+
+impl SlowShare {
+    /// Counts the units (log scale, larger is worse) that lie more than `threshold`, and more than base's own noise, above
+    /// the level of their side.
+    pub fn new(base: &[f64], head: &[f64], [base_level, head_level]: [f64; 2], threshold: f64) -> Self {
+        let distances: Vec<f64> = base.iter().map(|cost| (cost - base_level).abs()).collect();
+        let scale = MEDIAN_DEVIATION * describe::median(&distances).unwrap_or_default();
+        let threshold = threshold.max(SLOW_SCALES * scale);
+        let slow = |side: &[f64], level: f64| side.iter().filter(|&&cost| cost - level > threshold).count();
+        let (slow_base, slow_head) = (slow(base, base_level), slow(head, head_level));
+        let p = hypergeometric_tail(
+            slow_head as u64,
+            head.len() as u64,
+            (slow_base + slow_head) as u64,
+            (base.len() + head.len()) as u64,
+        );
+        Self { slow_base, slow_head, p }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,5 +238,23 @@ mod tests {
         let calm = RatePrior::pooled(&[Counts { blocks: 12, ..Counts::default() }; 11]);
         let wild = RatePrior::pooled(&[Counts { base_slower: 4, blocks: 12, ..Counts::default() }; 11]);
         assert!(p_value(&row, calm) < 1e-3 && p_value(&row, wild) > 0.1);
+    }
+
+    #[test]
+    fn slow_units_of_one_side_are_as_surprising_as_drawing_them() {
+        let base = vec![0.0; 21];
+        let head: Vec<f64> = (0..21).map(|at| if at < 4 { 0.7 } else { 0.0 }).collect();
+        let share = SlowShare::new(&base, &head, [0.0, 0.0], 0.03);
+        assert_eq!((share.slow_base, share.slow_head), (0, 4));
+        // C(21, 4) of the C(42, 4) ways to choose them.
+        assert!((share.p - 5985.0 / 111_930.0).abs() < 1e-9, "{share:?}");
+        assert!(SlowShare::new(&head, &base, [0.0, 0.0], 0.03).p > 0.9);
+    }
+
+    #[test]
+    fn what_base_does_as_well_is_not_slow() {
+        let base: Vec<f64> = (0..20).map(|at| f64::from(at % 5) * 0.05).collect();
+        let head: Vec<f64> = base.iter().rev().copied().collect();
+        assert_eq!(SlowShare::new(&base, &head, [0.05, 0.05], 0.03).slow_head, 0);
     }
 }

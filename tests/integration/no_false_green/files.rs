@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::World;
+use crate::harness::{Outcome, World};
 
 use super::{FAIL_ON, Greens};
 
@@ -291,7 +291,7 @@ const HIDDEN: &[(&str, Spoil)] = &[
     ("the slots are those of a run with one side", |run| run["design"] = json!("single")),
 ];
 
-fn compared(run: &Value) -> crate::harness::Outcome {
+fn compared(run: &Value) -> Outcome {
     let world = World::new();
     world.write("run.json", run.to_string());
     world.run(["compare", "run.json", "--fail-on", FAIL_ON])
@@ -465,4 +465,63 @@ fn no_pair_of_foreign_files_that_lacks_something_is_green() {
         .run(["compare", "base.json", "head.json", "--between-cv", "0.1%", "--fail-on", FAIL_ON])
         .expect_code(0);
     greens.none(19);
+}
+
+/// 21 files a side; the time of a repetition by side, file and repetition. Both sides have the same 0.2 % of noise.
+fn several_files(time: impl Fn(bool, usize, usize) -> f64) -> Outcome {
+    let world = World::new();
+    for (head, side) in [(false, "base"), (true, "head")] {
+        for file in 0..21 {
+            let repetition = |index: usize| {
+                let place = (file * 7 + index * 13 + usize::from(head) * 5) % 17;
+                let time = time(head, file, index) * (1.0 + 0.002 * (place as f64 / 17.0 - 0.5));
+                format!(
+                    r#"{{"name": "BM_a", "run_name": "BM_a", "run_type": "iteration", "repetitions": 4, "repetition_index": {index}, "threads": 1, "iterations": 10, "real_time": {time}, "cpu_time": {time}, "time_unit": "ms"}}"#
+                )
+            };
+            world.write(&format!("{side}-{file}.json"), google(&[&[0, 1, 2, 3].map(repetition).join(",")]));
+        }
+    }
+    world.run(["compare", "base-*.json", "head-*.json", "--fail-on", FAIL_ON])
+}
+
+#[test]
+fn no_head_that_is_slow_in_some_of_many_files_is_green() {
+    several_files(|_, _, _| 10.0).expect_code(0);
+    several_files(|_, file, index| if file == 4 && index == 1 { 20.0 } else { 10.0 }).expect_code(0);
+    let mut greens = Greens::default();
+    let slow = |when: bool, factor: f64| if when { 10.0 * factor } else { 10.0 };
+    let one_repetition = several_files(|head, _, index| slow(head && index == 1, 100.0));
+    greens.check("one repetition of four takes 100 times as long in each file", &one_repetition);
+    let of_some = several_files(|head, file, index| slow(head && file % 4 == 0 && index == 1, 3.0));
+    greens.check("one repetition of four takes three times as long in some files", &of_some);
+    let processes = several_files(|head, file, _| slow(head && file % 6 == 1, 2.0));
+    greens.check("four of 21 processes take twice as long", &processes);
+    greens.none(3);
+}
+
+#[test]
+fn no_head_that_is_slow_in_some_runs_is_green_because_a_spread_is_declared() {
+    let world = World::new();
+    let file = |slow: fn(usize) -> bool| {
+        let time = |at: usize| {
+            (if slow(at) { 2.0 } else { 1.0 }) * (1.0 + 0.002 * ((at * 7 % 17) as f64 / 17.0 - 0.5))
+        };
+        let times: Vec<f64> = (0..50).map(time).collect();
+        let mean = times.iter().sum::<f64>() / 50.0;
+        json!({"results": [{
+            "command": "sleep", "mean": mean, "stddev": null, "median": 1.0, "user": 0.9, "system": 0.05,
+            "min": 0.9, "max": 2.1, "times": times, "exit_codes": vec![0; 50],
+        }]})
+        .to_string()
+    };
+    world.write("base.json", file(|_| false));
+    world.write("head.json", file(|at| at % 5 == 2));
+    let compare =
+        |head| world.run(["compare", "base.json", head, "--between-cv", "1%", "--fail-on", FAIL_ON]);
+    let mut greens = Greens::default();
+    greens.check("ten of fifty runs take twice as long", &compare("head.json"));
+    greens.none(1);
+    world.write("again.json", file(|_| false).replace("0.99", "0.98"));
+    compare("again.json").expect_code(0);
 }

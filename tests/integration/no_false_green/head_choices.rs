@@ -119,6 +119,32 @@ fn a_count_of_repeated_dispatches_in_a_file_of_flags_is_refused() {
 }
 
 #[test]
+fn a_program_that_keeps_state_is_not_green_by_its_first_call() {
+    let (_, outcome) =
+        gated(|suite| suite.source("a", &["latency-us=1000", "revision=2", "util.global.store"]));
+    let comparison = outcome.expect_code(11).json();
+    let row = row(&comparison, "a/cpu/main", Some("latency"));
+    assert!(lint_codes(row).contains(&"stateful"), "{comparison:#}");
+}
+
+#[test]
+fn a_file_of_the_working_tree_is_not_part_of_the_base() {
+    let (suite, repository) = repository();
+    let absolute = suite.world.work().join("more.txt");
+    suite.world.write("more.txt", "--fake=latency-us=1000\n");
+    edit(&suite, "[side.head]\n", &format!("[side.head]\nflags = [\"@{}\"]\n", absolute.display()));
+    repository.set_head("refs/heads/main").unwrap();
+    commit(&repository, "flags in a file");
+    let main = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("change", &main, true).unwrap();
+    repository.set_head("refs/heads/change").unwrap();
+    suite.world.write("more.txt", "--fake=latency-us=5000\n");
+    commit(&repository, "slower on both sides");
+    let outcome = suite.world.run(["gate", "--base", "main", "--fail-on", FAIL_ON]).expect_code(2);
+    assert!(outcome.stderr.contains("by its absolute path"), "{}", outcome.stderr);
+}
+
+#[test]
 fn a_number_of_repeated_dispatches_is_that_of_the_base() {
     let (_, outcome) = gated(|suite| {
         suite.source("a", &["latency-us=5000"]);

@@ -1,6 +1,7 @@
 //! What decides a module or its speed without being named in a configuration: head differs there only, and is slower.
 
-use super::{BASE, Sides};
+use super::{BASE, FAIL_ON, Sides};
+use crate::harness::{lint_codes, row};
 use crate::suite::{COMMIT, install_fake_tools};
 
 /// Sides of one and the same model, compiled with `flags` and run with `env` of the target.
@@ -78,4 +79,53 @@ fn what_only_timed_processes_read_shows_in_their_times() {
         sides.model(side, "a", &[BASE, &["day-file=DAY"]].concat());
     }
     is_noticed(&sides, &[("base/DAY", "1"), ("head/DAY", "1")], ("head/DAY", "1.45"));
+}
+
+/// Lets the program start nothing that observes files, as in a container whose profile forbids seccomp.
+fn deny_seccomp(command: &mut std::process::Command) {
+    use nix::libc;
+    use std::os::unix::process::CommandExt;
+
+    let step = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
+    let filter = [
+        step(
+            libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
+            std::mem::offset_of!(libc::seccomp_data, nr) as u32,
+            0,
+            0,
+        ),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_seccomp as u32, 0, 1),
+        step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0, 0),
+        step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0),
+    ];
+    let install = move || {
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+        // SAFETY: both calls only read their arguments, which outlive them.
+        let refused = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+                || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
+        };
+        if refused { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+    };
+    // SAFETY: the closure makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(install) };
+}
+
+#[test]
+fn where_no_file_can_be_observed_nothing_is_identical_and_nothing_comes_from_the_cache() {
+    let sides = same_sources_with_own_tools();
+    for (file, text) in [("tools/libLLVM.so", QUICK), ("tools2/libLLVM.so", QUICK)] {
+        sides.world.write(file, text);
+    }
+    let gate = || {
+        let mut command = sides.world.command(["gate", "--fail-on", FAIL_ON, "--format", "json"]);
+        deny_seccomp(&mut command);
+        sides.world.finish(command)
+    };
+    let comparison = gate().expect_code(0).json();
+    let row = row(&comparison, "a/cpu/main", Some("latency"));
+    assert!(lint_codes(row).contains(&"unobserved"), "{comparison:#}");
+    assert_ne!(row["reason"], "identical");
+    sides.world.write("tools2/libLLVM.so", SLOW);
+    gate().expect_code(10);
 }

@@ -192,6 +192,9 @@ lint_codes! {
     VacuousReference "vacuous-reference" Inconclusive,
         "A constant would agree with the reference outputs, so agreeing with them proves nothing.",
         "Give the model inputs or weights whose outputs differ from element to element: a last layer that starts at zero hides every fault.";
+    Stateful "stateful" Inconclusive,
+        "The program stores into a global, so a later call may compute something else than the first call of a process, which alone is verified.",
+        "Pass state in and out as inputs and outputs, or split the function: one that sets the state up and one that is timed.";
     LessAccurate "less-accurate" Note,
         "Head's outputs are within the tolerance, and clearly further from the truth than base's.",
         "Look at what the compiler traded for speed (reduced precision, approximated functions); a tighter `max-error` in `[numerics]` makes it a divergence.";
