@@ -65,10 +65,18 @@ fn module(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
     if archive.index_for_name(MODULE).is_none() {
         return Err(format!("archive has no `{MODULE}`, so it is not an IREE module"));
     }
+    if archive.offset() != 0 {
+        return Err("data stands in front of the archive".to_owned());
+    }
     let mut left = MOST_BYTES;
     let mut objects = Vec::new();
+    let mut listed = Vec::new();
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(|e| format!("broken ZIP archive: {e}"))?;
+        listed.push((
+            entry.header_start(),
+            entry.data_start().unwrap_or(u64::MAX).saturating_add(entry.compressed_size()),
+        ));
         if entry.name().is_ok_and(|name| name == MODULE) {
             continue;
         }
@@ -89,6 +97,17 @@ fn module(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
             .ok_or_else(|| format!("executables are larger than {} MiB together", MOST_BYTES >> 20))?;
         let read = executable(&content).map_err(|why| format!("entry {name:?}: {why}"))?;
         objects.extend(read);
+    }
+    listed.push((archive.central_directory_start(), u64::MAX));
+    listed.sort_unstable();
+    // The runtime finds its executables by their offsets, also those that the directory does not list.
+    let mut at = 0;
+    for (start, end) in listed {
+        let between = bytes.get(at as usize..start as usize).ok_or("entries of the archive overlap")?;
+        if between.windows(ZIP.len()).any(|window| window == ZIP) {
+            return Err("the archive has an entry that its directory does not list".to_owned());
+        }
+        at = end;
     }
     Ok(objects)
 }

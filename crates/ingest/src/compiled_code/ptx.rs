@@ -50,14 +50,15 @@ pub(super) fn starts(content: &[u8]) -> Vec<usize> {
 
 pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
-    let text = std::str::from_utf8(bytes).map_err(|_| "PTX that is not UTF-8")?;
+    let source = std::str::from_utf8(bytes).map_err(|_| "PTX that is not UTF-8")?;
+    let text = without_comments(source);
     let mut architecture = String::new();
     let mut kernels = Vec::new();
     let mut launches = BTreeMap::new();
     let mut external_shared: HashSet<&str> = HashSet::new();
     let mut open: Option<Entry<'_>> = None;
     for line in text.lines() {
-        let line = line.split("//").next().unwrap_or_default().trim();
+        let line = line.trim();
         if let Some(target) = line.strip_prefix(".target ") {
             architecture = target.split(',').next().unwrap_or_default().trim().to_owned();
         }
@@ -66,10 +67,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
             external_shared.extend(name.filter(|name| !name.is_empty()));
         }
         if open.is_none() {
+            if line.split_whitespace().any(|word| word == ".local") {
+                return Err("local memory outside of a kernel is not supported".to_owned());
+            }
             open = entry_name(line).map(Entry::new);
         }
         if let Some(entry) = &mut open {
-            entry.line(line, &external_shared);
+            entry.line(line, &external_shared)?;
             if entry.is_complete() {
                 launches.insert(entry.name.to_owned(), entry.launch);
                 kernels.extend(open.take().map(Entry::finish));
@@ -82,7 +86,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
     match open {
         Some(entry) => Err(format!("kernel {:?} has no end; the file was cut", entry.name)),
         None => {
-            let ptx = PtxSource { text: text.to_owned(), launches };
+            let ptx = PtxSource { text: source.to_owned(), launches };
             Ok(CodeObject { architecture, kernels, ptx: Some(ptx) })
         }
     }
@@ -116,6 +120,8 @@ struct Entry<'a> {
     instructions: u64,
     matrix: u64,
     scratch: u64,
+    /// The declaration of local memory that the lines before began.
+    declaration: String,
     launch: Launch,
 }
 
@@ -124,10 +130,21 @@ impl<'a> Entry<'a> {
         let launch = Launch { is_kernel, threads: None, dynamic_shared: Some(0) };
         let parameter = format!("{name}_param_");
         let (depth, opened, body) = (0, false, Vec::new());
-        Self { name, parameter, depth, opened, body, instructions: 0, matrix: 0, scratch: 0, launch }
+        Self {
+            name,
+            parameter,
+            depth,
+            opened,
+            body,
+            instructions: 0,
+            matrix: 0,
+            scratch: 0,
+            declaration: String::new(),
+            launch,
+        }
     }
 
-    fn line(&mut self, line: &str, external_shared: &HashSet<&str>) {
+    fn line(&mut self, line: &str, external_shared: &HashSet<&str>) -> Result<(), BadCode> {
         if !self.opened {
             let bound = [".reqntid ", ".maxntid "].iter().find_map(|bound| line.strip_prefix(bound));
             self.launch.threads = self.launch.threads.or(bound.and_then(product));
@@ -140,9 +157,29 @@ impl<'a> Entry<'a> {
         self.depth += line.matches('{').count();
         self.opened |= self.depth > 0;
         if self.opened {
+            self.local_memory(line)?;
             self.instruction(line);
         }
         self.depth = self.depth.saturating_sub(line.matches('}').count());
+        Ok(())
+    }
+
+    /// Adds the sizes of declarations of local memory, which end with a semicolon, on whatever line.
+    fn local_memory(&mut self, line: &str) -> Result<(), BadCode> {
+        for part in line.split_inclusive([';', '{', '}']) {
+            if self.declaration.is_empty() && !part.trim_start().starts_with(".local") {
+                continue;
+            }
+            self.declaration.push_str(part);
+            self.declaration.push(' ');
+            if part.ends_with(';') {
+                let declaration = std::mem::take(&mut self.declaration);
+                let bytes = local_bytes(&declaration)
+                    .ok_or_else(|| format!("the size of {:?} is not known", declaration.trim()))?;
+                self.scratch = self.scratch.saturating_add(bytes);
+            }
+        }
+        Ok(())
     }
 
     fn instruction(&mut self, line: &str) {
@@ -159,9 +196,6 @@ impl<'a> Entry<'a> {
             self.body.extend(line.replace(&self.parameter, "param_").bytes());
         }
         self.body.push(b'\n');
-        if let Some(bytes) = line.strip_prefix(".local ").and_then(local_bytes) {
-            self.scratch += bytes;
-        }
         if line.ends_with(';') && word.starts_with(|c: char| c.is_ascii_lowercase()) {
             self.instructions += 1;
             let matrix = ["mma.", "wmma.mma", "wgmma.mma_async", "tcgen05.mma"];
@@ -192,12 +226,67 @@ fn product(list: &str) -> Option<u64> {
     list.split(',').try_fold(1, |product: u64, number| product.checked_mul(number.trim().parse().ok()?))
 }
 
-/// The size of `.local .align 16 .b8 __local_depot0[1234];`.
+/// The size of `.local .align 16 .b8 __local_depot0[1234];`, in any fundamental type, as a vector, with any number of
+/// dimensions; `None` where it is spelled in another way (PTX ISA, "Variable Declarations").
 fn local_bytes(declaration: &str) -> Option<u64> {
-    let (before, rest) = declaration.split_once('[')?;
-    let count: u64 = rest.split(']').next()?.trim().parse().ok()?;
-    let bits: u64 = before.split_whitespace().find_map(|word| word.strip_prefix(".b"))?.parse().ok()?;
-    count.checked_mul(bits / 8)
+    let number = |text: &str| {
+        let text = text.trim().trim_end_matches('U');
+        text.strip_prefix("0x")
+            .map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
+    };
+    let (before, dimensions) = declaration.split_once('[').unwrap_or((declaration, ""));
+    let mut words = before.split_whitespace();
+    let mut bytes: Option<u64> = None;
+    let mut vector = 1;
+    while let Some(word) = words.next() {
+        match word.strip_prefix('.') {
+            Some("local") => {}
+            Some("align") => _ = words.next(),
+            Some("v2") => vector = 2,
+            Some("v4") => vector = 4,
+            Some(kind) => {
+                let bits: u64 = kind.strip_prefix(['b', 'u', 's', 'f'])?.parse().ok()?;
+                bytes = Some(bits / 8);
+            }
+            // A second name, or a value: more than one variable is declared.
+            None if word.contains([',', '=']) => return None,
+            None => {}
+        }
+    }
+    let mut size = bytes?.checked_mul(vector)?;
+    if !dimensions.is_empty() {
+        let (inner, rest) = dimensions.rsplit_once(']')?;
+        if !matches!(rest.trim(), ";") {
+            return None;
+        }
+        for dimension in inner.split("][") {
+            size = size.checked_mul(number(dimension)?)?;
+        }
+    }
+    Some(size)
+}
+
+/// The text without comments of either kind; lines stay lines.
+fn without_comments(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('/') {
+        let (before, from) = rest.split_at(at);
+        kept.push_str(before);
+        rest = if from.starts_with("//") {
+            from.find('\n').map_or("", |end| &from[end..])
+        } else if from.starts_with("/*") {
+            let end = from[2..].find("*/").map_or(from.len(), |end| end + 4);
+            kept.extend(from[..end].chars().filter(|c| *c == '\n'));
+            kept.push(' ');
+            &from[end..]
+        } else {
+            kept.push('/');
+            &from[1..]
+        };
+    }
+    kept.push_str(rest);
+    kept
 }
 
 #[cfg(test)]
@@ -239,6 +328,34 @@ mod tests {
         let text = format!(".version 7.0\n.target sm_80\n.entry {}()\n{{\n{lines}}}\n", "k".repeat(1 << 20));
         // Half a second without optimization, and seven minutes where every line searches for the name.
         assert_eq!(read(text.as_bytes()).unwrap().kernels[0].facts[2].1, 20_000.0);
+    }
+
+    #[test]
+    fn local_memory_counts_however_it_is_spelled_or_is_an_error() {
+        let scratch = |declaration: &str| {
+            let text = TEXT.replace(".local .align 16 .b8 __local_depot0[48];", declaration);
+            read(text.as_bytes()).map(|read| read.kernels[0].facts[0].1)
+        };
+        for (declaration, bytes) in [
+            (".local .align 4 .u32 arr[1000];", 4000.0),
+            (".local .f32 arr[10][40];", 1600.0),
+            (".local .align 16 .v4 .f32 arr[40];", 640.0),
+            (".local .align 16 .b8 arr[0x1000];", 4096.0),
+            (".local\n.align 16 .b8\n arr[400];", 400.0),
+            (".local .b8 a[8]; .local .f64 b;", 16.0),
+            ("/* .local .b8 a[8]; */", 0.0),
+        ] {
+            assert_eq!(scratch(declaration), Ok(bytes), "{declaration}");
+        }
+        for declaration in
+            [".local .align 16 .b8 arr[16*256];", ".local .b8 a[4], b[4];", ".local .pred p[4];"]
+        {
+            assert!(scratch(declaration).is_err(), "{declaration}");
+        }
+        let module = TEXT.replace(".visible", ".local .align 16 .b8 arr[4000];\n.visible");
+        assert!(read(module.as_bytes()).is_err());
+        let hidden = TEXT.replace("mma.sync", "/*\nmma.sync").replace("{%r2};", "{%r2};\n*/");
+        assert_eq!(read(hidden.as_bytes()).unwrap().kernels[0].facts[1].1, 0.0);
     }
 
     #[test]
