@@ -9,6 +9,7 @@ mod recorded;
 
 use benchgate::gate::{CompareOptions, Comparison, Policy, Row, compare};
 use benchgate::model::{Metric, Run, Verdict};
+use benchgate::stats::unpaired::disturbance_of;
 use benchgate::stats::{describe, student_quantile};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
@@ -18,6 +19,8 @@ use recorded::{benchmark, level, residuals, sessions, slowed};
 const TOOLS: [&str; 7] =
     ["hyperfine", "pytest-benchmark", "google-benchmark", "go", "asv", "criterion", "hyperfine-waiting"];
 const SLOWDOWNS: [f64; 3] = [0.10, 0.20, 0.50];
+/// Slowdowns that are tried until one is seen.
+const FACTORS: [f64; 9] = [1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 100.0];
 /// How far apart the two sessions of a pair are.
 const APART: [usize; 2] = [1, 5];
 
@@ -58,6 +61,12 @@ impl Share {
     }
 }
 
+/// The factor at which half of the pairs were seen; of none, what was not reached.
+fn in_half(least: &[f64]) -> String {
+    let middle = describe::sorted(least)[least.len() / 2];
+    if middle.is_finite() { format!("{middle} ×") } else { format!("> {} ×", FACTORS[FACTORS.len() - 1]) }
+}
+
 /// Whether the printed interval holds the truth; a row that prints none claims nothing.
 fn covers(row: &Row, truth: f64) -> Option<bool> {
     let interval = row.estimate.as_ref()?.interval?;
@@ -66,10 +75,27 @@ fn covers(row: &Row, truth: f64) -> Option<bool> {
 
 fn recorded_tools() {
     println!("## Recorded sessions of unchanged programs on a loaded machine, one a side, in percent");
-    println!("`seen`: one row slowed; an oracle that knows how much sessions differ next to it\n");
     println!(
-        "{:<20} {:>5} {:>10} {:>16} {:>16} {:>16} {:>8}",
-        "", "pairs", "pairs red", "+10 % | oracle", "+20 % | oracle", "+50 % | oracle", "covered"
+        "One row slowed, next to an oracle that knows the standard deviation between sessions, and which unchanged pairs"
+    );
+    println!(
+        "it calls red itself. `least`: the slowdown that was seen in half of the pairs; `inside`: how uneven the median"
+    );
+    println!(
+        "session is, as its disturbance; `apart`: how far two unchanged sessions of a pair differ at most\n"
+    );
+    println!(
+        "{:<17} {:>5} {:>18} {:>14} {:>14} {:>14} {:>7} {:>7} {:>6} {:>6}",
+        "",
+        "pairs",
+        "pairs red | oracle",
+        "+10 % | oracle",
+        "+20 % | oracle",
+        "+50 % | oracle",
+        "least",
+        "covered",
+        "inside",
+        "apart"
     );
     for tool in TOOLS {
         let runs = sessions(tool);
@@ -86,11 +112,16 @@ fn recorded_tools() {
         };
         let deviations: Vec<f64> = (0..rows).map(deviation).collect();
         let quantile = student_quantile(0.01 / rows as f64, f64::INFINITY);
-        let (mut red, mut covered) = (Share::default(), Share::default());
+        let (mut red, mut oracle_red, mut covered) = (Share::default(), Share::default(), Share::default());
+        let mut least = Vec::new();
         let mut seen = [(Share::default(), Share::default()); SLOWDOWNS.len()];
         for (number, &(a, b)) in pairs.iter().enumerate() {
             let unchanged = judged(&runs[a], &runs[b]);
             red.add(unchanged.rows.iter().any(is_red));
+            let beyond = |row: usize, by: f64| {
+                difference(row, (a, b)) + by - 0.01_f64.ln_1p() > quantile * deviations[row]
+            };
+            oracle_red.add((0..rows).any(|row| beyond(row, 0.0)));
             times(&unchanged).into_iter().filter_map(|row| covers(row, 1.0)).for_each(|hit| covered.add(hit));
             let slow = number % rows;
             for (slowdown, (ours, oracle)) in SLOWDOWNS.iter().zip(&mut seen) {
@@ -99,20 +130,32 @@ fn recorded_tools() {
                 let row = times(&comparison)[slow];
                 ours.add(is_red(row));
                 covers(row, 1.0 + slowdown).into_iter().for_each(|hit| covered.add(hit));
-                let found = difference(slow, (a, b)) + slowdown.ln_1p();
-                oracle.add(found - 0.01_f64.ln_1p() > quantile * deviations[slow]);
+                oracle.add(beyond(slow, slowdown.ln_1p()));
             }
+            let is_seen =
+                |factor: f64| is_red(times(&judged(&runs[a], &slowed(&runs[b], slow, factor)))[slow]);
+            least.push(FACTORS.into_iter().find(|factor| is_seen(*factor)).unwrap_or(f64::INFINITY));
         }
+        let inside: Vec<f64> = runs
+            .iter()
+            .flat_map(|run| (0..rows).filter_map(|row| disturbance_of(&residuals(run, row))))
+            .collect();
+        let uneven = describe::median(&inside);
+        let differences = pairs.iter().flat_map(|&pair| (0..rows).map(move |row| (row, pair)));
+        let apart = differences.map(|(row, pair)| difference(row, pair)).fold(0.0, f64::max);
         let seen: Vec<String> =
             seen.iter().map(|(ours, oracle)| format!("{} | {}", ours.percent(), oracle.percent())).collect();
         println!(
-            "{tool:<20} {:>5} {:>10} {:>16} {:>16} {:>16} {:>8}",
+            "{tool:<17} {:>5} {:>18} {:>14} {:>14} {:>14} {:>7} {:>7} {:>6} {:>6}",
             pairs.len(),
-            red.percent(),
+            format!("{} | {}", red.percent(), oracle_red.percent()),
             seen[0],
             seen[1],
             seen[2],
-            covered.percent()
+            in_half(&least),
+            covered.percent(),
+            uneven.map_or("–".to_owned(), |uneven| format!("{:.0} %", 100.0 * uneven)),
+            format!("{:.1} ×", apart.exp())
         );
     }
     println!();
@@ -132,6 +175,17 @@ impl Idle {
             levels: levels.iter().map(|level| level - middle).collect(),
             residuals: runs.iter().map(|run| residuals(run, row)).collect(),
         }
+    }
+
+    /// How often an oracle sees a slowdown that knows every difference of two sessions of this row, and calls one in a
+    /// hundred suites of this size red.
+    fn oracle(&self, rows: usize, factor: f64) -> f64 {
+        let pair = |base: &f64| -> Vec<f64> { self.levels.iter().map(|head| head - base).collect() };
+        let differences = describe::sorted(&self.levels.iter().flat_map(pair).collect::<Vec<f64>>());
+        let quantile = (differences.len() as f64 * (1.0 - 0.01 / rows as f64)).ceil() as usize;
+        let limit = differences[quantile.min(differences.len()) - 1].max(0.01_f64.ln_1p());
+        let seen = differences.iter().filter(|difference| **difference + factor.ln() > limit).count();
+        seen as f64 / differences.len() as f64
     }
 
     /// Repetitions of a session that could have been: a recorded level, and repetitions of that session.
@@ -159,10 +213,20 @@ fn idle(draws: u64, seed: u64) {
     let steady = by_name(&["BM_xorshift", "BM_sum"]);
     let usual = by_name(&["BM_xorshift", "BM_sum", "BM_string", "BM_sort"]);
     println!("## Idle machine: ten repetitions of one process a side, drawn from recordings; in percent");
-    println!("`steady` rows differ by 1 % between sessions (2.9 % at most); `usual` ones by up to 43 %\n");
     println!(
-        "{:<8} {:<7} {:>14} {:>8} {:>8} {:>8} {:>22} {:>8}",
-        "", "rows", "suites red", "+20 %", "+50 %", "+100 %", "+50 %, another /10", "covered"
+        "`steady` rows differ by 1 % between sessions (2.9 % at most); `usual` ones by up to 43 %. Next to an oracle that"
+    );
+    println!("knows every difference between two sessions of each row\n");
+    println!(
+        "{:<8} {:<5} {:>11} {:>15} {:>15} {:>15} {:>19} {:>8}",
+        "",
+        "rows",
+        "suites red",
+        "+20 % | oracle",
+        "+50 % | oracle",
+        "+100 % | oracle",
+        "+50 %, another /10",
+        "covered"
     );
     for (name, pool) in [("steady", &steady), ("usual", &usual)] {
         for rows in ROWS {
@@ -201,8 +265,15 @@ fn idle(draws: u64, seed: u64) {
                 }
             }
             let [red, plus20, plus50, plus100, other, covered] = shares.map(Share::percent);
+            let next_to = |ours: String, factor: f64| {
+                let each: Vec<f64> =
+                    (0..rows).map(|row| pool[row % pool.len()].oracle(rows, factor)).collect();
+                format!("{ours} | {:.1}", 100.0 * describe::mean(&each).unwrap())
+            };
+            let (plus20, plus50, plus100) =
+                (next_to(plus20, 1.2), next_to(plus50, 1.5), next_to(plus100, 2.0));
             println!(
-                "{name:<8} {rows:<7} {red:>14} {plus20:>8} {plus50:>8} {plus100:>8} {other:>22} {covered:>8}"
+                "{name:<8} {rows:<5} {red:>11} {plus20:>15} {plus50:>15} {plus100:>15} {other:>19} {covered:>8}"
             );
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use benchgate_core::model::{
     Benchmark, BenchmarkName, Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict, counted,
 };
-use benchgate_stats::Effect;
+use benchgate_stats::{Effect, Inference};
 
 use super::decide::{Question, decide, log_tolerance};
 use super::draft::{ComparedSession, Draft, Open, drafts};
@@ -217,7 +217,8 @@ fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<
             estimate.method = Method::History;
         }
         questions[index] = Some(
-            Question::unpaired(found.effect, &open.rule, open.floor).after_slow_sessions(found.unsettled),
+            Question::unpaired(Inference::Modelled(found.effect), &open.rule, open.floor)
+                .after_slow_sessions(found.unsettled),
         );
     }
 }

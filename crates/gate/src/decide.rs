@@ -107,9 +107,9 @@ impl Row {
 
 impl Question {
     /// About independent processes or a history: one look, no stability.
-    pub fn unpaired(effect: Effect, rule: &MetricPolicy, floor: f64) -> Self {
+    pub fn unpaired(effect: Inference, rule: &MetricPolicy, floor: f64) -> Self {
         let p = (effect.p_above(floor), effect.p_below(-floor));
-        Self::new(Inference::Modelled(effect), p, rule, floor)
+        Self::new(effect, p, rule, floor)
     }
 
     /// What may have got worse although the typical time did not.
@@ -178,7 +178,7 @@ impl Question {
 
     /// Answered by a classical test.
     pub fn classical(effect: Effect, rule: &MetricPolicy, floor: f64, classical: Classical) -> Self {
-        Self { classical: Some(classical), ..Self::unpaired(effect, rule, floor) }
+        Self { classical: Some(classical), ..Self::unpaired(Inference::Modelled(effect), rule, floor) }
     }
 
     /// p of "not worse by location", as if all budget were spent on it at this look.

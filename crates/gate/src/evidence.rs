@@ -240,7 +240,7 @@ pub fn waiting(benchmark: &Benchmark) -> f64 {
     let wall = || Some(series::described(benchmark.metric(&Metric::LATENCY.name)?)?.mean);
     let share = stated.and_then(|busy| Some(busy / wall()?));
     let share = share.filter(|share| share.is_finite() && *share > 0.0).unwrap_or(1.0);
-    SUSPECTED * (-share.ln() - OWN_WAITING).max(0.0)
+    (SUSPECTED * (-share.ln() - OWN_WAITING)).clamp(0.0, unpaired::BUSY)
 }
 
 /// The median over sessions, in the metric's unit; `worse` is +1 where a larger value is worse.

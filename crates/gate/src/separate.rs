@@ -1,6 +1,7 @@
 //! Sides that were measured separately: what the model of `stats::unpaired` is asked, and what the row says of its answer.
 
 use benchgate_core::model::{Lint, LintCode, Metric, Verdict, counted};
+use benchgate_stats::Inference;
 use benchgate_stats::unpaired::{Estimated, UnpairedRow, effects};
 
 use super::decide::Question;
@@ -37,7 +38,8 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
         if *source != SpreadSource::Calibrated && rule.fatal {
             row.lints.push(assumed(*source, counts, &estimated));
         }
-        let question = Question::unpaired(estimated.effect, rule, *floor).in_question(uneven.clone());
+        let effect = Inference::Sided { worse: estimated.worse, better: estimated.better };
+        let question = Question::unpaired(effect, rule, *floor).in_question(uneven.clone());
         // A compiler that is slow now and then harms no user of its modules.
         let of_compiler = row.metric.as_ref().is_some_and(|metric| metric.name == Metric::COMPILE_TIME.name);
         let head_processes = counts[1].processes;

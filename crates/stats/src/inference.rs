@@ -10,6 +10,8 @@ use super::{Effect, student_quantile};
 pub enum Inference {
     /// A centre, a standard error and Student's t: independent processes, sessions, summaries.
     Modelled(Effect),
+    /// The same with an error for each direction: of head being worse, and of it being better.
+    Sided { worse: Effect, better: Effect },
     /// Randomised blocks.
     Randomised(Arc<Shift>),
 }
@@ -24,7 +26,7 @@ impl Inference {
 
     pub fn center(&self) -> f64 {
         match self {
-            Self::Modelled(effect) => effect.center,
+            Self::Modelled(effect) | Self::Sided { worse: effect, .. } => effect.center,
             Self::Randomised(shift) => shift.estimate(),
         }
     }
@@ -32,7 +34,7 @@ impl Inference {
     /// One-sided p of "the true shift is `limit` or less".
     pub fn p_above(&self, limit: f64) -> f64 {
         match self {
-            Self::Modelled(effect) => effect.p_above(limit),
+            Self::Modelled(effect) | Self::Sided { worse: effect, .. } => effect.p_above(limit),
             Self::Randomised(shift) => shift.p_above(limit),
         }
     }
@@ -40,7 +42,7 @@ impl Inference {
     /// One-sided p of "the true shift is `limit` or more".
     pub fn p_below(&self, limit: f64) -> f64 {
         match self {
-            Self::Modelled(effect) => effect.p_below(limit),
+            Self::Modelled(effect) | Self::Sided { better: effect, .. } => effect.p_below(limit),
             Self::Randomised(shift) => shift.p_below(limit),
         }
     }
@@ -48,7 +50,7 @@ impl Inference {
     /// The bound that the true shift exceeds with confidence 1 − `alpha`.
     pub fn lower(&self, alpha: f64) -> f64 {
         match self {
-            Self::Modelled(effect) => effect.lower(alpha),
+            Self::Modelled(effect) | Self::Sided { worse: effect, .. } => effect.lower(alpha),
             Self::Randomised(shift) => shift.lower(alpha),
         }
     }
@@ -56,7 +58,7 @@ impl Inference {
     /// The bound that the true shift stays below with confidence 1 − `alpha`.
     pub fn upper(&self, alpha: f64) -> f64 {
         match self {
-            Self::Modelled(effect) => effect.upper(alpha),
+            Self::Modelled(effect) | Self::Sided { better: effect, .. } => effect.upper(alpha),
             Self::Randomised(shift) => shift.upper(alpha),
         }
     }
@@ -64,7 +66,7 @@ impl Inference {
     /// How far above a limit the true shift must lie to be seen with `power` at `alpha`.
     pub fn detectable(&self, alpha: f64, power: f64) -> f64 {
         match self {
-            Self::Modelled(effect) => effect.detectable(alpha, power),
+            Self::Modelled(effect) | Self::Sided { worse: effect, .. } => effect.detectable(alpha, power),
             Self::Randomised(shift) => {
                 shift.half_width(alpha)
                     + student_quantile(1.0 - power, f64::INFINITY) * shift.standard_error()
@@ -75,7 +77,7 @@ impl Inference {
     /// The nearest effect of a normal distribution, for means over rows.
     pub fn effect(&self) -> Effect {
         match self {
-            Self::Modelled(effect) => *effect,
+            Self::Modelled(effect) | Self::Sided { worse: effect, .. } => *effect,
             Self::Randomised(shift) => Effect {
                 center: shift.estimate(),
                 se: shift.standard_error(),
