@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use regex::escape;
 
-use crate::model::Run;
+use crate::model::{Run, Series};
 use crate::process::shell_word;
 
 use super::select::renamed;
@@ -59,6 +59,8 @@ pub fn notes(base: &Run, head: &Run) -> Vec<String> {
     }
     if let (Some(before), Some(after)) = (measured(base), measured(head))
         && before > after
+        // Sessions of both sides take turns, so which came first means nothing.
+        && !(has_several_sessions(base) && has_several_sessions(head))
     {
         notes.push(format!(
             "base was measured after head ({before} and {after}): the first operand is the base, so swap the two if head \
@@ -83,6 +85,14 @@ fn tool(format: &str) -> Option<&str> {
     }
     let family = FAMILIES.iter().find(|(start, _)| format.starts_with(start));
     Some(family.map_or(format, |(_, tool)| tool))
+}
+
+fn has_several_sessions(run: &Run) -> bool {
+    run.benchmarks.iter().flat_map(|benchmark| &benchmark.metrics).any(|metric| match &metric.series {
+        Series::Processes(processes) => processes.iter().any(|process| process.session > 0),
+        Series::Summaries(summaries) => summaries.iter().any(|summary| summary.session > 0),
+        Series::Exact(_) => false,
+    })
 }
 
 /// When a tool says it ran, to the second.
@@ -173,7 +183,7 @@ fn pattern(pairs: &[(&str, &str)]) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Benchmark, Origin};
+    use crate::model::{Benchmark, Metric, MetricSeries, Origin, Process};
 
     fn run(names: &[&str]) -> Run {
         Run { benchmarks: names.iter().map(|name| Benchmark::new(*name)).collect(), ..Run::default() }
@@ -205,6 +215,21 @@ mod tests {
         assert!(many.contains("`--rename 'old/*/x' 'new/*/x'`"), "{many}");
         assert_eq!(note(&["a", "same"], &["a/b", "same"]), None);
         assert_eq!(note(&["a"], &["a"]), None);
+    }
+
+    #[test]
+    fn files_of_a_side_that_took_turns_with_the_other_side_s_are_in_no_order() {
+        let made = |sessions: u32, date: &str| {
+            let mut run = run(&["a"]);
+            let process = |session| Process { samples: vec![1.0], session, ..Process::default() };
+            let series = Series::Processes((0..sessions).map(process).collect());
+            run.benchmarks[0].metrics.push(MetricSeries { metric: Metric::LATENCY, series });
+            run.context.date = Some(date.to_owned());
+            run
+        };
+        let (first, second) = ("2026-11-20T10:00:00Z", "2026-11-20T10:00:05Z");
+        assert_eq!(notes(&made(21, second), &made(21, first)), Vec::<String>::new());
+        assert_eq!(notes(&made(1, second), &made(1, first)).len(), 1);
     }
 
     #[test]
