@@ -123,7 +123,8 @@ pub fn checkout_runner(command: &process::Command) -> Result<process::Finished, 
     runner(&command)
 }
 
-fn git_environment() -> Vec<(OsString, OsString)> {
+/// What git needs of the environment: proxies, certificates, the SSH agent.
+pub fn git_environment() -> Vec<(OsString, OsString)> {
     GIT_NEEDS.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?))).collect()
 }
 

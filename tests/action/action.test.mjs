@@ -352,16 +352,16 @@ test("a configuration below the workspace is found from there", async (t) => {
   assert.deepEqual([job.code, job.outputs.verdict], [0, "pass"], job.log);
 });
 
+// What the action has of this repository; its sources are folders that a build would read.
+const SOURCES = ["action.yml", ".github/action", "Cargo.toml", "Cargo.lock", "build.rs", "rust-toolchain.toml"];
+
 // How the binary gets there. `curl` and `cargo` are stood in for: nothing here may reach a network.
-async function delivered(t, { sums, served = "", cargo = false, version = "", rustc = "", prepare = () => {}, then = null }) {
+async function delivered(t, { sums = "", project = null, served = "", cargo = false, version = "", rustc = "", prepare = () => {}, then = null }) {
   const world = new World(t);
   prepare(world);
   const action = path.join(world.folder, "action");
-  fs.cpSync(path.join(ROOT, "action.yml"), path.join(action, "action.yml"));
-  fs.cpSync(path.join(ROOT, ".github/action"), path.join(action, ".github/action"), { recursive: true });
-  fs.cpSync(path.join(ROOT, "Cargo.toml"), path.join(action, "Cargo.toml"));
-  for (const name of ["Cargo.lock", "build.rs", "rust-toolchain.toml"]) fs.cpSync(path.join(ROOT, name), path.join(action, name));
-  for (const name of ["src", "python", "schemas"]) fs.mkdirSync(path.join(action, name));
+  for (const name of SOURCES) fs.cpSync(path.join(project ?? ROOT, name), path.join(action, name), { recursive: true });
+  for (const name of ["src", "crates", "python", "schemas"]) fs.mkdirSync(path.join(action, name));
   fs.appendFileSync(path.join(action, ".github/action/releases.sha256"), sums);
   const bin = path.join(world.folder, "bin");
   fs.mkdirSync(bin);
@@ -417,6 +417,50 @@ test("a release that is another one is not run, nor built instead", async (t) =>
   assert.equal(job.code, 20, job.log);
   assert.match(job.log, /releases\.sha256/);
   assert.doesNotMatch(job.log, /building from source/);
+});
+
+test("a pretended release goes from its archives to the action at its tag, and no other archive is run", async (t) => {
+  const world = new World(t);
+  const project = path.join(world.folder, "project");
+  for (const name of [...SOURCES, ".ci/release-commit"]) fs.cpSync(path.join(ROOT, name), path.join(project, name), { recursive: true });
+  const version = fs.readFileSync(path.join(ROOT, "Cargo.toml"), "utf8").match(/^version = "(.*)"$/m)[1];
+  fs.writeFileSync(path.join(project, "CHANGELOG.md"), `# Changelog\n\n## ${version}\n\n- First.\n`);
+  const git = (...args) => execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.com", ...args], { cwd: project, encoding: "utf8" }).trim();
+  git("init", "--quiet", "--initial-branch=main");
+  git("add", "--all", "--force");
+  git("commit", "--quiet", "--message", "sources");
+  const built = git("rev-parse", "HEAD");
+
+  const { file, line } = release(t, version);
+  const dist = path.join(world.folder, "dist");
+  fs.mkdirSync(dist);
+  const archive = path.join(dist, path.basename(file));
+  fs.copyFileSync(file, archive);
+  fs.writeFileSync(path.join(dist, "SHA256SUMS"), line);
+  const identity = { GIT_AUTHOR_NAME: "t", GIT_AUTHOR_EMAIL: "t@example.com", GIT_COMMITTER_NAME: "t", GIT_COMMITTER_EMAIL: "t@example.com" };
+  const commit = () => execFileSync(path.join(project, ".ci/release-commit"), [dist], { encoding: "utf8", stdio: "pipe", env: { ...process.env, ...identity } }).trim();
+
+  // An archive that changed after it was packed is not released.
+  fs.appendFileSync(archive, "x");
+  assert.throws(commit, /not those of SHA256SUMS/);
+  fs.copyFileSync(file, archive);
+  const tagged = commit();
+  assert.equal(git("rev-parse", `v${version}^{}`), tagged);
+  assert.equal(git("rev-parse", `${tagged}^`), built);
+  assert.equal(git("diff", "--name-only", built, tagged), ".github/action/releases.sha256");
+  assert.throws(commit, /already a tag/);
+
+  const job = await delivered(t, { project, served: archive, cargo: true });
+  assert.equal(job.code, RAN, job.log);
+  assert.match(job.log, new RegExp(`releases/download/v${version}/`));
+  assert.doesNotMatch(job.log, /building from source/);
+  fs.appendFileSync(archive, "x");
+  const tampered = await delivered(t, { project, served: archive, cargo: true });
+  assert.equal(tampered.code, 20, tampered.log);
+  assert.doesNotMatch(tampered.log, /building from source/);
+  // The commit that was built lists no sums yet: a workflow that is pinned to it would build in every job.
+  git("checkout", "--quiet", built);
+  assert.match((await delivered(t, { project, served: file, cargo: true })).log, /building from source/);
 });
 
 test("without a release the sources are built, and without cargo that is an error", async (t) => {

@@ -1,6 +1,7 @@
 //! `benchgate init`: a suite that runs, and the workflows that judge it.
 
 mod command;
+mod release;
 mod templates;
 mod torchbench;
 
@@ -71,7 +72,7 @@ pub struct InitArgs {
 /// What a run leaves in the repository. The results are large and different each time.
 const IGNORED: &str = "run.json\nnoise.json\n.benchgate/\n";
 
-/// The commit that a release was built from, for its own workflow sets it.
+/// The commit that a release was built from: its own workflow sets it, and nothing else does.
 const RELEASED: Option<&str> = option_env!("BENCHGATE_RELEASE_COMMIT");
 
 const UNKNOWN_ACTION: &str =
@@ -157,10 +158,16 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
 }
 
 fn answers(args: &InitArgs) -> Result<Answers, CliError> {
-    let released = RELEASED.filter(|commit| Sha::parse(commit).is_some());
-    let released =
-        released.map(|commit| format!("benchgate/benchgate@{commit} # v{}", benchgate_core::VERSION));
-    let action = args.action.clone().or(released);
+    let is_release = RELEASED.is_some_and(|commit| Sha::parse(commit).is_some());
+    let action = match &args.action {
+        Some(action) => Some(action.clone()),
+        None if is_release => {
+            let version = benchgate_core::VERSION;
+            let commit = release::commit_of(version, env!("CARGO_PKG_REPOSITORY"))?;
+            Some(format!("benchgate/benchgate@{commit} # v{version}"))
+        }
+        None => None,
+    };
     let folder = std::path::absolute(&args.folder).map_err(|error| unwritable(&args.folder, &error))?;
     let inside = git::Repository::open(&existing(&args.folder))
         .ok()
