@@ -32,6 +32,7 @@ mod folder;
 mod gate;
 mod github_args;
 mod guesses;
+mod import;
 mod init;
 mod inputs;
 mod invocation;
@@ -138,6 +139,7 @@ pub enum CliCommand {
     Site(site::SiteArgs),
     Alert(alert::AlertArgs),
     Init(init::InitArgs),
+    Import(import::ImportArgs),
     Explain(Box<explain::ExplainArgs>),
     Doctor(doctor::DoctorArgs),
     Clean(clean::CleanArgs),
@@ -176,6 +178,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         CliCommand::Alert(args) => alert::run(args, &terminal),
         CliCommand::Site(args) => site::run(args, &terminal),
         CliCommand::Init(args) => init::run(args, &terminal),
+        CliCommand::Import(args) => import::run(args, &terminal),
         CliCommand::Explain(args) => explain::run(args, &terminal),
         CliCommand::Doctor(args) => doctor::run(args, &terminal),
         CliCommand::Clean(args) => clean::run(args, &terminal),

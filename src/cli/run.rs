@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::exit_code::ExitCode;
+use crate::gate::{Expectations, Met, Policy};
 use crate::model::{Outcome, Run, SideName, VerifyCode};
 use crate::pipeline::MeasuredRun;
 use crate::record::StageStatus;
@@ -72,7 +73,7 @@ pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         return Ok(code);
     }
     let session = args.measure.measure(&sides, &args.run.run, None, &args.backends, terminal)?;
-    print(&session, args, destination, terminal)
+    print(&session, &config.policy, args, destination, terminal)
 }
 
 /// Verifies and measures what another machine compiled.
@@ -88,11 +89,13 @@ fn from_bundle(
         args.backends.apply(&mut side.config);
     }
     let session = args.measure.measure_bundle(&open, &args.run.run, terminal)?;
-    print(&session, args, destination, terminal)
+    let policy = open.sides.last().map(|side| side.config.policy.clone()).unwrap_or_default();
+    print(&session, &policy, args, destination, terminal)
 }
 
 fn print(
     session: &MeasuredRun,
+    policy: &Policy,
     args: &RunArgs,
     destination: Destination,
     terminal: &Terminal,
@@ -100,24 +103,31 @@ fn print(
     let text = summary(session, args, destination.options(terminal, false))?;
     destination.write(&text, terminal)?;
     args.backends.append(&session.file, terminal)?;
-    Ok(exit_code(session))
+    Ok(exit_code(session, policy))
 }
 
-/// A failure on any side makes the run an error, and a wrong output makes it diverged; what was measured
-/// is in the file all the same.
-fn exit_code(session: &MeasuredRun) -> ExitCode {
-    let benchmarks = || [&session.base, &session.head].into_iter().flat_map(|run| &run.benchmarks);
-    let verified = |code: VerifyCode| {
-        benchmarks().any(|benchmark| benchmark.verification.as_ref().is_some_and(|v| v.code == code))
-    };
-    let failed = benchmarks().any(|benchmark| matches!(benchmark.outcome, Outcome::Failed { .. }));
-    if failed || verified(VerifyCode::EagerFailed) || verified(VerifyCode::ExceptionRaised) {
-        ExitCode::Error
-    } else if verified(VerifyCode::Fail) {
-        ExitCode::Diverged
-    } else {
-        ExitCode::Pass
+/// A failure on any side makes the run an error, and a wrong output makes it diverged, unless the suite expects it; so
+/// does a benchmark that works and should not. What was measured is in the file all the same.
+fn exit_code(session: &MeasuredRun, policy: &Policy) -> ExitCode {
+    let expectations = Expectations::new(policy);
+    let mut code = ExitCode::Pass;
+    for benchmark in [&session.base, &session.head].into_iter().flat_map(|run| &run.benchmarks) {
+        let verified = benchmark.verification.as_ref().map(|found| found.code);
+        let of_benchmark = match (expectations.met(benchmark), &benchmark.outcome, verified) {
+            (Some(Met::Fails(_)), ..) => ExitCode::Pass,
+            (Some(Met::Works), ..)
+            | (None, Outcome::Failed { .. }, _)
+            | (None, _, Some(VerifyCode::EagerFailed | VerifyCode::ExceptionRaised)) => {
+                return ExitCode::Error;
+            }
+            (None, _, Some(VerifyCode::Fail)) => ExitCode::Diverged,
+            (None, ..) => ExitCode::Pass,
+        };
+        if of_benchmark != ExitCode::Pass {
+            code = of_benchmark;
+        }
     }
+    code
 }
 
 fn summary(session: &MeasuredRun, args: &RunArgs, options: TerminalOptions) -> Result<String, CliError> {

@@ -35,6 +35,9 @@ pub struct MeasureArgs {
     /// Only benchmarks whose name (model/target/function) matches this regular expression; repeatable
     #[arg(long, value_name = "REGEX")]
     pub filter: Vec<Regex>,
+    /// Only models with this tag; repeatable
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
     /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
     #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
     pub cache_dir: Option<PathBuf>,
@@ -286,7 +289,7 @@ impl MeasureArgs {
             extras: backends.extras(&work)?,
             work,
             output: output.to_owned(),
-            filter: Filter::new(&self.filter),
+            filter: Filter::new(&self.filter).with_tags(&self.tag),
             shard: None,
             lock_timeout: self.schedule.lock_timeout(),
             identical_blocks,

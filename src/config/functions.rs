@@ -1,5 +1,7 @@
 //! `[model.functions.<name>]`: several functions of one module.
 
+use std::collections::BTreeMap;
+
 use super::model::{FunctionData, data};
 use super::names::NamedFile;
 use super::problems::{Collector, shown};
@@ -18,8 +20,13 @@ pub(super) fn in_models(
     problems: &mut Collector,
 ) -> Vec<Model> {
     let mut all = Vec::with_capacity(models.len());
+    // The first of a name: a second one is a mistake that was reported.
+    let mut views = BTreeMap::new();
+    for view in root.items() {
+        views.entry(view.get("name").text().unwrap_or_default()).or_insert(view);
+    }
     for model in models {
-        let view = root.items().find(|view| view.get("name").text() == Some(model.name.as_str()));
+        let view = views.get(model.name.as_str()).copied();
         let functions = view.map(|view| view.get("functions")).filter(|functions| functions.is_present());
         match (view, functions, &model.source) {
             (Some(view), Some(functions), ModelSource::Mlir(_)) => {

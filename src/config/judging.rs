@@ -1,6 +1,6 @@
 //! The tables of a policy: the gate, its waivers, and how far outputs may differ.
 
-use crate::gate::{ChangedReference, FailOn, TestKind};
+use crate::gate::{ChangedReference, FailOn, FailureKind, TestKind};
 
 use super::fields::{Field, Section, ValueKind, of_policy, optional, required};
 use super::fraction::ALPHA;
@@ -25,7 +25,7 @@ const FAILING: &[&str] = &{
 const CHANGED_REFERENCE: &[&str] = &[ChangedReference::Fail.as_str(), ChangedReference::Note.as_str()];
 
 /// The keys that are policy: what a pull request must not decide about itself.
-pub(super) const POLICY_KEYS: [&str; 4] = ["gate", "waiver", "numerics", "numerics-override"];
+pub(super) const POLICY_KEYS: [&str; 5] = ["gate", "waiver", "expect", "numerics", "numerics-override"];
 
 /// The file that `policy = "…"` names.
 pub(super) static POLICY: Section = Section {
@@ -34,6 +34,7 @@ pub(super) static POLICY: Section = Section {
     fields: &[
         optional("gate", ValueKind::Table(&GATE), "What counts as a regression."),
         optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
+        optional("expect", ValueKind::Tables(&EXPECT), "Known failures."),
         optional("numerics", ValueKind::Table(&NUMERICS), "How far outputs may be from their references."),
         optional("numerics-override", ValueKind::Tables(&NUMERICS_OVERRIDE), "The same for some benchmarks."),
     ],
@@ -131,6 +132,29 @@ pub(super) static WAIVER: Section = Section {
         required("expires", ValueKind::Date, "Last day it holds, `YYYY-MM-DD`; at most 366 days from today."),
     ],
 };
+
+pub(super) static EXPECT: Section = Section {
+    title: "[[expect]]",
+    doc: "Benchmarks that are known to fail. They pass while they fail as expected on both sides; one that works is an \
+          error, so that a fixed benchmark is noticed. A change that removes an expectation has to make its benchmarks work.",
+    fields: &[
+        required(
+            "benchmark",
+            ValueKind::OneOrMore(&ValueKind::Glob),
+            "Globs over `model/target/function`; where several expectations match, the last one counts.",
+        ),
+        required(
+            "failure",
+            ValueKind::OneOrMore(&ValueKind::Choice(FAILURES)),
+            "How it fails: it does not compile, it does not run, or its outputs differ from the reference. With a list, \
+             any of them.",
+        ),
+        required("reason", ValueKind::Line, "Why it fails: an issue, for example."),
+    ],
+};
+
+const FAILURES: &[&str] =
+    &[FailureKind::Compile.as_str(), FailureKind::Run.as_str(), FailureKind::Divergence.as_str()];
 
 pub(super) static NUMERICS: Section = Section {
     title: "[numerics]",

@@ -13,8 +13,8 @@ use super::problems::{Collector, ConfigError, ConfigProblems, Problem, shown};
 use super::types::PolicyPart;
 use super::{Config, Pin, Side, ToolSource};
 
-/// A configuration is a few kilobytes; more is a mistake or an attack.
-const LARGEST: u64 = 1 << 20;
+/// A model takes about 500 bytes, and a suite of all operators has thousands; more is a mistake or an attack.
+const LARGEST: u64 = 4 << 20;
 
 /// Reads, parses, and checks that every named file exists and stays inside the repository: the nearest
 /// folder upwards that holds `.git`, or else the configuration's own. A suite with commands is refused: most of
@@ -94,7 +94,7 @@ pub fn load_judging_within(path: &Path, boundary: &Path) -> Result<Config, Confi
 }
 
 /// The policy alone, of the configuration at `path`, for a head that is judged by its base's policy.
-/// The rest of that file may be anything: only `[gate]`, `[[waiver]]`, `[numerics]`, `policy` and the
+/// The rest of that file may be anything: only `[gate]`, `[[waiver]]`, `[[expect]]`, `[numerics]`, `policy` and the
 /// block counts are looked at.
 pub fn load_policy(path: &Path) -> Result<PolicyPart, ConfigError> {
     let folder = folder_of(path);

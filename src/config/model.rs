@@ -135,6 +135,7 @@ table! {
         "Keyword arguments of the Python model's constructor. For `.onnx`, sizes of the dimensions that the model \
              leaves open: `{ batch = 1 }`.";
     head "flags" => flags: Vec<String>, LINES, "Compile flags added after the target's.";
+    head "tags" => tags: Vec<String>, NAMES, "Groups that it belongs to, for `--tag`.";
     "dispatch-repeats" => dispatch_repeats: u32 = 1, COUNT,
         "Compiles every dispatch this many times in a row and divides the time by it, so that a kernel too short \
              to be timed alone can be. For modules that are one chain of dispatches; what updates a buffer in place \

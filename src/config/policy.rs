@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::gate::{
-    ChangedReference, FailOn, Floor, MetricPolicy, NumericsPolicy, NumericsTolerance, Override, Policy,
-    SequentialPolicy, TestKind, Waiver,
+    ChangedReference, Expectation, FailOn, FailureKind, Floor, MetricPolicy, NumericsPolicy,
+    NumericsTolerance, Override, Policy, SequentialPolicy, TestKind, Waiver,
 };
 use crate::model::{Metric, Unit, Verdict};
 
@@ -30,6 +30,7 @@ pub(super) fn part(
         metrics: metrics(gate.get("metric"), &defaults, problems),
         overrides: overrides(gate.get("override"), problems),
         waivers: waivers(root.get("waiver"), problems),
+        expectations: expectations(root.get("expect")),
         alpha: gate.get("alpha").number().unwrap_or(defaults.alpha),
         sequential: sequential(measure, defaults.sequential, problems),
         fail_on: fail_on(gate.get("fail-on"), problems),
@@ -248,6 +249,28 @@ fn waivers(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Waiver> {
             }
         })
         .collect()
+}
+
+/// One for each glob.
+fn expectations(view: ConfigView<'_, '_>) -> Vec<Expectation> {
+    let of_table = |item: ConfigView<'_, '_>| {
+        let failures = item.get("failure").one_or_more().into_iter().filter_map(ConfigView::text);
+        let failure: Vec<FailureKind> = failures.filter_map(FailureKind::parse).collect();
+        let reason = item.get("reason").owned();
+        let one = |glob: &str| Expectation {
+            benchmark: glob.to_owned(),
+            failure: failure.clone(),
+            reason: reason.clone(),
+            removed: false,
+        };
+        item.get("benchmark")
+            .one_or_more()
+            .into_iter()
+            .filter_map(ConfigView::text)
+            .map(one)
+            .collect::<Vec<_>>()
+    };
+    view.items().flat_map(of_table).collect()
 }
 
 fn numerics(root: ConfigView<'_, '_>, problems: &mut Collector) -> NumericsPolicy {

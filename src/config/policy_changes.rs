@@ -1,6 +1,6 @@
 //! Whether two policies differ, in words: a pull request that touches the gate says so.
 
-use crate::gate::{MetricPolicy, NumericsTolerance, Override, Waiver};
+use crate::gate::{Expectation, MetricPolicy, NumericsTolerance, Override, Waiver};
 
 use super::PolicyPart;
 use super::policy::percent;
@@ -24,6 +24,7 @@ pub fn policy_changes(base: &PolicyPart, head: &PolicyPart) -> Vec<String> {
     metrics(&b.metrics, &h.metrics, &mut changes);
     listed("override", &b.overrides, &h.overrides, describe_override, &mut changes);
     listed("waiver", &b.waivers, &h.waivers, describe_waiver, &mut changes);
+    listed("expectation", &b.expectations, &h.expectations, describe_expectation, &mut changes);
     for after in &head.numerics.types {
         if let Some(before) = base.numerics.types.iter().find(|tolerance| tolerance.dtype == after.dtype) {
             numerics(before, after, &mut changes);
@@ -122,6 +123,11 @@ fn describe_waiver(entry: &Waiver) -> String {
         shown(&entry.owner),
         shown(&entry.reason)
     )
+}
+
+fn describe_expectation(entry: &Expectation) -> String {
+    let failures: Vec<&str> = entry.failure.iter().map(|failure| failure.as_str()).collect();
+    format!("{} for `{}`: {}", failures.join(" or "), shown(&entry.benchmark), shown(&entry.reason))
 }
 
 fn describe_tolerance((benchmark, tolerance): &(String, NumericsTolerance)) -> String {

@@ -32,8 +32,8 @@ Values that are text in TOML and more than that here:
 Every file that is named must exist, for each side, and lie inside the repository once symbolic links are
 resolved.
 
-**Policy** is `[gate]`, `[[waiver]]`, `[numerics]` and `[[numerics-override]]`. On a pull request it is read from the base commit, so a
-change can't loosen the gate that judges it. `policy = \"policy.toml\"` moves the four into a file of their
+**Policy** is `[gate]`, `[[waiver]]`, `[[expect]]`, `[numerics]` and `[[numerics-override]]`. On a pull request it is read from the base commit, so a
+change can't loosen the gate that judges it. `policy = \"policy.toml\"` moves the five into a file of their
 own, which CODEOWNERS can guard.
 
 ";

@@ -3,7 +3,7 @@
 use super::backend::BACKEND;
 use super::command::COMMAND;
 use super::fields::{ChosenBy, Section, ValueKind, defaulted, optional, required};
-use super::judging::{GATE, NUMERICS, NUMERICS_OVERRIDE, WAIVER};
+use super::judging::{EXPECT, GATE, NUMERICS, NUMERICS_OVERRIDE, WAIVER};
 use super::measure::MEASURE;
 use super::model::MODEL;
 use super::python::PYTHON;
@@ -43,6 +43,7 @@ pub(super) static ROOT: Section = Section {
         optional("measure", ValueKind::Table(&MEASURE), "Measurement settings."),
         optional("gate", ValueKind::Table(&GATE), "What counts as a regression."),
         optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
+        optional("expect", ValueKind::Tables(&EXPECT), "Known failures."),
         optional("numerics", ValueKind::Table(&NUMERICS), "How far outputs may be from their references."),
         optional("numerics-override", ValueKind::Tables(&NUMERICS_OVERRIDE), "The same for some benchmarks."),
         optional("report", ValueKind::Table(&REPORT), "What reports may say."),
@@ -58,7 +59,7 @@ pub(super) static ROOT: Section = Section {
         optional(
             "policy",
             ValueKind::Relative,
-            "A file of its own for `[gate]`, `[[waiver]]`, `[numerics]` and `[[numerics-override]]`, relative to this one, so \
+            "A file of its own for `[gate]`, `[[waiver]]`, `[[expect]]`, `[numerics]` and `[[numerics-override]]`, relative to this one, so \
              that CODEOWNERS can guard it. Then none of them may be here.",
         ),
     ],

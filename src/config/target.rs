@@ -26,9 +26,10 @@ table! {
     "required" => required: Option<bool>, ValueKind::Bool,
         "Whether a device that is not there is a failure (`true`) or `unsupported` (`false`). By default it is a \
              failure where the machine has such hardware on its bus, because then a driver broke.";
-    "judge" => judge: String = JUDGE_LATENCY.to_owned(), ValueKind::Choice(&[JUDGE_LATENCY, JUDGE_CODE]),
-        "What decides: `latency`, or `code`, the facts of the generated code. Then the benchmarks are compiled only, and \
-             no device is needed: see docs/targets.md.";
+    "judge" => judge: String = JUDGE_LATENCY.to_owned(), ValueKind::Choice(&[JUDGE_LATENCY, JUDGE_CODE, JUDGE_OUTPUTS]),
+        "What decides: `latency`; `code`, the facts of the generated code, so that the benchmarks are compiled only, and \
+             no device is needed; or `outputs`, so that each module is verified by one call and nothing is timed: see \
+             docs/targets.md.";
     "ptxas": KeyPresence::Optional => ptxas: Option<Assembler> = None, ValueKind::AnyPath,
         "Assembler that states registers, spills and shared memory of the `cuda` backend's code: `locked` (its wheel in \
              benchgate.lock) or the absolute path of your own. By default `locked` with `judge = \"code\"`, otherwise none.";
@@ -43,6 +44,7 @@ table! {
 
 const JUDGE_LATENCY: &str = "latency";
 const JUDGE_CODE: &str = "code";
+const JUDGE_OUTPUTS: &str = "outputs";
 
 /// The `ptxas` of a target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -66,6 +68,16 @@ impl Target {
     pub fn assembler(&self) -> Option<&Assembler> {
         let by_default = (self.backend == "cuda" && self.judges_code()).then_some(&Assembler::Locked);
         self.ptxas.as_ref().or(by_default)
+    }
+
+    /// Whether the outputs of one call are judged, and nothing is timed.
+    pub fn judges_outputs(&self) -> bool {
+        self.judge == JUDGE_OUTPUTS
+    }
+
+    /// Whether how long it takes is judged.
+    pub fn is_timed(&self) -> bool {
+        self.judge == JUDGE_LATENCY
     }
 
     pub(super) fn is(&self, other: &Self) -> bool {

@@ -125,7 +125,12 @@ impl Config {
         }
         python.judge_by(&base.python);
         measure.clone_from(&base.measure);
+        let kept = std::mem::take(&mut policy.expectations);
         policy.clone_from(&base.policy);
+        for expectation in &mut policy.expectations {
+            // What a change no longer expects to fail, it has to make work.
+            expectation.removed |= !kept.contains(expectation);
+        }
         numerics.clone_from(&base.numerics);
         *disclose = base.disclose;
         github.clone_from(&base.github);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::SideName;
+use crate::model::{JUDGED_BY, JUDGED_BY_OUTPUTS, SideName};
 use crate::record::{
     BenchmarkRecord, Design, OutcomeStatus, PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, RunFile,
 };
@@ -88,10 +88,19 @@ fn measured(plan: &PlanFile, planned: &PlannedBenchmarkRecord, file: &RunFile) -
     if records.iter().any(|(_, record)| record.outcome.status != OutcomeStatus::Ok) {
         return None;
     }
+    if records.iter().all(|(_, record)| is_untimed(record)) {
+        return None;
+    }
     match records.as_slice() {
         [(_, base), (_, head)] => blocks(base, head),
         _ => records.iter().find_map(|(_, record)| processes(plan, record, file)),
     }
+}
+
+/// Whether the outputs of one call decide: that call is all that there is of it.
+pub(super) fn is_untimed(record: &BenchmarkRecord) -> bool {
+    let by_outputs = record.labels.get(JUDGED_BY).is_some_and(|by| by == JUDGED_BY_OUTPUTS);
+    by_outputs && record.verification.is_some() && record.processes.is_empty()
 }
 
 fn processes(plan: &PlanFile, record: &BenchmarkRecord, file: &RunFile) -> Option<String> {

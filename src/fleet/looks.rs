@@ -7,6 +7,8 @@ use crate::model::{Run, SideName};
 use crate::record::{BenchmarkRecord, OutcomeStatus, PlanFile, ProcessRecord, RunFile};
 use crate::stats::spending::Looks;
 
+use super::complete::is_untimed;
+
 /// A time is added up in another order than when it was spent.
 const ROUNDING_SECONDS: f64 = 1e-6;
 
@@ -70,6 +72,7 @@ fn paired(file: &RunFile) -> Vec<PairedBenchmark<'_>> {
     let pairs = side(SideName::Base).iter().filter_map(|base| Some((base, partner(base)?)));
     pairs
         .filter(|(base, head)| ok(base) && ok(head))
+        .filter(|(base, head)| !(is_untimed(base) && is_untimed(head)))
         .map(|(base, head)| {
             let slots = base.processes.iter().filter_map(|process| process.slot);
             let blocks = slots.map(|slot| slot.block.saturating_add(1)).max().unwrap_or_default();

@@ -22,15 +22,20 @@ use super::stage::{Prepared, StageReport};
 /// Compilations of each side: five outweigh what is assumed about their spread.
 const COMPILATIONS: usize = 5;
 
+/// The benchmarks whose compile time decides.
+pub(super) fn judged(sides: &[PreparedSide<'_>], policy: &Policy) -> BTreeSet<BenchmarkName> {
+    let compiled = sides.iter().flat_map(|side| &side.benchmarks).filter(|one| one.artifact.is_some());
+    let decides = |one: &&Prepared<'_>| decides(policy, &one.planned.judged_as(), &Metric::COMPILE_TIME);
+    compiled.filter(decides).map(Prepared::name).collect()
+}
+
 /// Compiles every module whose compile time decides. The caller holds the host lock.
 pub(super) async fn time(
     host: &Host<'_>,
     sides: &mut [PreparedSide<'_>],
     policy: &Policy,
 ) -> Result<(), PipelineError> {
-    let compiled = sides.iter().flat_map(|side| &side.benchmarks).filter(|one| one.artifact.is_some());
-    let decides = |one: &&Prepared<'_>| decides(policy, &one.planned.judged_as(), &Metric::COMPILE_TIME);
-    let judged: BTreeSet<BenchmarkName> = compiled.filter(decides).map(Prepared::name).collect();
+    let judged = judged(sides, policy);
     if judged.is_empty() {
         return Ok(());
     }

@@ -308,7 +308,10 @@ fn words(name: &str) -> impl DoubleEndedIterator<Item = &str> {
 
 /// The first flag that makes the compiler write files in addition to the module.
 pub(super) fn first_that_writes(flags: &[String]) -> Option<&String> {
-    flags.iter().find(|flag| flag.contains('=') && writes(name_of(flag)))
+    // `--iree-input-demote-f64-to-f32=false` has a word of such flags in its name.
+    let names_a_file =
+        |flag: &str| flag.split_once('=').is_some_and(|(_, value)| !matches!(value, "true" | "false"));
+    flags.iter().find(|flag| names_a_file(flag) && writes(name_of(flag)))
 }
 
 fn writes(name: &str) -> bool {

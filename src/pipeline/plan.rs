@@ -1,5 +1,7 @@
 //! Which benchmarks a suite has, per side, before anything is run.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use regex::Regex;
 
 use crate::config::{CommandSpec, Config, Model, ModelInput, ModelSource, Side, Target};
@@ -39,20 +41,36 @@ impl SideInput {
 /// Selects benchmarks by name. Several patterns select what any of them matches. Names of other tools hold brackets
 /// (`test[3]`), so a pattern also matches its own text.
 #[derive(Debug, Clone, Default)]
-pub struct Filter(Vec<Regex>);
+pub struct Filter {
+    names: Vec<Regex>,
+    /// With any of these tags; empty for all.
+    tags: Vec<String>,
+}
 
 impl Filter {
     pub fn new(patterns: &[Regex]) -> Self {
-        Self(patterns.to_vec())
+        Self { names: patterns.to_vec(), tags: Vec::new() }
+    }
+
+    /// Only models with one of these tags; all where there are none.
+    #[must_use]
+    pub fn with_tags(self, tags: &[String]) -> Self {
+        Self { tags: tags.to_vec(), ..self }
+    }
+
+    fn selects_tags(&self, tags: &[String]) -> bool {
+        self.tags.is_empty() || tags.iter().any(|tag| self.tags.contains(tag))
     }
 
     /// The commands of a configuration that it selects.
     pub fn commands<'a>(&'a self, config: &'a Config) -> impl Iterator<Item = &'a CommandSpec> {
-        config.commands.iter().filter(|command| self.selects(&command.name))
+        // A command has no tags.
+        config.commands.iter().filter(|command| self.selects_tags(&[]) && self.selects(&command.name))
     }
 
     pub fn selects(&self, name: &str) -> bool {
-        self.0.is_empty() || self.0.iter().any(|pattern| pattern.as_str() == name || pattern.is_match(name))
+        self.names.is_empty()
+            || self.names.iter().any(|pattern| pattern.as_str() == name || pattern.is_match(name))
     }
 }
 
@@ -117,6 +135,7 @@ pub fn expected(config: &Config) -> Vec<Expected> {
         benchmark: name(model, target),
         on_gpu: DeviceKind::from_uri(&target.device) != DeviceKind::Cpu,
         has_reference: !matches!(model.source, ModelSource::Mlir(_)) || !model.expected.is_empty(),
+        is_timed: target.is_timed(),
     });
     expected.collect()
 }
@@ -138,10 +157,13 @@ pub fn declared_benchmarks(
     filter: &Filter,
 ) -> Result<Vec<DeclaredBenchmark>, PipelineError> {
     let plans: Vec<Vec<PlannedBenchmark<'_>>> = sides.iter().map(|side| plan(side, filter)).collect();
+    let mut found: BTreeMap<BenchmarkName, (String, Vec<SideName>)> = BTreeMap::new();
+    for planned in plans.iter().flatten() {
+        let of_name = found.entry(planned.name());
+        of_name.or_insert_with(|| (planned.target.name.clone(), Vec::new())).1.push(planned.side.name);
+    }
     let with_sides = |name: BenchmarkName| {
-        let found = plans.iter().flatten().filter(|planned| planned.name() == name);
-        let target = found.clone().next().map(|planned| planned.target.name.clone()).unwrap_or_default();
-        let sides = found.map(|planned| planned.side.name).collect();
+        let (target, sides) = found.remove(&name).unwrap_or_default();
         DeclaredBenchmark { name, target, sides }
     };
     Ok(names(&plans, false)?.into_iter().map(with_sides).collect())
@@ -151,6 +173,7 @@ pub fn declared_benchmarks(
 pub(super) fn plan<'a>(side: &'a SideInput, filter: &Filter) -> Vec<PlannedBenchmark<'a>> {
     declared(&side.config)
         .map(|(model, target)| PlannedBenchmark { side, model, target })
+        .filter(|planned| filter.selects_tags(&planned.model.tags))
         .filter(|planned| filter.selects(planned.name().as_str()))
         .collect()
 }
@@ -162,11 +185,12 @@ pub(super) fn names(
     has_commands: bool,
 ) -> Result<Vec<BenchmarkName>, PipelineError> {
     let mut names: Vec<BenchmarkName> = Vec::new();
+    let mut known: BTreeSet<BenchmarkName> = BTreeSet::new();
     let head_first = sides.iter().flatten().filter(|p| p.side.name == SideName::Head);
     let base_after = sides.iter().flatten().filter(|p| p.side.name == SideName::Base);
     for planned in head_first.chain(base_after) {
         let name = planned.name();
-        if !names.contains(&name) {
+        if known.insert(name.clone()) {
             names.push(name);
         }
     }

@@ -16,3 +16,10 @@ pub(super) struct PreparedSide<'a> {
     pub(super) benchmarks: Vec<Prepared<'a>>,
     pub(super) commands: Vec<PreparedCommand>,
 }
+
+impl PreparedSide<'_> {
+    /// Whether a process of it is going to be timed.
+    pub(super) fn is_timed(&self) -> bool {
+        !self.commands.is_empty() || self.benchmarks.iter().any(|one| one.execution.is_some())
+    }
+}

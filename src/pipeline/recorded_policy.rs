@@ -24,6 +24,7 @@ pub fn record(policy: &Policy) -> GateRecord {
             .collect(),
         overrides: policy.overrides.clone(),
         waivers: policy.waivers.clone(),
+        expectations: policy.expectations.clone(),
     }
 }
 
@@ -66,6 +67,7 @@ fn of_record(record: &GateRecord, sequential: SequentialPolicy) -> Result<Policy
             .collect(),
         overrides: record.overrides.clone(),
         waivers: record.waivers.clone(),
+        expectations: record.expectations.clone(),
         alpha: record.alpha.0,
         sequential,
         fail_on: FailOn(record.fail_on.to_vec()),

@@ -273,7 +273,14 @@ impl<'a> PreparedRun<'a> {
         let host = self.host(RunMachine::look(&self.plans, self.run));
         let mut sides = self.checked(&host).await?;
         let (options, config) = (self.run.options, &self.lead.config);
-        let alone = device::lock_host(options.lock_timeout, host.progress, host.cancel).await?;
+        // Outputs and code are the same next to another job; times are not.
+        let is_timed = sides.iter().any(PreparedSide::is_timed)
+            || !compile_timing::judged(&sides, &config.policy).is_empty();
+        let alone = if is_timed {
+            Some(device::lock_host(options.lock_timeout, host.progress, host.cancel).await?)
+        } else {
+            None
+        };
         // A bundle is measured where there is no compiler.
         if let PrepareFrom::Sources = self.from {
             compile_timing::time(&host, &mut sides, &config.policy).await?;
@@ -283,10 +290,15 @@ impl<'a> PreparedRun<'a> {
             unchanged.add_side(side, &host.digests).await?;
             unchanged.add_commands(side, &host.digests).await?;
         }
-        devices::undo_leftovers(&host.gpus, host.progress, &alone);
+        if let Some(alone) = &alone {
+            devices::undo_leftovers(&host.gpus, host.progress, alone);
+        }
         let asked = config.measure.lock_clocks;
         // Held until this function ends, however it does.
-        let (held, lints) = devices::hold(&host.gpus, &host.choices, asked, host.progress, &alone);
+        let (held, lints) = match &alone {
+            Some(alone) => devices::hold(&host.gpus, &host.choices, asked, host.progress, alone),
+            None => (None, Vec::new()),
+        };
         // At another clock it is another machine.
         let testbed = match asked.filter(|_| held.is_some()) {
             Some(clock) => device::with_fact(&host.testbed, "gpu-clock", clock.to_string()),

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::files::Scratch;
 use crate::model::{
-    Artifact, BenchmarkName, Event, Lint, LintCode, Metric, Outcome, Progress, RENAMED_FROM, Stage,
-    Verification, VerifyCode,
+    Artifact, BenchmarkName, Event, JUDGED_BY, JUDGED_BY_OUTPUTS, Lint, LintCode, Metric, Outcome, Progress,
+    RENAMED_FROM, Stage, Verification, VerifyCode,
 };
 use crate::numerics::TensorFile;
 use crate::process::ProcessError;
@@ -247,7 +247,9 @@ impl<'a> Prepared<'a> {
         let always = [("model", &model.name), ("target", &target.name), ("function", &model.function)];
         let always = always.map(|(label, value)| (label, Some(value.clone())));
         let renamed = self.planned.side.config.renames.contains_key(&model.name);
+        let outputs = target.judges_outputs().then(|| JUDGED_BY_OUTPUTS.to_owned());
         let exported = [
+            (JUDGED_BY, outputs),
             ("lowering", source.and_then(|source| source.lowering.clone())),
             ("exporter", exporter),
             (RENAMED_FROM, renamed.then(|| self.planned.judged_as().to_string())),

@@ -541,6 +541,7 @@ fn the_policy_that_a_run_records_judges_it_unless_another_is_named() {
         metrics: vec![metric],
         overrides: Vec::new(),
         waivers: Vec::new(),
+        expectations: Vec::new(),
     });
     world.write("run.json", run.to_json());
     world.run(["compare", "run.json"]).expect_code(0);

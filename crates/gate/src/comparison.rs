@@ -2,7 +2,8 @@
 
 use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::{
-    BenchmarkName, Context, Lint, Metric, Outcome, SideName, Stage, Testbed, Toolchain, Verdict, Verification,
+    BenchmarkName, Context, FailureKind, Lint, Metric, Outcome, SideName, Stage, Testbed, Toolchain, Verdict,
+    Verification,
 };
 
 use super::{Alignment, MetricPolicy, Policy};
@@ -148,6 +149,10 @@ pub enum Reason {
     FailsAtBase { stage: Stage, why: String },
     /// It fails on both sides.
     FailsOnBoth { stage: Stage, why: String },
+    /// It fails as the suite expects, for the reason that the suite gives.
+    ExpectedFailure { failure: FailureKind, reason: String },
+    /// Its outputs are right on both sides, and nothing is timed.
+    Verified,
     /// Declared unsupported or skipped on a side.
     NotMeasured(Outcome),
     /// Head's outputs are wrong.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkName, Better, Consequence, Lint, LintCode, Metric, MetricSeries, Outcome, Run,
-    Series, SideName, Verdict, Verification, VerifyCode,
+    Benchmark, BenchmarkName, Better, Consequence, JUDGED_BY, JUDGED_BY_OUTPUTS, Lint, LintCode, Metric,
+    MetricSeries, Outcome, Run, Series, SideName, Verdict, Verification, VerifyCode,
 };
 
 use super::decide::{decide_exact, log_floor, log_tolerance};
@@ -15,7 +15,9 @@ use super::matching::Matched;
 use super::rules::Rules;
 use super::series::{self, Readings};
 use super::{Estimate, Method, MetricPolicy, Reason, Row, Typical};
-use super::{accuracy, context, copied, diagnosis, disturbance, incomplete, repeated, status, workload};
+use super::{
+    accuracy, context, copied, diagnosis, disturbance, expected, incomplete, repeated, status, workload,
+};
 
 /// Metrics of what the compiler made, which need no device.
 const OF_MODULES: [&str; 3] = ["compile-time", "vmfb-size", "dispatch-count"];
@@ -96,7 +98,13 @@ pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: 
 pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_>) -> Vec<Draft> {
     let Some(any) = pair.any() else { return Vec::new() };
     let name = &any.name;
-    if let Some(status) = status::of_outcomes(pair) {
+    let expected = expected::status(pair, rules);
+    let both_ran = [pair.base, pair.head].iter().all(|side| side.is_some_and(|side| side.outcome.is_ok()));
+    let of_outcomes = match &expected {
+        Some(status) if !both_ran => Some(status.clone()),
+        _ => status::of_outcomes(pair),
+    };
+    if let Some(status) = of_outcomes {
         let mut row = blank(name, pair, status.verdict, status.reason, status.fatal);
         if pair.base.is_none() || pair.head.is_none() {
             row.lints.push(Lint::new(LintCode::Unmatched, "only one side has it"));
@@ -107,8 +115,12 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     }
     let (Some(base), Some(head)) = (pair.base, pair.head) else { return Vec::new() };
     let mut drafts = Vec::new();
-    if let Some(status) = status::of_verification(base, head, session.together, rules) {
+    let of_outputs = expected.or_else(|| status::of_verification(base, head, session.together, rules));
+    if let Some(status) = of_outputs {
         drafts.push(Draft::settled(blank(name, pair, status.verdict, status.reason, status.fatal)));
+    }
+    if drafts.is_empty() && judges_outputs(base, head) {
+        drafts.push(Draft::settled(outputs_row(name, pair, head)));
     }
     let identical = status::identical(base, head);
     let gpu = context::on_gpu(head) || context::on_gpu(base);
@@ -181,6 +193,26 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
         drafts.push(Draft::settled(blank(name, pair, Verdict::Error, reason, true)));
     }
     drafts
+}
+
+/// Whether nothing is timed: both sides' outputs decide.
+fn judges_outputs(base: &Benchmark, head: &Benchmark) -> bool {
+    let by_outputs = |side: &Benchmark| side.labels.get(JUDGED_BY).is_some_and(|by| by == JUDGED_BY_OUTPUTS);
+    by_outputs(base) && by_outputs(head)
+}
+
+/// The row of a benchmark whose outputs decide, where nothing is wrong with them.
+fn outputs_row(name: &BenchmarkName, pair: Matched<'_>, head: &Benchmark) -> Row {
+    if status::agrees(head) {
+        return blank(name, pair, Verdict::Pass, Reason::Verified, true);
+    }
+    let why = head
+        .verification
+        .as_ref()
+        .map(|found| found.why.clone().unwrap_or_else(|| found.supported_code().as_str().to_owned()));
+    let why = why.unwrap_or_else(|| "no reference outputs".to_owned());
+    let reason = Reason::TooLittle(format!("head's outputs were not verified: {why}"));
+    blank(name, pair, Verdict::Inconclusive, reason, true)
 }
 
 /// The finding of a side's reader that some of its values can't be used.

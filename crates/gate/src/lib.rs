@@ -18,6 +18,7 @@ mod disturbance;
 mod draft;
 mod estimate;
 mod evidence;
+mod expected;
 mod explain;
 mod history;
 mod incomplete;
@@ -48,13 +49,14 @@ pub use comparison::{
     Typical, WaiverUse,
 };
 pub use disturbance::{record_unfit, unfit};
+pub use expected::{Expectations, Met};
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
 pub use history::StoredSessions;
 pub use outlook::{Outlook, outlook};
 pub use overall::first_of;
 pub use policy::{
-    ChangedReference, FailOn, Floor, MetricPolicy, NumericsTolerance, Override, Policy, SequentialPolicy,
-    TestKind, Waiver,
+    ChangedReference, Expectation, FailOn, FailureKind, Floor, MetricPolicy, NumericsTolerance, Override,
+    Policy, SequentialPolicy, TestKind, Waiver,
 };
 pub use rules::decides;
 pub use sequential::{

@@ -46,7 +46,9 @@ pub fn first_of(codes: impl Iterator<Item = ExitCode> + Clone) -> ExitCode {
 /// spread between rows doesn't count.
 pub fn geomeans(rows: &[Row], effects: &[Option<Effect>], alpha: f64) -> Vec<Geomean> {
     let mut groups: Vec<(Option<String>, Metric, Vec<Effect>)> = Vec::new();
-    let is_wrong = |row: &&Row| matches!(row.reason, Reason::WrongOutput | Reason::WrongOutputOnBase);
+    let is_wrong = |row: &&Row| {
+        matches!(row.reason, Reason::WrongOutput | Reason::WrongOutputOnBase | Reason::ExpectedFailure { .. })
+    };
     let wrong: BTreeSet<&BenchmarkName> = rows.iter().filter(is_wrong).map(|row| &row.benchmark).collect();
     let usable = |row: &Row| {
         !matches!(row.reason, Reason::Unusable(_) | Reason::TooLittle(_)) && !wrong.contains(&row.benchmark)

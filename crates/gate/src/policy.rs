@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use benchgate_core::model::{Metric, Verdict};
 
-pub use benchgate_core::model::{Floor, Override, Waiver};
+pub use benchgate_core::model::{Expectation, FailureKind, Floor, Override, Waiver};
 pub use benchgate_core::numerics::NumericsTolerance;
 
 /// How one metric is judged.
@@ -98,6 +98,7 @@ pub struct Policy {
     pub metrics: Vec<(String, MetricPolicy)>,
     pub overrides: Vec<Override>,
     pub waivers: Vec<Waiver>,
+    pub expectations: Vec<Expectation>,
     /// Family-wise error of the suite's fatal rows.
     pub alpha: f64,
     pub sequential: SequentialPolicy,
@@ -166,6 +167,7 @@ impl Default for Policy {
             ],
             overrides: Vec::new(),
             waivers: Vec::new(),
+            expectations: Vec::new(),
             alpha: 0.01,
             sequential: SequentialPolicy { min_blocks: 12, max_blocks: 24 },
             fail_on: FailOn::default(),

@@ -7,7 +7,7 @@ use globset::{Glob, GlobMatcher};
 
 use benchgate_core::model::{BenchmarkName, Metric, RENAMED_FROM, Run, is_date};
 
-use super::{ChangedReference, MetricPolicy, Override, Policy, TestKind, Waiver, WaiverUse};
+use super::{ChangedReference, Expectation, MetricPolicy, Override, Policy, TestKind, Waiver, WaiverUse};
 
 /// A glob over benchmark names. One that can't be parsed matches only its own text: `config` reports
 /// it, and the gate must not grow or shrink what it covers.
@@ -18,7 +18,10 @@ pub(super) struct Pattern {
 
 impl Pattern {
     pub(super) fn new(text: &str) -> Self {
-        Self { text: text.to_owned(), glob: Glob::new(text).ok().map(|glob| glob.compile_matcher()) }
+        // A suite may name a thousand benchmarks one by one, and compiling a glob takes a while.
+        let has_wildcard = text.contains(['*', '?', '[', '{', '\\']);
+        let glob = if has_wildcard { Glob::new(text).ok() } else { None };
+        Self { text: text.to_owned(), glob: glob.map(|glob| glob.compile_matcher()) }
     }
 
     pub(super) fn matches(&self, name: &BenchmarkName) -> bool {
@@ -28,7 +31,7 @@ impl Pattern {
 
 /// Whether this metric of a benchmark can fail the gate.
 pub fn decides(policy: &Policy, name: &BenchmarkName, metric: &Metric) -> bool {
-    Rules::new(policy, "").metric(name, metric).fatal
+    Rules::of_metrics(policy).metric(name, metric).fatal
 }
 
 /// A policy with its globs compiled.
@@ -36,6 +39,7 @@ pub struct Rules<'a> {
     policy: &'a Policy,
     overrides: Vec<(Pattern, &'a Override)>,
     waivers: Vec<(Pattern, &'a Waiver)>,
+    expectations: Vec<(Pattern, &'a Expectation)>,
     today: &'a str,
     /// By the new name of what was renamed: the name that the policy knows.
     renamed: BTreeMap<&'a str, BenchmarkName>,
@@ -49,10 +53,21 @@ fn judged_as(metric: &Metric) -> Cow<'_, Metric> {
 impl<'a> Rules<'a> {
     pub fn new(policy: &'a Policy, today: &'a str) -> Self {
         Self {
+            today,
+            waivers: policy.waivers.iter().map(|w| (Pattern::new(&w.benchmark), w)).collect(),
+            expectations: policy.expectations.iter().map(|e| (Pattern::new(&e.benchmark), e)).collect(),
+            ..Self::of_metrics(policy)
+        }
+    }
+
+    /// Only floors, tolerances and fatality.
+    fn of_metrics(policy: &'a Policy) -> Self {
+        Self {
             policy,
             overrides: policy.overrides.iter().map(|o| (Pattern::new(&o.benchmark), o)).collect(),
-            waivers: policy.waivers.iter().map(|w| (Pattern::new(&w.benchmark), w)).collect(),
-            today,
+            waivers: Vec::new(),
+            expectations: Vec::new(),
+            today: "",
             renamed: BTreeMap::new(),
         }
     }
@@ -112,6 +127,13 @@ impl<'a> Rules<'a> {
     /// The declared standard deviation between processes, if the policy has one for this row.
     pub fn between_cv(&self, name: &BenchmarkName, metric: &Metric) -> Option<f64> {
         self.overrides(name, metric).filter_map(|o| o.between_cv).last().or(self.policy.between_cv)
+    }
+
+    /// How a benchmark is known to fail. The last one that matches wins.
+    pub fn expectation(&self, name: &BenchmarkName) -> Option<&'a Expectation> {
+        let name = self.known_as(name);
+        let mut matching = self.expectations.iter().rev().filter(|(pattern, _)| pattern.matches(name));
+        matching.next().map(|(_, expectation)| *expectation)
     }
 
     /// The waiver for a row: one that still holds, or else one that has expired.

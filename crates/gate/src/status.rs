@@ -19,11 +19,11 @@ pub struct Status {
 }
 
 impl Status {
-    fn fatal(verdict: Verdict, reason: Reason) -> Self {
+    pub(super) fn fatal(verdict: Verdict, reason: Reason) -> Self {
         Self { verdict, reason, fatal: true }
     }
 
-    fn reported(verdict: Verdict, reason: Reason) -> Self {
+    pub(super) fn reported(verdict: Verdict, reason: Reason) -> Self {
         Self { verdict, reason, fatal: false }
     }
 }
@@ -45,7 +45,7 @@ pub fn is_compiled(side: Option<&Benchmark>) -> bool {
 }
 
 /// Whether a tool was ended from outside while it worked for this side.
-fn was_killed(side: Option<&Benchmark>) -> bool {
+pub fn was_killed(side: Option<&Benchmark>) -> bool {
     side.is_some_and(|side| side.lints.iter().any(|lint| lint.code == LintCode::Killed))
 }
 
@@ -59,8 +59,16 @@ fn quarantined(base: Option<&Benchmark>) -> Option<&Lint> {
     base.into_iter().flat_map(|side| &side.lints).find(|lint| lint.code == LintCode::Quarantined)
 }
 
-/// `None` where both sides were measured, so that their numbers decide.
+/// `None` where both sides were measured, so that their numbers decide. That there is nothing to compare head with does
+/// not make wrong outputs right.
 pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
+    let status = of_pair(pair)?;
+    let code = pair.head.and_then(|head| head.verification.as_ref()).map(Verification::supported_code);
+    let is_wrong = !status.fatal && code == Some(VerifyCode::Fail);
+    Some(if is_wrong { Status::fatal(Verdict::Diverged, Reason::WrongOutput) } else { status })
+}
+
+fn of_pair(pair: Matched<'_>) -> Option<Status> {
     use Verdict::{Error, Missing, Regressed};
     let (base, head) = match (pair.base, pair.head) {
         (Some(base), Some(head)) => (outcome(base), outcome(head)),
@@ -199,6 +207,16 @@ pub fn of_verification(
         // There is no reference to agree with; the row says `unverified`.
         VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierSkipped => None,
     }
+}
+
+/// Whether a side's outputs were compared with their references and agree. A constant reference proves little of a
+/// model; of a test of one operator it may be all there is to compute, and the row says so.
+pub fn agrees(side: &Benchmark) -> bool {
+    side.verification.as_ref().is_some_and(|found| match found.supported_code() {
+        VerifyCode::Pass => true,
+        VerifyCode::VerifierSkipped => !found.outputs.is_empty(),
+        _ => false,
+    })
 }
 
 /// Whether two different modules' outputs were not compared with each other.

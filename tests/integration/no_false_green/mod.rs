@@ -10,6 +10,7 @@ mod commands;
 mod configuration;
 mod conversions;
 mod exchanged;
+mod expectations;
 mod files;
 mod head_choices;
 mod head_configuration;

@@ -102,6 +102,11 @@ pub struct Benchmark {
 /// The label of a benchmark that had another name at base: that name.
 pub const RENAMED_FROM: &str = "renamed-from";
 
+/// The label of a benchmark that is not timed: what decides instead.
+pub const JUDGED_BY: &str = "judged-by";
+/// Its outputs do.
+pub const JUDGED_BY_OUTPUTS: &str = "outputs";
+
 /// Characters of a label in a finding.
 const LONGEST_VALUE: usize = 80;
 
@@ -120,6 +125,7 @@ fn is_axis(label: &str) -> bool {
             | "device"
             | "backend"
             | RENAMED_FROM
+            | JUDGED_BY
     )
 }
 

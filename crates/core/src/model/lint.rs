@@ -201,6 +201,9 @@ lint_codes! {
     OutputsMoved "outputs-moved" Note,
         "Both sides agree with the reference, and not with each other.",
         "Nothing to do where the model is ill-conditioned; otherwise tighten `[numerics]`.";
+    UnexpectedSuccess "unexpected-success" Error,
+        "The benchmark works, and the suite expects it to fail.",
+        "It was fixed: remove its `[[expect]]`.";
     WorkloadChanged "workload-changed" Inconclusive,
         "The two sides were measured with different inputs, devices or runtime settings, so their times are those of different work.",
         "Change inputs, devices and runtime flags in a separate commit and accept it with a waiver, or give the model or target a new name; later changes are compared with the new ones.";

@@ -28,7 +28,9 @@ mod verdict;
 mod verification;
 mod visible;
 
-pub use benchmark::{Artifact, Benchmark, BenchmarkName, MetricSeries, RENAMED_FROM, Workload};
+pub use benchmark::{
+    Artifact, Benchmark, BenchmarkName, JUDGED_BY, JUDGED_BY_OUTPUTS, MetricSeries, RENAMED_FROM, Workload,
+};
 pub use count::counted;
 pub use date::is_date;
 pub use device::{DeviceKind, GpuClock, device_driver};
@@ -39,7 +41,7 @@ pub use lint::{Consequence, Lint, LintCode};
 pub use metric::{Better, Metric, MetricKind, Unit};
 pub use number::Number;
 pub use outcome::{Outcome, Stage};
-pub use policy::{Floor, Override, Waiver};
+pub use policy::{Expectation, FailureKind, Floor, Override, Waiver};
 pub use profile::{Kernel, Profile};
 pub use progress::{Event, NextLook, Progress, Quiet, Standing};
 pub use run::{Anchor, Calibration, Context, Origin, Run, SideName, Spread, Testbed};

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::{Number, number};
+use super::{Benchmark, Number, Outcome, Stage, VerifyCode, number};
 
 /// The smallest change worth a red.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,4 +63,51 @@ pub struct Waiver {
 impl Waiver {
     /// Longest time that one may hold from today on: one that outlives its reason hides what comes after it.
     pub const LONGEST_DAYS: i64 = 366;
+}
+
+words! {
+    /// How a benchmark fails.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum FailureKind: "kind of failure" {
+        /// It does not become a module.
+        Compile = "compile-failure",
+        /// The module does not run.
+        Run = "run-failure",
+        /// Its outputs are not those of the reference.
+        Divergence = "divergence",
+    }
+}
+
+impl FailureKind {
+    /// How a benchmark of one side failed, if it did.
+    pub fn of(benchmark: &Benchmark) -> Option<Self> {
+        match &benchmark.outcome {
+            Outcome::Failed { stage: Stage::Export | Stage::Compile, .. } => Some(Self::Compile),
+            Outcome::Failed { stage: Stage::Verify | Stage::Benchmark, .. } => Some(Self::Run),
+            Outcome::Ok => match benchmark.verification.as_ref()?.supported_code() {
+                VerifyCode::Fail => Some(Self::Divergence),
+                VerifyCode::ExceptionRaised => Some(Self::Run),
+                _ => None,
+            },
+            // Tools that can't be had say nothing about the benchmark.
+            Outcome::Failed { stage: Stage::Toolchain, .. }
+            | Outcome::Unsupported { .. }
+            | Outcome::Skipped { .. } => None,
+        }
+    }
+}
+
+/// A benchmark that is known to fail. One that works is an error, so that no expectation outlives its reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ExpectationRecord")]
+pub struct Expectation {
+    /// Glob over benchmark names.
+    pub benchmark: String,
+    /// It fails in one of these ways.
+    pub failure: Vec<FailureKind>,
+    pub reason: String,
+    /// The change that is judged removes it: its benchmark has to work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::{Floor, Number, Override, Verdict, Waiver};
+use crate::model::{Expectation, Floor, Number, Override, Verdict, Waiver};
 
 /// Judges the run where no other policy is given, so that judging in a second step gives the verdict of doing it
 /// in one. A published verdict never comes from it: the base's own configuration judges there.
@@ -26,6 +26,8 @@ pub struct GateRecord {
     pub overrides: Vec<Override>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waivers: Vec<Waiver>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<Expectation>,
 }
 
 /// How one metric is judged.

@@ -119,7 +119,9 @@ pub(super) fn code(reason: &Reason) -> ReasonCode {
         Reason::Identical => ReasonCode::Identical,
         // The reasons of version 1 are fixed; `moved` tells the two apart.
         Reason::Stability | Reason::Tail => ReasonCode::Stability,
-        Reason::Exact => ReasonCode::Exact,
+        // The reasons of version 1 are fixed; the text says which of them it is.
+        Reason::Exact | Reason::Verified => ReasonCode::Exact,
+        Reason::ExpectedFailure { .. } => ReasonCode::FailsOnBoth,
         Reason::OnlyOn(_) => ReasonCode::OnlyOn,
         Reason::MetricOnlyOn(_) => ReasonCode::MetricOnlyOn,
         Reason::FailsAtHead { .. } => ReasonCode::FailsAtHead,

@@ -71,6 +71,13 @@ pub(super) fn reason(row: &Row) -> Words {
             uneven(row, "rare repetitions of head take many times as long, so that its mean is worse"),
         ),
         Reason::Exact => exact(row),
+        Reason::ExpectedFailure { failure, reason } => {
+            let words = Words::new("fails as expected", format!("a {failure} is expected on both sides"));
+            words.with(reason)
+        }
+        Reason::Verified => {
+            Words::new("outputs verified", "the outputs agree with the reference; nothing was timed")
+        }
         Reason::OnlyOn(SideName::Base) => {
             Words::new("only at base", "base has this benchmark and head does not")
         }

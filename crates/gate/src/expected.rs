@@ -1,0 +1,69 @@
+//! Benchmarks that the suite expects to fail.
+
+use benchgate_core::model::{Benchmark, FailureKind, Lint, LintCode, Outcome, SideName, Verdict};
+
+use super::matching::Matched;
+use super::rules::Rules;
+use super::status::{self, Status, was_killed};
+use super::{Expectation, Policy, Reason};
+
+/// What an expectation says of a benchmark of one side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Met {
+    /// It fails in this way, and that is expected.
+    Fails(FailureKind),
+    /// It works, and is expected to fail.
+    Works,
+}
+
+/// Looks up the benchmarks of one side in the expectations of a policy.
+pub struct Expectations<'a>(Rules<'a>);
+
+impl<'a> Expectations<'a> {
+    pub fn new(policy: &'a Policy) -> Self {
+        Self(Rules::new(policy, ""))
+    }
+
+    /// `None` where nothing is expected, or it fails in another way.
+    pub fn met(&self, benchmark: &Benchmark) -> Option<Met> {
+        let expectation = self.0.expectation(&benchmark.name).filter(|expectation| !expectation.removed)?;
+        met(expectation, benchmark)
+    }
+}
+
+fn met(expectation: &Expectation, side: &Benchmark) -> Option<Met> {
+    match FailureKind::of(side) {
+        Some(failure) if expectation.failure.contains(&failure) && !was_killed(Some(side)) => {
+            Some(Met::Fails(failure))
+        }
+        None if matches!(side.outcome, Outcome::Ok) => Some(Met::Works),
+        _ => None,
+    }
+}
+
+/// The verdict about a benchmark that is expected to fail. `None` where the usual rules decide: nothing is expected, it
+/// fails in another way than expected, or it worked at base.
+pub fn status(pair: Matched<'_>, rules: &Rules<'_>) -> Option<Status> {
+    let head = pair.head?;
+    let expectation = rules.expectation(&head.name)?;
+    let worked_at_base = pair.base.is_some_and(|base| met(expectation, base) == Some(Met::Works));
+    match met(expectation, head)? {
+        // The suite was wrong about base, or head broke what worked.
+        Met::Fails(_) if worked_at_base || expectation.removed => None,
+        Met::Fails(failure) => {
+            let reason = Reason::ExpectedFailure { failure, reason: expectation.reason.clone() };
+            Some(Status::fatal(Verdict::Pass, reason))
+        }
+        // Repaired by this change: there is nothing to compare with, as for a new benchmark.
+        Met::Works if expectation.removed && !worked_at_base && status::agrees(head) => {
+            Some(Status::reported(Verdict::Missing, Reason::OnlyOn(SideName::Head)))
+        }
+        Met::Works if expectation.removed => None,
+        Met::Works => {
+            let words: Vec<&str> = expectation.failure.iter().map(|failure| failure.as_str()).collect();
+            let detail = format!("{} was expected: {}", words.join(" or "), expectation.reason);
+            let lint = Lint::new(LintCode::UnexpectedSuccess, detail);
+            Some(Status::fatal(Verdict::Error, Reason::Unusable(lint)))
+        }
+    }
+}

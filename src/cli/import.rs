@@ -1,0 +1,121 @@
+//! `benchgate import`.
+
+use std::path::{Path, PathBuf};
+
+use crate::config;
+use crate::exit_code::ExitCode;
+use crate::files;
+use crate::import::{self, SuiteFiles};
+use crate::model::counted;
+
+use super::{CliError, Terminal};
+
+/// Files of a checkout; more is a mistake in the path.
+const MOST_FILES: usize = 100_000;
+/// Levels of folders below the one that was named.
+const DEEPEST: usize = 32;
+/// A program of one operator has some KiB. Larger ones are taken as data.
+const LARGEST_DEFINITION: u64 = 16 << 20;
+
+/// Write a benchgate.toml for another project's test suites
+///
+/// Prints every definition that the configuration can't hold, one per line, with the reason.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  benchgate import iree-test-suites iree-test-suites
+  benchgate import iree-test-suites iree-test-suites --lists iree/tests/external/iree-test-suites")]
+pub struct ImportArgs {
+    /// The project whose definitions are read
+    #[arg(value_name = "PROJECT", value_enum)]
+    project: Project,
+    /// Checkout of the suites; benchgate.toml is written there
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    /// Another folder with test configurations: flags, expected failures and skipped tests
+    #[arg(long, value_name = "FOLDER")]
+    lists: Option<PathBuf>,
+}
+
+/// A project whose definitions are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Project {
+    IreeTestSuites,
+}
+
+pub fn run(args: &ImportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let output = args.folder.join("benchgate.toml");
+    if std::fs::symlink_metadata(&output).is_ok() {
+        return Err(CliError::usage(format!("failed to write {}: it already exists", output.display()))
+            .hint("move it away to import again"));
+    }
+    let mut found = SuiteFiles::new();
+    collect(&args.folder, "", DEEPEST, &mut found)?;
+    if let Some(lists) = &args.lists {
+        collect(lists, &format!("{}/", lists.display()), DEEPEST, &mut found)?;
+    }
+    let Project::IreeTestSuites = args.project;
+    let imported = import::iree_test_suites(&found);
+    if imported.models == 0 {
+        return Err(CliError::usage(format!("no test of {} can be imported", args.folder.display()))
+            .hint("name a checkout of iree-org/iree-test-suites"));
+    }
+    if imported.targets == 0 {
+        return Err(CliError::usage(format!("{} has no test configuration", args.folder.display()))
+            .hint("name a folder with configurations by `--lists`"));
+    }
+    config::parse(&imported.config, &output)
+        .map_err(|error| CliError::failed(format!("the imported configuration is not valid: {error}")))?;
+    files::write(&output, imported.config.as_bytes())
+        .map_err(|error| CliError::failed(format!("failed to write {}: {error}", output.display())))?;
+    let mut text = String::new();
+    for untranslated in &imported.untranslated {
+        text.push_str(&format!("{untranslated}\n"));
+    }
+    terminal.say(&text);
+    terminal.note(&format!(
+        "wrote {}: {}, {}, {} that fail as expected; {} not translated",
+        output.display(),
+        counted(imported.models, "model"),
+        counted(imported.targets, "target"),
+        counted(imported.expectations, "benchmark"),
+        counted(imported.untranslated.len(), "definition"),
+    ));
+    Ok(ExitCode::Pass)
+}
+
+/// The files below a folder, with the text of definitions. Links are not followed.
+fn collect(folder: &Path, prefix: &str, deepest: usize, found: &mut SuiteFiles) -> Result<(), CliError> {
+    let failed = |why: &str| CliError::usage(format!("failed to read {}: {why}", folder.display()));
+    if deepest == 0 {
+        return Err(failed("folders are nested too deeply"));
+    }
+    for entry in std::fs::read_dir(folder).map_err(|error| failed(&error.to_string()))? {
+        let (entry, kind) = entry
+            .and_then(|entry| entry.file_type().map(|kind| (entry, kind)))
+            .map_err(|error| failed(&error.to_string()))?;
+        let Some(name) = entry.file_name().to_str().map(str::to_owned) else {
+            return Err(failed("the name of a file is not UTF-8"));
+        };
+        let path = format!("{prefix}{name}");
+        if kind.is_dir() && name != ".git" {
+            collect(&entry.path(), &format!("{path}/"), deepest - 1, found)?;
+        } else if kind.is_file() {
+            let text = import::is_definition(&path).then(|| text(&entry.path())).transpose()?.flatten();
+            found.insert(path, text);
+        }
+        if found.len() > MOST_FILES {
+            return Err(failed(&format!("it has more than {MOST_FILES} files")));
+        }
+    }
+    Ok(())
+}
+
+/// `None` for a file that is too large for a definition.
+fn text(path: &Path) -> Result<Option<String>, CliError> {
+    let failed = |why: &str| CliError::usage(format!("failed to read {}: {why}", path.display()));
+    match files::read_bounded(path, LARGEST_DEFINITION) {
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| failed("it is not UTF-8")),
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => Ok(None),
+        Err(error) => Err(failed(&error.to_string())),
+    }
+}

@@ -1,0 +1,86 @@
+//! A JSON definition whose keys are taken one by one, so that what nobody took is known.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// The folders of the suites.
+const FAMILIES: [&str; 5] = ["torch_models", "sharktank_models", "torch_ops", "onnx_ops", "onnx_models"];
+
+/// A part of a definition that the configuration does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Untranslated {
+    pub file: String,
+    /// The key, an entry of a list, or a line; empty for the whole file.
+    pub what: String,
+    pub why: String,
+}
+
+impl fmt::Display for Untranslated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, what, why } = self;
+        if what.is_empty() { write!(f, "{file}: {why}") } else { write!(f, "{file}: {what}: {why}") }
+    }
+}
+
+pub(super) struct Definition {
+    pub(super) file: String,
+    keys: Map<String, Value>,
+}
+
+impl Definition {
+    pub(super) fn parse(file: &str, text: &str) -> Result<Self, Untranslated> {
+        let failed = |why: String| Untranslated { file: file.to_owned(), what: String::new(), why };
+        match serde_json::from_str(text) {
+            Ok(Value::Object(keys)) => Ok(Self { file: file.to_owned(), keys }),
+            Ok(_) => Err(failed("expected a table".to_owned())),
+            Err(error) => Err(failed(format!("not valid JSON: {error}"))),
+        }
+    }
+
+    /// The suite that the file belongs to, by its folder.
+    pub(super) fn family(&self) -> Option<&'static str> {
+        FAMILIES.into_iter().find(|family| self.file.split('/').any(|folder| folder == *family))
+    }
+
+    /// The file's name without its folder and extension.
+    pub(super) fn stem(&self) -> &str {
+        let name = self.file.rsplit('/').next().unwrap_or_default();
+        name.strip_suffix(".json").unwrap_or(name)
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.keys.contains_key(key)
+    }
+
+    pub(super) fn untranslated(&self, what: &str, why: impl Into<String>) -> Untranslated {
+        Untranslated { file: self.file.clone(), what: what.to_owned(), why: why.into() }
+    }
+
+    /// Takes a list of texts. Anything else is reported and not taken as empty in silence.
+    pub(super) fn texts(&mut self, key: &str, untranslated: &mut Vec<Untranslated>) -> Vec<String> {
+        let Some(value) = self.keys.remove(key) else { return Vec::new() };
+        let Value::Array(items) = value else {
+            untranslated.push(self.untranslated(key, "expected a list"));
+            return Vec::new();
+        };
+        let mut texts = Vec::new();
+        for item in items {
+            match item {
+                Value::String(text) => texts.push(text),
+                other => untranslated.push(self.untranslated(key, format!("expected a text, found {other}"))),
+            }
+        }
+        texts
+    }
+
+    /// Takes a key whose value says nothing that the configuration needs.
+    pub(super) fn drop_key(&mut self, key: &str) {
+        self.keys.remove(key);
+    }
+
+    /// The keys that nobody took, each with its value.
+    pub(super) fn rest(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.keys.iter().map(|(key, value)| (key.as_str(), value))
+    }
+}

@@ -1,0 +1,167 @@
+//! What an import makes, and how it is written.
+
+use std::fmt::Write as _;
+
+use crate::model::FailureKind;
+
+/// A suite on its way into a configuration.
+#[derive(Debug, Default)]
+pub(super) struct ImportedSuite {
+    pub(super) models: Vec<ImportedModel>,
+    pub(super) targets: Vec<ImportedTarget>,
+    pub(super) expectations: Vec<Expected>,
+    pub(super) tolerances: Vec<Tolerance>,
+}
+
+#[derive(Debug)]
+pub(super) struct ImportedModel {
+    pub(super) name: String,
+    pub(super) source: String,
+    pub(super) function: String,
+    pub(super) inputs: Vec<String>,
+    pub(super) expected: Vec<String>,
+    pub(super) tags: Vec<&'static str>,
+    /// Empty for all.
+    pub(super) targets: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct ImportedTarget {
+    pub(super) name: String,
+    backend: &'static str,
+    device: Option<String>,
+    flags: Vec<String>,
+    run_flags: Vec<String>,
+}
+
+/// Benchmarks that are known to fail in one of these ways.
+#[derive(Debug)]
+pub(super) struct Expected {
+    pub(super) failures: Vec<FailureKind>,
+    pub(super) reason: String,
+    pub(super) benchmarks: Vec<String>,
+}
+
+/// |a − b| ≤ atol + rtol·|b|.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tolerance {
+    pub(super) dtype: &'static str,
+    pub(super) atol: f64,
+    pub(super) rtol: f64,
+}
+
+/// Flags that name what the compiler generates, old and new, and their values.
+const BACKEND_FLAGS: [&str; 3] =
+    ["--iree-hal-target-device", "--iree-hal-target-backends", "--iree-hal-local-target-device-backends"];
+const BACKENDS: [(&str, &str); 7] = [
+    ("llvm-cpu", "llvm-cpu"),
+    ("cuda", "cuda"),
+    ("hip", "hip"),
+    ("rocm", "hip"),
+    ("vulkan", "vulkan"),
+    ("vulkan-spirv", "vulkan"),
+    // The device of a CPU; the backend is named by another flag.
+    ("local", ""),
+];
+
+impl ImportedTarget {
+    /// `None` where the flags name no backend, or one that is not known.
+    pub(super) fn of_flags(name: &str, compile: Vec<String>, run: Vec<String>) -> Option<Self> {
+        let (mut backend, mut flags) = (None, Vec::new());
+        for flag in compile {
+            let (key, value) = flag.split_once('=').unwrap_or((&flag, ""));
+            if !BACKEND_FLAGS.contains(&key) {
+                flags.push(flag);
+                continue;
+            }
+            let (_, known) = BACKENDS.iter().find(|(word, _)| *word == value)?;
+            if !known.is_empty() {
+                backend = Some(*known);
+            }
+        }
+        let (mut device, mut run_flags) = (None, Vec::new());
+        for flag in run {
+            match flag.strip_prefix("--device=") {
+                Some(named) => device = Some(named.to_owned()),
+                None => run_flags.push(flag),
+            }
+        }
+        Some(Self { name: name.to_owned(), backend: backend?, device, flags, run_flags })
+    }
+}
+
+impl ImportedSuite {
+    /// The configuration. Tests of single operators are too short to be timed, so outputs decide.
+    pub(super) fn to_toml(&self) -> String {
+        let mut toml = String::from(HEAD);
+        for Tolerance { dtype, atol, rtol } in &self.tolerances {
+            // Only the two parts that the suite's own tool knows.
+            let _ = writeln!(
+                toml,
+                "[numerics.{dtype}]\natol = {atol:?}\nrtol = {rtol:?}\nstol = 0.0\nmax-error = 0.5\nmin-cosine = -1.0\n"
+            );
+        }
+        for target in &self.targets {
+            let _ = writeln!(toml, "[[target]]\nname = {}", quoted(&target.name));
+            let _ = writeln!(toml, "backend = {}", quoted(target.backend));
+            if let Some(device) = &target.device {
+                let _ = writeln!(toml, "device = {}", quoted(device));
+            }
+            toml.push_str("judge = \"outputs\"\n");
+            list(&mut toml, "flags", &target.flags);
+            list(&mut toml, "run-flags", &target.run_flags);
+            toml.push('\n');
+        }
+        for model in &self.models {
+            let _ = writeln!(toml, "[[model]]\nname = {}", quoted(&model.name));
+            let _ = writeln!(toml, "source = {}", quoted(&model.source));
+            let _ = writeln!(toml, "function = {}", quoted(&model.function));
+            list(&mut toml, "inputs", &model.inputs);
+            list(&mut toml, "expected", &model.expected);
+            list(&mut toml, "tags", &model.tags);
+            list(&mut toml, "targets", &model.targets);
+            toml.push('\n');
+        }
+        for Expected { failures, reason, benchmarks } in &self.expectations {
+            let failures: Vec<&str> = failures.iter().map(|failure| failure.as_str()).collect();
+            toml.push_str("[[expect]]\n");
+            list(&mut toml, "failure", &failures);
+            let _ = writeln!(toml, "reason = {}\nbenchmark = [", quoted(reason));
+            for benchmark in benchmarks {
+                let _ = writeln!(toml, "  {},", quoted(benchmark));
+            }
+            toml.push_str("]\n\n");
+        }
+        toml.truncate(toml.trim_end().len());
+        toml.push('\n');
+        toml
+    }
+}
+
+const HEAD: &str = "\
+# Imported from iree-org/iree-test-suites by `benchgate import`. `benchgate tools pin` writes benchgate.lock next to this
+# file.
+
+[suite]
+name = \"iree-test-suites\"
+
+[toolchain]
+version = \"3.13.0\"
+# Both tools must print this commit, or nothing is measured.
+commit = \"89ece87b89852100c0a4ac3d515e14842d090967\"
+
+";
+
+/// A list on one line; an empty one is left out.
+fn list<T: AsRef<str>>(toml: &mut String, key: &str, items: &[T]) {
+    if items.is_empty() {
+        return;
+    }
+    let items: Vec<String> = items.iter().map(|item| quoted(item.as_ref())).collect();
+    let _ = writeln!(toml, "{key} = [{}]", items.join(", "));
+}
+
+/// A text as TOML: the escapes of JSON are among those of TOML.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
