@@ -275,8 +275,8 @@ fn without_comments(text: &str) -> String {
         kept.push_str(before);
         rest = if from.starts_with("//") {
             from.find('\n').map_or("", |end| &from[end..])
-        } else if from.starts_with("/*") {
-            let end = from[2..].find("*/").map_or(from.len(), |end| end + 4);
+        } else if let Some(comment) = from.strip_prefix("/*") {
+            let end = comment.find("*/").map_or(from.len(), |end| end + 4);
             kept.extend(from[..end].chars().filter(|c| *c == '\n'));
             kept.push(' ');
             &from[end..]
