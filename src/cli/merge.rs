@@ -21,6 +21,7 @@ use super::{CliError, Terminal, inputs, shard_args};
 Examples:
   benchgate merge --plan plan.json 'shards/*.json' --output run.json
   benchgate merge --plan plan.json shards --output run.json    a folder
+  benchgate merge --plan plan.json shards --status     which shards are to run
 
 Exit codes: 0 complete, 2 usage, 20 something is missing, repeated or not of
 this plan (each is named, and nothing is written), 21 a file can't be read.")]
@@ -31,6 +32,9 @@ pub struct MergeArgs {
     /// A plan that `benchgate plan` wrote
     #[arg(long, value_name = "FILE", default_value = "plan.json")]
     plan: PathBuf,
+    /// Print which shards are done, refused or missing, and write nothing
+    #[arg(long, conflicts_with = "output")]
+    status: bool,
     #[command(flatten)]
     output: OutputFile,
 }
@@ -44,12 +48,24 @@ pub fn run(args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
         let shards = found.iter().map(|input| Path::new(input.path()));
         super::paths::refuse_input_as_output(output, shards.chain([args.plan.as_path()]))?;
     }
-    let destination = args.output.open()?;
-    let mut files: Vec<(String, RunFile)> = Vec::new();
-    for input in found {
-        let bytes = inputs::read_contents(input.path())?;
-        files.push((input.path().to_owned(), inputs::run_file(bytes, input.path())?));
+    let read = |found: Vec<inputs::Input>| -> Result<Vec<(String, RunFile)>, CliError> {
+        let file = |input: inputs::Input| {
+            let bytes = inputs::read_contents(input.path())?;
+            Ok((input.path().to_owned(), inputs::run_file(bytes, input.path())?))
+        };
+        found.into_iter().map(file).collect()
+    };
+    if args.status {
+        let status = fleet::status(&plan, &policy, read(found)?);
+        for other in &status.others {
+            terminal.warn(other);
+        }
+        let shards: String = status.shards.iter().map(|shard| format!("{shard}\n")).collect();
+        terminal.say(&format!("{shards}{}\n", status.summary()));
+        return Ok(if status.is_complete() { ExitCode::Pass } else { ExitCode::Error });
     }
+    let destination = args.output.open()?;
+    let files = read(found)?;
     if let Some(output) = &args.output.output {
         // The result of an earlier merge would pass for this one's.
         super::paths::remove_output(output)?;

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::Config;
 use crate::files;
-use crate::model::{BenchmarkName, SideName, hex};
+use crate::model::{BenchmarkName, SideName, counted, hex};
 use crate::pipeline::{self, Shard, SideInput};
 use crate::record::PlanFile;
 use crate::toolchain::Lock;
@@ -73,9 +73,9 @@ impl ShardArgs {
         if lead.and_then(|side| time_budget_ns(&side.config)) != plan.time_budget_ns {
             return Err(refused("the time budget differs from that of the plan"));
         }
-        let all = plan.shards.len();
+        let all = counted(plan.shards.len(), "shard");
         let shard = Shard::new(&plan, number, self.attempt());
-        shard.map(Some).ok_or_else(|| refused(&format!("it has {all} shards, and no number {number}")))
+        shard.map(Some).ok_or_else(|| refused(&format!("it has {all}, and no number {number}")))
     }
 
     /// Fatal rows of the whole suite; 0 where this is the whole suite.

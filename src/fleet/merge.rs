@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::gate::Policy;
 use crate::model::hex;
-use crate::record::{MergedShardRecord, PlanFile, RunFile};
+use crate::record::{MergedShardRecord, PlanFile, PlannedShardRecord, RunFile};
 
 use super::{complete, join, looks};
 
@@ -29,19 +29,16 @@ pub type Labelled = (String, RunFile);
 /// # Errors
 /// Anything missing, repeated, or not of this plan.
 pub fn merge(plan: &PlanFile, policy: &Policy, mut files: Vec<Labelled>) -> Result<Merged, NotMergeable> {
-    files.sort_by_cached_key(|(label, file)| {
-        (file.shard.clone().map(|s| (s.shard, s.attempt)), label.clone())
-    });
-    let (chosen, notes, mut wrong) = choose(plan, files);
-    for (number, (label, file)) in &chosen {
-        if let Some(shard) = plan.shard(*number) {
-            let mut found = complete::check(plan, shard, file);
-            if found.is_empty() {
-                found = looks::check(plan, policy, file);
-            }
-            wrong.extend(found.into_iter().map(|what| format!("{label}: {what}")));
-        }
+    sort(&mut files);
+    let Chosen { shards: chosen, notes, wrong } = choose(plan, files);
+    let mut wrong: Vec<String> = wrong.into_iter().map(|(_, what)| what).collect();
+    for (label, file) in chosen.values() {
+        wrong.extend(defects(plan, policy, file).into_iter().map(|what| format!("{label}: {what}")));
     }
+    wrong.extend(
+        missing(plan, &chosen)
+            .map(|shard| format!("shard {} is missing: {}", shard.shard, shard.benchmarks.join(", "))),
+    );
     if !wrong.is_empty() {
         return Err(NotMergeable(wrong));
     }
@@ -67,24 +64,55 @@ pub fn merge(plan: &PlanFile, policy: &Policy, mut files: Vec<Labelled>) -> Resu
     Ok(Merged { file, notes })
 }
 
-/// By number, the file of each shard that counts.
-type Chosen = BTreeMap<u32, Labelled>;
+pub(super) fn sort(files: &mut [Labelled]) {
+    files.sort_by_cached_key(|(label, file)| {
+        (file.shard.clone().map(|s| (s.shard, s.attempt)), label.clone())
+    });
+}
+
+/// Why a shard's file is not its part of the plan, if it isn't.
+pub(super) fn defects(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<String> {
+    let Some(shard) = file.shard.as_ref().and_then(|shard| plan.shard(shard.shard)) else {
+        return vec!["it is not a shard of this plan".to_owned()];
+    };
+    let found = complete::check(plan, shard, file);
+    if found.is_empty() { looks::check(plan, policy, file) } else { found }
+}
+
+fn missing<'a>(
+    plan: &'a PlanFile,
+    chosen: &'a BTreeMap<u32, Labelled>,
+) -> impl Iterator<Item = &'a PlannedShardRecord> {
+    plan.shards.iter().filter(|shard| !chosen.contains_key(&shard.shard))
+}
+
+/// What files say of a plan's shards.
+#[derive(Default)]
+pub(super) struct Chosen {
+    /// By number, the file of each shard that counts.
+    pub shards: BTreeMap<u32, Labelled>,
+    notes: Vec<String>,
+    /// Files that can't be used, and the shard of this plan that they are about.
+    pub wrong: Vec<(Option<u32>, String)>,
+}
 
 /// Of each shard the newest attempt. `files` are sorted by shard and attempt.
-fn choose(plan: &PlanFile, files: Vec<Labelled>) -> (Chosen, Vec<String>, Vec<String>) {
-    let (mut chosen, mut notes, mut wrong) = (Chosen::new(), Vec::new(), Vec::new());
+pub(super) fn choose(plan: &PlanFile, files: Vec<Labelled>) -> Chosen {
+    let mut found = Chosen::default();
+    let Chosen { shards: chosen, notes, wrong } = &mut found;
     for (label, mut file) in files {
         let Some(shard) = file.shard.clone() else {
-            wrong.push(format!("{label} is not a shard of any plan"));
+            wrong.push((None, format!("{label} is not a shard of any plan")));
             continue;
         };
         let number = shard.shard;
         if shard.plan != plan.sha256 || plan.shard(number).is_none() {
-            wrong.push(format!("{label} is shard {number} of another plan"));
+            wrong.push((None, format!("{label} is shard {number} of another plan")));
             continue;
         }
         if !file.has_shard_seal() {
-            wrong.push(format!("{label} is not as it was written: its content does not match its digest"));
+            let what = format!("{label} is not as it was written: its content does not match its digest");
+            wrong.push((Some(number), what));
             continue;
         }
         if let Some((known, older)) = chosen.get(&number) {
@@ -94,9 +122,10 @@ fn choose(plan: &PlanFile, files: Vec<Labelled>) -> (Chosen, Vec<String>, Vec<St
                 continue;
             }
             if attempt == shard.attempt {
-                wrong.push(format!(
+                let what = format!(
                     "{known} and {label} both are attempt {attempt} at shard {number}, and they differ"
-                ));
+                );
+                wrong.push((Some(number), what));
                 continue;
             }
             notes.push(format!(
@@ -106,12 +135,7 @@ fn choose(plan: &PlanFile, files: Vec<Labelled>) -> (Chosen, Vec<String>, Vec<St
         }
         chosen.insert(number, (label, file));
     }
-    for shard in &plan.shards {
-        if !chosen.contains_key(&shard.shard) {
-            wrong.push(format!("shard {} is missing: {}", shard.shard, shard.benchmarks.join(", ")));
-        }
-    }
-    (chosen, notes, wrong)
+    found
 }
 
 /// A name for what was measured, from the names of its parts.

@@ -10,8 +10,10 @@ mod machines;
 mod merge;
 mod pack;
 mod plan;
+mod status;
 
 pub use formats::{PlanFormat, ShardCommand, render};
 pub use merge::{Merged, NotMergeable, merge};
 pub use pack::{Cut, PackError};
 pub use plan::{PlannedSuite, SuiteBenchmark, plan};
+pub use status::{FleetStatus, ShardState, ShardStatus, status};

@@ -15,6 +15,7 @@ mod anchor;
 mod branch;
 mod clouds;
 mod directory;
+mod earlier;
 mod encoding;
 mod error;
 mod export;

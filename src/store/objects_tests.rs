@@ -30,7 +30,8 @@ fn put_object(store: &InMemory, key: &str, bytes: &[u8]) {
 
 /// Without the names of the files, which differ in their ending.
 fn content(mut history: History) -> History {
-    for run in history.runs.iter_mut().chain(&mut history.slow) {
+    let earlier = history.earlier.iter_mut().flat_map(|earlier| &mut earlier.runs);
+    for run in history.runs.iter_mut().chain(&mut history.slow).chain(earlier) {
         run.origin.label = String::new();
     }
     history

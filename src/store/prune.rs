@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::earlier;
 use super::select::measured;
 use super::{BaselineFolder, Change, Encoding, Fault, Files, LoadedFile, RunName, StoreError};
 
@@ -33,7 +34,8 @@ impl Pruned {
 const GOOD: usize = 20;
 
 /// The runs of a baseline folder except the newest `keep` that can be read. Runs that an acceptance names are kept, because
-/// the current history starts there, and of each benchmark whose newest runs are all quarantined the last good ones, which
+/// the current history starts there, the first ones after each acceptance and of all, which show a gradual slowdown, and of
+/// each benchmark whose newest runs are all quarantined the last good ones, which
 /// the next run is compared with. Acceptances and newer files that can't be read are kept too; the latter are returned.
 pub fn prunable(files: &dyn Files, folder: &str, keep: usize) -> Result<(Pruned, Vec<Fault>), StoreError> {
     let baseline = BaselineFolder::open_folder(files, folder.to_owned())?;
@@ -81,7 +83,10 @@ pub fn prunable(files: &dyn Files, folder: &str, keep: usize) -> Result<(Pruned,
         }
         wanted.retain(|_, count| *count > 0);
     }
-    let old = old.iter().filter(|name| !accepted.contains(name.as_str()) && !last_good.contains(name));
+    let first = earlier::first_sessions(&baseline, &runs, keep);
+    let old = old.iter().filter(|name| {
+        !accepted.contains(name.as_str()) && !last_good.contains(name) && !first.contains(name)
+    });
     let removed: Vec<RunName> = old.cloned().collect();
     let kept = runs.len() - removed.len();
     Ok((Pruned { folder: folder.to_owned(), encoding: baseline.encoding, removed, kept }, faults))

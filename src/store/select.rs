@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use crate::gate::StoredSessions;
+use crate::gate::{EarlierSessions, StoredSessions};
 use crate::git::Ancestry;
 use crate::model::{Benchmark, BenchmarkName, Lint, LintCode, Outcome, Run, Testbed, counted};
 use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRecord};
 
+use super::earlier;
 use super::name;
 use super::quarantine::is_released;
 use super::similar::{self, SimilarTestbed};
@@ -75,6 +76,8 @@ pub struct History {
     /// Sessions after the last good one of a benchmark that are excluded because they were slow, with those benchmarks
     /// alone; oldest first.
     pub slow: Vec<Run>,
+    /// Good sessions of days in the past, since the last acceptance.
+    pub earlier: Vec<EarlierSessions>,
     /// Benchmarks that are quarantined for a regression in those, and `None` for all of them together.
     pub red: BTreeSet<Option<String>>,
     /// As [`Missing::still_red`].
@@ -84,7 +87,7 @@ pub struct History {
 impl History {
     /// What a run is compared with. `storing`: it joins the baseline if it is good.
     pub fn sessions(&self, storing: bool) -> StoredSessions<'_> {
-        StoredSessions { good: &self.runs, slow: &self.slow, storing }
+        StoredSessions { good: &self.runs, slow: &self.slow, earlier: &self.earlier, storing }
     }
 }
 
@@ -144,6 +147,8 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
     let SessionSearch { kept, slow, red, still_red, .. } =
         newest(files, &baseline, &ended, query, &mut skipped, &mut faults)?;
     let still_red = still_red.into_iter().filter(|name| !kept.iter().any(|kept| kept.has(name))).collect();
+    let (earlier, unknown) = earlier::sessions(files, &baseline, &ended, query, &kept, &mut faults)?;
+    skipped.unknown = skipped.unknown.max(unknown);
     let mut notes = skipped.notes();
     notes.extend(ended.iter().map(expiry_note));
     if kept.is_empty() {
@@ -163,12 +168,12 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
         newest.1.lints.extend(staleness(&newest.0, query));
     }
     let runs = runs.into_iter().map(|(_, run)| run).collect();
-    Ok(Selection::Found(History { runs, names, notes, faults, slow, red, still_red }))
+    Ok(Selection::Found(History { runs, names, notes, faults, slow, earlier, red, still_red }))
 }
 
 /// A session and which of its benchmarks are part of the baseline.
-struct UsableSession {
-    stored: Stored,
+pub(super) struct UsableSession {
+    pub(super) stored: Stored,
     /// For each benchmark of the file: whether it is part of the baseline.
     usable: Vec<bool>,
     /// Benchmarks that are quarantined because they were not measured.
@@ -386,7 +391,11 @@ fn held<'a>(
 }
 
 /// For each benchmark of the file, whether it is part of the baseline.
-fn usable(stored: &Stored, acceptances: &[(String, AcceptanceFile)], ended: &[AcceptanceFile]) -> Vec<bool> {
+pub(super) fn usable(
+    stored: &Stored,
+    acceptances: &[(String, AcceptanceFile)],
+    ended: &[AcceptanceFile],
+) -> Vec<bool> {
     let is_held = |name: &str| held(stored, name, acceptances).next().is_some();
     let is_past = |name: &str| {
         acceptances
@@ -527,6 +536,13 @@ fn quarantined(name: BenchmarkName) -> Benchmark {
 
 fn staleness(name: &RunName, query: &HistoryQuery<'_>) -> Option<Lint> {
     let days = query.now.duration_since(name.began()?).as_hours() / 24;
-    (days >= i64::from(query.stale_days))
-        .then(|| Lint::new(LintCode::StaleBaseline, format!("its newest session is {days} days old")))
+    (days >= i64::from(query.stale_days)).then(|| {
+        Lint::new(
+            LintCode::StaleBaseline,
+            format!(
+                "its newest session is {} old",
+                counted(usize::try_from(days).unwrap_or_default(), "day")
+            ),
+        )
+    })
 }

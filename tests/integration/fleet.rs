@@ -120,6 +120,18 @@ fn shards_of_one_suite_are_merged_to_a_run_that_every_command_reads() {
     suite.world.run(["plan", "--shards", "2"]).expect_code(0);
     run_shards(&suite, 2);
     suite.world.run(["compare", "shards/1-1.json"]).expect_code(20);
+    let status = |files: &[&str]| suite.world.run([&["merge", "--status"], files].concat());
+    let all = status(&["shards"]).expect_code(0).stdout;
+    assert_eq!(all, "shard 1: done, 2 benchmarks\nshard 2: done, 1 benchmark\nall 2 shards done\n");
+    let one = status(&["shards/1-1.json"]).expect_code(20).stdout;
+    assert_eq!(
+        one,
+        "shard 1: done, 2 benchmarks\nshard 2: missing, 1 benchmark\n1 of 2 shards done; to run: 2\n"
+    );
+    let edited = suite.world.read("shards/2-1.json").replace("\"attempt\": 1", "\"attempt\": 2");
+    suite.world.write("edited.json", edited);
+    let refused = status(&["shards/1-1.json", "edited.json"]).expect_code(20).stdout;
+    assert!(refused.contains("shard 2: can't be merged: edited.json is not as it was written"), "{refused}");
     assert_eq!(merge(&suite), Some(0));
     suite.world.run(["compare", "merged.json"]).expect_code(0);
     let merged: Value = serde_json::from_str(&suite.world.read("merged.json")).unwrap();

@@ -53,7 +53,7 @@ pub fn compare_with_history<'a>(
     let nothing = Run { suite: head.suite.clone(), ..Run::default() };
     let newest = history::newest_measured(&usable).unwrap_or(nothing);
     let slow = history::same_testbed(head, stored.slow);
-    let history = history::Sessions::new(&usable, &slow, head);
+    let history = history::Sessions::new(&usable, &slow, stored.earlier, head);
     let notes = history::notes(
         sessions.len(),
         usable.len(),
@@ -88,7 +88,9 @@ fn compared(
     let of_pairs = threads::each(&pairs, WORTH_SHARING, |pair| drafts(*pair, &session, &rules));
     let mut drafts: Vec<Draft> = of_pairs.into_iter().flatten().collect();
     drafts.extend(common_row::draft(&session, &rules));
-    let effects = judge(&mut drafts, policy, options.suite_rows, storing.unwrap_or(false));
+    let sessions =
+        ComparedSessions { storing: storing.unwrap_or(false), in_shards: base.in_shards && head.in_shards };
+    let effects = judge(&mut drafts, policy, options.suite_rows, sessions);
     let mut lints = lints;
     let open = drafts.iter().filter_map(|draft| draft.open.as_ref());
     lints.extend(diagnosis::of_session(open.map(|open| &open.evidence)));
@@ -171,9 +173,23 @@ fn alignment(row: &Row, open: &Open) -> Option<Alignment> {
     Alignment::of_processes(&values(&base.costs), &values(&head.costs), ratio)
 }
 
+/// How the compared sessions were measured, and what becomes of head's.
+#[derive(Debug, Clone, Copy)]
+struct ComparedSessions {
+    /// It joins the baseline if it is good.
+    storing: bool,
+    /// Each row was judged alone while it was measured.
+    in_shards: bool,
+}
+
 /// Gives every open draft its verdict, all of them at once: neighbors steady the estimates, and the
 /// error budget is shared. Returns the effects as head/base, by row.
-fn judge(drafts: &mut [Draft], policy: &Policy, suite_rows: u32, storing: bool) -> Vec<Option<Effect>> {
+fn judge(
+    drafts: &mut [Draft],
+    policy: &Policy,
+    suite_rows: u32,
+    sessions: ComparedSessions,
+) -> Vec<Option<Effect>> {
     let mut questions: Vec<Option<Question>> = drafts.iter().map(|_| None).collect();
     let mut by_metric: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, draft) in drafts.iter_mut().enumerate() {
@@ -186,9 +202,9 @@ fn judge(drafts: &mut [Draft], policy: &Policy, suite_rows: u32, storing: bool) 
         by_metric.entry(name).or_default().push(index);
     }
     for indices in by_metric.values() {
-        ask_paired(drafts, indices, &mut questions, policy);
+        ask_paired(drafts, indices, &mut questions, policy, sessions.in_shards);
         separate::ask(drafts, indices, &mut questions);
-        ask_history(drafts, indices, &mut questions, storing);
+        ask_history(drafts, indices, &mut questions, sessions.storing);
     }
     decide_all(drafts, &questions, policy, suite_rows)
 }
@@ -205,9 +221,15 @@ fn picked<'a, T>(
 /// The questions of rows with stored sessions, of one metric.
 fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>], storing: bool) {
     let (rows, histories_of) = picked(drafts, indices, |open| match &open.evidence {
-        Evidence::History { stored, slow, now, assumed_sd, .. } => {
-            Some(HistoryRow { stored, slow, now: *now, assumed_sd: *assumed_sd, floor: open.floor })
-        }
+        Evidence::History { stored, slow, earlier, now, assumed_sd, .. } => Some(HistoryRow {
+            stored,
+            slow,
+            earlier,
+            now: *now,
+            assumed_sd: *assumed_sd,
+            floor: open.floor,
+            tolerance: log_tolerance(&open.rule, open.floor),
+        }),
         _ => None,
     });
     let found = histories(&histories_of, storing);
@@ -216,15 +238,29 @@ fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<
         if let Some(estimate) = &mut row.estimate {
             estimate.method = Method::History;
         }
+        // The larger evidence of the two is the row's.
+        let p_newest = found.effect.p_above(open.floor);
+        let gradual = found.gradual.as_ref();
+        let certain =
+            gradual.filter(|gradual| gradual.is_certain && gradual.effect.p_above(open.floor) < p_newest);
+        row.lints.extend(certain.map(|gradual| Lint::new(LintCode::Gradual, gradual.text())));
+        let effect = certain.map_or(found.effect, |gradual| gradual.effect);
         questions[index] = Some(
-            Question::unpaired(Inference::Modelled(found.effect), &open.rule, open.floor)
-                .after_slow_sessions(found.unsettled),
+            Question::unpaired(Inference::Modelled(effect), &open.rule, open.floor)
+                .after_slow_sessions(found.unsettled)
+                .since_earlier(gradual),
         );
     }
 }
 
 /// The questions of all paired rows of one metric.
-fn ask_paired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>], policy: &Policy) {
+fn ask_paired(
+    drafts: &mut [Draft],
+    indices: &[usize],
+    questions: &mut [Option<Question>],
+    policy: &Policy,
+    alone: bool,
+) {
     let (rows, blocks_of) = picked(drafts, indices, |open| match &open.evidence {
         Evidence::Paired(blocks) => {
             let tolerance = log_tolerance(&open.rule, open.floor);
@@ -232,7 +268,7 @@ fn ask_paired(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Q
         }
         _ => None,
     });
-    let estimates = paired(&blocks_of);
+    let estimates = paired(&blocks_of, alone);
     for (index, estimate) in rows.into_iter().zip(estimates) {
         let (Draft { row, open: Some(open) }, Some(found)) = (&mut drafts[index], estimate) else { continue };
         if let Some(estimate) = &mut row.estimate {

@@ -7,6 +7,7 @@ use benchgate_stats::spending::Looks;
 use benchgate_stats::{Effect, Inference};
 
 use super::estimate::{Paired, Quickest, WORTH_SHARING};
+use super::gradual::Gradual;
 use super::{Interval, MetricPolicy, Policy, Reason, Row, SideStats, threads};
 
 /// Exponent of the spending function: evenly over the blocks, so that the first look, at which most rows are
@@ -60,6 +61,8 @@ pub struct Question {
     unshown: Option<String>,
     /// Why a slowdown of earlier sessions may not be over.
     unsettled: Option<String>,
+    /// Why it may be slower than an earlier level, though not than the newest sessions.
+    gradual: Option<String>,
     /// How fast each side is when nothing disturbs it, where that is known.
     quickest: Option<Quickest>,
     fatal: bool,
@@ -132,6 +135,13 @@ impl Question {
         Self { unsettled, ..self }
     }
 
+    /// Likely slower than at an earlier level, which forbids a green whatever the newest sessions say.
+    pub fn since_earlier(self, gradual: Option<&Gradual>) -> Self {
+        let gradual =
+            gradual.map(|gradual| format!("a gradual slowdown can't be excluded: {}", gradual.text()));
+        Self { gradual, ..self }
+    }
+
     fn new(
         effect: Inference,
         (p_above_floor, p_below_floor): (f64, f64),
@@ -148,6 +158,7 @@ impl Question {
             in_question: None,
             unshown: None,
             unsettled: None,
+            gradual: None,
             quickest: None,
             fatal: rule.fatal,
             classical: None,
@@ -242,6 +253,9 @@ impl Question {
             && self.p_better() > better_level
         {
             return (Verdict::Regressed, reason, red_level);
+        }
+        if let Some(why) = &self.gradual {
+            return (Verdict::Inconclusive, Reason::TooLittle(why.clone()), red_level);
         }
         if self.p_better() <= better_level && below && self.in_question.is_none() {
             let level = better_level * self.red_share;

@@ -10,6 +10,7 @@ use benchgate_stats::stability::{Counts, RatePrior, count, p_value};
 use benchgate_stats::tail::StallTail;
 use benchgate_stats::{Effect, Inference, describe, sign_test};
 
+use super::gradual::{Earlier, Gradual};
 use super::threads;
 
 /// What blocks say about one row.
@@ -97,9 +98,9 @@ const SLOW_SCALES: f64 = 4.0;
 /// 1 / (0.6745 √2).
 const MEDIAN_DIFFERENCE: f64 = 1.0484;
 
-/// Estimates all paired rows of one metric: shifts row by row, the rate of slow processes together. `None`
-/// for a row whose blocks can't be compared.
-pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
+/// Estimates all paired rows of one metric: shifts row by row, the rate of slow processes together, or of each row
+/// `alone`. `None` for a row whose blocks can't be compared.
+pub fn paired(rows: &[PairedRow<'_>], alone: bool) -> Vec<Option<Paired>> {
     let shifts = threads::each(rows, WORTH_SHARING, |row| {
         let shift = Shift::new(Arc::clone(row.blocks))?;
         let p = (shift.p_above(row.floor), shift.p_below(-row.floor));
@@ -110,7 +111,7 @@ pub fn paired(rows: &[PairedRow<'_>]) -> Vec<Option<Paired>> {
         slow_counts(row, found.as_ref().map(|(shift, _)| shift))
     };
     let counts: Vec<Counts> = rows.iter().zip(&shifts).map(slow).collect();
-    let rates = RatePrior::pooled(&counts);
+    let rates = if alone { RatePrior::ALONE } else { RatePrior::pooled(&counts) };
     rows.iter()
         .zip(shifts.into_iter().zip(&counts))
         .map(|(row, (shift, counts))| {
@@ -192,15 +193,20 @@ pub struct HistoryRow<'a> {
     pub stored: &'a [f64],
     /// Later sessions that are excluded because they were slow.
     pub slow: &'a [f64],
+    pub earlier: &'a Earlier,
     pub now: f64,
     pub assumed_sd: f64,
     pub floor: f64,
+    pub tolerance: f64,
 }
 
 /// What a row's history says.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct HistoryEstimate {
+    /// Against the newest sessions.
     pub effect: Effect,
+    /// Against its best level since the last acceptance, where that is likely slower.
+    pub gradual: Option<Gradual>,
     /// The number of sessions that were likely slower and that this one doesn't show to be over.
     pub unsettled: Option<usize>,
 }
@@ -223,6 +229,7 @@ pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEs
     let neighbors = ScalePrior::pooled(&long);
     rows.iter()
         .map(|row| {
+            let gradual = row.earlier.judge(row.floor, row.tolerance, storing);
             let enough = row.stored.len() >= ENOUGH_SESSIONS && neighbors != ScalePrior::NONE;
             let assumed = ScalePrior { variance: row.assumed_sd * row.assumed_sd, df: ASSUMED_DF };
             let Some(fit) = fit(row.stored, if enough { neighbors } else { assumed }) else {
@@ -231,12 +238,13 @@ pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEs
                 let se = row.assumed_sd * std::f64::consts::SQRT_2;
                 let effect = Effect { center: row.now - stored, se, df: ASSUMED_DF };
                 let unsettled = unsettled(row, *stored, row.assumed_sd, storing);
-                return Some(HistoryEstimate { effect, unsettled });
+                return Some(HistoryEstimate { effect, gradual, unsettled });
             };
             let of_center = fit.effect().se;
             let se = (fit.scale * fit.scale + of_center * of_center).sqrt();
             let effect = Effect { center: row.now - fit.center, se, df: fit.df };
-            Some(HistoryEstimate { effect, unsettled: unsettled(row, fit.center, fit.scale, storing) })
+            let unsettled = unsettled(row, fit.center, fit.scale, storing);
+            Some(HistoryEstimate { effect, gradual, unsettled })
         })
         .collect()
 }

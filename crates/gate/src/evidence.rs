@@ -12,6 +12,7 @@ use benchgate_stats::tail::log_mean_exp;
 use benchgate_stats::unpaired::{SeparateSide, UnpairedRow};
 use benchgate_stats::{describe, unpaired};
 
+use super::gradual::Earlier;
 use super::series::{self, Readings};
 use super::{Method, Reason};
 
@@ -34,7 +35,14 @@ pub enum Evidence {
     },
     /// Head's session against stored ones; sessions of neighboring rows steady the spread.
     /// `slow`: sessions after the stored ones that are excluded because they were slow.
-    History { stored: Vec<f64>, slow: Vec<f64>, now: f64, assumed_sd: f64, lints: Vec<Lint> },
+    History {
+        stored: Vec<f64>,
+        slow: Vec<f64>,
+        earlier: Earlier,
+        now: f64,
+        assumed_sd: f64,
+        lints: Vec<Lint>,
+    },
 }
 
 impl Evidence {

@@ -11,6 +11,7 @@ use benchgate_stats::describe;
 use super::common::{Common, CommonShifts, RowCosts};
 use super::estimate::ENOUGH_SESSIONS;
 use super::evidence::{Evidence, SpreadSource, usable};
+use super::gradual::{Earlier, EarlierCosts, EarlierSessions};
 use super::series;
 
 /// Assumed standard deviation between sessions on one GPU testbed where neither history, calibration
@@ -27,24 +28,29 @@ pub struct StoredSessions<'a> {
     /// Sessions after the last good one of a benchmark that are excluded because they were slow, with those benchmarks
     /// alone. While there are any, one session must be clearly at the earlier level to pass.
     pub slow: &'a [Run],
+    /// Good sessions of days in the past, since the last acceptance: the newest ones move along with a gradual slowdown.
+    pub earlier: &'a [EarlierSessions],
     /// The run joins the baseline if it is good, so a slowdown must be over in two sessions.
     pub storing: bool,
 }
 
 impl<'a> From<&'a [Run]> for StoredSessions<'a> {
     fn from(good: &'a [Run]) -> Self {
-        Self { good, slow: &[], storing: false }
+        Self { good, slow: &[], earlier: &[], storing: false }
     }
 }
 
 /// The sessions that head may be compared with: those of its testbed. Where either side has no
 /// fingerprint nothing is known, and the comparison's own lints say so.
 pub fn same_testbed<'a>(head: &Run, sessions: &'a [Run]) -> Vec<&'a Run> {
-    let same = |session: &&Run| match (&session.testbed, &head.testbed) {
+    sessions.iter().filter(|session| is_same_testbed(head, session)).collect()
+}
+
+fn is_same_testbed(head: &Run, session: &Run) -> bool {
+    match (&session.testbed, &head.testbed) {
         (Some(stored), Some(head)) => stored.id == head.id,
         _ => true,
-    };
-    sessions.iter().filter(same).collect()
+    }
 }
 
 /// The costs of one row: benchmark and metric.
@@ -57,11 +63,15 @@ struct Costs<'a> {
     now: Option<f64>,
     /// A stored session has a value that no ratio can be taken of.
     has_zero: bool,
+    /// Of sessions on days in the past.
+    earlier: Vec<EarlierCosts>,
 }
 
 /// Stored sessions, found by benchmark: histories of years and suites of thousands stay linear.
 pub struct Sessions<'a> {
     rows: HashMap<(&'a BenchmarkName, &'a str), Costs<'a>>,
+    /// Levels in the past, of the rows in which head was measured.
+    earlier: HashMap<(&'a BenchmarkName, &'a str), Earlier>,
     /// By metric name: what all rows have in common.
     common: BTreeMap<&'a str, Common>,
     /// Head's; with one, costs are ratios to it.
@@ -69,9 +79,13 @@ pub struct Sessions<'a> {
 }
 
 impl<'a> Sessions<'a> {
-    /// `runs` in the order given, oldest first; `slow` as in [`StoredSessions`].
-    pub fn new(runs: &[&'a Run], slow: &[&'a Run], head: &'a Run) -> Self {
+    /// `runs` in the order given, oldest first; `slow` and `earlier` as in [`StoredSessions`].
+    pub fn new(runs: &[&'a Run], slow: &[&'a Run], earlier: &'a [EarlierSessions], head: &'a Run) -> Self {
         let mut rows = costs(runs, slow, head);
+        for sessions in earlier {
+            add_earlier(&mut rows, sessions, head);
+        }
+        let earlier = rows.iter_mut().filter_map(|(key, row)| Some((*key, row.take_earlier()?))).collect();
         let mut by_metric: BTreeMap<&str, Vec<&mut Costs<'a>>> = BTreeMap::new();
         for ((_, metric), costs) in &mut rows {
             by_metric.entry(metric).or_default().push(costs);
@@ -89,7 +103,7 @@ impl<'a> Sessions<'a> {
             }
             common.insert(metric, found);
         }
-        Self { rows, common, anchor: head.anchor.as_ref() }
+        Self { rows, earlier, common, anchor: head.anchor.as_ref() }
     }
 
     /// Costs are ratios to an anchor that both sessions measured.
@@ -127,7 +141,7 @@ fn costs<'a>(
         for series in benchmark.metrics.iter().filter(noisy) {
             let now = cost(head, benchmark, series, head.anchor.as_ref());
             let (metric, stored, slow) = (&series.metric, Vec::new(), Vec::new());
-            let costs = Costs { metric, stored, slow, now, has_zero: false };
+            let costs = Costs { metric, stored, slow, now, has_zero: false, earlier: Vec::new() };
             rows.insert((&benchmark.name, series.metric.name.as_ref()), costs);
         }
     }
@@ -141,11 +155,7 @@ fn costs<'a>(
         for benchmark in run.benchmarks.iter().filter(|benchmark| benchmark.outcome.is_ok()) {
             for series in &benchmark.metrics {
                 let key = (&benchmark.name, series.metric.name.as_ref());
-                let Some(row) = rows.get_mut(&key) else { continue };
-                // Another unit is another quantity.
-                if series.metric.unit != row.metric.unit || series.metric.better != row.metric.better {
-                    continue;
-                }
+                let Some(row) = rows.get_mut(&key).filter(|row| row.is_of(&series.metric)) else { continue };
                 row.has_zero |= series::read(series).is_ok_and(|readings| !readings.has_ratio());
                 let sessions = if is_slow { &mut row.slow } else { &mut row.stored };
                 sessions
@@ -154,6 +164,41 @@ fn costs<'a>(
         }
     }
     rows
+}
+
+impl Costs<'_> {
+    /// Another unit is another quantity.
+    fn is_of(&self, metric: &Metric) -> bool {
+        metric.unit == self.metric.unit && metric.better == self.metric.better
+    }
+
+    fn take_earlier(&mut self) -> Option<Earlier> {
+        let recent = self.stored.iter().chain(&self.slow).map(|(_, cost)| *cost).collect();
+        Some(Earlier::new(std::mem::take(&mut self.earlier), recent, self.now?))
+    }
+}
+
+/// Adds the costs in sessions on days in the past to the rows of head.
+fn add_earlier<'a>(
+    rows: &mut HashMap<(&'a BenchmarkName, &'a str), Costs<'a>>,
+    sessions: &'a EarlierSessions,
+    head: &Run,
+) {
+    for row in rows.values_mut() {
+        row.earlier.push(EarlierCosts { since: sessions.since.clone(), costs: Vec::new() });
+    }
+    for run in sessions.runs.iter().filter(|run| is_same_testbed(head, run)) {
+        for benchmark in run.benchmarks.iter().filter(|benchmark| benchmark.outcome.is_ok()) {
+            for series in &benchmark.metrics {
+                let key = (&benchmark.name, series.metric.name.as_ref());
+                let Some(row) = rows.get_mut(&key).filter(|row| row.is_of(&series.metric)) else { continue };
+                let cost = cost(run, benchmark, series, head.anchor.as_ref());
+                if let Some((group, cost)) = row.earlier.last_mut().zip(cost) {
+                    group.costs.push(cost);
+                }
+            }
+        }
+    }
 }
 
 /// The cost of one benchmark in one session: the median over its processes, or, with an anchor, its ratio to the same
@@ -253,14 +298,16 @@ pub fn gather(
         return Err("no stored session has this row".to_owned());
     }
     let slow = row.slow.iter().map(|(_, cost)| *cost).collect();
-    Ok(Evidence::History { stored: costs, slow, now, assumed_sd: between, lints })
+    let earlier = sessions.earlier.get(&(name, metric.name.as_ref())).cloned().unwrap_or_default();
+    Ok(Evidence::History { stored: costs, slow, earlier, now, assumed_sd: between, lints })
 }
 
 /// What all rows of a metric have in common, as a row's evidence.
 pub fn gather_common(sessions: &Sessions<'_>, metric: &str, gpu: bool) -> Option<Evidence> {
     let CommonShifts { stored, slow, now } = sessions.common(metric)?;
     let (assumed_sd, _) = prior(None, None, gpu);
-    Some(Evidence::History { stored, slow, now, assumed_sd, lints: Vec::new() })
+    let (earlier, lints) = (Earlier::default(), Vec::new());
+    Some(Evidence::History { stored, slow, earlier, now, assumed_sd, lints })
 }
 
 fn prior(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> (f64, SpreadSource) {

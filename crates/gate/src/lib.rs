@@ -20,6 +20,7 @@ mod estimate;
 mod evidence;
 mod expected;
 mod explain;
+mod gradual;
 mod history;
 mod incomplete;
 mod matching;
@@ -51,6 +52,7 @@ pub use comparison::{
 pub use disturbance::{record_unfit, unfit};
 pub use expected::{Expectations, Met};
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
+pub use gradual::{EarlierSessions, LEVEL_SESSIONS};
 pub use history::StoredSessions;
 pub use outlook::{Outlook, outlook};
 pub use overall::first_of;

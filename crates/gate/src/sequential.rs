@@ -1,9 +1,9 @@
 //! Sequential sampling: which rows need more blocks.
 
-use benchgate_core::model::{BenchmarkName, Run, Verdict};
+use benchgate_core::model::{Benchmark, BenchmarkName, Calibration, Run, Verdict};
 use benchgate_stats::spending::Looks;
 
-use super::{CompareOptions, Comparison, Method, Policy, Reason, compare};
+use super::{CompareOptions, Comparison, Method, Policy, Reason, compare, threads};
 
 /// Blocks of a row whose sides are identical, unless more are asked for: enough for a free A/A sample
 /// of the machine's noise.
@@ -35,22 +35,33 @@ pub fn open_rows(base: &Run, head: &Run, policy: &Policy) -> OpenRows {
 /// against the whole suite's error budget, so how long it is measured does not depend on which others share its shard.
 pub fn open_in_shard(base: &Run, head: &Run, policy: &Policy, suite_rows: u32) -> OpenRows {
     let options = CompareOptions { suite_rows, measured_here: true, ..CompareOptions::default() };
-    let only = |run: &Run, name: &BenchmarkName| {
-        let benchmarks = run.benchmarks.iter().filter(|benchmark| benchmark.name == *name);
-        Run { benchmarks: benchmarks.cloned().collect(), ..without_benchmarks(run) }
+    let alone = |benchmark: &Benchmark| {
+        let name = &benchmark.name;
+        open_in(&compare(&only(base, name), &only(head, name), policy, &options), policy)
     };
     let mut all = OpenRows::default();
-    for benchmark in &head.benchmarks {
-        let name = &benchmark.name;
-        let answer = open_in(&compare(&only(base, name), &only(head, name), policy, &options), policy);
+    for answer in threads::each(&head.benchmarks, WORTH_SHARING, alone) {
         all.open.extend(answer.open);
         all.next_blocks = [all.next_blocks, answer.next_blocks].into_iter().flatten().min();
     }
     all
 }
 
-/// Everything that benchmarks of a run share.
-fn without_benchmarks(run: &Run) -> Run {
+/// Benchmarks from which starting threads costs less than it saves: asking about one takes a millisecond.
+const WORTH_SHARING: usize = 8;
+
+/// One benchmark of a run, with what its benchmarks share.
+fn only(run: &Run, name: &BenchmarkName) -> Run {
+    let spreads_of = |calibration: &Calibration| Calibration {
+        source: calibration.source.clone(),
+        spreads: calibration
+            .spreads
+            .range((name.clone(), String::new())..)
+            .take_while(|((benchmark, _), _)| benchmark == name)
+            .map(|(key, spread)| (key.clone(), *spread))
+            .collect(),
+    };
+    let benchmarks = run.benchmarks.iter().filter(|benchmark| benchmark.name == *name);
     Run {
         suite: run.suite.clone(),
         session: run.session.clone(),
@@ -59,9 +70,10 @@ fn without_benchmarks(run: &Run) -> Run {
         testbed: run.testbed.clone(),
         toolchain: run.toolchain.clone(),
         commit: run.commit.clone(),
-        benchmarks: Vec::new(),
-        calibration: run.calibration.clone(),
+        benchmarks: benchmarks.cloned().collect(),
+        calibration: run.calibration.as_ref().map(spreads_of),
         anchor: run.anchor.clone(),
+        in_shards: run.in_shards,
         lints: run.lints.clone(),
     }
 }

@@ -263,9 +263,10 @@ impl<'a> Driver<'a> {
             side.config.policy.sequential = SequentialPolicy { min_blocks: more, max_blocks: more };
         }
         self.terminal.note(&format!(
-            "comparing {} with {}: {more} blocks",
+            "comparing {} with {}: {}",
             self.name(pair.head),
-            self.name(pair.base)
+            self.name(pair.base),
+            counted(more as usize, "block")
         ));
         self.visit(pair, &mut [base, head])
     }

@@ -291,6 +291,26 @@ fn how_long_a_row_is_measured_does_not_depend_on_what_else_is_in_its_shard() {
 }
 
 #[test]
+fn a_row_of_a_merged_run_is_as_stable_as_its_shard_found_it() {
+    let mut differ = 0;
+    for seed in 0..8 {
+        let (mut base, mut head) = recorded(seed, 5, 12, 0.01, 1.0, 0.3);
+        let stability = |base: &Run, head: &Run| -> Vec<Option<f64>> {
+            judged(base, head).rows.iter().map(|row| row.estimate.as_ref().unwrap().p_stability).collect()
+        };
+        let together = stability(&base, &head);
+        (base.in_shards, head.in_shards) = (true, true);
+        let merged = stability(&base, &head);
+        for at in 0..5 {
+            let only = |run: &Run| Run { benchmarks: vec![run.benchmarks[at].clone()], ..run.clone() };
+            assert_eq!(stability(&only(&base), &only(&head)), [merged[at]], "seed {seed}, row {at}");
+        }
+        differ += usize::from(together != merged);
+    }
+    assert!(differ > 0, "neighbors on one machine say what is usual there");
+}
+
+#[test]
 fn a_part_of_a_suite_is_judged_against_the_error_budget_of_the_whole() {
     let (base, head) = recorded(3, 1, 12, 0.01, 1.05, 0.0);
     let level = |suite_rows: u32| {

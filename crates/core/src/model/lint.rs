@@ -147,6 +147,9 @@ lint_codes! {
     StaleBaseline "stale-baseline" Note,
         "The baseline is old; the machine may have changed since.",
         "Refresh it: `benchgate baseline update`.";
+    Gradual "gradual" Note,
+        "The benchmark got slower by small steps: its newest sessions are slower than its best level since the last acceptance.",
+        "`benchgate baseline show --changes` shows when. Repair it, or accept it: `benchgate baseline accept --why REASON`.";
     Quarantined "quarantined" Inconclusive,
         "Stored sessions have this benchmark, and none of them is part of the baseline: they are quarantined, or older than what was accepted.",
         "`benchgate baseline show` says why. Accept a session that measured it (`benchgate baseline accept --since SESSION --why REASON`), or store a good one.";

@@ -114,6 +114,9 @@ pub struct Run {
     pub calibration: Option<Calibration>,
     /// Set where an anchor was measured in the same session.
     pub anchor: Option<Anchor>,
+    /// Measured in shards, where each row was judged alone until it was decided. It stays alone, or what its neighbors on
+    /// other machines are like could undo a decision when no more blocks can be measured.
+    pub in_shards: bool,
     /// Findings about the whole run; those about one row are on the benchmark.
     pub lints: Vec<Lint>,
 }

@@ -53,6 +53,7 @@ impl RunFile {
             commit: side.commit.clone(),
             benchmarks: side.benchmarks.iter().map(|record| benchmark(record, &self.metrics)).collect(),
             calibration: self.calibration.as_ref().map(Calibration::from),
+            in_shards: self.shard.is_some() || !self.shards.is_empty(),
             lints: self.lints.to_vec(),
         }
     }

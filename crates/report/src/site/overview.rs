@@ -60,13 +60,18 @@ impl Overview<'_> {
     /// What is slower now.
     fn open(&self) -> Markup {
         let red = self.open.iter().filter(|open| open.red).count();
+        let newest = self.timelines.iter().filter_map(|timeline| Some(timeline.newest()?.began)).max();
         html! {
             section id="open" {
                 h2 { "Open slowdowns" }
                 @if self.open.is_empty() {
                     p.calm { "Nothing is slower than its baseline." }
                 } @else {
-                    p { strong { (red) " red now" } @if red < self.open.len() { ", " (self.open.len() - red) " not red" } }
+                    p {
+                        strong { (red) " red now" }
+                        @if red < self.open.len() { ", " (self.open.len() - red) " not red" }
+                        @if let Some(newest) = newest { " (newest session: " time datetime=(newest) { (day(newest)) } ")" }
+                    }
                 }
                 @for open in self.open { (self.open_slowdown(open)) }
             }
@@ -94,20 +99,23 @@ impl Overview<'_> {
                         @if !cause.later.is_empty() {
                             @if let Some(worst) = step.members.first() { strong { (in_short(&worst.change)) } ", " }
                         }
-                        (day(step.after())) " to " (day(step.until())) ": "
+                        "began between " (day(step.after())) " and " (day(step.until())) ": "
                         (ranges((step.old, step.new), self.repository))
                     }
                 }
-                ul {
-                    @for member in cause.members.iter().take(LISTED) {
-                        li {
-                            a href=(path(member.timeline, member.benchmark)) { (name(member.benchmark)) }
-                            " " strong.worse { (total(member)) } ", "
-                            (of_unit(member, member.change.from)) " → " (of_unit(member, member.change.now))
-                            " on " (name(&member.timeline.machine))
+                // The heading has the name and the total of a single one.
+                @if let [member] = cause.members.as_slice() {
+                    p.range { (values(member)) }
+                } @else {
+                    ul {
+                        @for member in cause.members.iter().take(LISTED) {
+                            li {
+                                a href=(path(member.timeline, member.benchmark)) { (name(member.benchmark)) }
+                                " " strong.worse { (total(member)) } ", " (values(member))
+                            }
                         }
+                        @if cause.members.len() > LISTED { li { (cause.members.len() - LISTED) " more" } }
                     }
-                    @if cause.members.len() > LISTED { li { (cause.members.len() - LISTED) " more" } }
                 }
             }
         }
@@ -332,6 +340,12 @@ impl Overview<'_> {
 
 const STATES: [&str; 8] =
     ["missing", "failing", "worse", "better", "unstable", "quarantined", "steady", "red"];
+
+/// The earlier and the present level of a member, and its machine.
+fn values(member: &Member<'_>) -> Markup {
+    let of = |value| of_unit(member, value);
+    html! { (of(member.change.from)) " → " (of(member.change.now)) " on " (name(&member.timeline.machine)) }
+}
 
 /// A value of a member's metric with its unit.
 fn of_unit(member: &Member<'_>, value: f64) -> String {

@@ -1,0 +1,170 @@
+//! Sessions of days in the past that a run is compared with in addition to the newest ones, which move along with a gradual
+//! slowdown. How many are read does not depend on the length of the history.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::SignedDuration;
+
+use crate::gate::{EarlierSessions, LEVEL_SESSIONS};
+use crate::record::AcceptanceFile;
+
+use super::select::{HistoryQuery, Lineage, UsableSession, usable};
+use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError};
+
+/// Sessions from each day on. A few of them may be quarantined.
+const FROM_EACH: usize = 10;
+/// Files that are opened from each day on, if some can't be read.
+const MOST_FROM_EACH: usize = 2 * FROM_EACH;
+/// Days before the comparison from which sessions are read, in addition to the first ones and those from each acceptance on:
+/// a benchmark that got faster since its first session, or that is newer, has its best level between them.
+const DAYS_BEFORE: [i64; 6] = [30, 60, 120, 240, 480, 960];
+/// Acceptances whose first sessions are read: the newest ones.
+const ACCEPTANCES: usize = 8;
+/// Periods that are listed from each day on.
+const PERIODS: usize = 12;
+
+/// Good sessions from several days on, oldest first, and how many can't be used because this clone does not reach their
+/// commits. `kept` are those that were read already, oldest first.
+pub(super) fn sessions(
+    files: &dyn Files,
+    baseline: &BaselineFolder,
+    ended: &[AcceptanceFile],
+    query: &HistoryQuery<'_>,
+    kept: &[UsableSession],
+    faults: &mut Vec<Fault>,
+) -> Result<(Vec<EarlierSessions>, usize), StoreError> {
+    if kept.is_empty() {
+        return Ok((Vec::new(), 0));
+    }
+    let mut listing = Listing {
+        files,
+        baseline,
+        periods: files.periods(&baseline.folder)?,
+        names: BTreeMap::new(),
+        unknown: BTreeSet::new(),
+    };
+    let (mut known, mut found) = (BTreeSet::new(), Vec::new());
+    for start in starts(baseline, query) {
+        let names = listing.from(start.as_ref(), query)?;
+        // Days without a session between them begin with the same one.
+        let Some(first) = names.first().filter(|first| known.insert((*first).clone())) else { continue };
+        let mut group = EarlierSessions { since: day(first), runs: Vec::new() };
+        let (likely, more) = names.split_at(names.len().min(FROM_EACH));
+        for names in [likely, more] {
+            if group.runs.len() >= LEVEL_SESSIONS {
+                break;
+            }
+            let is_kept = |name: &RunName| kept.iter().find(|kept| kept.stored.name == *name);
+            let unread: Vec<RunName> = names.iter().filter(|name| is_kept(name).is_none()).cloned().collect();
+            baseline.prefetch(files, &unread)?;
+            for name in names {
+                let stored = match is_kept(name) {
+                    Some(kept) => kept.stored.clone(),
+                    None => match baseline.load(files, name)? {
+                        LoadedFile::Run(stored) => stored,
+                        LoadedFile::Unusable(fault) => {
+                            if !faults.contains(&fault) {
+                                faults.push(fault);
+                            }
+                            continue;
+                        }
+                    },
+                };
+                let mut usable = usable(&stored, &baseline.acceptances, ended).into_iter();
+                let mut run = stored.file.run(&baseline.run_path(name));
+                run.benchmarks.retain(|_| usable.next().unwrap_or(false));
+                group.runs.push(run);
+            }
+        }
+        found.push(group);
+    }
+    Ok((found, listing.unknown.len()))
+}
+
+/// Where sessions are read from, in ascending order; `None` is the first one of all.
+fn starts(baseline: &BaselineFolder, query: &HistoryQuery<'_>) -> BTreeSet<Option<RunName>> {
+    let days = DAYS_BEFORE.iter().filter_map(|days| {
+        let day = query.now.checked_sub(SignedDuration::from_hours(24 * days)).ok()?;
+        RunName::new(&day.to_string(), None)
+    });
+    let fixed = fixed_starts(baseline);
+    let first = fixed.first().cloned().flatten();
+    days.map(Some).filter(|day| *day > first).chain(fixed).collect()
+}
+
+/// Starts that don't move with time: the first session that counts for any benchmark, and acceptances.
+fn fixed_starts(baseline: &BaselineFolder) -> BTreeSet<Option<RunName>> {
+    let accepted = baseline.acceptances.iter().map(|(_, accepted)| accepted);
+    // Before an acceptance of all benchmarks no session counts.
+    let of_all = accepted.clone().filter(|accepted| accepted.benchmark.is_none());
+    let horizon = of_all.filter_map(|accepted| RunName::from_stem(&accepted.from)).max();
+    let from: BTreeSet<RunName> =
+        accepted.filter_map(|accepted| RunName::from_stem(&accepted.from)).collect();
+    let from = from.into_iter().rev().take(ACCEPTANCES).map(Some).filter(|from| *from > horizon);
+    from.chain([horizon.clone()]).collect()
+}
+
+/// The sessions of `runs` that every later one is compared with, and that must not be removed for that reason: at most
+/// `most` from each start.
+pub(super) fn first_sessions<'a>(
+    baseline: &BaselineFolder,
+    runs: &'a [RunName],
+    most: usize,
+) -> BTreeSet<&'a RunName> {
+    let from = |start: Option<RunName>| {
+        let names = runs.iter().filter(move |name| start.as_ref().is_none_or(|start| *name >= start));
+        names.take(most.min(LEVEL_SESSIONS))
+    };
+    fixed_starts(baseline).into_iter().flat_map(from).collect()
+}
+
+fn day(name: &RunName) -> String {
+    let time = name.time();
+    format!("{}-{}-{}", &time[..4], &time[4..6], &time[6..8])
+}
+
+/// The sessions of a folder, listed as far as they are needed.
+struct Listing<'a> {
+    files: &'a dyn Files,
+    baseline: &'a BaselineFolder,
+    /// Oldest first.
+    periods: Vec<String>,
+    /// By period.
+    names: BTreeMap<String, Vec<RunName>>,
+    /// Of commits that a shallow clone does not reach.
+    unknown: BTreeSet<RunName>,
+}
+
+impl Listing<'_> {
+    /// The first [`MOST_FROM_EACH`] sessions from `start` on whose commits are ancestors.
+    fn from(
+        &mut self,
+        start: Option<&RunName>,
+        query: &HistoryQuery<'_>,
+    ) -> Result<Vec<RunName>, StoreError> {
+        let first = start.map(|start| self.files.period_of(start)).unwrap_or_default();
+        let periods = self.periods.iter().filter(|period| **period >= first).take(PERIODS);
+        let mut found = Vec::new();
+        for period in periods {
+            if !self.names.contains_key(period) {
+                let files = self.files.names_in(&self.baseline.folder, period)?;
+                let names = files.iter().filter_map(|file| RunName::parse(file, self.baseline.encoding));
+                self.names.insert(period.clone(), names.collect());
+            }
+            let names = self.names.get(period).into_iter().flatten();
+            for name in names.filter(|name| start.is_none_or(|start| *name >= start)) {
+                if found.len() == MOST_FROM_EACH {
+                    return Ok(found);
+                }
+                match name.commit().map(query.lineage) {
+                    Some(Lineage::Ancestor) => found.push(name.clone()),
+                    Some(Lineage::Unknown) => {
+                        self.unknown.insert(name.clone());
+                    }
+                    Some(Lineage::Unrelated) | None => {}
+                }
+            }
+        }
+        Ok(found)
+    }
+}
