@@ -46,6 +46,11 @@ pub(super) async fn build<'a>(
         return Ok(prepared);
     };
     prepared.note_damage(source.damaged.as_ref(), host.progress);
+    let mlir = source.mlir.clone();
+    let state = aside(move || verify::state(&mlir).map_err(PipelineError::io("read", &mlir))).await?;
+    if let Some(name) = state {
+        prepared.lints.push(Lint::new(LintCode::Stateful, format!("its source has `{name}`")));
+    }
     let job = compile_job(planned, &source, tools);
     if let Some(root) = &host.ir {
         ir::dump(host, planned, &job, root).await?;
@@ -161,11 +166,6 @@ pub(super) async fn check<'a>(
     if verified.verification.code == VerifyCode::VerifierSkipped && !source.expected.is_empty() {
         let why = verified.verification.why.clone().unwrap_or_default();
         prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
-    }
-    let mlir = source.mlir.clone();
-    let state = aside(move || verify::state(&mlir).map_err(PipelineError::io("read", &mlir))).await?;
-    if let Some(name) = state {
-        prepared.lints.push(Lint::new(LintCode::Stateful, format!("its source has `{name}`")));
     }
     let ready = Measurable {
         execution: &execution,
