@@ -507,7 +507,8 @@ fn no_head_that_is_slow_in_some_runs_is_green_because_a_spread_is_declared() {
     let world = World::new();
     let file = |other: f64, slow: fn(usize) -> bool| {
         let time = |at: usize| {
-            (if slow(at) { 2.0 } else { 1.0 }) * (1.0 + 0.002 * ((at * 7 % 17) as f64 / 17.0 - 0.5))
+            let noise = other * at as f64 + 0.002 * ((at * 7 % 17) as f64 / 17.0 - 0.5);
+            (if slow(at) { 2.0 } else { 1.0 }) * (1.0 + noise)
         };
         let times: Vec<f64> = (0..50).map(time).collect();
         let mean = times.iter().sum::<f64>() / 50.0;
