@@ -47,8 +47,9 @@ pub(super) async fn build<'a>(
     };
     prepared.note_damage(source.damaged.as_ref(), host.progress);
     let mlir = source.mlir.clone();
-    let state = aside(move || verify::state(&mlir).map_err(PipelineError::io("read", &mlir))).await?;
-    if let Some(name) = state {
+    let stores =
+        aside(move || verify::storing_operation(&mlir).map_err(PipelineError::io("read", &mlir))).await?;
+    if let Some(name) = stores {
         prepared.lints.push(Lint::new(LintCode::Stateful, format!("its source has `{name}`")));
     }
     let job = compile_job(planned, &source, tools);

@@ -144,7 +144,7 @@ impl Sources {
     ) -> Trace {
         let mut trace = Trace { files: BTreeMap::new(), folders: BTreeMap::new() };
         for name in read.flat_map(|path| place.names(path)) {
-            let now = state(&place.folder().join(&name), digests).await;
+            let now = file_state(&place.folder().join(&name), digests).await;
             trace.files.insert(name, now);
         }
         for name in listed.flat_map(|path| place.names(path)) {
@@ -157,7 +157,7 @@ impl Sources {
     /// Whether everything is as it was.
     async fn holds(&self, trace: &Trace, folder: &Path, digests: &Digests) -> bool {
         for (name, then) in &trace.files {
-            if state(&folder.join(name), digests).await != *then {
+            if file_state(&folder.join(name), digests).await != *then {
                 return false;
             }
         }
@@ -218,9 +218,9 @@ impl Trace {
     }
 }
 
-/// What a program can learn of a name: the content, and without reading it where a link leads and what may be done with
-/// it. `None` where nothing is there.
-async fn state(path: &Path, digests: &Digests) -> Option<String> {
+/// A digest of the content, of where a link leads, and of whether the file may be executed: a program can ask for each.
+/// `None` if nothing has this name.
+async fn file_state(path: &Path, digests: &Digests) -> Option<String> {
     let itself = fs::symlink_metadata(path).ok()?;
     let link = if itself.is_symlink() { fs::read_link(path).ok() } else { None };
     // Whether it may be written differs between a checkout and a working tree.
@@ -298,7 +298,7 @@ mod tests {
         let now = |name: &str| {
             let digests = Digests::new(&crate::process::Cancel::default());
             let path = path(name);
-            tokio::runtime::Runtime::new().unwrap().block_on(async { state(&path, &digests).await })
+            tokio::runtime::Runtime::new().unwrap().block_on(async { file_state(&path, &digests).await })
         };
         let link = |to: &str| {
             _ = fs::remove_file(path("link"));

@@ -55,9 +55,9 @@ impl StageOutput for VerifiedModule {
     }
 }
 
-/// The operation by which a program keeps something for its next call, if it has one: `util.global.store`,
-/// `ml_program.global_store` and their kin. Text and bytecode both spell the names of their operations.
-pub(super) fn state(mlir: &Path) -> std::io::Result<Option<&'static str>> {
+/// The operation with which a program keeps a value for its next call, such as `util.global.store`, if it has one. Text and
+/// bytecode both contain the names of their operations.
+pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static str>> {
     const STORES: [&str; 2] = ["global.store", "global_store"];
     const CHUNK: usize = 1 << 20;
     let finders = STORES.map(|name| (name, memmem::Finder::new(name)));
@@ -297,7 +297,7 @@ mod tests {
         let path = folder.path().join("m.mlir");
         let found = |before: usize, name: &str| {
             std::fs::write(&path, format!("{}{name}\n", " ".repeat(before))).unwrap();
-            state(&path).unwrap()
+            storing_operation(&path).unwrap()
         };
         for before in [0, 1, (1 << 20) - 6, 1 << 20, (3 << 20) + 17] {
             assert_eq!(found(before, "util.global.store %a, @b : i32"), Some("global.store"));

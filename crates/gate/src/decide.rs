@@ -30,7 +30,7 @@ const FAR_SHARE_LIMIT: f64 = 0.005;
 /// At the last look, a row whose head's repetitions stall so much more often that its mean rises by more than the
 /// tolerance is not green where the coins do that at most so often: two stalls of head and none of base. Before it,
 /// such a row is measured further.
-const TAIL_LIMIT: f64 = 0.26;
+pub(super) const TAIL_LIMIT: f64 = 0.26;
 /// Where the quickest repetitions point the other way at this level, what most repetitions say is not a verdict.
 const CONTRADICTED: f64 = 0.05;
 /// Neither is it where this share of pairs points the other way by at least half of the effect: a process may have no
@@ -55,7 +55,7 @@ pub struct Question {
     /// One-sided p for stability and for the tail where this look judges them.
     p_stability: Option<f64>,
     p_tail: Option<f64>,
-    /// What may have got worse although the typical time did not, so that more blocks are wanted before a green.
+    /// The stability or the tail may have got worse, so that more blocks are wanted before a green.
     in_question: Option<Reason>,
     /// Why a green can't be shown, whatever the interval says.
     unshown: Option<String>,
@@ -115,7 +115,7 @@ impl Question {
         Self::new(effect, p, rule, floor)
     }
 
-    /// What may have got worse although the typical time did not.
+    /// With the reason for which it must not be green, if the stability or the tail may have got worse.
     pub fn in_question(self, in_question: Option<Reason>) -> Self {
         Self { in_question, ..self }
     }

@@ -6,7 +6,7 @@ use benchgate_stats::randomisation::{self, Contribution};
 use benchgate_stats::robust::{Fit, ScalePrior, fit};
 use benchgate_stats::scores::BlockCosts;
 use benchgate_stats::shift::{Blur, Shift};
-use benchgate_stats::stability::{Counts, RatePrior, count, p_value};
+use benchgate_stats::stability::{Counts, RatePrior, SLOW_SCALES, count, p_value};
 use benchgate_stats::tail::StallTail;
 use benchgate_stats::{Effect, Inference, describe, sign_test};
 
@@ -90,13 +90,6 @@ pub struct PairedRow<'a> {
     pub floor: f64,
     pub tolerance: f64,
 }
-
-/// A process counts as slow when it is this many scales above its block, and beyond the tolerance: four, so
-/// that ordinary noise rarely counts on either side.
-const SLOW_SCALES: f64 = 4.0;
-/// Makes the median difference of two processes their standard deviation (normal distribution):
-/// 1 / (0.6745 √2).
-const MEDIAN_DIFFERENCE: f64 = 1.0484;
 
 /// Estimates all paired rows of one metric: shifts row by row, the rate of slow processes together, or of each row
 /// `alone`. `None` for a row whose blocks can't be compared.
@@ -184,7 +177,7 @@ fn slow_counts(row: &PairedRow<'_>, shift: Option<&Shift>) -> Counts {
         .flat_map(|(base, head)| [base, head])
         .flat_map(|side| side.windows(2).map(|two| (two[1] - two[0]).abs()))
         .collect();
-    let scale = MEDIAN_DIFFERENCE * describe::median(&differences).unwrap_or_default();
+    let scale = describe::MEDIAN_DIFFERENCE * describe::median(&differences).unwrap_or_default();
     count(&blocks, shift.estimate(), row.tolerance.max(SLOW_SCALES * scale))
 }
 

@@ -12,6 +12,7 @@ use benchgate_stats::tail::log_mean_exp;
 use benchgate_stats::unpaired::{SeparateSide, UnpairedRow};
 use benchgate_stats::{describe, unpaired};
 
+use super::decide::TAIL_LIMIT;
 use super::gradual::Earlier;
 use super::series::{self, Readings};
 use super::{Method, Reason};
@@ -28,7 +29,7 @@ pub enum Evidence {
         method: Method,
         source: SpreadSource,
         counts: [UnitCounts; 2],
-        /// What got worse although the typical time may not have.
+        /// The stability or the tail, if head may be worse in it.
         uneven: Option<Reason>,
         /// p of "these two runs do not differ", by Mann and Whitney's test on the repetitions; where they were kept.
         p_runs: Option<f64>,
@@ -176,8 +177,6 @@ const LEAST_FOR_RUNS: usize = 5;
 
 /// Head has so many more slow processes than base by chance: as often as three of many and none of base's.
 const UNEVEN_LIMIT: f64 = 0.13;
-/// Head has so many more processes with stalled repetitions by chance: as often as two of many and none of base's.
-const STALLED_LIMIT: f64 = 0.26;
 
 /// Whether head is slow, or stalls, more often than base. The location of a side does not see that, and without a schedule
 /// it may be the machine's doing: it keeps a row from being green and makes none red.
@@ -207,9 +206,9 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     let level = quicker(&base_tails)?;
     let stalled = SlowShare::new(&base_tails, &head_tails, [level, level], tolerance);
     let excess = log_mean_exp(&head_tails) - log_mean_exp(&base_tails);
-    // Of a summary alone, the mean is all there is of its repetitions.
+    // A summary keeps no repetitions that could be counted, only their mean.
     let uncounted = base.summaries_only || head.summaries_only;
-    (excess > tolerance && (uncounted || by_process && stalled.p <= STALLED_LIMIT)).then_some(Reason::Tail)
+    (excess > tolerance && (uncounted || by_process && stalled.p <= TAIL_LIMIT)).then_some(Reason::Tail)
 }
 
 /// One side as the model reads it; `by_process`: each process is a unit, and not each session.

@@ -7,7 +7,7 @@ use super::rules::Rules;
 use super::status::{self, Status, was_killed};
 use super::{Expectation, Policy, Reason};
 
-/// What an expectation says of a benchmark of one side.
+/// How the result of a benchmark on one side relates to an expectation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Met {
     /// It fails in this way, and that is expected.

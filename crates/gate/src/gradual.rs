@@ -23,7 +23,7 @@ pub struct EarlierCosts {
     pub costs: Vec<f64>,
 }
 
-/// What one row is compared with in addition to its newest sessions: its best level since the last acceptance, and all
+/// Further data that a row is compared with, besides its newest sessions: its best level since the last acceptance, and all
 /// sessions between then and now that were read. Costs as measured, without the shift of all rows taken out: a machine that
 /// gets slower over months makes every row slower.
 #[derive(Debug, Clone, Default)]
@@ -62,8 +62,6 @@ const LIKELY: f64 = 2.33;
 const BETTER: f64 = 3.0;
 /// Sessions at the end of a slowdown that tell its size now.
 const NEWEST: usize = 10;
-/// Makes the median difference of two sessions their standard deviation (normal distribution): 1 / (0.6745 √2).
-const MEDIAN_DIFFERENCE: f64 = 1.0484;
 /// Smallest believable standard deviation between sessions, as a log ratio.
 const LEAST_SCALE: f64 = 2e-4;
 /// Variance of a median, relative to that of a mean (normal distribution).
@@ -129,7 +127,7 @@ impl Earlier {
         let neighbors =
             |costs: &[f64]| -> Vec<f64> { costs.windows(2).map(|two| (two[1] - two[0]).abs()).collect() };
         let differences = [neighbors(&self.levels.first()?.costs), neighbors(&self.recent)].concat();
-        let scale = MEDIAN_DIFFERENCE * describe::median(&differences)?;
+        let scale = describe::MEDIAN_DIFFERENCE * describe::median(&differences)?;
         Some((scale.max(LEAST_SCALE), (differences.len() as f64 / 2.0).max(1.0)))
     }
 }

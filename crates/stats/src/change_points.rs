@@ -31,8 +31,6 @@ const REACH: usize = 3;
 const INDEPENDENT: f64 = 0.1;
 /// Autocorrelation is not believed beyond this: it would forbid every cut.
 const MOST_CORRELATION: f64 = 0.8;
-/// Makes a median absolute deviation comparable with a standard deviation (normal distribution).
-const MAD: f64 = 1.4826;
 /// Mean absolute difference of two values of a normal distribution: 2/√π standard deviations.
 const MEAN_DIFFERENCE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 /// A robust estimate below this share of the plain one is degenerate: spikes alone don't pull them so far
@@ -118,7 +116,8 @@ fn noise(values: &[f64]) -> f64 {
     let differences: Vec<f64> = values.windows(2).map(|two| two[1] - two[0]).collect();
     let centre = describe::median(&differences).unwrap_or_default();
     let deviations: Vec<f64> = differences.iter().map(|value| (value - centre).abs()).collect();
-    let robust = MAD * describe::median(&deviations).unwrap_or_default() / std::f64::consts::SQRT_2;
+    let robust = describe::MEDIAN_DEVIATION * describe::median(&deviations).unwrap_or_default()
+        / std::f64::consts::SQRT_2;
     // Coarse values repeat, and half of their differences may be alike. The mean sees those that are not.
     let sizes: Vec<f64> = differences.iter().map(|value| value.abs()).collect();
     let plain = describe::mean(&sizes).unwrap_or_default() / MEAN_DIFFERENCE;

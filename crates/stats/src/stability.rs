@@ -137,16 +137,14 @@ pub struct SlowShare {
 
 /// A unit is slow if it lies this many of base's scales above its side's level: four, as between the processes of a
 /// block.
-const SLOW_SCALES: f64 = 4.0;
-/// Makes a median absolute deviation the standard deviation of normal values.
-const MEDIAN_DEVIATION: f64 = 1.4826;
+pub const SLOW_SCALES: f64 = 4.0;
 
 impl SlowShare {
     /// Counts the units (log scale, larger is worse) that lie more than `threshold`, and more than base's own noise, above
     /// the level of their side.
     pub fn new(base: &[f64], head: &[f64], [base_level, head_level]: [f64; 2], threshold: f64) -> Self {
         let distances: Vec<f64> = base.iter().map(|cost| (cost - base_level).abs()).collect();
-        let scale = MEDIAN_DEVIATION * describe::median(&distances).unwrap_or_default();
+        let scale = describe::MEDIAN_DEVIATION * describe::median(&distances).unwrap_or_default();
         let threshold = threshold.max(SLOW_SCALES * scale);
         let slow = |side: &[f64], level: f64| side.iter().filter(|&&cost| cost - level > threshold).count();
         let (slow_base, slow_head) = (slow(base, base_level), slow(head, head_level));

@@ -1,4 +1,4 @@
-//! L0: the words of the house as types. Knows nothing else, does no IO.
+//! Level 0: the types that all crates share. Imports nothing else and does no IO.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 // Its macros are for the modules below.

@@ -89,7 +89,7 @@ impl FailureKind {
                 VerifyCode::ExceptionRaised => Some(Self::Run),
                 _ => None,
             },
-            // Tools that can't be had say nothing about the benchmark.
+            // A failed installation of the tools says nothing about the benchmark.
             Outcome::Failed { stage: Stage::Toolchain, .. }
             | Outcome::Unsupported { .. }
             | Outcome::Skipped { .. } => None,
