@@ -162,6 +162,14 @@ fn code_for_different_processors_is_not_compared() {
 }
 
 #[test]
+fn a_module_with_code_that_its_directory_does_not_list_is_an_error() {
+    let (one, other) = (bytes("gfx942.3.13.0"), bytes("sm_80.3.13.0"));
+    ingest::read_detected(&one, "one").unwrap();
+    let behind = ingest::read_detected(&[one, other].concat(), "two").unwrap_err().to_string();
+    assert!(behind.contains("in front of the archive") || behind.contains("does not list"), "{behind}");
+}
+
+#[test]
 fn damaged_modules_are_errors_or_say_less_and_never_stop_the_reader() {
     for target in ["gfx942.3.13.0", "sm_80.3.13.0", "vulkan.3.13.0", "cpu.3.13.0", "aarch64.3.13.0"] {
         let whole = bytes(target);
