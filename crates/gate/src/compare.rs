@@ -14,7 +14,7 @@ use super::evidence::Evidence;
 use super::history::StoredSessions;
 use super::matching::{Matched, matched};
 use super::rules::Rules;
-use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, Typical};
+use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind};
 use super::{
     classical, common_row, context, diagnosis, explain, history, overall, renames, repeated, separate,
     threads,
@@ -105,7 +105,7 @@ fn compared(
     for row in &mut rows {
         withhold_green(row, cut);
         waive(row, &rules);
-        row.typical = Typical::of_row(row);
+        row.typical = row.values_to_show();
     }
     name_kernels(&mut rows, &pairs);
     renames::point_out(&mut rows, &pairs);

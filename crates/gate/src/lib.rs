@@ -46,8 +46,7 @@ pub use anchor::anchored;
 pub use common_row::ALL_BENCHMARKS;
 pub use compare::{CompareOptions, compare, compare_with_history, method_notes};
 pub use comparison::{
-    Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SeparateRuns, SideStats,
-    Typical, WaiverUse,
+    Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, Typical, WaiverUse,
 };
 pub use disturbance::{record_unfit, unfit};
 pub use expected::{Expectations, Met};

@@ -7,7 +7,7 @@ use benchgate_stats::unpaired::{Estimated, UnpairedRow, effects};
 use super::decide::Question;
 use super::draft::{Draft, Open};
 use super::evidence::{Evidence, SpreadSource, UnitCounts};
-use super::{Interval, Method, Reason, Row, SeparateRuns};
+use super::{Interval, Method, Reason, Row};
 
 /// The questions of all rows of one metric whose sides were measured separately.
 pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>]) {
@@ -31,9 +31,9 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
             continue;
         };
         if let Some(estimate) = &mut row.estimate {
-            estimate.method = method.clone();
-            let sessions = counts[0].sessions.min(counts[1].sessions).try_into().unwrap_or(u32::MAX);
-            estimate.separate = Some(SeparateRuns { sessions, p_runs: *p_runs });
+            estimate.method = *method;
+            let sessions: u32 = counts[0].sessions.min(counts[1].sessions).try_into().unwrap_or(u32::MAX);
+            (estimate.sessions, estimate.p_runs) = (Some(sessions), *p_runs);
         }
         if *source != SpreadSource::Calibrated && rule.fatal {
             row.lints.push(assumed(*source, counts, &estimated));

@@ -6,27 +6,27 @@ use benchgate_stats::describe;
 
 use super::{Method, Row, SideStats, Typical};
 
-impl Typical {
-    /// The values that go with a row's effect.
+impl Row {
+    /// The values to show of both sides, which go with the effect.
     ///
     /// Effects are estimated from pairs of processes, so no location of one side alone has exactly the
     /// estimated ratio. The level of both sides (the geometric mean of their locations) is measured well;
     /// the two values lie around it, apart by the effect. One process far from the others may move an effect without
     /// moving a median, so both values are shifted together until each lies where its side was measured.
-    pub fn of_row(row: &Row) -> Self {
-        let ratio = row.estimate.as_ref().map(|estimate| (&estimate.method, estimate.ratio));
+    pub fn values_to_show(&self) -> Typical {
+        let ratio = self.estimate.as_ref().map(|estimate| (&estimate.method, estimate.ratio));
         let value = match ratio {
             // Welch's test compares the means.
             Some((Method::Welch, _)) => |side: &SideStats| side.mean,
             _ => |side: &SideStats| side.location,
         };
-        let (base, head) = (row.base.as_ref().map(value), row.head.as_ref().map(value));
-        let measured = Self { base, head };
+        let (base, head) = (self.base.as_ref().map(value), self.head.as_ref().map(value));
+        let measured = Typical { base, head };
         let (Some(base), Some(head), Some((method, ratio))) = (base, head, ratio) else { return measured };
         let range = |side: &Option<SideStats>| {
             side.as_ref().map_or((0.0, f64::INFINITY), |side| (side.min, side.max))
         };
-        let measured_range = [range(&row.base), range(&row.head)];
+        let measured_range = [range(&self.base), range(&self.head)];
         let usable = [base, head, ratio].into_iter().all(|value| value.is_finite() && value > 0.0);
         if !usable {
             return measured;
@@ -37,7 +37,7 @@ impl Typical {
             Method::Exact => measured,
             _ if (head / base / ratio - 1.0).abs() < ROUNDING => measured,
             // The stored side of a history is many sessions; head is what was measured just now.
-            Method::History => Self { base: Some(head / ratio), head: Some(head) },
+            Method::History => Typical { base: Some(head / ratio), head: Some(head) },
             _ => {
                 let around = base.sqrt() * head.sqrt() / ratio.sqrt();
                 let [base, head] = measured_range;
@@ -45,7 +45,7 @@ impl Typical {
                 // Where no two values of both sides are so far apart, base's range counts.
                 let (low, high) = if both.0 <= both.1 { both } else { base };
                 let base = around.max(low).min(high);
-                Self { base: Some(base), head: Some(base * ratio) }
+                Typical { base: Some(base), head: Some(base * ratio) }
             }
         }
     }
@@ -137,7 +137,7 @@ mod tests {
         // The medians of the sides say slower, the pairs say faster: the report must not say both.
         for method in [Method::Paired, Method::Unpaired, Method::Welch, Method::MannWhitney, Method::History]
         {
-            let shown = Typical::of_row(&row(method.clone(), 0.932, 13.47, 14.65));
+            let shown = row(method, 0.932, 13.47, 14.65).values_to_show();
             let (base, head) = (shown.base.unwrap(), shown.head.unwrap());
             assert!((head / base - 0.932).abs() < 1e-12, "{method:?}: {shown:?}");
             assert!(base > 13.0 && base < 17.0 && head > 12.0 && head < 16.0, "{method:?}: {shown:?}");
@@ -152,7 +152,7 @@ mod tests {
             for (at, side) in [&mut row.base, &mut row.head].into_iter().flatten().enumerate() {
                 (side.min, side.max) = (99.0, if at == slow { 1000.0 } else { 101.0 });
             }
-            let shown = Typical::of_row(&row);
+            let shown = row.values_to_show();
             let (base, head) = (shown.base.unwrap(), shown.head.unwrap());
             assert!(base.min(head) >= 99.0 && (head / base - ratio).abs() < 1e-12, "{shown:?}");
             assert!([base, head][1 - slow] <= 101.0, "{shown:?}");
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn deterministic_values_are_shown_as_they_are() {
-        let shown = Typical::of_row(&row(Method::Exact, f64::INFINITY, 0.0, 3.0));
+        let shown = row(Method::Exact, f64::INFINITY, 0.0, 3.0).values_to_show();
         assert_eq!(shown, Typical { base: Some(0.0), head: Some(3.0) });
     }
 

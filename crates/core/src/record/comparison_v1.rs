@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::{Context, Floor, Lint, Metric, SideName, Testbed, Toolchain, Verdict, Verification};
+use crate::model::{
+    Estimate, Floor, Interval, Lint, Metric, RunSummary, SideName, SideStats, Typical, Verdict, Verification,
+    WaiverUse,
+};
 
 use super::{ComparisonSchema, Number, RecordError, schema, write};
 
@@ -21,8 +24,8 @@ pub struct ComparisonFile {
     pub exit_code: u8,
     /// The verdict in one sentence.
     pub headline: String,
-    pub base: RunSummaryRecord,
-    pub head: RunSummaryRecord,
+    pub base: RunSummary,
+    pub head: RunSummary,
     /// In the order of the head run, then what only base has.
     pub rows: Vec<RowRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -52,21 +55,6 @@ impl ComparisonFile {
 const HEAD_BYTES: usize = 8 * 1024;
 const ROW_BYTES: usize = 1600;
 
-/// What is known about one of the two runs.
-#[skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RunSummaryRecord {
-    /// How the reader named it: a path, or `-`.
-    pub label: String,
-    pub format: String,
-    pub commit: Option<String>,
-    pub toolchain: Option<Toolchain>,
-    pub testbed: Option<Testbed>,
-    pub context: Context,
-    pub benchmarks: u32,
-}
-
 /// One benchmark × metric.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,11 +68,11 @@ pub struct RowRecord {
     pub reason: ReasonRecord,
     /// Whether this row counts towards the whole verdict.
     pub fatal: bool,
-    pub estimate: Option<EstimateRecord>,
-    pub base: Option<SideStatsRecord>,
-    pub head: Option<SideStatsRecord>,
+    pub estimate: Option<Estimate>,
+    pub base: Option<SideStats>,
+    pub head: Option<SideStats>,
     /// The values that reports show; head/base is the estimate's ratio.
-    pub typical: Option<TypicalRecord>,
+    pub typical: Option<Typical>,
     /// The floor that applied: a change must exceed both parts.
     pub floor: Option<Floor>,
     /// The tolerance that applied, as a fraction of base.
@@ -93,7 +81,7 @@ pub struct RowRecord {
     pub head_verification: Option<Verification>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lints: Vec<Lint>,
-    pub waiver: Option<WaiverRecord>,
+    pub waiver: Option<WaiverUse>,
 }
 
 /// Why a row has its verdict.
@@ -148,94 +136,6 @@ pub enum ReasonCode {
     UnitMismatch,
 }
 
-/// The ratio head/base and how sure it is.
-#[skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct EstimateRecord {
-    pub method: MethodCode,
-    /// head / base.
-    pub ratio: Number,
-    pub interval: Option<IntervalRecord>,
-    /// One-sided p against the floor, before correction.
-    pub p_worse: Option<Number>,
-    /// The same after the error budget is spent over looks and rows.
-    pub p_adjusted: Option<Number>,
-    /// The same by Benjamini and Hochberg: for ordering a listing, never for the verdict.
-    pub q_value: Option<Number>,
-    /// One-sided p of "head is not slow more often than base", before correction.
-    pub p_stability: Option<Number>,
-    /// One-sided p of "head's repetitions don't stall more than base's", before correction.
-    pub p_tail: Option<Number>,
-    pub blocks: u32,
-    /// The smallest change, as a fraction, that the row could have seen with 90 % power.
-    pub minimum_detectable: Option<Number>,
-    /// Sessions of the side that has fewer, where the sides were measured separately.
-    pub sessions: Option<u32>,
-    /// Two-sided p of "the repetitions of the two runs do not differ"; the programs need not differ where the runs do.
-    pub p_runs: Option<Number>,
-}
-
-/// What produced an estimate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MethodCode {
-    Paired,
-    Unpaired,
-    Summaries,
-    Exact,
-    Welch,
-    MannWhitney,
-    Identical,
-    History,
-}
-
-/// A two-sided interval for the ratio.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct IntervalRecord {
-    pub low: Number,
-    pub high: Number,
-    /// Confidence after every correction.
-    pub level: Number,
-}
-
-/// Plain description of one side of a row, in the metric's unit.
-#[skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SideStatsRecord {
-    pub processes: u32,
-    pub samples: u64,
-    /// Median over processes of each process's location.
-    pub location: Number,
-    pub mean: Number,
-    pub stddev: Option<Number>,
-    pub cv: Option<Number>,
-    pub min: Number,
-    pub max: Number,
-}
-
-/// The typical value of each side, in the metric's unit.
-#[skip_serializing_none]
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TypicalRecord {
-    pub base: Option<Number>,
-    pub head: Option<Number>,
-}
-
-/// A waiver that matched the row.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WaiverRecord {
-    pub owner: String,
-    pub reason: String,
-    pub expires: String,
-    /// Its day has passed, so it changed nothing.
-    pub expired: bool,
-}
-
 /// Geometric mean of head/base over rows of one target and metric.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -244,7 +144,7 @@ pub struct GeomeanRecord {
     pub target: Option<String>,
     pub metric: String,
     pub ratio: Number,
-    pub interval: Option<IntervalRecord>,
+    pub interval: Option<Interval>,
     pub rows: u32,
 }
 

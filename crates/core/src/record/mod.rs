@@ -54,8 +54,7 @@ pub use bundle_v1::{
     ReferenceProblem, is_plain_path,
 };
 pub use comparison_v1::{
-    ComparisonFile, EstimateRecord, GeomeanRecord, IntervalRecord, MethodCode, MovedCode, PolicyRecord,
-    ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord, TypicalRecord, WaiverRecord,
+    ComparisonFile, GeomeanRecord, MovedCode, PolicyRecord, ReasonCode, ReasonRecord, RowRecord,
 };
 pub use error::RecordError;
 pub use gate_v1::{GateMetricRecord, GateRecord};

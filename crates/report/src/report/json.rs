@@ -2,11 +2,10 @@
 
 use benchgate_core::model::SideName;
 use benchgate_core::record::{
-    ComparisonFile, ComparisonSchema, EstimateRecord, GeomeanRecord, IntervalRecord, MethodCode, MovedCode,
-    Number, PolicyRecord, ReasonCode, ReasonRecord, RowRecord, RunSummaryRecord, SideStatsRecord,
-    TypicalRecord, WaiverRecord,
+    ComparisonFile, ComparisonSchema, GeomeanRecord, MovedCode, Number, PolicyRecord, ReasonCode,
+    ReasonRecord, RowRecord,
 };
-use benchgate_gate::{Comparison, Estimate, Interval, Method, Reason, Row, RunSummary, SideStats, Typical};
+use benchgate_gate::{Comparison, Reason, Row, Typical};
 
 use super::markup::json_for_logs;
 use super::{View, words};
@@ -30,8 +29,8 @@ pub fn comparison_file(view: &View<'_>) -> ComparisonFile {
         verdict: comparison.verdict,
         exit_code: comparison.exit_code.code(),
         headline: view.headline.clone(),
-        base: run_summary(&comparison.base),
-        head: run_summary(&comparison.head),
+        base: comparison.base.clone(),
+        head: comparison.head.clone(),
         rows: comparison.rows.iter().map(row).collect(),
         geomeans: comparison
             .geomeans
@@ -40,7 +39,7 @@ pub fn comparison_file(view: &View<'_>) -> ComparisonFile {
                 target: geomean.target.clone(),
                 metric: geomean.metric.name.to_string(),
                 ratio: Number(geomean.ratio),
-                interval: geomean.interval.as_ref().map(interval),
+                interval: geomean.interval,
                 rows: geomean.rows,
             })
             .collect(),
@@ -55,18 +54,6 @@ pub fn comparison_file(view: &View<'_>) -> ComparisonFile {
     }
 }
 
-fn run_summary(run: &RunSummary) -> RunSummaryRecord {
-    RunSummaryRecord {
-        label: run.label.clone(),
-        format: run.format.clone(),
-        commit: run.commit.clone(),
-        toolchain: run.toolchain.clone(),
-        testbed: run.testbed.clone(),
-        context: run.context.clone(),
-        benchmarks: run.benchmarks,
-    }
-}
-
 fn row(row: &Row) -> RowRecord {
     RowRecord {
         benchmark: row.benchmark.to_string(),
@@ -75,21 +62,16 @@ fn row(row: &Row) -> RowRecord {
         verdict: row.verdict,
         reason: reason(row),
         fatal: row.fatal,
-        estimate: row.estimate.as_ref().map(estimate),
-        base: row.base.as_ref().map(side_stats),
-        head: row.head.as_ref().map(side_stats),
-        typical: typical(row.typical),
+        estimate: row.estimate.clone(),
+        base: row.base.clone(),
+        head: row.head.clone(),
+        typical: (row.typical != Typical::WITHHELD).then_some(row.typical),
         floor: row.policy.as_ref().map(|policy| policy.floor),
         tolerance: row.policy.as_ref().map(|policy| Number(policy.tolerance)),
         base_verification: row.base_verification.clone(),
         head_verification: row.head_verification.clone(),
         lints: row.lints.to_vec(),
-        waiver: row.waiver.as_ref().map(|waiver| WaiverRecord {
-            owner: waiver.owner.clone(),
-            reason: waiver.reason.clone(),
-            expires: waiver.expires.clone(),
-            expired: waiver.expired,
-        }),
+        waiver: row.waiver.clone(),
     }
 }
 
@@ -133,54 +115,5 @@ pub(super) fn code(reason: &Reason) -> ReasonCode {
         Reason::Unusable(_) => ReasonCode::Unusable,
         Reason::TooLittle(_) => ReasonCode::TooLittle,
         Reason::UnitMismatch { .. } => ReasonCode::UnitMismatch,
-    }
-}
-
-fn estimate(estimate: &Estimate) -> EstimateRecord {
-    EstimateRecord {
-        method: match estimate.method {
-            Method::Paired => MethodCode::Paired,
-            Method::Unpaired => MethodCode::Unpaired,
-            Method::Summaries => MethodCode::Summaries,
-            Method::Exact => MethodCode::Exact,
-            Method::Welch => MethodCode::Welch,
-            Method::MannWhitney => MethodCode::MannWhitney,
-            Method::Identical => MethodCode::Identical,
-            Method::History => MethodCode::History,
-        },
-        ratio: Number(estimate.ratio),
-        interval: estimate.interval.as_ref().map(interval),
-        p_worse: estimate.p_worse.map(Number),
-        p_adjusted: estimate.p_adjusted.map(Number),
-        q_value: estimate.q_value.map(Number),
-        p_stability: estimate.p_stability.map(Number),
-        p_tail: estimate.p_tail.map(Number),
-        blocks: estimate.blocks,
-        minimum_detectable: estimate.minimum_detectable.map(Number),
-        sessions: estimate.separate.map(|runs| runs.sessions),
-        p_runs: estimate.separate.and_then(|runs| runs.p_runs).map(Number),
-    }
-}
-
-fn typical(typical: Typical) -> Option<TypicalRecord> {
-    let Typical { base, head } = typical;
-    (base.is_some() || head.is_some())
-        .then(|| TypicalRecord { base: base.map(Number), head: head.map(Number) })
-}
-
-fn interval(interval: &Interval) -> IntervalRecord {
-    IntervalRecord { low: Number(interval.low), high: Number(interval.high), level: Number(interval.level) }
-}
-
-fn side_stats(side: &SideStats) -> SideStatsRecord {
-    SideStatsRecord {
-        processes: side.processes,
-        samples: side.samples,
-        location: Number(side.location),
-        mean: Number(side.mean),
-        stddev: side.stddev.map(Number),
-        cv: side.cv.map(Number),
-        min: Number(side.min),
-        max: Number(side.max),
     }
 }

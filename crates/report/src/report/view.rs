@@ -194,7 +194,7 @@ const ENOUGH_SESSIONS: u32 = 21;
 
 fn way_out(comparison: &Comparison) -> Option<&'static str> {
     let few = |row: &Row| {
-        let runs = row.estimate.as_ref().and_then(|estimate| estimate.separate);
+        let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
         let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);
         // A compiler is timed once a session, whatever is done with files.
         let is_compile_time =
@@ -203,7 +203,7 @@ fn way_out(comparison: &Comparison) -> Option<&'static str> {
             && row.verdict == Verdict::Inconclusive
             && is_assumed
             && !is_compile_time
-            && runs.is_some_and(|runs| runs.sessions < ENOUGH_SESSIONS)
+            && sessions.is_some_and(|sessions| sessions < ENOUGH_SESSIONS)
     };
     let inconclusive = comparison.verdict == Verdict::Inconclusive;
     (inconclusive && comparison.rows.iter().any(few)).then(|| advice::way_out(&comparison.head.format))

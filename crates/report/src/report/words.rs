@@ -197,7 +197,7 @@ const RUNS_ALIKE: f64 = 0.01;
 const LEAST_P: f64 = 1e-9;
 
 fn runs(row: &Row) -> Option<RunsAnswer> {
-    let p = row.estimate.as_ref()?.separate?.p_runs?;
+    let p = row.estimate.as_ref()?.p_runs?;
     let short = if p < RUNS_ALIKE { "the runs differ" } else { "the runs are alike" };
     let p = match p {
         p if p < LEAST_P => "p below 1e-9".to_owned(),

@@ -49,7 +49,7 @@ pub(super) fn bare(name: &str, verdict: Verdict, reason: Reason) -> Row {
 
 /// With the values that the gate would show.
 fn shown(mut row: Row) -> Row {
-    row.typical = Typical::of_row(&row);
+    row.typical = row.values_to_show();
     row
 }
 
@@ -68,7 +68,8 @@ pub(super) fn measured(name: &str, verdict: Verdict, reason: Reason, base: f64, 
             p_tail: Some(0.5),
             blocks: 12,
             minimum_detectable: Some(0.018),
-            separate: None,
+            sessions: None,
+            p_runs: None,
         }),
         base: Some(side(base, 0.0124)),
         head: Some(side(base * ratio, 0.0211)),

@@ -1,0 +1,193 @@
+//! What a comparison knows of a row, in the form in which `comparison.json` holds it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use super::{Context, Number, Testbed, Toolchain, number};
+
+/// A two-sided interval for the ratio.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "IntervalRecord")]
+pub struct Interval {
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
+    pub low: f64,
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
+    pub high: f64,
+    /// Confidence after every correction.
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
+    pub level: f64,
+}
+
+/// What produced an estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "MethodCode")]
+pub enum Method {
+    // Comments that begin with two slashes leave the schema of version 1 as it is.
+    // Blocks of pairs.
+    Paired,
+    // Independent processes of two files.
+    Unpaired,
+    // Only mean, stddev and n were known.
+    Summaries,
+    // Deterministic values.
+    Exact,
+    // `--test welch`.
+    Welch,
+    // `--test mann-whitney`.
+    MannWhitney,
+    // Everything executed is identical; nothing to compare.
+    Identical,
+    // One session against the stored sessions of a baseline.
+    History,
+}
+
+/// The ratio head/base and how sure it is.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "EstimateRecord")]
+pub struct Estimate {
+    pub method: Method,
+    /// head / base.
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
+    pub ratio: f64,
+    pub interval: Option<Interval>,
+    /// One-sided p against the floor, before correction.
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub p_worse: Option<f64>,
+    /// The same after the error budget is spent over looks and rows.
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub p_adjusted: Option<f64>,
+    /// The same by Benjamini and Hochberg: for ordering a listing, never for the verdict.
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub q_value: Option<f64>,
+    /// One-sided p of "head is not slow more often than base", before correction.
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub p_stability: Option<f64>,
+    /// One-sided p of "head's repetitions don't stall more than base's", before correction.
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub p_tail: Option<f64>,
+    pub blocks: u32,
+    /// The smallest change, as a fraction, that the row could have seen with 90 % power.
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub minimum_detectable: Option<f64>,
+    /// Sessions of the side that has fewer, where the sides were measured separately.
+    pub sessions: Option<u32>,
+    /// Two-sided p of "the repetitions of the two runs do not differ"; the programs need not differ where the runs do.
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub p_runs: Option<f64>,
+}
+
+impl Estimate {
+    /// A ratio of which nothing else is known yet.
+    pub fn unjudged(method: Method, ratio: f64) -> Self {
+        Self {
+            method,
+            ratio,
+            interval: None,
+            p_worse: None,
+            p_adjusted: None,
+            q_value: None,
+            p_stability: None,
+            p_tail: None,
+            blocks: 0,
+            minimum_detectable: None,
+            sessions: None,
+            p_runs: None,
+        }
+    }
+}
+
+/// The typical value of each side, in the metric's unit.
+// Where the row has an effect, head/base is exactly that effect.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "TypicalRecord")]
+pub struct Typical {
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub base: Option<f64>,
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub head: Option<f64>,
+}
+
+impl Typical {
+    /// Nothing may be shown.
+    pub const WITHHELD: Self = Self { base: None, head: None };
+}
+
+/// Plain description of one side of a row, in the metric's unit.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SideStatsRecord")]
+pub struct SideStats {
+    pub processes: u32,
+    // Repetitions over all processes.
+    pub samples: u64,
+    /// Median over processes of each process's location.
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
+    pub location: f64,
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
+    pub mean: f64,
+    // The sample standard deviation over all repetitions.
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub stddev: Option<f64>,
+    // stddev / mean.
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub cv: Option<f64>,
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
+    pub min: f64,
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
+    pub max: f64,
+}
+
+/// A waiver that matched the row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "WaiverRecord")]
+pub struct WaiverUse {
+    pub owner: String,
+    pub reason: String,
+    pub expires: String,
+    /// Its day has passed, so it changed nothing.
+    pub expired: bool,
+}
+
+/// What is known about one of the two runs.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "RunSummaryRecord")]
+pub struct RunSummary {
+    /// How the reader named it: a path, or `-`.
+    pub label: String,
+    pub format: String,
+    pub commit: Option<String>,
+    pub toolchain: Option<Toolchain>,
+    pub testbed: Option<Testbed>,
+    pub context: Context,
+    pub benchmarks: u32,
+}
