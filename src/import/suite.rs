@@ -147,7 +147,7 @@ name = \"iree-test-suites\"
 
 [toolchain]
 version = \"3.13.0\"
-# Both tools must print this commit, or nothing is measured.
+# benchgate measures only if both tools print this commit.
 commit = \"89ece87b89852100c0a4ac3d515e14842d090967\"
 
 ";

@@ -56,19 +56,19 @@ fn assumed(source: SpreadSource, counts: &[UnitCounts; 2], estimated: &Estimated
     let detail = match source {
         SpreadSource::Default if [base.sessions, head.sessions] == [1, 1] => {
             format!(
-                "one session a side: that sessions of one program differ by {between:.1} % is assumed, from how even these \
-                 two were"
+                "one session a side; the spread between sessions is assumed to be {between:.1} %, from how steady these two \
+                 are"
             )
         }
         SpreadSource::Default => format!(
-            "{} of base and {} of head, weighed against an assumed {between:.1} % between sessions",
+            "{} of base and {} of head, combined with an assumed spread of {between:.1} % between sessions",
             counted(base.sessions, "session"),
             head.sessions
         ),
         SpreadSource::Calibrated | SpreadSource::Declared => {
             let (base, head) = (base.processes, head.processes);
             let weighed = if base.min(head) > 1 {
-                format!(", weighed against {base} and {head} measured processes")
+                format!(", combined with that of {base} and {head} measured processes")
             } else {
                 String::new()
             };
@@ -92,8 +92,10 @@ pub fn withhold(row: &mut Row) {
     {
         (estimate.interval, estimate.minimum_detectable) = (None, None);
         if row.reason == Reason::Open {
-            let why = "the sessions were too uneven for one a side to say anything about the program";
-            row.reason = Reason::TooLittle(why.to_owned());
+            let sessions = counted(estimate.sessions.unwrap_or(1) as usize, "session");
+            let verb = if sessions.starts_with("1 ") { "is" } else { "are" };
+            let why = format!("{sessions} a side {verb} too few for times that vary this much");
+            row.reason = Reason::TooLittle(why);
         }
     }
 }

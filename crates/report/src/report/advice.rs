@@ -44,29 +44,33 @@ pub(super) fn fix(code: LintCode, format: &str) -> &'static str {
     }
 }
 
-/// What settles a comparison of files that hold one session of each side, or a few.
-pub(super) fn way_out(format: &str) -> &'static str {
-    match format {
-        "hyperfine-json" => {
-            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`hyperfine --export-json base-$i.json COMMAND`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
-        }
-        "benchfmt" | "go-test-json" => {
-            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`go test -bench . -count=10 > base-$i.txt`), and give all files: `benchgate compare 'base-*.txt' 'head-*.txt'`."
-        }
-        "pytest-benchmark-json" => {
-            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`pytest --benchmark-json=base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
-        }
+/// How to settle rows of files that hold one session of each side, or a few.
+pub(super) fn way_out(format: &str, is_overloaded: bool) -> String {
+    let (repeat, files) = match format {
+        "hyperfine-json" => ("`hyperfine --export-json base-$i.json COMMAND`", "json"),
+        "benchfmt" | "go-test-json" => ("`go test -bench . -count=10 > base-$i.txt`", "txt"),
+        "pytest-benchmark-json" => ("`pytest --benchmark-json=base-$i.json`", "json"),
         "google-benchmark-json" => {
-            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`PROGRAM --benchmark_repetitions=3 --benchmark_out=base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+            ("`PROGRAM --benchmark_repetitions=3 --benchmark_out=base-$i.json`", "json")
         }
-        "jmh-json" => {
-            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run each side 21 times, in turns (`java -jar benchmarks.jar -rf json -rff base-$i.json`), and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
+        "jmh-json" => ("`java -jar benchmarks.jar -rf json -rff base-$i.json`", "json"),
+        "criterion-sample" | "criterion-estimates" => {
+            let folders = "`cargo bench`, then `cp -r target/criterion base-$i`";
+            return way_out_with(folders, "`benchgate compare 'base-*' 'head-*'`", is_overloaded);
         }
-        _ => {
-            "A few sessions a side can't settle this. Measure in pairs, `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`; or run the tool 21 times on each side, in turns, and give all files: `benchgate compare 'base-*.json' 'head-*.json'`."
-        }
-    }
+        _ => ("the tool", "json"),
+    };
+    way_out_with(repeat, &format!("`benchgate compare 'base-*.{files}' 'head-*.{files}'`"), is_overloaded)
+}
+
+fn way_out_with(repeat: &str, compare: &str, is_overloaded: bool) -> String {
+    let first = if is_overloaded { "The host was overloaded: end what else runs on it first. " } else { "" };
+    format!(
+        "{first}A few sessions a side can't settle the inconclusive rows. Measure both programs in turns: \
+         `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`. Or run {repeat} 21 times for each side, in turns, and compare all \
+         files, with the same options as now: {compare}."
+    )
 }
 
 /// The fix for an assumed spread where the way out is said first.
-pub(super) const DECLARE: &str = "Where you know how much processes differ, declare it: `--between-cv 1%`.";
+pub(super) const DECLARE: &str = "If you know how much processes differ, declare it: `--between-cv 1%`.";

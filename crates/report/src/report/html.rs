@@ -37,7 +37,7 @@ pub fn html(runs: &[DrawnRun]) -> String {
     for (run, compared) in runs.iter().filter_map(|run| Some((run, run.comparison.as_ref()?))) {
         let view = View::new(compared, None);
         let _ = writeln!(body, "<h2>{}</h2>\n<p>{}</p>", escape(&run.name), escape(&view.headline));
-        if let Some(way_out) = view.way_out {
+        if let Some(way_out) = &view.way_out {
             let _ = writeln!(body, "<p>{}</p>", escape(way_out));
         }
         for note in &compared.notes {

@@ -97,7 +97,15 @@ impl Style {
         }
     }
 
-    /// The number without its sign of unit.
+    /// The style where no direction is established: a factor is always head over base, because it has no word.
+    pub(super) fn for_open_ratio(ratio: f64) -> Self {
+        match Self::for_ratio(ratio) {
+            Self::Percent => Self::Percent,
+            Self::TimesMore | Self::TimesLess => Self::TimesMore,
+        }
+    }
+
+    /// The number without its unit.
     fn number(self, ratio: f64) -> String {
         if ratio.is_nan() {
             return "?".to_owned();
@@ -150,13 +158,19 @@ fn factor(value: f64) -> String {
 
 /// A ratio head/base as a change: `+44.1 %`, `8.76×`.
 pub fn change(ratio: f64) -> String {
-    let style = Style::for_ratio(ratio);
+    changed_by(ratio, Style::for_ratio(ratio))
+}
+
+pub(super) fn changed_by(ratio: f64, style: Style) -> String {
     format!("{}{}", style.number(ratio), style.unit())
 }
 
 /// The interval of a ratio in the style of its estimate, smaller number first: `+43.2 … +45.1 %`.
 pub fn interval(low: f64, high: f64, ratio: f64) -> String {
-    let style = Style::for_ratio(ratio);
+    interval_in(low, high, Style::for_ratio(ratio))
+}
+
+pub(super) fn interval_in(low: f64, high: f64, style: Style) -> String {
     let (first, last) = if style == Style::TimesLess { (high, low) } else { (low, high) };
     format!("{} … {}{}", style.number(first), style.number(last), style.unit())
 }

@@ -72,7 +72,8 @@ fn page(view: &View<'_>, rows: usize) -> String {
     for geomean in view.geomeans(false) {
         let target = geomean.target.as_ref().map(|name| format!(" on {}", code(name))).unwrap_or_default();
         let (metric, change) = (code(&geomean.metric.name), text(&super::view::geomean(geomean)));
-        page.line(&format!("\nGeometric mean of {} {metric} rows{target}: {change}", geomean.rows));
+        let rows = view.geomean_rows(geomean, &format!("{metric} row"));
+        page.line(&format!("\nGeometric mean of {rows}{target}: {change}"));
     }
     page.list("Wrong outputs", &view.diverged);
     page.accuracy(view);
@@ -124,7 +125,7 @@ impl MarkdownPage {
             None => (rest, String::new()),
         };
         self.line(&format!("**{first}**{others}"));
-        if let Some(way_out) = view.way_out {
+        if let Some(way_out) = &view.way_out {
             self.line(&format!("\n{way_out}"));
         }
         for alert in &view.alerts {

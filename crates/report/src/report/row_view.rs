@@ -1,9 +1,9 @@
 //! The cells of a row in words, before any layout.
 
-use benchgate_core::model::{LintCode, Metric, Verdict, counted};
+use benchgate_core::model::{LintCode, Metric, counted};
 use benchgate_gate::{Method, Reason, Row, SideStats, Typical};
 
-use super::human::{change, change_of, directed, interval, percent, quantity};
+use super::human::{change, change_of, changed_by, directed, interval_in, percent, quantity};
 use super::words;
 
 /// A row and its cells, which are worded when they are asked for: most formats show some rows, and few
@@ -25,21 +25,17 @@ impl<'a> RowView<'a> {
         Self { row, name: row.benchmark.as_str(), metric, numbers: row }
     }
 
-    /// The effect: `44.1 % slower`, `8.76× faster`, `+0.3 %`. The direction gets its word where the
-    /// verdict establishes it; a percentage with a sign needs none, and an open row must not claim one.
+    /// The effect: `44.1 % slower`, `8.76× faster`, `+0.3 %`. The direction gets its word only where the verdict
+    /// establishes it.
     pub fn effect(&self) -> Option<String> {
         let row = self.numbers;
         let estimate = row.estimate.as_ref().filter(|estimate| estimate.method != Method::Identical)?;
         let ratio = estimate.ratio;
         let metric = row.metric.as_ref()?;
-        let text = change(ratio);
-        let established = matches!(row.verdict, Verdict::Regressed | Verdict::Improved)
-            && !row.reason.is_uneven()
-            && ratio != 1.0;
-        if established || text.ends_with('×') {
+        if words::is_established(row) && ratio != 1.0 {
             Some(directed(ratio, &metric.unit, metric.better))
         } else {
-            Some(text)
+            Some(changed_by(ratio, words::style(row)))
         }
     }
 
@@ -59,7 +55,7 @@ impl<'a> RowView<'a> {
     pub fn interval(&self) -> Option<String> {
         let estimate = self.numbers.estimate.as_ref()?;
         let bounds = estimate.interval?;
-        Some(interval(bounds.low, bounds.high, estimate.ratio))
+        Some(interval_in(bounds.low, bounds.high, words::style(self.numbers)))
     }
 
     /// `24+24`

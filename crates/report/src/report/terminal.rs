@@ -143,7 +143,7 @@ impl TerminalPage {
     /// The verdict in a sentence, with the exit code.
     fn verdict(&mut self, view: &View<'_>) {
         self.line("");
-        if let Some(way_out) = view.way_out {
+        if let Some(way_out) = &view.way_out {
             self.prose(way_out, "", "    ");
         }
         let (code, verdict) = (view.comparison.exit_code, view.comparison.verdict);
@@ -206,7 +206,7 @@ impl TerminalPage {
             let target = geomean.target.as_deref().filter(|_| several).map(|name| format!(" on {name}"));
             let metric = Some(&geomean.metric.name).filter(|name| **name != Metric::LATENCY.name);
             let metric = metric.map(|name| format!("{name} ")).unwrap_or_default();
-            let rows = counted(geomean.rows as usize, &format!("{metric}row"));
+            let rows = view.geomean_rows(geomean, &format!("{metric}row"));
             let text = super::view::geomean(geomean);
             let text = format!("Geometric mean of {rows}{}: {text}", target.unwrap_or_default());
             self.prose(&clean(&text), "", "    ");

@@ -15,8 +15,8 @@ pub struct View<'a> {
     pub comparison: &'a Comparison,
     /// The verdict in one sentence. Holds no names, so it is safe everywhere.
     pub headline: String,
-    /// What settles an inconclusive comparison of other tools' files.
-    pub way_out: Option<&'static str>,
+    /// How to settle inconclusive rows of other tools' files.
+    pub way_out: Option<String>,
     /// Rows that decide, regressed or improved; regressions first, larger changes first.
     pub changed: Vec<RowView<'a>>,
     /// Rows that decide and are still open.
@@ -108,11 +108,10 @@ impl<'a> View<'a> {
     /// `reproduce` is the command that repeats the comparison, where the caller knows it.
     pub fn new(comparison: &'a Comparison, reproduce: Option<String>) -> Self {
         let some_decide = comparison.rows.iter().any(|row| row.fatal);
-        let way_out = way_out(comparison);
         let mut view = Self {
             comparison,
             headline: headline(comparison, some_decide),
-            way_out,
+            way_out: way_out(comparison),
             changed: Vec::new(),
             open: Vec::new(),
             diverged: Vec::new(),
@@ -149,7 +148,7 @@ impl<'a> View<'a> {
             }
         }
         if let (Some(_), Some(group)) =
-            (way_out, view.lints.iter_mut().find(|group| group.code == LintCode::AssumedSpread))
+            (&view.way_out, view.lints.iter_mut().find(|group| group.code == LintCode::AssumedSpread))
         {
             group.fix = advice::DECLARE;
         }
@@ -174,6 +173,14 @@ impl<'a> View<'a> {
         self.comparison.geomeans.iter().filter(worth).collect()
     }
 
+    /// Over how many rows a mean is: `5 rows`, or `4 of 5 rows` where some have no usable numbers.
+    pub(super) fn geomean_rows(&self, geomean: &Geomean, noun: &str) -> String {
+        let of_mean = |row: &&Row| row.metric.as_ref() == Some(&geomean.metric) && row.target == geomean.target;
+        let all = self.comparison.rows.iter().filter(of_mean).count();
+        let used = geomean.rows as usize;
+        if all > used { format!("{used} of {}", counted(all, noun)) } else { counted(used, noun) }
+    }
+
     fn section(&mut self, row: &Row, some_decide: bool) -> &mut Vec<RowView<'a>> {
         match (row.verdict, &row.reason) {
             (Verdict::Diverged, _) => &mut self.diverged,
@@ -192,7 +199,7 @@ impl<'a> View<'a> {
 /// Sessions a side that show what one can't, where a program is slow in one start of five.
 const ENOUGH_SESSIONS: u32 = 21;
 
-fn way_out(comparison: &Comparison) -> Option<&'static str> {
+fn way_out(comparison: &Comparison) -> Option<String> {
     let few = |row: &Row| {
         let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
         let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);
@@ -205,8 +212,9 @@ fn way_out(comparison: &Comparison) -> Option<&'static str> {
             && !is_compile_time
             && sessions.is_some_and(|sessions| sessions < ENOUGH_SESSIONS)
     };
-    let inconclusive = comparison.verdict == Verdict::Inconclusive;
-    (inconclusive && comparison.rows.iter().any(few)).then(|| advice::way_out(&comparison.head.format))
+    let all = || comparison.rows.iter().flat_map(|row| &row.lints).chain(&comparison.lints);
+    let is_overloaded = || all().any(|lint| lint.code == LintCode::HostOverloaded);
+    comparison.rows.iter().any(few).then(|| advice::way_out(&comparison.head.format, is_overloaded()))
 }
 
 /// For every regressed latency the kernel that moved most and the deterministic values that changed.

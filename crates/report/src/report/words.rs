@@ -5,7 +5,7 @@ use benchgate_core::model::{
 };
 use benchgate_gate::{Method, Reason, Row};
 
-use super::human::{change, interval, percent, quantity, significant};
+use super::human::{Style, change, interval_in, percent, quantity, significant};
 
 /// The reason of a row that is open, where nothing else is known or a detail says more.
 pub(super) const UNDECIDED: &str = "undecided";
@@ -120,9 +120,7 @@ pub(super) fn reason(row: &Row) -> Words {
             Words::new(lint.code.as_str(), fragment(lint.code.description())).with(&lint.detail)
         }
         Reason::TooLittle(what) => match runs(row) {
-            Some(RunsAnswer { short, sentence }) => {
-                Words::new(short, format!("{sentence}; {PROGRAM_OPEN}")).with(what)
-            }
+            Some(RunsAnswer { short, sentence, .. }) => Words::new(short, sentence).with(what),
             None => Words::new(UNDECIDED, UNDECIDED).with(what),
         },
         Reason::UnitMismatch { base, head } => {
@@ -166,15 +164,13 @@ pub(super) fn open_kind(row: &Row) -> Words {
             Words::new("undecided", format!("{}; {MORE_BLOCKS}", room_for_both(row, "")))
         }
         Reason::Open => match runs(row) {
-            Some(RunsAnswer { short, .. }) => {
-                Words::new(short, format!("{short}; {PROGRAM_OPEN}: {}", room_for_both(row, "")))
+            Some(RunsAnswer { short, kind, .. }) => {
+                Words::new(short, format!("{kind}: {}", room_for_both(row, "")))
             }
             None => Words::new("undecided", room_for_both(row, "")),
         },
         Reason::TooLittle(what) => match runs(row) {
-            Some(RunsAnswer { short, .. }) => {
-                Words::new(short, format!("{short}; {PROGRAM_OPEN}")).with(what)
-            }
+            Some(RunsAnswer { short, kind, .. }) => Words::new(short, kind).with(what),
             None => reason(row),
         },
         Reason::Unusable(_) => Words { detail: None, ..reason(row) },
@@ -186,25 +182,33 @@ pub(super) fn open_kind(row: &Row) -> Words {
 /// answer.
 struct RunsAnswer {
     short: &'static str,
+    /// The answer to both questions, without numbers of this row.
+    kind: &'static str,
+    /// The same with the p-value.
     sentence: String,
 }
 
-/// The second question.
-const PROGRAM_OPEN: &str = "whether the program changed is open";
-/// Above it, the repetitions of two runs look alike.
+/// From this p-value on, the repetitions of two runs do not clearly differ.
 const RUNS_ALIKE: f64 = 0.01;
-/// Smaller p-values say no more.
+/// Smaller p-values are not printed.
 const LEAST_P: f64 = 1e-9;
 
 fn runs(row: &Row) -> Option<RunsAnswer> {
     let p = row.estimate.as_ref()?.p_runs?;
-    let short = if p < RUNS_ALIKE { "the runs differ" } else { "the runs are alike" };
+    let (short, kind) = if p < RUNS_ALIKE {
+        ("the runs differ", "the runs differ, and the cause may be the machine or the program")
+    } else {
+        (
+            "no clear difference",
+            "no clear difference between the runs, but a change of the program can't be ruled out",
+        )
+    };
     let p = match p {
         p if p < LEAST_P => "p below 1e-9".to_owned(),
         p if p < RUNS_ALIKE => format!("p {p:.1e}"),
         p => format!("p {p:.2}"),
     };
-    Some(RunsAnswer { short, sentence: format!("{short} ({p})") })
+    Some(RunsAnswer { short, kind, sentence: format!("{kind} ({p})") })
 }
 
 fn is_paired(row: &Row) -> bool {
@@ -220,7 +224,7 @@ fn room_for_both(row: &Row, bounds: &str) -> String {
         );
     }
     format!(
-        "the interval{bounds} is neither wholly beyond the floor of {} nor wholly below the tolerance of {}",
+        "the interval{bounds} reaches from below the floor of {} to above the tolerance of {}",
         floor(row),
         tolerance(row)
     )
@@ -242,7 +246,7 @@ fn is_beyond_floor(row: &Row) -> bool {
 fn open(row: &Row) -> Words {
     let runs = runs(row);
     let start = match &runs {
-        Some(RunsAnswer { sentence, .. }) => format!("{sentence}; {PROGRAM_OPEN}"),
+        Some(RunsAnswer { sentence, .. }) => sentence.clone(),
         None => "undecided".to_owned(),
     };
     let mut sentence = format!("{start}: {}", room_for_both(row, &bounds(row)));
@@ -357,11 +361,21 @@ fn fragment(sentence: &str) -> String {
 }
 
 fn bounds(row: &Row) -> String {
-    let estimate = row.estimate.as_ref();
-    match estimate.and_then(|estimate| Some((estimate.ratio, estimate.interval?))) {
-        Some((ratio, bounds)) => format!(" ({})", interval(bounds.low, bounds.high, ratio)),
+    match row.estimate.as_ref().and_then(|estimate| estimate.interval) {
+        Some(bounds) => format!(" ({})", interval_in(bounds.low, bounds.high, style(row))),
         None => String::new(),
     }
+}
+
+/// Whether the verdict says in which direction the typical value moved.
+pub(super) fn is_established(row: &Row) -> bool {
+    matches!(row.verdict, Verdict::Regressed | Verdict::Improved) && !row.reason.is_uneven()
+}
+
+/// How the row's change and its interval are written.
+pub(super) fn style(row: &Row) -> Style {
+    let ratio = row.estimate.as_ref().map_or(1.0, |estimate| estimate.ratio);
+    if is_established(row) { Style::for_ratio(ratio) } else { Style::for_open_ratio(ratio) }
 }
 
 /// The floor that applied: both parts where there are two.

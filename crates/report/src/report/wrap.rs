@@ -57,11 +57,26 @@ fn wrapped_line(line: &str, width: usize) -> Vec<String> {
 }
 
 /// A paragraph whose lines are at most this wide: the first starts with `first`, the others with `rest`. A name that
-/// is wider goes on after one of its separators.
+/// is wider goes on after one of its separators. A command in backticks is never divided, so that it can be copied.
 pub fn paragraph(text: &str, width: usize, first: &str, rest: &str) -> String {
     let room = width.saturating_sub(width_of(first).max(width_of(rest)));
-    let words = text.split_whitespace().map(|word| wrapped(word, room)).collect::<Vec<_>>();
-    filled(words.iter().flat_map(|word| word.lines()), width, first, rest)
+    let whole = |word: &&str| word.contains('`') && word.contains(' ');
+    let words = words_and_commands(text);
+    let lines = words.iter().map(|word| if whole(word) { (*word).to_owned() } else { wrapped(word, room) });
+    let lines = lines.collect::<Vec<_>>();
+    filled(lines.iter().flat_map(|word| word.lines()), width, first, rest)
+}
+
+/// The words of a text, where a space between two backticks ends no word.
+fn words_and_commands(text: &str) -> Vec<&str> {
+    // Untrusted text with longer fences or a lone backtick is wrapped like any other.
+    let is_paired = text.matches('`').count().is_multiple_of(2) && !text.contains("``");
+    let mut in_command = false;
+    let is_end = |letter: char| {
+        in_command ^= letter == '`' && is_paired;
+        letter.is_whitespace() && !in_command
+    };
+    text.split(is_end).filter(|word| !word.is_empty()).collect()
 }
 
 /// Lines, of which those that are wider than this go on further to the right. A path or a command is kept in one piece,
