@@ -175,7 +175,8 @@ impl<'a> View<'a> {
 
     /// Over how many rows a mean is: `5 rows`, or `4 of 5 rows` where some have no usable numbers.
     pub(super) fn geomean_rows(&self, geomean: &Geomean, noun: &str) -> String {
-        let of_mean = |row: &&Row| row.metric.as_ref() == Some(&geomean.metric) && row.target == geomean.target;
+        let of_mean =
+            |row: &&Row| row.metric.as_ref() == Some(&geomean.metric) && row.target == geomean.target;
         let all = self.comparison.rows.iter().filter(of_mean).count();
         let used = geomean.rows as usize;
         if all > used { format!("{used} of {}", counted(all, noun)) } else { counted(used, noun) }
