@@ -29,7 +29,7 @@ Examples:
   BENCHGATE_INPUT_COMMAND=compare BENCHGATE_INPUT_BASE=a.json \\
     BENCHGATE_INPUT_HEAD=b.json benchgate action --print
 
-Exit codes: those of the command, 2 for inputs that make no sense.")]
+Exit codes: those of the command, 2 for invalid inputs.")]
 pub struct ActionArgs {
     /// Print the command and run nothing
     #[arg(long)]
@@ -154,8 +154,8 @@ fn invocation(
     let origin = if measures(command) { origin } else { CodeOrigin::Merged };
     if origin == CodeOrigin::Unknown && !hosted && inputs.get("fork-runner") != Some("ephemeral") {
         problems.push(
-            "code that may be a fork's is not run on a self-hosted runner that is kept: declare one that is thrown \
-             away after the job with `fork-runner: ephemeral`"
+            "code that may be a fork's is not run on a persistent self-hosted runner; if the runner is discarded \
+            after the job, set `fork-runner: ephemeral`"
                 .to_owned(),
         );
     }
@@ -170,8 +170,8 @@ fn invocation(
         && let GitHubEvent::PullRequestTarget(_) | GitHubEvent::WorkflowRun(_) = event
     {
         problems.push(
-            "pull_request_target and workflow_run hold a write token, and code must not be measured where one is: \
-             measure on pull_request, and publish here"
+            "jobs of pull_request_target and workflow_run have a write token, so they must not measure code: \
+            measure on pull_request, and publish here"
                 .to_owned(),
         );
     }

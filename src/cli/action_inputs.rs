@@ -111,7 +111,7 @@ pub fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
         if let Some((_, known)) = CHOICES.iter().find(|(choice, _)| choice == name)
             && !known.contains(&value.as_str())
         {
-            problems.push(format!("{name} is {value:?}, and may be {}", known.join(" or ")));
+            problems.push(format!("{name} is {value:?}, expected {}", known.join(" or ")));
         }
         // It would be taken for an option.
         if value.starts_with('-') {

@@ -283,7 +283,7 @@ impl Night<'_> {
         }
         if plan.waiting > 0 {
             text.push_str(&format!(
-                "waiting: {} (above --limit, or too new to tell from a cause that began at the same time)\n",
+                "waiting: {} (above --limit, or too recent to distinguish from a cause that began at the same time)\n",
                 counted(plan.waiting, "cause")
             ));
         }
@@ -291,7 +291,8 @@ impl Night<'_> {
         let longest = self.timelines.iter().map(|timeline| timeline.sessions.len()).max().unwrap_or(0);
         if text.is_empty() && longest < LEAST_VALUES {
             text = format!(
-                "too young: {} of a suite and testbed; a large change is seen from {LEAST_VALUES} on, a small one from about 20\n",
+                "too few sessions: {} of a suite and testbed; a large change is detected from {LEAST_VALUES} on, a \
+                small one from about 20\n",
                 counted(longest, "session")
             );
         }

@@ -34,10 +34,10 @@ impl ShelfArgs {
         match found.as_slice() {
             [(suite, testbed)] => Ok(BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))?),
             [] => Err(CliError::baseline_missing(format!(
-                "failed to find such a suite and testbed in {}",
+                "no such suite and testbed in {}",
                 files.place()
             ))
-            .hint("`benchgate baseline list` says what is there; `benchgate baseline update` adds")),
+            .hint("`benchgate baseline list` shows what is stored; `benchgate baseline update` adds a session to it")),
             several => Err(CliError::usage(format!("{} match", several.len()))
                 .hint("name the suite, and the testbed with --testbed; `benchgate baseline list`")),
         }

@@ -151,8 +151,8 @@ fn find(cache: &Path, work: Option<&Path>) -> Result<Vec<Kept>, CliError> {
     });
     let read = |(kind, keeper, path): (String, Keeper, PathBuf)| {
         let folder = KeptFolder::read(&path).map_err(|error| {
-            CliError::failed(format!("failed to look into {}: {error}", path.display()))
-                .hint("run it as the user whose files these are")
+            CliError::failed(format!("failed to read {}: {error}", path.display()))
+                .hint("run the command as the user who owns these files")
         })?;
         Ok(Kept { kind, keeper, folder })
     };
@@ -185,7 +185,7 @@ fn choose(kept: &[Kept], now: SystemTime, older_than: Duration, most: Option<f64
 fn remove(kept: &Kept) -> Result<bool, CliError> {
     let failed = |error: &dyn std::fmt::Display| {
         CliError::failed(format!("failed to remove {}: {error}", kept.folder.path.display()))
-            .hint("run it as the user whose files these are")
+            .hint("run the command as the user who owns these files")
     };
     match kept.keeper {
         Keeper::Tools => toolchain::remove_tree(&kept.folder).map_err(|error| failed(&error)),

@@ -110,7 +110,8 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     comparison.notes.extend(guesses::notes(&base.run, &head.run));
     if foreign && args.policy.policy.is_none() {
         // The file may come from a fork: what it says about its own judging must not pass unseen.
-        let note = "the run file carries a policy that is not the default one, and it judged; --policy FILE names another";
+        let note =
+            "judged by the policy in the run file, which is not the default one; --policy FILE names another";
         comparison.notes.push(note.to_owned());
     }
     args.policy.downgrade(&mut comparison);

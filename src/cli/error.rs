@@ -78,7 +78,7 @@ impl CliError {
 
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Internal, message)
-            .hint("this is a defect of benchgate; please report it with the command")
+            .hint("this is a bug in benchgate; please report it with the command")
     }
 
     /// Adds what to do next.
@@ -138,7 +138,7 @@ impl From<ToolchainError> for CliError {
 impl From<PipelineError> for CliError {
     fn from(error: PipelineError) -> Self {
         let disk_full = error.is_disk_full().then_some(
-            "free some room, or go to another disk (--cache-dir, --work-dir); what was measured is kept and the \
+            "free some space, or use another disk (--cache-dir, --work-dir); what was measured is kept and the \
              next run resumes",
         );
         let message = error.to_string();
@@ -152,7 +152,7 @@ impl From<PipelineError> for CliError {
                 Self::usage(message).hint("`benchgate noise` measures one for this suite on this machine")
             }
             PipelineError::Bundle { .. } => {
-                Self::input(message).hint("make it again, with `benchgate run --until compile --bundle FILE`")
+                Self::input(message).hint("create it again: `benchgate run --until compile --bundle FILE`")
             }
             PipelineError::NotBundleable(_) => {
                 Self::usage(message).hint(docs!("bundles.md", "what a bundle can hold"))

@@ -54,7 +54,7 @@ pub fn run(args: &ExplainArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     explanations.retain(|explanation| args.all || !filter.is_empty() || explanation.moved());
     let text = match args.output.format {
         OutputFormat::Json => report::explanations_json(&explanations),
-        _ if explanations.is_empty() => "nothing moved; --all explains every benchmark\n".to_owned(),
+        _ if explanations.is_empty() => "nothing changed; --all explains every benchmark\n".to_owned(),
         _ => report::explanations(&explanations, destination.options(terminal, args.all)),
     };
     destination.write(&text, terminal)?;

@@ -146,7 +146,7 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
         let mut open = args.halves.open(bundle, &args.measure, terminal)?;
         if !open.sides.iter().any(|side| side.name == SideName::Base) {
             return Err(CliError::baseline_missing(format!(
-                "the bundle {} holds no base to compare with",
+                "the bundle {} has no base to compare with",
                 bundle.display()
             ))
             .hint("make it with `benchgate gate --until compile`, or measure it with `run`"));
@@ -288,7 +288,7 @@ fn say_what_judges(args: &GateArgs, config: &Config, terminal: &Terminal) -> Res
     let policy = args.policy.policy.clone().or_else(own).unwrap_or_else(|| config.file.clone());
     let short = head.commit.get(..12).unwrap_or(&head.commit);
     terminal.note(&format!(
-        "no --base: judged by the stored sessions behind HEAD ({short}) and the policy in {} as it is now",
+        "no --base: compared with stored sessions of HEAD ({short}) and its ancestors, under the current policy in {}",
         policy.display()
     ));
     Ok(())
@@ -358,12 +358,13 @@ pub fn against_merge_base(
     for path in paths_below(&text, repository.root()) {
         if let Some(tracked) = repository.tracked_below(&path)? {
             return Err(CliError::usage(format!(
-                "{} at {merge_base} names {} by its absolute path, so that the change would choose what its base is measured with: {} is tracked",
+                "{} at {merge_base} names {} by its absolute path, and {} is tracked: the change could choose what \
+                its base is measured with",
                 inside.display(),
                 path.display(),
                 tracked.display()
             ))
-            .hint("use a path relative to benchgate.toml, which leads into the checkout of each side"));
+            .hint("use a path relative to benchgate.toml: it is resolved in each side's checkout"));
         }
     }
     head_config.rename_in(&mut base_config).map_err(|error| {

@@ -63,8 +63,8 @@ pub fn notes(base: &Run, head: &Run) -> Vec<String> {
         && !(has_several_sessions(base) && has_several_sessions(head))
     {
         notes.push(format!(
-            "base was measured after head ({before} and {after}): the first operand is the base, so swap the two if head \
-             is the new program"
+            "base was measured after head ({before} and {after}): the first argument is the base, so swap the two \
+            if head is the new program"
         ));
     }
     notes.extend(rename_note(base, head));

@@ -75,7 +75,7 @@ pub fn run(args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
         for what in &wrong {
             terminal.warn(what);
         }
-        CliError::failed(format!("failed to merge {count}: that is not the whole run that was planned"))
+        CliError::failed(format!("failed to merge {count}: together they are not the complete planned run"))
             .hint("run missing shards again (a later attempt replaces an earlier one), and leave out files of other plans")
     })?;
     for note in &merged.notes {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::exit_code::ExitCode;
 use crate::gate::Policy;
 use crate::gate::noise::{Calibrating, NoiseOptions, NoiseReport, Recording};
-use crate::model::{Calibration, Run, SideName};
+use crate::model::{Calibration, Run, SideName, counted};
 use crate::pipeline;
 use crate::record::{CalibrationRecord, RunFile};
 use crate::report::{self, Theme};
@@ -97,7 +97,8 @@ pub fn run(args: &NoiseArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     let mut code = ExitCode::Pass;
     if calibration.is_none() {
         terminal.warn(&format!(
-            "unchanged code turns red in {} of sessions, and the policy allows {}: the calibration is not kept; measure \
+            "unchanged code turns red in {} of sessions, but the policy allows \
+            {}: the calibration is not kept; measure \
              more blocks (--blocks {}) on a quieter machine",
             report::percent(report.red_suites.value()),
             report::percent(policy.alpha),
@@ -128,7 +129,7 @@ fn resampled(mut calibrating: Calibrating<'_>, options: &NoiseOptions, terminal:
         } else {
             format!("{} sessions for each figure", options.resamples)
         };
-        terminal.note(&format!("resampling the blocks into sessions that could have been: {most}"));
+        terminal.note(&format!("simulating sessions from the measured blocks: {most}"));
     }
     let began = Instant::now();
     let is_late = || options.until_precise && began.elapsed() >= LONGEST;
@@ -249,7 +250,8 @@ fn enough(base: &Run, head: &Run, source: &str) -> Result<(), CliError> {
         return Ok(());
     }
     Err(CliError::failed(format!(
-        "failed to calibrate from {source}: it holds {blocks} paired blocks, and {LEAST_BLOCKS} is the least"
+        "failed to calibrate from {source}: it has {} and needs at least {LEAST_BLOCKS}",
+        counted(blocks, "paired block")
     ))
     .hint("measure more: `benchgate noise --blocks 12`"))
 }

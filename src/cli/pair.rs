@@ -64,7 +64,7 @@ pub struct CommandPairArgs {
     /// Command that runs before each measured process, untimed
     #[arg(long, value_name = "COMMAND")]
     prepare: Option<String>,
-    /// Processes of each side that run first and count for nothing
+    /// Processes of each side that run first and are not counted
     #[arg(long, value_name = "N", default_value_t = 1)]
     warmup: u32,
     /// Working folder of the base's command [default: the current one]

@@ -17,13 +17,13 @@ pub struct PolicyArgs {
     /// Take the policy of this benchgate.toml; the options below override it
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Minimum slowdown that fails, for every metric that decides; raises a lower tolerance [default: 1%]
+    /// Minimum slowdown that fails, for every gating metric; raises a lower tolerance [default: 1%]
     #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub floor: Option<f64>,
-    /// Slowdown that a pass must rule out, for every metric that decides; lowers a higher floor [default: 3%]
+    /// Slowdown that a pass must rule out, for every gating metric; lowers a higher floor [default: 3%]
     #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub tolerance: Option<f64>,
-    /// Chance that an unchanged suite turns red [default: 0.01]
+    /// Probability that an unchanged suite turns red [default: 0.01]
     #[arg(long, value_name = "P", value_parser = config::alpha)]
     pub alpha: Option<f64>,
     /// Spread between processes, where the files don't show it [default: 2% on GPUs, 5% on CPUs]
@@ -42,7 +42,9 @@ pub struct PolicyArgs {
 
 fn described(test: TestKind) -> Option<&'static str> {
     Some(match test {
-        TestKind::Auto => "Paired where blocks pair up, else processes with the spread between them",
+        TestKind::Auto => {
+            "Paired if there are blocks; otherwise separate processes and the spread between them"
+        }
         TestKind::Welch => "Welch's t on all repetitions, as classical tools do",
         TestKind::MannWhitney => "Mann-Whitney's U on all repetitions, as google/benchmark's compare.py does",
     })

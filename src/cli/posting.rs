@@ -111,7 +111,7 @@ impl Situation {
                 job.head().short(),
                 pull.base_ref
             ))
-            .hint("run the measuring workflow again, on the pull request's present commit")),
+            .hint("run the measuring workflow again, on the pull request's current commit")),
         }
     }
 
@@ -285,7 +285,7 @@ fn say(posted: &Posted, terminal: &Terminal) {
     match posted {
         Posted::Created { url } => terminal.note(&format!("commented: {url}")),
         Posted::Updated { url } => terminal.note(&format!("updated {url}")),
-        Posted::Newer { url } => terminal.note(&format!("a later run has already said more: {url}")),
+        Posted::Newer { url } => terminal.note(&format!("a later run has already commented: {url}")),
         Posted::NotWanted => terminal.note("nothing to comment on"),
     }
 }
@@ -298,8 +298,9 @@ fn allowed<T>(
 ) -> Result<Option<T>, CliError> {
     match result {
         Err(error) if error.kind() == ErrorKind::Forbidden => {
-            terminal
-                .note(&format!("this token may not write, so there is no {what}; the summary has it all"));
+            terminal.note(&format!(
+                "this token is read-only, so there is no {what}; the summary contains everything"
+            ));
             Ok(None)
         }
         result => result,

@@ -72,7 +72,7 @@ pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     if let Some(folder) = &args.output_dir {
         let drawn = pictures(&runs, folder)?;
         if drawn.is_empty() {
-            return Err(CliError::failed("failed to draw anything: the results hold no time and no memory"));
+            return Err(CliError::failed("nothing to draw: the results contain neither times nor memory"));
         }
         for path in &drawn {
             text.push_str(&format!("{}\n", path.display()));

@@ -245,7 +245,7 @@ impl MeasureArgs {
         let mut open = super::runtime::block_on(async |cancel| {
             Ok(pipeline::open_bundle(bundle, &cache, sha256, &cancel).await?)
         })?;
-        terminal.note(&format!("the bundle is whole, sha256 {}", open.sha256));
+        terminal.note(&format!("the bundle is complete, sha256 {}", open.sha256));
         for side in &mut open.sides {
             self.adjust(&mut side.config);
             check_processors(&side.config.measure, &side.config.file.display())?;

@@ -52,8 +52,9 @@ impl ShardArgs {
         let Some((path, number)) = self.planned() else { return Ok(None) };
         let plan = read(path)?;
         let refused = |what: &str| {
-            CliError::usage(format!("failed to use {}: {what}", path.display()))
-                .hint("make the plan again, with `benchgate plan`, from what is measured here")
+            CliError::usage(format!("failed to use {}: {what}", path.display())).hint(
+                "create the plan again with `benchgate plan`, from this configuration and these commits",
+            )
         };
         let names: Vec<BenchmarkName> =
             plan.benchmarks.iter().map(|benchmark| BenchmarkName::new(&benchmark.name)).collect();

@@ -247,7 +247,7 @@ impl From<FolderError> for CliError {
             FolderError::Foreign(_) => Self::usage(message)
                 .hint("name a new or empty folder, or one that an earlier `benchgate site` wrote"),
             FolderError::Manifest { .. } => {
-                Self::usage(message).hint("remove the folder; the site is written anew")
+                Self::usage(message).hint("remove the folder and run the command again")
             }
             FolderError::Io { .. } => Self::failed(message),
         }

@@ -89,9 +89,9 @@ table! {
         "Repetitions inside one process; those of `[measure]` by default.";
     "iterations-per-run" => iterations: Option<u32>, COUNT,
         "Iterations of one repetition; by default as many as fill `min-time` of `[measure]`.";
-    "timeout" => timeout: Duration = minutes(10), ValueKind::Duration, "Of one process, its compiler included.";
+    "timeout" => timeout: Duration = minutes(10), ValueKind::Duration, "Limit of one process, including its compiler.";
     "python" => python: Option<PathBuf>, ValueKind::AnyPath,
-        "An interpreter of your own with torch and the backend, instead of benchgate's environment: for \
+        "Your own interpreter with torch and the backend, instead of benchgate's environment: for \
              example TensorRT in a vendor's container. Relative paths start at this file.";
     "env" => env: BTreeMap<String, String>, ValueKind::Texts, "Environment variables of its processes.";
 }

@@ -61,7 +61,7 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
     if policy_file.is_some() {
         for key in POLICY_KEYS {
             for (name, at, _) in root.entries().filter(|(name, ..)| *name == key) {
-                problems.add(at, format!("`{name}` must not be here: `policy` names the file it belongs in"));
+                problems.add(at, format!("`{name}` belongs in the file that `policy` names"));
             }
         }
     }

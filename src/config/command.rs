@@ -32,7 +32,7 @@ table! {
     head "prepare": KeyPresence::Optional => prepare: Option<CommandLine> = None, ValueKind::Line,
         "Runs before each measured process, untimed.";
     "warmup" => warmup: u32 = 1, ValueKind::Integer { min: 0, max: 1000 },
-        "Processes of each side that run first and count for nothing.";
+        "Processes of each side that run first and are not counted.";
     head "folder" => folder: PathBuf = PathBuf::from("."), ValueKind::Inside,
         "Working folder, relative to the sources folder of the side.";
     "format": KeyPresence::Optional => reading: OutputReading = OutputReading::Detected, ValueKind::Line,

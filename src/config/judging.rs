@@ -49,7 +49,7 @@ pub(super) static GATE: Section = Section {
             "alpha",
             ValueKind::Number { min: ALPHA.0, max: ALPHA.1 },
             |policy| policy.alpha.to_string(),
-            "Chance of at least one false red over all fatal rows of the suite.",
+            "Probability of at least one false positive over all fatal rows of the suite.",
         ),
         of_policy(
             "test",
@@ -69,7 +69,7 @@ pub(super) static GATE: Section = Section {
         optional(
             "between-cv",
             ValueKind::Spread,
-            "Standard deviation between processes to assume where nothing measured it.",
+            "Standard deviation between processes that is assumed if none was measured.",
         ),
         optional("metric", ValueKind::Named(&METRIC), "How each metric is judged."),
         optional(
@@ -93,7 +93,8 @@ const FLOOR_ABSOLUTE: Field = optional(
 );
 const TOLERANCE: Field =
     optional("tolerance", ValueKind::Fraction, "Slowdown that a pass must rule out; not below the floor.");
-const FATAL: Field = optional("fatal", ValueKind::Bool, "Whether a red of this metric fails the gate.");
+const FATAL: Field =
+    optional("fatal", ValueKind::Bool, "Whether a regression of this metric fails the gate.");
 
 static METRIC: Section = Section {
     title: "[gate.metric.<name>]",
@@ -123,11 +124,11 @@ static OVERRIDE: Section = Section {
 
 pub(super) static WAIVER: Section = Section {
     title: "[[waiver]]",
-    doc: "A reviewed red that is accepted until a given day. It stays visible.",
+    doc: "A reviewed regression that is accepted until a given day. It stays visible.",
     fields: &[
         required("benchmark", ValueKind::Glob, "Glob over `model/target/function`."),
         optional("metric", ValueKind::Name, "The metric it is about; every metric without it."),
-        required("owner", ValueKind::Line, "Who answers for it."),
+        required("owner", ValueKind::Line, "Who is responsible for it."),
         required("reason", ValueKind::Line, "Why it is accepted."),
         required("expires", ValueKind::Date, "Last day it holds, `YYYY-MM-DD`; at most 366 days from today."),
     ],

@@ -28,23 +28,24 @@ table! {
     "min-blocks": KeyPresence::Policy(|policy| policy.sequential.min_blocks.to_string()), COUNT,
         "Blocks (two pairs of a base and a head process, in random order) per benchmark before the first look when two sides are measured.";
     "max-blocks": KeyPresence::Policy(|policy| policy.sequential.max_blocks.to_string()),
-        COUNT, "Blocks after which an open question is inconclusive.";
+        COUNT, "Maximum number of blocks: a row that is then undecided is inconclusive.";
     "time-budget" => time_budget: Option<Duration>, ValueKind::Duration,
-        "Time to spend on measuring, over all benchmarks: from the first look on it goes to the open rows that are \
-             decided soonest, each as far as its next look. `max-blocks` stays the limit of each row.";
-    "timeout" => timeout: Duration = minutes(5), ValueKind::Duration, "Of one benchmark process.";
-    "compile-timeout" => compile_timeout: Duration = minutes(10), ValueKind::Duration, "Of one compilation.";
-    "export-timeout" => export_timeout: Duration = minutes(10), ValueKind::Duration, "Of one export.";
+        "Time to spend on measuring, over all benchmarks. After the first look it is spent on the undecided rows \
+        that need the least time, each up to its next look. `max-blocks` stays the limit of each row.";
+    "timeout" => timeout: Duration = minutes(5), ValueKind::Duration, "Limit of one benchmark process.";
+    "compile-timeout" => compile_timeout: Duration = minutes(10), ValueKind::Duration, "Limit of one compilation.";
+    "export-timeout" => export_timeout: Duration = minutes(10), ValueKind::Duration, "Limit of one export.";
     "cpus" => cpus: Option<Vec<usize>>, ValueKind::List(&ValueKind::Integer { min: 0, max: 4095 }),
         "Processors to pin CPU targets to. By default benchgate leaves one to the host.";
     "lock-clocks" => lock_clocks: Option<GpuClock>, ValueKind::Line,
-        "Lock the GPU's clock while measuring, and let it go afterwards: `\"base\"`, what the chip holds under \
-             any load, or a clock, `\"1410MHz\"`. NVIDIA only, and needs the right to (docs/gpu-guide.md); without \
-             it benchgate says so and goes on. Without this key no setting is touched.";
+        "Lock the GPU's clock while measuring, and unlock it afterwards: `\"base\"`, the clock that the chip \
+        sustains under any load, or a value such as `\"1410MHz\"`. NVIDIA only, and needs permission \
+        (docs/gpu-guide.md); without permission benchgate prints a note and continues. Without this key no setting \
+        is changed.";
     "profile" => profile: Profiling = Profiling::Changed, ValueKind::Choice(Profiling::VARIANTS),
-        "Time per kernel, from processes of their own after everything is measured; it is never judged, and \
-             `benchgate explain` shows it. `changed`: of benchmarks whose latency regressed or improved. \
-             `always`: of all. It needs a runtime that brings `iree-profile`.";
+        "Time per kernel, from separate processes after all measurements; it is never judged, and `benchgate \
+        explain` shows it. `changed`: of benchmarks whose latency regressed or improved. \
+             `always`: of all. It needs a runtime that includes `iree-profile`.";
     "jobs" => jobs: Option<usize>,
         ValueKind::Integer { min: 1, max: 4096 }, "Parallel compile jobs; by default one per processor.";
     "seed" => seed: Option<u64>, ValueKind::Integer { min: 0, max: i64::MAX },

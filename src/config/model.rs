@@ -102,8 +102,8 @@ table! {
              and its inputs, `models/a.onnx`, `models/a.pt2` as `torch.export.save` writes it, `zoo:bert` for a model \
              that benchgate brings along, or `torchbench:resnet18`.";
     head "renamed-from" => renamed_from: Option<String>, ValueKind::Name,
-        "The model's name in the base. It is compared with that model, by the policy for its old name; without this, a \
-             renamed model is one that base has and head lacks, which fails. It does nothing once it is merged.";
+        "The model's name in the base. It is compared with that model, under the policy for its old name. Without \
+        this key, the old name is missing at head, which fails. After the merge the key has no effect.";
     head "function" => function: String = "main".to_owned(), ValueKind::Name, "The function to run.";
     head "functions": KeyPresence::Optional, ValueKind::Named(&FUNCTION),
         "Several functions of one MLIR module instead of `function`: one benchmark each.";
@@ -114,22 +114,22 @@ table! {
         "One `.npy` file, or raw one (`4x8xbf16=@y.bin`), per result. Exported models bring theirs; without any, \
              outputs are not verified.";
     head "expected-f64": KeyPresence::Text("[]") => expected_f64: Vec<TensorFile> = Vec::new(), LINES,
-        "The same results computed in double precision, one `.npy` file for each of `expected`: what the error of \
-             base and head is measured against. Exported models bring theirs.";
+        "The same results computed in double precision, one `.npy` file for each of `expected`. The errors of base \
+        and head are measured against them. Exported models bring theirs.";
     head "parameters": KeyPresence::Text("[]") => parameters: Vec<Parameters> = Vec::new(), LINES,
         "Parameter archives, `scope=weights.irpa` or `weights.irpa` for the default scope.";
     head "input-type" => input_type: String = "auto".to_owned(),
         ValueKind::Name, "`--iree-input-type` of the compiler.";
     head "exporter": KeyPresence::Text("\"torch-mlir\"") => exporter: Option<Exporter> = None,
         ValueKind::OneOrMore(&ValueKind::Choice(Exporter::VARIANTS)),
-        "What exports a Python model. A list makes one benchmark for each, named `model@exporter`.";
+        "Exporter of a Python model. A list makes one benchmark for each, named `model@exporter`.";
     head "output-type": KeyPresence::Optional => output_types: Vec<OutputType> = Vec::new(),
         ValueKind::OneOrMore(&ValueKind::Choice(OutputType::VARIANTS)),
-        "What torch-mlir lowers to; of several, the first that works, and the benchmark's label `lowering` says \
-             which. By default a zoo model's own order, otherwise `linalg-on-tensors`, `stablehlo`, `torch`.";
+        "Output type of torch-mlir; of several, the first that works, which the benchmark's label `lowering` \
+        names. By default a zoo model's own order, otherwise `linalg-on-tensors`, `stablehlo`, `torch`.";
     head "dtype" => dtype: Option<String>, ValueKind::Choice(&["f64", "f32", "f16", "bf16"]),
-        "What an exported model's weights and floating-point inputs are cast to before it runs and is exported; its \
-             own by default. Backends use it where they have no `dtype` of their own.";
+        "Type to which an exported model's weights and floating-point inputs are cast before it runs and is \
+        exported; the model's own by default. Backends without a `dtype` use it too.";
     head "preset" => preset: Option<String>, ValueKind::Name, "Passed to the Python model's constructor as `preset`.";
     head "options" => options: BTreeMap<String, String>, ValueKind::Scalars,
         "Keyword arguments of the Python model's constructor. For `.onnx`, sizes of the dimensions that the model \
@@ -137,15 +137,15 @@ table! {
     head "flags" => flags: Vec<String>, LINES, "Compile flags added after the target's.";
     head "tags" => tags: Vec<String>, NAMES, "Groups that it belongs to, for `--tag`.";
     "dispatch-repeats" => dispatch_repeats: u32 = 1, COUNT,
-        "Compiles every dispatch this many times in a row and divides the time by it, so that a kernel too short \
-             to be timed alone can be. For modules that are one chain of dispatches; what updates a buffer in place \
-             gives other results when repeated, and verification says so.";
+        "Compiles every dispatch this many times in a row and divides the time by it, so that very short kernels \
+        can be timed. For modules that are one chain of dispatches; a dispatch that updates a buffer in place gives \
+        other results when repeated, which verification reports.";
     head "targets" => targets: Vec<String>, NAMES, "Names of the targets it runs on; all of them when empty.";
 }
 
 static FUNCTION: Section = Section {
     title: "[model.functions.<name>]",
-    doc: "One function of a module of several, with its own data.",
+    doc: "One of several functions of a module, with its own data.",
     fields: &[
         defaulted("inputs", LINES, "[]", "As `inputs` of the model."),
         defaulted("expected", LINES, "[]", "As `expected` of the model."),
@@ -237,7 +237,7 @@ fn one(
         None => (&[][..], ""),
     };
     for (key, at, _) in view.entries().filter(|(key, ..)| foreign.contains(key)) {
-        problems.add(at, format!("`{key}` means nothing for {kind}"));
+        problems.add(at, format!("`{key}` is not valid for {kind}"));
     }
     let mut parameters = Vec::new();
     for item in view.get("parameters").items() {

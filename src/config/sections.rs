@@ -15,14 +15,14 @@ pub(super) static ROOT: Section = Section {
     title: "the top level",
     doc: "",
     fields: &[
-        required("suite", ValueKind::Table(&SUITE), "What this suite is."),
+        required("suite", ValueKind::Table(&SUITE), "The suite."),
         optional(
             "toolchain",
             ValueKind::Table(&TOOLCHAIN),
             "The IREE tools of every side that does not pin its own.",
         )
         .by(ChosenBy::Head),
-        optional("side", ValueKind::Table(&SIDES), "What differs between base and head.").by(ChosenBy::Head),
+        optional("side", ValueKind::Table(&SIDES), "Differences between base and head.").by(ChosenBy::Head),
         optional("model", ValueKind::Tables(&MODEL), "The models to measure.").by(ChosenBy::Each),
         optional("target", ValueKind::Tables(&TARGET), "The devices to measure them on.").by(ChosenBy::Each),
         optional("command", ValueKind::Tables(&COMMAND), "The programs to build and measure.")
@@ -46,7 +46,7 @@ pub(super) static ROOT: Section = Section {
         optional("expect", ValueKind::Tables(&EXPECT), "Known failures."),
         optional("numerics", ValueKind::Table(&NUMERICS), "How far outputs may be from their references."),
         optional("numerics-override", ValueKind::Tables(&NUMERICS_OVERRIDE), "The same for some benchmarks."),
-        optional("report", ValueKind::Table(&REPORT), "What reports may say."),
+        optional("report", ValueKind::Table(&REPORT), "Contents of reports."),
         optional("baseline", ValueKind::Table(&BASELINE), "How stored sessions are made comparable."),
         optional("store", ValueKind::Table(&STORE), "Where baselines are stored, and how they are read."),
         optional("github", ValueKind::Table(&GITHUB), "What is posted to GitHub, and when."),
@@ -59,8 +59,8 @@ pub(super) static ROOT: Section = Section {
         optional(
             "policy",
             ValueKind::Relative,
-            "A file of its own for `[gate]`, `[[waiver]]`, `[[expect]]`, `[numerics]` and `[[numerics-override]]`, relative to this one, so \
-             that CODEOWNERS can guard it. Then none of them may be here.",
+            "A separate file for \
+            `[gate]`, `[[waiver]]`, `[[expect]]`, `[numerics]` and `[[numerics-override]]`, relative to this one, so that CODEOWNERS can guard it. None of them may then be in this file.",
         ),
     ],
 };
@@ -78,21 +78,21 @@ static SIDES: Section = Section {
         optional(
             "base",
             ValueKind::Table(&SIDE),
-            "What head is compared with. Without it, only head is measured.",
+            "The side that head is compared with. Without it, only head is measured.",
         ),
-        optional("head", ValueKind::Table(&SIDE), "What is judged."),
+        optional("head", ValueKind::Table(&SIDE), "The side that is judged."),
     ],
 };
 
 static BASELINE: Section = Section {
     title: "[baseline]",
-    doc: "In a pull request this is read from the base. docs/baselines.md says what an anchor is good for.",
+    doc: "In a pull request this is read from the base. docs/baselines.md describes anchors.",
     fields: &[optional(
         "anchor",
         ValueKind::Table(&TOOLCHAIN),
         "A frozen toolchain that `baseline update --measure` and `gate --stored` measure in the same session, in pairs with \
-         head. What is stored and compared is then head's ratio to it. Never change it without need: ratios to another \
-         anchor don't compare.",
+         head. benchgate then stores and compares head's ratio to it. Don't change it without need: ratios to \
+         different anchors can't be compared.",
     )],
 };
 
@@ -112,7 +112,7 @@ static REPORT: Section = Section {
         ValueKind::Choice(&["all", "ratios"]),
         "\"all\"",
         "`ratios` keeps absolute times, sizes and counts out of every report, comment, summary and annotation. \
-         `run.json` keeps them: it is what the verdict is made from.",
+         `run.json` keeps them, because the verdict is computed from it.",
     )],
 };
 

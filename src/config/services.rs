@@ -14,8 +14,8 @@ use super::view::ConfigView;
 table! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Store, STORE: "[store]",
-        "In a pull request this is read from the base. `--store`, `--branch` and `--remote` win over it, and \
-          so do `BENCHGATE_STORE` and `BENCHGATE_STORE_BRANCH`.";
+        "In a pull request this is read from the base. `--store`, `--branch`, `--remote`, `BENCHGATE_STORE` and \
+        `BENCHGATE_STORE_BRANCH` override it.";
     "folder" => folder: PathBuf = PathBuf::from("baselines"),
         ValueKind::Inside, "The folder of the baseline, relative to this file.";
     "url" => url: Option<StoreUrl>, ValueKind::StoreUrl,
@@ -50,20 +50,18 @@ impl Default for Store {
 table! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct GitHub, GITHUB: "[github]",
-        "What `benchgate publish` does. In a pull request this is read from the base. docs/github.md tells \
-          the whole story.";
+        "What `benchgate publish` does. In a pull request this is read from the base. docs/github.md describes it.";
     "comment" => comment: CommentWhen = CommentWhen::OnChange, ValueKind::Choice(CommentWhen::VARIANTS),
-        "When the pull request gets its comment. One that is there is kept up to date whatever this says, \
-             unless it says `never`.";
+        "When the pull request gets a comment. An existing comment is always kept up to date, except with `never`.";
     "check-run" => check_run: bool = false, ValueKind::Bool,
         "Also post a check run. An inconclusive result fails it; where `fail-on` leaves `inconclusive` out, it is \
              neutral.";
     "annotations" => annotations: bool = true,
         ValueKind::Bool, "Print a workflow annotation for each row that fails.";
     "workflow" => workflow: String = ".github/workflows/benchgate.yml".to_owned(), ValueKind::Line,
-        "Path of the workflow that measures: after a `workflow_run` event nothing else's results are published.";
+        "Path of the workflow that measures: after a `workflow_run` event only its results are published.";
     "author" => author: String = "github-actions[bot]".to_owned(), ValueKind::Line,
-        "Who comments, where the token can't say it: an app's `name[bot]`.";
+        "Account that comments, if the token does not identify it: an app's `name[bot]`.";
 }
 
 impl Default for GitHub {

@@ -14,24 +14,26 @@ use super::view::ConfigView;
 table! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
     pub struct Target, TARGET: "[[target]]",
-        "What the compiler generates code for, and what runs it. Where the device is not there, the target's \
-          benchmarks are compiled only: see docs/targets.md.";
+        "A target sets what the compiler generates code for and which device runs it. If the device is absent, the \
+        target's benchmarks are only compiled: see docs/targets.md.";
     head "name" => name: String, ValueKind::Name, "Names the target; unique in the suite.";
     head "backend": KeyPresence::Required => backend: String = String::new(),
         ValueKind::Choice(&["llvm-cpu", "cuda", "hip", "rocm", "vulkan"]),
-        "What the compiler generates; `rocm` is another name of `hip`.";
+        "Code generator of the compiler; `rocm` is another name of `hip`.";
     head "device": KeyPresence::Optional => device: String = String::new(), ValueKind::Line,
         "The runtime's device: `local-task`, `local-sync`, `cuda`, `hip://0`. By default `local-task` for \
              `llvm-cpu`, otherwise the backend's name.";
     "required" => required: Option<bool>, ValueKind::Bool,
-        "Whether a device that is not there is a failure (`true`) or `unsupported` (`false`). By default it is a \
-             failure where the machine has such hardware on its bus, because then a driver broke.";
+        "Whether an absent device is a failure (`true`) or `unsupported` (`false`). By default it is a failure if \
+        the machine has such hardware on its bus, because the driver is then broken.";
     "judge" => judge: String = JUDGE_LATENCY.to_owned(), ValueKind::Choice(&[JUDGE_LATENCY, JUDGE_CODE, JUDGE_OUTPUTS]),
-        "What decides: `latency`; `code`, the facts of the generated code, so that the benchmarks are compiled only, and \
-             no device is needed; or `outputs`, so that each module is verified by one call and nothing is timed: see \
+        "What is judged: `latency`; `code`, the facts of the generated code, so that the benchmarks are only \
+        compiled and no device is \
+        needed; or `outputs`, so that each module is verified by one call and nothing is timed: see \
              docs/targets.md.";
     "ptxas": KeyPresence::Optional => ptxas: Option<Assembler> = None, ValueKind::AnyPath,
-        "Assembler that states registers, spills and shared memory of the `cuda` backend's code: `locked` (its wheel in \
+        "Assembler that reports registers, spills and shared memory of the `cuda` backend's \
+        code: `locked` (its wheel in \
              benchgate.lock) or the absolute path of your own. By default `locked` with `judge = \"code\"`, otherwise none.";
     "ptxas-arch" => ptxas_arch: Option<String>, ValueKind::Name,
         "GPU that `ptxas` assembles for: `sm_90`. By default the one that the code names.";

@@ -152,9 +152,9 @@ fn saved_models_and_those_of_torchbench_are_sources() {
     let expected = ModelSource::Torchbench { name: "resnet18".into(), checkout: "./../bench".into() };
     assert_eq!(good(&torchbench).models[0].source, expected);
     for (wrong, part) in [
-        ("source = \"a.onnx\"\nexporter = \"torch-mlir\"", "`exporter` means nothing for an ONNX model"),
-        ("source = \"a.onnx\"\nexpected = [\"y.npy\"]", "`expected` means nothing for an ONNX model"),
-        ("source = \"a.pt2\"\npreset = \"small\"", "`preset` means nothing for a saved program"),
+        ("source = \"a.onnx\"\nexporter = \"torch-mlir\"", "`exporter` is not valid for an ONNX model"),
+        ("source = \"a.onnx\"\nexpected = [\"y.npy\"]", "`expected` is not valid for an ONNX model"),
+        ("source = \"a.pt2\"\npreset = \"small\"", "`preset` is not valid for a saved program"),
         ("source = \"torchbench:resnet18\"", "needs `path` in [torchbench]"),
         ("source = \"../a.onnx\"", "inside the sources folder"),
     ] {
@@ -269,7 +269,7 @@ fn a_metric_that_is_almost_a_known_one_is_refused() {
 #[test]
 fn policy_is_here_or_in_its_own_file_but_not_both() {
     let text = format!("policy = \"policy.toml\"\n{MINIMAL}[gate]\nalpha = 0.05\n");
-    assert_eq!(messages(&text), ["`gate` must not be here: `policy` names the file it belongs in"]);
+    assert_eq!(messages(&text), ["`gate` belongs in the file that `policy` names"]);
 }
 
 #[test]
@@ -459,7 +459,7 @@ fn functions_of_a_module_have_data_of_their_own() {
     let both = messages(&module.replace("[model.functions.add]", "function = \"f\"\n[model.functions.add]"));
     assert_eq!(both, ["`function` and `functions` exclude each other: every function has its own"]);
     let python = messages(&module.replace("a.mlir", "a.py:make"));
-    assert_eq!(python, ["`functions` means nothing for a Python model"]);
+    assert_eq!(python, ["`functions` is not valid for a Python model"]);
 }
 
 #[test]

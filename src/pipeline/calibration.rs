@@ -83,7 +83,7 @@ fn read(path: &Path, suite: &str, testbed: &Testbed) -> Result<CalibrationRecord
     let bytes = files::read_bounded(path, MOST_RESULT_BYTES).map_err(|error| error.to_string())?;
     let file = RunFile::from_slice(&bytes).map_err(|error| error.to_string())?;
     if file.suite != suite {
-        return Err(format!("it is of the suite {:?}, and this is {suite:?}", file.suite));
+        return Err(format!("it was made for the suite {:?}, and this is {suite:?}", file.suite));
     }
     if file.testbed.id != testbed.id {
         return Err(format!(
@@ -97,7 +97,7 @@ fn read(path: &Path, suite: &str, testbed: &Testbed) -> Result<CalibrationRecord
         .map_err(|_| format!("expected a time in `created`, found {:?}", file.created))?;
     let days = jiff::Timestamp::now().duration_since(created).as_hours() / 24;
     if days > CALIBRATION_DAYS {
-        return Err(format!("it is {days} days old, and {CALIBRATION_DAYS} is the most"));
+        return Err(format!("it is {days} days old (the limit is {CALIBRATION_DAYS})"));
     }
     file.calibration.ok_or_else(|| "it holds none".to_owned())
 }

@@ -87,7 +87,7 @@ pub(super) fn hold(
             (Some(held), Vec::new())
         }
         Err(why) => {
-            progress.on(Event::Warning(&format!("the GPU's clock stays free: {why}")));
+            progress.on(Event::Warning(&format!("the GPU's clock is not locked: {why}")));
             unlocked(why)
         }
     }

@@ -319,7 +319,7 @@ impl Measuring<'_, '_> {
         *open = kept;
         if open.len() < asked && until > round {
             let text = format!(
-                "the time budget leaves room for {} of {asked} open rows to be measured up to {until} blocks",
+                "the time budget is enough for {} of {asked} undecided rows up to {until} blocks",
                 open.len()
             );
             self.host.progress.on(Event::Warning(&text));
@@ -412,7 +412,8 @@ impl Measuring<'_, '_> {
     fn out_of_time(&self, round: u32) -> bool {
         let over = round > 0 && self.time_left().is_some_and(|left| left.is_zero());
         if over {
-            let text = format!("the time budget is spent after {round} rounds; open rows stay open");
+            let text =
+                format!("the time budget is spent after {round} rounds; undecided rows stay inconclusive");
             self.host.progress.on(Event::Warning(&text));
         }
         over

@@ -112,7 +112,7 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
         (Verdict::Inconclusive, Reason::Stability) => (Undecided, "it was slow in more processes".to_owned()),
         (Verdict::Inconclusive, Reason::Tail) => (Undecided, "more of its repetitions stalled".to_owned()),
         (Verdict::Inconclusive, _) if estimate.and_then(|e| e.p_worse).is_none_or(|p| p < LIKELY_WORSE) => {
-            (Undecided, format!("still open, and likely slower: {}", ratio()))
+            (Undecided, format!("undecided, and likely slower: {}", ratio()))
         }
         (
             Verdict::Missing,

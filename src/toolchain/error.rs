@@ -12,7 +12,7 @@ pub enum ToolchainError {
     NoPython { found: String },
     #[error("find {what} in {}, which has {found}", lock.display())]
     NotLocked { what: String, found: String, lock: PathBuf },
-    #[error("trust the pin of IREE {version}: it names commit {pinned}, and {} has its wheels as commit {locked}", lock.display())]
+    #[error("use the pin of IREE {version}: it names commit {pinned}, but {} has commit {locked}", lock.display())]
     OtherCommit { version: String, pinned: String, locked: String, lock: PathBuf },
     #[error("pin IREE {version}: it was built from commit {found}, and benchgate.toml names {pinned}")]
     OtherRelease { version: String, pinned: String, found: String },
@@ -22,17 +22,17 @@ pub enum ToolchainError {
     Offline { what: String, detail: String },
     #[error("install {what}: no index has it ({detail})")]
     NotFound { what: String, detail: String },
-    #[error("trust {what}: expected sha256 {expected}, found {found}")]
+    #[error("verify {what}: expected sha256 {expected}, found {found}")]
     WrongHash { what: String, expected: String, found: String },
-    #[error("trust the {tool} in {}: expected commit {expected}, found {found}", root.display())]
+    #[error("verify the {tool} in {}: expected commit {expected}, found {found}", root.display())]
     WrongCommit { tool: &'static str, root: PathBuf, expected: String, found: String },
     #[error("find {tool} in {}", root.display())]
     MissingTool { tool: String, root: PathBuf },
-    #[error("trust {}: expected sha256 {expected}, found {found}", path.display())]
+    #[error("verify {}: expected sha256 {expected}, found {found}", path.display())]
     Tampered { path: PathBuf, expected: String, found: String },
     #[error("trust {}: {why}", path.display())]
     Exposed { path: PathBuf, why: String },
-    #[error("use {what}: it is not installed")]
+    #[error("find {what}: it is not installed")]
     NotInstalled { what: String },
     #[error("install into {}: no space is left on the disk", path.display())]
     DiskFull { path: PathBuf },
@@ -79,21 +79,20 @@ impl ToolchainError {
                 "restore the file from version control, or remove it and run `benchgate tools pin`"
             }
             Self::Offline { .. } => {
-                "connect once, or copy a cache in which they are installed; pip's own settings say which index is asked"
+                "connect once, or copy a cache that contains them; pip's own settings name the index"
             }
-            Self::NotFound { .. } => {
-                "check the version, and which index pip is set up to ask (`pip config list`)"
-            }
+            Self::NotFound { .. } => "check the version, and the index that pip uses (`pip config list`)",
             Self::WrongHash { .. } => {
-                "what the index serves is not what was locked: find out why before running `benchgate tools pin`"
+                "the index serves a different file than the locked one: find out why before running `benchgate \
+                tools pin`"
             }
             Self::WrongCommit { .. } => {
                 "correct the pin's commit in benchgate.toml, or the version that does not belong to it"
             }
             Self::MissingTool { .. } => "check that the wheels or the build tree are complete",
             Self::Tampered { .. } => {
-                "the installation was changed: remove its folder (`benchgate tools list` names it), and `benchgate tools \
-                 install` makes it anew"
+                "the installation was changed: remove its folder (`benchgate tools list` names it), and `benchgate \
+                tools install` installs it again"
             }
             Self::Exposed { .. } => {
                 "other users of this machine can change the installed tools: take the rights away (`chown`, `chmod go-w`), or \

@@ -147,8 +147,8 @@ fn nothing_to_show_is_exit_12_with_what_to_run() {
     let outcome = world.run(["baseline", "show", "zoo"]);
     assert_eq!(outcome.code, Some(12));
     insta::assert_snapshot!(outcome.stderr, @"
-    error: failed to find such a suite and testbed in baselines
-    hint: `benchgate baseline list` says what is there; `benchgate baseline update` adds
+    error: no such suite and testbed in baselines
+    hint: `benchgate baseline list` shows what is stored; `benchgate baseline update` adds a session to it
     ");
 }
 

@@ -146,8 +146,8 @@ fn a_gate_needs_both_sides_of_a_bundle_and_says_so_before_it_measures() {
     let (bundle, _) = made(&suite, 0);
     let there = There::new(&bundle);
     insta::assert_snapshot!(without_digests(&there.gate(&[]).expect_code(12).messages()), @"
-    the bundle is whole, sha256 [DIGEST]
-    error: the bundle suite.bundle holds no base to compare with
+    the bundle is complete, sha256 [DIGEST]
+    error: the bundle suite.bundle has no base to compare with
     hint: make it with `benchgate gate --until compile`, or measure it with `run`
     ");
     assert!(!there.0.work().join("run.json").exists());
@@ -201,7 +201,7 @@ fn other_backends_need_python_so_a_bundle_has_none_of_them_and_says_so() {
     let (bundle, _) = made(&suite, 0);
     let there = There::new(&bundle);
     let outcome = there.run(&[]).expect_code(0);
-    insta::assert_snapshot!(without_digests(&outcome.messages()), @"the bundle is whole, sha256 [DIGEST]");
+    insta::assert_snapshot!(without_digests(&outcome.messages()), @"the bundle is complete, sha256 [DIGEST]");
     assert!(there.run_json()["backends"].is_null());
 }
 
@@ -330,17 +330,17 @@ fn a_manifest_that_lies_is_refused_before_anything_of_it_is_run() {
     let digest = refused(|manifest| manifest["files"][1]["sha256"] = "0".repeat(64).into());
     insta::assert_snapshot!(digest, @"
     error: failed to use the bundle suite.bundle: data/[DIGEST].npy has sha256 [DIGEST], listed as [DIGEST]
-    hint: make it again, with `benchgate run --until compile --bundle FILE`
+    hint: create it again: `benchgate run --until compile --bundle FILE`
     ");
     let path = refused(|manifest| manifest["files"][1]["path"] = "../../evil".into());
     insta::assert_snapshot!(path, @r#"
     error: failed to use the bundle suite.bundle: files[1]: "../../evil" is not a plain path
-    hint: make it again, with `benchgate run --until compile --bundle FILE`
+    hint: create it again: `benchgate run --until compile --bundle FILE`
     "#);
     let name = refused(|manifest| manifest["sides"][1]["benchmarks"][0]["name"] = "z/cpu/main".into());
     insta::assert_snapshot!(name, @r#"
     error: failed to use the bundle suite.bundle: its configuration has no benchmark "z/cpu/main"
-    hint: make it again, with `benchgate run --until compile --bundle FILE`
+    hint: create it again: `benchgate run --until compile --bundle FILE`
     "#);
     let tool = refused(|manifest| {
         let config = manifest["sides"][0]["config"].clone();
@@ -348,7 +348,7 @@ fn a_manifest_that_lies_is_refused_before_anything_of_it_is_run() {
     });
     insta::assert_snapshot!(tool, @"
     error: failed to use the bundle suite.bundle: its tools do not lie in `tools`
-    hint: make it again, with `benchgate run --until compile --bundle FILE`
+    hint: create it again: `benchgate run --until compile --bundle FILE`
     ");
 }
 

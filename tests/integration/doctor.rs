@@ -45,8 +45,8 @@ fn tools_that_are_not_the_pinned_ones_are_an_error_with_its_fix_and_exit_20() {
     {
       "id": "tools",
       "level": "error",
-      "what": "failed to trust the compiler in tools: expected commit [DIGEST], found [DIGEST]",
-      "why": "Nothing is measured with tools that are not the pinned ones.",
+      "what": "failed to verify the compiler in tools: expected commit [DIGEST], found [DIGEST]",
+      "why": "benchgate measures only with the pinned tools.",
       "fix": "correct the pin's commit in benchgate.toml, or the version that does not belong to it"
     }
     "#);

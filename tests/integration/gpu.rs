@@ -216,7 +216,7 @@ fn without_permission_it_says_so_and_goes_on() {
     let machine = Machine::new(Suite::new().model("a", &[]).measure(LOCK));
     machine.set("denied=1");
     let outcome = machine.run(&["run"]).expect_code(0);
-    assert!(outcome.stderr.contains("the GPU's clock stays free"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("the GPU's clock is not locked"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("permission"), "{}", outcome.stderr);
     assert_eq!(machine.suite.run_json()["lints"][0]["code"], "clock-unlocked");
     assert!(machine.changes().is_empty() && machine.written_down().is_none());

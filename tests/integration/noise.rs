@@ -92,7 +92,7 @@ fn a_calibration_is_stored_in_every_later_run_of_its_suite_on_its_machine() {
     suite.world.write("other.json", other.to_string());
     let refused = suite.world.run(["gate", "--calibration", "other.json"]).expect_code(2);
     insta::assert_snapshot!(refused.messages(), @r#"
-    error: failed to use the calibration other.json: it is of the suite "another", and this is "fake"
+    error: failed to use the calibration other.json: it was made for the suite "another", and this is "fake"
     hint: `benchgate noise` measures one for this suite on this machine
     "#);
     let only = |folder: &Path| std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
@@ -129,7 +129,7 @@ fn one_free_block_does_not_calibrate() {
     suite.world.run(["gate"]).expect_no_failure();
     let outcome = suite.world.run(["noise", "--no-measure", "--run", "run.json"]).expect_code(20);
     insta::assert_snapshot!(outcome.messages(), @"
-    error: failed to calibrate from run.json: it holds 1 paired blocks, and 4 is the least
+    error: failed to calibrate from run.json: it has 1 paired block and needs at least 4
     hint: measure more: `benchgate noise --blocks 12`
     ");
 }

@@ -96,7 +96,7 @@ fn nothing_but_nan_is_not_described_with_distances() {
     let (code, text) = reason(row(&comparison, "m/cpu/main", None));
     assert_eq!(code, "wrong-output-on-base");
     insta::assert_snapshot!(text, @"
-    base's own outputs differ: output 0 is FAIL (no finite pair to measure a distance on), 9216 are not finite
+    base's own outputs differ: output 0 is FAIL (no pair of finite values to compare), 9216 are not finite
     9216 of 9216 elements are NaN or infinite where the reference is not, first at [0, 0], all over the output; every element is NaN
     ");
     let divergence =
@@ -288,7 +288,7 @@ fn without_a_reference_base_is_what_head_must_compute() {
     let (code, text) = reason(row(&comparison, "free/cpu/main", None));
     assert_eq!(code, "wrong-output");
     insta::assert_snapshot!(text, @"
-    head's outputs differ: output 0 is not what base computes, and there is no reference
+    head's outputs differ: output 0 differs from base's, and there is no reference
     1 of 3 elements beyond the tolerance, largest |a − b| 1.000e0, at [2]
     ");
     let same = without_reference("flags = [\"--fake=bytes=7\"]");

@@ -114,7 +114,7 @@ fn explain_shows_what_did_not_move_only_when_asked() {
     let suite = Suite::new().model("m", &["latency-us=1000"]).base("").head("").write();
     suite.world.run(["gate"]).expect_no_failure();
     let text = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
-    assert_eq!(text, "nothing moved; --all explains every benchmark\n");
+    assert_eq!(text, "nothing changed; --all explains every benchmark\n");
     for arguments in [["--filter", "^m/"].as_slice(), &["--all"]] {
         let text = suite.world.run(["explain", "run.json"].iter().chain(arguments)).expect_code(0).stdout;
         assert!(text.contains("m/cpu/main"), "{text}");

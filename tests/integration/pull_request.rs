@@ -287,7 +287,7 @@ fn a_model_whose_outputs_moved_with_its_reference_has_diverged() {
     let (code, text) = reason(row(&comparison, "a/cpu/main", None));
     assert_eq!(code, "wrong-output");
     insta::assert_snapshot!(text, @"
-    head's outputs differ: output 0 is not what base computes, and the model or its reference changed
+    head's outputs differ: output 0 differs from base's, and the model or its reference changed
     3 of 3 elements beyond the tolerance, largest |a − b| 3.000e-2, first at [0], all over the output; every element is that of base's output × 1.01
     ");
 }

@@ -85,7 +85,7 @@ fn a_head_is_judged_by_what_was_stored() {
     let suite = committed();
     let nothing = suite.world.run(["gate"]).expect_code(12);
     insta::assert_snapshot!(without_digests(&nothing.messages()), @"
-    no --base: judged by the stored sessions behind HEAD ([DIGEST]) and the policy in benchgate.toml as it is now
+    no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
     error: baselines at commit [DIGEST] holds no session of suite fake, and no base was named
     hint: measure both sides: `benchgate gate --base origin/main`, or add [side.base]; or store a session first: `benchgate baseline update --measure`
     ");
@@ -123,7 +123,7 @@ fn sessions_of_another_branch_are_no_history() {
     commit(&suite);
     let outcome = suite.world.run(["gate"]).expect_code(12);
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
-    no --base: judged by the stored sessions behind HEAD ([DIGEST]) and the policy in benchgate.toml as it is now
+    no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
     error: failed to find a stored session of suite fake on testbed [DIGEST] behind [DIGEST] in baselines at commit [DIGEST]; left out: 1 stored session of commits that are not ancestors of this one
     hint: store one from the base's commit: `benchgate run` and `benchgate baseline update`; or measure both sides here: `benchgate gate --base origin/main`
     ");

@@ -338,7 +338,7 @@ fn a_commit_that_is_not_the_pin_s_is_refused_and_not_kept() {
         suite.lock();
         suite.refuse(
             "install",
-            &[&format!("trust the {tool}"), &format!("expected commit {COMMIT}, found {OTHER}")],
+            &[&format!("verify the {tool}"), &format!("expected commit {COMMIT}, found {OTHER}")],
         );
         suite.refuse("verify", &["it is not installed"]);
     }
@@ -352,11 +352,8 @@ fn a_pin_whose_commit_was_mistyped_does_not_replace_the_lock_s() {
     suite.world.write("benchgate.toml", toml.replace(COMMIT, OTHER));
     let locked = suite.world.read("benchgate.lock");
     for command in ["install", "pin"] {
-        let said = format!("it names commit {OTHER}, and");
-        suite.refuse(
-            command,
-            &[&said, &format!("has its wheels as commit {COMMIT}"), "correct the pin's commit"],
-        );
+        let said = format!("it names commit {OTHER}, but");
+        suite.refuse(command, &[&said, &format!("has commit {COMMIT}"), "correct the pin's commit"]);
     }
     assert_eq!(suite.world.read("benchgate.lock"), locked);
 }

@@ -37,7 +37,7 @@ fn moved(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let found = head.verification.as_ref()?;
     let moved = found.against_base.iter().find(|output| output.code != VerifyCode::Pass).map(difference);
     if workload::model_changed(base, head) {
-        let uncompared = || "head's outputs were compared with another reference than base's".to_owned();
+        let uncompared = || "head's outputs were compared with a different reference than base's".to_owned();
         let detail = moved.or_else(|| found.against_base.is_empty().then(uncompared))?;
         return Some(Lint::new(LintCode::ReferenceChanged, detail));
     }

@@ -384,8 +384,8 @@ fn notes(rows: &[Row], policy: &Policy) -> Vec<String> {
         && !rows.iter().any(|row| row.fatal || row.waiver.is_some())
     {
         notes.push(
-            "no metric of these results decides under this policy, so nothing was judged: name one that does \
-             (`[gate.metric.NAME]`)"
+            "no metric of these results is gating under this policy, so nothing was judged: set `fatal = true` in \
+            `[gate.metric.NAME]`"
                 .to_owned(),
         );
     }
@@ -399,13 +399,17 @@ pub fn method_notes(rows: &[Row], policy: &Policy) -> Vec<String> {
     let of = |method| rows.iter().filter_map(|row| row.estimate.as_ref()).any(|e| e.method == method);
     if of(Method::Paired) && policy.test == TestKind::Auto {
         notes.push(format!(
-            "paired by block; one false red in {:.0} suites at most, over looks and fatal rows (Holm), if blocks \
-             are independent and as likely to favour either side",
+            "paired by block; at most one false positive in {:.0} suites, over all looks and gating rows (Holm), if \
+            blocks are independent and as likely to favor either side",
             1.0 / policy.alpha
         ));
     }
     if rows.iter().any(|row| row.reason == Reason::Stability) {
-        notes.push("stability compares how often each side was slow; its base rate comes from base and its neighbors".to_owned());
+        notes.push(
+            "stability compares how often each side was slow; the usual rate comes from base and the other \
+        benchmarks"
+                .to_owned(),
+        );
     }
     if rows.iter().any(|row| row.reason == Reason::Tail) {
         notes.push(

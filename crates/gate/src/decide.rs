@@ -316,7 +316,7 @@ fn contradicted(quickest: Quickest, most: &str) -> Reason {
     let Quickest { pairs, head_faster, .. } = quickest;
     Reason::TooLittle(format!(
         "most of head's repetitions are {most}, but its quickest one is faster than base's in {head_faster} of {pairs} pairs: \
-         what else runs on the machine decides; a processor of its own (`cpus`) would settle it"
+         the result depends on other programs; a reserved processor (`cpus`) would settle it"
     ))
 }
 
@@ -324,10 +324,11 @@ fn contradicted(quickest: Quickest, most: &str) -> Reason {
 fn unshown(paired: &Paired) -> Option<String> {
     match paired.blur {
         Some(Blur::Grid) => {
-            Some("repetitions fall on a grid, as when another program shares the processor: end that program, or pin the benchmark elsewhere (`cpus`)".to_owned())
+            Some("repetitions are evenly spaced, as if another program shared the processor: stop that program, or \
+            pin the benchmark to other processors (`cpus`)".to_owned())
         }
         Some(Blur::Scattered) => Some(
-            "hardly any two repetitions agree: a quieter machine or longer repetitions (`min-time`) would settle it"
+            "the repetitions vary too much: a quieter machine or longer repetitions (`min-time`) would settle it"
                 .to_owned(),
         ),
         None => too_few(paired.head_processes),
@@ -338,7 +339,8 @@ fn too_few(head_processes: usize) -> Option<String> {
     (head_processes < LEAST_HEAD_PROCESSES).then(|| {
         let processes = if head_processes == 1 { "process" } else { "processes" };
         format!(
-            "{head_processes} {processes} of head can't show that none is slow; at least {LEAST_HEAD_PROCESSES} are needed"
+            "{head_processes} {processes} of head can't rule out that some are slow; at least \
+            {LEAST_HEAD_PROCESSES} are needed"
         )
     })
 }

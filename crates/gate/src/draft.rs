@@ -271,8 +271,8 @@ fn untimed(
     let sides = [(SideName::Base, base), (SideName::Head, head)];
     let (without, _) = sides.into_iter().find(|(_, side)| side.metric(&metric.name).is_none())?;
     let why = format!(
-        "the compiler was not timed for {without}, whose module came from a cache or a bundle; measure again \
-         with the policy that makes compile time decide"
+        "the compiler was not timed for {without}, whose module came from a cache or a bundle; measure again with a \
+        policy that makes compile time gating"
     );
     let mut row = blank(&head.name, pair, Verdict::Inconclusive, Reason::TooLittle(why), true);
     row.metric = Some(metric);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use benchgate_core::model::{Benchmark, BlockSlot, Lint, Metric, Series, Spread};
+use benchgate_core::model::{Benchmark, BlockSlot, Lint, Metric, Series, Spread, counted};
 use benchgate_stats::classical::{UMethod, mann_whitney};
 use benchgate_stats::scores::{BlockCosts, ProcessCosts};
 use benchgate_stats::stability::SlowShare;
@@ -145,7 +145,7 @@ pub fn gather(
 ) -> Result<Evidence, String> {
     if same_session && let Some(blocks) = blocks(base, head) {
         return match blocks.len() {
-            found @ 0..=1 => Err(format!("{found} paired blocks; two are the least that can be judged")),
+            found @ 0..=1 => Err(format!("{}; at least two are needed", counted(found, "paired block"))),
             _ => Ok(Evidence::Paired(blocks.into())),
         };
     }

@@ -250,13 +250,11 @@ pub fn notes(stored: usize, used: usize, anchored: bool, common: bool) -> Vec<St
     let mut notes =
         vec![format!("compared with {}; how much sessions differ counts", counted(used, "stored session"))];
     if anchored {
-        notes.push(
-            "each session's times are ratios to the anchor that it measured, block by block".to_owned(),
-        );
+        notes.push("times are ratios to the anchor of the same session, block by block".to_owned());
     }
     if common {
         notes.push(
-            "what a session did to all benchmarks is taken out of each row and judged as a row of its own"
+            "a shift that all benchmarks of a session share is removed from each row and judged as a separate row"
                 .to_owned(),
         );
     }

@@ -13,7 +13,7 @@ pub struct MetricPolicy {
     pub floor: Floor,
     /// Largest change a green may hide, as a fraction of base.
     pub tolerance: f64,
-    /// Whether a red of this metric fails the gate.
+    /// Whether a regression of this metric fails the gate.
     pub fatal: bool,
 }
 

@@ -23,7 +23,7 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
         differing.push(format!("device `{}` instead of `{}`", head.device, base.device));
     }
     if base.settings_sha256 != head.settings_sha256 {
-        differing.push("other runtime flags, allocators or environment".to_owned());
+        differing.push("different runtime flags, allocators or environment".to_owned());
     }
     if !differing.is_empty() {
         let detail = format!("head was measured with {}", differing.join(", "));

@@ -118,7 +118,7 @@ impl<'a> Driver<'a> {
             let known = (pair, blocks, self.search.blocks(pair), self.skipped.len(), renamed, looked);
             if asked.replace(known) == Some(known) {
                 return Err(CliError::failed(format!(
-                    "failed to compare {} with {}: measuring them again gave no further block",
+                    "failed to compare {} with {}: measuring them again added no block",
                     self.name(pair.head),
                     self.name(pair.base)
                 )));
@@ -174,7 +174,7 @@ impl<'a> Driver<'a> {
                 _ => continue,
             };
             self.notes.push(format!(
-                "{} is not decided against {}: {why}",
+                "{} compared with {} is undecided: {why}",
                 self.name(upto),
                 self.name(after)
             ));

@@ -71,7 +71,7 @@ fn no_range(why: &str) -> CliError {
 
 fn commit(session: &Session) -> Result<String, CliError> {
     session.commit.clone().ok_or_else(|| {
-        no_range(&format!("the stored session {} does not say which commit it measured", session.name))
+        no_range(&format!("the stored session {} does not name the commit that it measured", session.name))
             .hint("name both ends with --good and --bad")
     })
 }

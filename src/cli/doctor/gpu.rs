@@ -13,8 +13,8 @@ pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
     if let Some(problem) = gpus.problem() {
         found.push(Finding::error(
             "gpu-driver",
-            format!("an NVIDIA driver is loaded, and can't be asked: {problem}"),
-            "Throttling, heat and other programs on the GPU go unseen.",
+            format!("an NVIDIA driver is loaded but can't be queried: {problem}"),
+            "benchgate can't see throttling, temperature and other programs on the GPU.",
             "Make libnvidia-ml.so.1 of the same version visible to this process: in a container, run it with \
              NVIDIA's runtime and NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
         ));
@@ -24,7 +24,7 @@ pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
             Finding::note(
                 "gpu",
                 "no driver of NVIDIA or AMD reports a GPU",
-                "Clocks, heat and other programs on the devices of this suite go unseen.",
+                "benchgate can't see clocks, temperature and other programs on the devices of this suite.",
                 "The lines `target` show the devices that the runtime finds.",
             )
         } else {
@@ -77,8 +77,8 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
         let words: Vec<&str> = limits.iter().map(|limit| limit.into_str()).collect();
         found.push(Finding::warning(
             "gpu-throttled",
-            format!("{} holds its clock down now: {}", gpu.name, words.join(", ")),
-            "It is slower than it will be when it has cooled, or got its power back.",
+            format!("{} is limiting its clock now: {}", gpu.name, words.join(", ")),
+            "It is slower now than when it has cooled or has full power again.",
             "Improve cooling, check the supply, or lower the power limit.",
         ));
     }
@@ -95,8 +95,8 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
     if now.clock_locked == Some(false) {
         found.push(Finding::note(
             "gpu-clock",
-            format!("the clock of {} is free to move", gpu.name),
-            "It follows heat and power.",
+            format!("the clock of {} is not locked", gpu.name),
+            "It changes with temperature and power.",
             "`echo profile_standard > …/device/power_dpm_force_performance_level`, as root, before the job.",
         ));
     }

@@ -52,8 +52,8 @@ fn cache(folder: &Path) -> Finding {
         Err(error) => Finding::warning(
             ID,
             error.to_string(),
-            "Modules and tools that can't be read are made and downloaded again, or fail.",
-            "Give the folder to the user who measures, or name another with --cache-dir.",
+            "Cached modules and tools that can't be read are compiled and downloaded again, or fail.",
+            "Make the user who measures the owner of the folder, or choose another one with --cache-dir.",
         ),
     }
 }
@@ -73,7 +73,7 @@ fn pinning(cpus: Option<&[usize]>) -> Finding {
         None => Finding::warning(
             "pinning",
             "only one processor may be used",
-            "The host's own work, and benchgate's, is in the numbers.",
+            "The work of the host and of benchgate affects the measured times.",
             "Measure CPU targets on a machine with at least two processors.",
         ),
     }
@@ -86,7 +86,7 @@ fn governor(governance: &Governance, virtual_machine: bool) -> Option<Finding> {
         [] if virtual_machine => Some(Finding::note(
             ID,
             "CPU frequency is not visible inside this virtual machine",
-            "Neighbors on the same host change it.",
+            "Other virtual machines on the same host change it.",
             "Measure in pairs (a base and a head side in one job); a dedicated host is steadier.",
         )),
         [] => None,
@@ -95,7 +95,7 @@ fn governor(governance: &Governance, virtual_machine: bool) -> Option<Finding> {
             ID,
             others.join(", "),
             "The processor changes its clock while it measures.",
-            "`cpupower frequency-set -g performance`, at every start of the host.",
+            "`cpupower frequency-set -g performance`, at every boot.",
         )),
     }
 }
@@ -105,8 +105,8 @@ fn boost(governance: &Governance) -> Option<Finding> {
     Some(if governance.boost? {
         Finding::note(
             ID,
-            "the clock may rise above its nominal value",
-            "How far depends on heat and on what the other cores do.",
+            "turbo is on: the clock may exceed its nominal value",
+            "By how much depends on temperature and on the load of other cores.",
             "For the steadiest numbers: `echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo`, or 0 into \
              /sys/devices/system/cpu/cpufreq/boost.",
         )
@@ -120,7 +120,7 @@ fn nodes(governance: &Governance) -> Option<Finding> {
         Finding::warning(
             "numa",
             format!("CPU targets run on {} memory nodes", governance.nodes.len()),
-            "Where a process's memory lands differs from start to start.",
+            "The node of a process's memory differs from start to start.",
             "Name processors of one node: `cpus = […]` in `[measure]`; `lscpu` lists them.",
         )
     })
@@ -129,7 +129,13 @@ fn nodes(governance: &Governance) -> Option<Finding> {
 fn neighbors(usage: Option<Usage>) -> Finding {
     const ID: &str = "neighbors";
     let Some(usage) = usage else {
-        return Finding::note(ID, "the kernel does not count the processors' time", "Others go unseen.", "");
+        return Finding::note(
+            ID,
+            "the kernel does not count the processors' time",
+            "benchgate can't see other \
+        programs.",
+            "",
+        );
     };
     let what = format!(
         "others take {:.0} % of the measured processors now, the hypervisor {:.0} %",
@@ -194,7 +200,7 @@ fn calibration(context: &CheckContext, testbed: &str) -> Finding {
         return Finding::note(
             ID,
             "this machine's noise was not measured (there is no noise.json)",
-            "How small a change the gate can detect here, and how often it is wrong, is unknown.",
+            "The smallest change that the gate can detect here and its error rate are unknown.",
             FIX,
         );
     };

@@ -80,8 +80,11 @@ fn load(args: &DoctorArgs) -> (Option<Config>, Option<Finding>) {
     const ID: &str = "configuration";
     if !args.config.exists() {
         let what = format!("there is no {}", args.config.display());
-        let why = "Nothing can be said about tools, targets and the policy.";
-        return (None, Some(Finding::note(ID, what, why, "Name it with --config, or write one.")));
+        let why = "Tools, targets and the policy can't be checked.";
+        return (
+            None,
+            Some(Finding::note(ID, what, why, "Name it with --config, or write one with `benchgate init`.")),
+        );
     }
     match config::load(&args.config) {
         Ok(config) => {
@@ -96,7 +99,7 @@ fn load(args: &DoctorArgs) -> (Option<Config>, Option<Finding>) {
         Err(error) => {
             let first = error.to_string();
             let first = first.lines().next().unwrap_or_default().to_owned();
-            let why = "Nothing is measured with a configuration that has problems.";
+            let why = "benchgate does not measure with an invalid configuration.";
             let fix = "`benchgate run` lists every problem with its place.";
             (None, Some(Finding::error(ID, first, why, fix)))
         }

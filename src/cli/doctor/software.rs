@@ -38,13 +38,13 @@ fn room(cache: &Path) -> Finding {
     // The cache may still have to be made.
     let there = cache.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
     let Some(free) = device::free_bytes(there) else {
-        let what = format!("the room left in {} is not known", there.display());
+        let what = format!("the free space in {} is unknown", there.display());
         return Finding::note(ID, what, "A run that fills the disk ends without its result.", "");
     };
     let what =
         format!("{:.1} GiB free for the cache {}", free as f64 / f64::from(1u32 << 30), cache.display());
     let why = "Tools, exported and compiled models are kept there.";
-    let fix = "Free some, or name another disk with --cache-dir or BENCHGATE_CACHE.";
+    let fix = "Free some space, or choose another disk with --cache-dir or BENCHGATE_CACHE.";
     match free {
         ..NO_ROOM => Finding::error(ID, what, why, fix),
         NO_ROOM..LITTLE_ROOM => Finding::warning(ID, what, why, fix),
@@ -72,7 +72,7 @@ async fn git(cancel: &Cancel) -> Result<Finding, CliError> {
         None => Finding::warning(
             ID,
             "there is no git program",
-            "Baselines on a branch are fetched and pushed with it; `gate --base` needs none.",
+            "It fetches and pushes baselines on a branch; `gate --base` works without it.",
             "Install git.",
         ),
     })
@@ -92,7 +92,7 @@ async fn python(needed: bool, cancel: &Cancel) -> Result<Finding, CliError> {
         Ok(_) | Err(_) if needed => Finding::error(
             ID,
             "there is no Python 3.10 or newer",
-            "pip installs the tools, and models in Python are exported by it.",
+            "Python is needed to install the tools and to export models.",
             "Install python3 (3.10 or newer) with its pip and venv packages.",
         ),
         Ok(_) | Err(_) => Finding::note(ID, "there is no Python 3.10 or newer", "This suite needs none.", ""),
@@ -130,7 +130,7 @@ async fn targets(config: &Config, tools: &Installed, cancel: &Cancel) -> Result<
 /// One finding for each distinct pin.
 async fn tools(config: &Config, cache: &Path, cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
     const ID: &str = "tools";
-    const WHY: &str = "Nothing is measured with tools that are not the pinned ones.";
+    const WHY: &str = "benchgate measures only with the pinned tools.";
     let lock = match Lock::read_for(&config.file) {
         Ok(lock) => lock,
         Err(error) => {

@@ -67,16 +67,16 @@ lint_codes! {
         "Only mean and standard deviation were kept, so robust estimates and the classical rank test are not possible.",
         "Keep the samples: leave out `--benchmark_report_aggregates_only` of Google Benchmark; of other tools, export the time of every run.";
     DebugBuild "debug-build" Note,
-        "The benchmark library was built without optimisation; its own overhead is in the numbers.",
+        "The benchmark library was built without optimization; its own overhead affects the times.",
         "Measure with a release build of the tools.";
     CpuScaling "cpu-scaling" Note,
         "The processor changes its clock while it measures.",
         "Set the performance governor on the measuring host.";
     HostOverloaded "host-overloaded" Inconclusive,
-        "The host was overloaded: more was running than it has free processors for.",
+        "The host was overloaded: more programs were running than it has free processors.",
         "Measure on an idle machine; leave at least one processor to the host.";
     HostBusy "host-busy" Note,
-        "The host was overloaded, under both sides alike.",
+        "The host was overloaded during both sides alike.",
         "Measure on an idle machine: the verdict stands, but it takes more blocks to reach one.";
     HighCv "high-cv" Note,
         "The samples of a process spread widely.",
@@ -86,7 +86,7 @@ lint_codes! {
         "Measure more processes; look for address-space layout, clock or placement effects.";
     Drift "drift" Note,
         "Values move in one direction while the session lasts.",
-        "Let the machine warm up or cool down first; paired blocks already cancel what is slow.";
+        "Let the machine warm up or cool down first; paired blocks already cancel slow changes.";
     SlotOrder "slot-order" Note,
         "The first process of a pair differs from the second, whatever its side.",
         "Random order keeps it from favoring a side; a cool-down between processes removes it.";
@@ -97,17 +97,18 @@ lint_codes! {
         "Another process used the device, or the measured processors, on one side more than on the other.",
         "Give the runner the device alone.";
     ClockUnlocked "clock-unlocked" Note,
-        "The device's clock was free to move.",
+        "The device's clock was not locked.",
         "Allow benchgate to lock it (`lock-clocks = \"base\"`, see https://github.com/benchgate/benchgate/blob/main/docs/gpu-guide.md) or lock it before the job.";
     Disturbed "disturbed" Note,
-        "Another program, or a clock held down, disturbed processes of both sides alike, or too few of one side to move its result.",
+        "Another program or a reduced clock disturbed processes of both sides alike, or too few of one side to \
+        affect its result.",
         "Give the runner the machine alone; the detail says which processes.";
     PowerCapped "power-capped" Note,
         "The device held its clock down to stay within its power limit.",
-        "Nothing to do where both sides did; a locked clock below the limit makes it go away.";
+        "Nothing to do if it affects both sides; locking the clock below the limit avoids it.";
     TemperatureDrift "temperature-drift" Note,
         "The device warmed or cooled while the session lasted.",
-        "Nothing to do where sides are paired: blocks cancel it. Otherwise warm it up first.";
+        "Nothing to do if the sides are paired, because blocks cancel it. Otherwise warm up the device first.";
     ZeroTime "zero-time" Error,
         "A time of zero or less is not a measurement.",
         "Look at the tool's log: a failed row is often printed as 0.";
@@ -121,22 +122,23 @@ lint_codes! {
         "The numbers contradict what else is known about the row, so at least one of the two is wrong.",
         "Measure both sides again without editing or cutting the tool's files; if it stays, compare the recorded artifact hashes and units with what really ran.";
     SkippedRow "skipped-row" Inconclusive,
-        "The tool skipped some of this row's repetitions, and what it skipped may be what is slow.",
+        "The tool skipped some of this row's repetitions, and these may be the slow ones.",
         "Read the tool's message; measure again once nothing is skipped.";
     DuplicateName "duplicate-name" Inconclusive,
-        "Results of one side carry the same name and come from different benchmarks, or may do so: what one of them lost, another can hide.",
+        "Results of one side have the same name and come from different benchmarks, or may do so: one result could \
+        replace another that is missing.",
         "Give every benchmark a unique name. Compare several runs of one benchmark as several files: `benchgate compare 'base-*.json' 'head-*.json'`.";
     RepeatedSamples "repeated-samples" Error,
-        "Two benchmarks or processes carry the same samples to the last bit, so at least one was not measured.",
+        "Two benchmarks or processes have the same samples to the last bit, so at least one was not measured.",
         "Measure again; make sure that two jobs do not share a work folder, and that each file is a result of its own measurement.";
     UnitMismatch "unit-mismatch" Error,
         "The two sides measure this in units of different kinds.",
         "Compare files of the same tool and metric.";
     UnknownFlag "unknown-flag" Note,
-        "A flag given to the tool is not one it knows; the tool ignores such flags silently.",
+        "The tool does not know one of its flags; it ignores such flags silently.",
         "Correct the flag's spelling.";
     UnknownUnit "unknown-unit" Error,
-        "The unit of this row is not one benchgate knows.",
+        "The unit of this row is unknown to benchgate.",
         "Convert the value, or report the format as a bug.";
     TestbedMismatch "testbed-mismatch" Inconclusive,
         "The two sides were measured on different machines.",
@@ -154,14 +156,16 @@ lint_codes! {
         "Stored sessions have this benchmark, and none of them is part of the baseline: they are quarantined, or older than what was accepted.",
         "`benchgate baseline show` says why. Accept a session that measured it (`benchgate baseline accept --since SESSION --why REASON`), or store a good one.";
     AssumedSpread "assumed-spread" Note,
-        "How much sessions or processes differ was not measured, or hardly; a declared or assumed value was used.",
+        "The spread between sessions or processes was measured too little or not at all, so a declared or assumed \
+        value was used.",
         "Run the tool 21 times on each side, in turns, and give all files: `benchgate compare 'base-*.json' 'head-*.json'`; or declare how much processes differ: `--between-cv 1%`. In a suite, run `benchgate noise`.";
     TruncatedInput "truncated-input" Inconclusive,
         "The result is not complete: the file ends in the middle of a line, so its last number may be cut, or the program that wrote it crashed, failed or was interrupted.",
-        "Read the tool's log for a crash or a failed test and measure again; where nothing is missing, end the last line with a newline.";
+        "Read the tool's log for a crash or a failed test and measure again; if nothing is missing, end the last \
+        line with a newline.";
     DroppedMetric "dropped-metric" Note,
-        "A side metric of this row holds values that are not measurements, and was left out.",
-        "Nothing to do where only the latency matters; otherwise look at the tool's log.";
+        "An additional metric of this row has values that are not measurements, and was left out.",
+        "Nothing to do if only the latency matters; otherwise look at the tool's log.";
     WarmupDropped "warmup-dropped" Note,
         "The tool's first repetitions compile and warm up, so they were left out, as its own reports do.",
         "Nothing to do; the detail says how many were left out.";
@@ -175,16 +179,16 @@ lint_codes! {
         "A line between results was not understood and was left out.",
         "Write the results to a separate file, or report the format as a bug.";
     IncompleteBlocks "incomplete-blocks" Inconclusive,
-        "Some blocks of a paired session lack processes of one side, so what is left is not what was scheduled.",
+        "Some blocks of a paired session lack processes of one side, so the schedule is incomplete.",
         "Measure again; don't edit or merge run files by hand.";
     IncompleteJoin "incomplete-join" Inconclusive,
         "Some of the joined files have no row of this name.",
         "Check that every process ran to its end.";
     UnpinnedWorkers "unpinned-workers" Note,
-        "A CPU target used every processor of the host, so the host's own work is in the numbers.",
+        "A CPU target used every processor of the host, so the host's own work affects the times.",
         "Leave a processor to the host: `cpus = [1]` in `[measure]`.";
     CacheDiscarded "cache-discarded" Note,
-        "A cached file no longer had the content it was stored with, and was made again.",
+        "The content of a cached file had changed since it was stored, so it was created again.",
         "Check the disk if it happens again.";
     Unobserved "unobserved" Note,
         "The files that the tools opened could not be observed, so sides that look identical are measured like any other.",
@@ -199,35 +203,36 @@ lint_codes! {
         "The program stores into a global, so a later call may compute something else than the first call of a process, which alone is verified.",
         "Pass state in and out as inputs and outputs, or split the function: one that sets the state up and one that is timed.";
     LessAccurate "less-accurate" Note,
-        "Head's outputs are within the tolerance, and clearly further from the truth than base's.",
+        "Head's outputs are within the tolerance, but clearly less accurate than base's.",
         "Look at what the compiler traded for speed (reduced precision, approximated functions); a tighter `max-error` in `[numerics]` makes it a divergence.";
     OutputsMoved "outputs-moved" Note,
-        "Both sides agree with the reference, and not with each other.",
-        "Nothing to do where the model is ill-conditioned; otherwise tighten `[numerics]`.";
+        "Both sides agree with the reference, but not with each other.",
+        "Nothing to do if the model is ill-conditioned; otherwise tighten `[numerics]`.";
     UnexpectedSuccess "unexpected-success" Error,
         "The benchmark works, and the suite expects it to fail.",
         "It was fixed: remove its `[[expect]]`.";
     WorkloadChanged "workload-changed" Inconclusive,
-        "The two sides were measured with different inputs, devices or runtime settings, so their times are those of different work.",
+        "The two sides were measured with different inputs, devices or runtime settings, so they did different work.",
         "Change inputs, devices and runtime flags in a separate commit and accept it with a waiver, or give the model or target a new name; later changes are compared with the new ones.";
     ReferenceChanged "reference-changed" Note,
-        "Head's model or its reference is another one than base's, and its outputs moved or could not be compared with base's.",
+        "Head's model or its reference differs from base's, and its outputs changed or could not be compared with \
+        base's.",
         "Review the change like code: it decides what counts as correct. To allow it, add a waiver or `changed-reference = \"note\"` in `[numerics]` on the base branch.";
     Fp64ReferenceChanged "fp64-reference-changed" Inconclusive,
         "Head was verified with a double-precision reference that base does not have, and such a reference can make a larger error acceptable.",
         "Add or change `expected-f64` in a separate commit and accept it with a waiver; later changes are compared with the new one.";
     KernelMoved "kernel-moved" Note,
-        "The profiler saw this kernel move most, in separate processes.",
+        "The time of this kernel changed most, as measured by the profiler in separate processes.",
         "`benchgate explain` lists every kernel of both sides.";
     Killed "killed" Error,
         "A tool was ended from outside (the kernel's out-of-memory killer, a signal of another program), which says nothing about the model.",
         "Find what ended it, give the machine or the container more memory or lower `jobs`, and run again.";
     CompilerRejected "compiler-rejected" Note,
         "The compiler rejected this side's program with a diagnostic that names a place in it.",
-        "Nothing to do where the other side repairs the program; otherwise read the compile log.";
+        "Nothing to do if the other side repairs the program; otherwise read the compile log.";
     NoDevice "no-device" Note,
-        "The device of this target was not there, so its modules were compiled and not run.",
-        "Nothing to do where that is known; where the device must be there, say `required = true` in its [[target]].";
+        "The device of this target was absent, so its modules were compiled but not run.",
+        "Nothing to do if this is expected; if the device must be present, set `required = true` in its [[target]].";
     OtherHost "other-host" Note,
         "The host names differ; machines of one model differ by several percent.",
         "Measure both sides on the same machine, paired in one job.";
@@ -235,7 +240,7 @@ lint_codes! {
         "The baseline has too few sessions to show how much sessions differ; an assumed spread was used.",
         "Let the nightly job add sessions, or declare the spread (`between-cv`).";
     AnchorChanged "anchor-changed" Inconclusive,
-        "The anchor or what it executes has changed, so ratios of earlier sessions don't compare with this one's.",
+        "The anchor or what it executes has changed, so ratios of earlier sessions can't be compared with this one's.",
         "Nothing to do: the new history begins with this session. Compare it with the base in one job: `benchgate gate --base REF`.";
     Intermittent "intermittent" Note,
         "Head was slow in more of its processes than base, whatever its speed in the others.",

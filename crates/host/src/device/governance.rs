@@ -12,7 +12,7 @@ use super::sysfs::read_line;
 pub struct Governance {
     /// The governors in use, each with its processors' count.
     pub governors: BTreeMap<String, usize>,
-    /// Whether the clock may rise above its nominal value.
+    /// Whether turbo is on: the clock may exceed its nominal value.
     pub boost: Option<bool>,
     /// The memory nodes that the processors belong to.
     pub nodes: Vec<usize>,
@@ -39,7 +39,7 @@ fn governance_below(system: &Path, cpus: &[usize]) -> Governance {
     Governance { governors, boost: boost(system), nodes: online.into_iter().filter(holds).collect() }
 }
 
-/// Whether the clock may rise above its nominal value, as the two kinds of driver say it.
+/// Whether turbo is on: the clock may exceed its nominal value, as the two kinds of driver say it.
 pub(super) fn boost(system: &Path) -> Option<bool> {
     let says = |path: &str, on: &str| read_line(system.join(path)).map(|text| text == on);
     says("cpu/intel_pstate/no_turbo", "0").or_else(|| says("cpu/cpufreq/boost", "1"))

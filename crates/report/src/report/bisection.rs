@@ -140,7 +140,8 @@ fn mismatch(found: &Found) -> Option<String> {
     let (whole_low, whole_high) = whole.interval?;
     let interval = |low: f64, high: f64| human::interval(low.exp(), high.exp(), low.midpoint(high).exp());
     Some(format!(
-        "the parts make {} together, and both ends differ by {}: the machine may have changed between them; \
+        "the partial changes add up to {}, but the ends differ by {}: the machine may have changed between the \
+        measurements; \
          delete .benchgate/bisect and search again while nothing else runs",
         interval(low, high),
         interval(whole_low, whole_high)
@@ -303,7 +304,7 @@ pub fn bisection_terminal(file: &BisectionFile, width: u16) -> String {
     }
     text.extend(table.lines(width, false).iter().map(|line| format!("{line}\n")));
     if !is_settled(file) && !likeliest(file).is_empty() {
-        text.push_str("\nif one change made it, most probably:\n");
+        text.push_str("\nif one change caused it, most probably:\n");
         for (name, probability) in likeliest(file) {
             text.push_str(&format!("  {:>8}  {}\n", percent(probability), clean(&name)));
         }
@@ -354,7 +355,7 @@ fn markdown(file: &BisectionFile) -> String {
         text.push_str(&format!("\n{}: {}\n", code(name), code(title)));
     }
     if !is_settled(file) && !likeliest(file).is_empty() {
-        text.push_str("\nIf one change made it, most probably:\n\n");
+        text.push_str("\nIf one change caused it, most probably:\n\n");
         for (name, probability) in likeliest(file) {
             text.push_str(&format!("- {} {}\n", percent(probability), code(&name)));
         }

@@ -56,7 +56,7 @@ pub fn columns(
             notes.push(note);
         }
     }
-    page.prose("Findings and intervals: compare two of the results.", "", "");
+    page.prose("To see findings and intervals, compare two of the results.", "", "");
     for note in notes {
         page.prose(&clean(note), "  - ", "    ");
     }

@@ -83,7 +83,7 @@ fn page(view: &View<'_>, rows: usize) -> String {
     page.alignments(&[&view.changed, &view.open]);
     page.folded("Not compared", view.not_compared.len(), |page| page.reasons(&view.not_compared));
     page.folded("Unchanged", view.unchanged.len(), |page| page.table(&view.unchanged, RowDetail::Brief));
-    page.folded("Metrics that don't decide", view.reported.len(), |page| {
+    page.folded("Informational metrics", view.reported.len(), |page| {
         page.table(&view.reported, RowDetail::Brief);
     });
     page.findings(view);

@@ -47,8 +47,8 @@ fn conclusion(report: &NoiseReport, block: Option<Duration>) -> Option<String> {
             )
         }
         None => format!(
-            "This machine can't gate slowdowns of {} yet, which turn red in {} of sessions: end what else runs on it, \
-             lengthen `min-time`, or raise `max-blocks`.",
+            "This machine can't gate slowdowns of {} yet: they turn red in only {} of sessions. Stop other \
+            programs, lengthen `min-time`, or raise `max-blocks`.",
             percent(largest.slowdown),
             percent(largest.seen.value())
         ),

@@ -185,7 +185,7 @@ impl TerminalPage {
             self.line(&format!("… and {rest} more (--all)"));
         }
         if self.options.all && !view.reported.is_empty() {
-            self.title("Metrics that don't decide");
+            self.title("Informational metrics");
             self.table(&view.reported, view);
         } else if !view.reported.is_empty() {
             let count = |verdict: Verdict| {
@@ -196,9 +196,9 @@ impl TerminalPage {
                 [Verdict::Regressed, Verdict::Improved].into_iter().filter_map(count).collect();
             let changed =
                 if changed.is_empty() { String::new() } else { format!(" ({})", changed.join(", ")) };
-            let rows = counted(view.reported.len(), "row");
-            let verb = if view.reported.len() == 1 { "doesn't" } else { "don't" };
-            self.prose(&format!("{rows} {verb} decide{changed}; --all shows them"), "", "    ");
+            let rows = counted(view.reported.len(), "informational row");
+            let them = if view.reported.len() == 1 { "it" } else { "them" };
+            self.prose(&format!("{rows}{changed}; --all shows {them}"), "", "    ");
         }
         let geomeans = view.geomeans(self.options.all);
         for geomean in &geomeans {

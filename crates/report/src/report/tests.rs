@@ -258,7 +258,7 @@ fn every_verdict_starts_the_report_with_its_word() {
     let excused = of_rows(Verdict::Pass, vec![excused, new, good, reported]);
     assert_eq!(
         View::new(&excused, None).headline,
-        "Pass: 1 of 4 benchmarks passed, 1 is waived, 1 was not compared, 1 has no metric that decides."
+        "Pass: 1 of 4 benchmarks passed, 1 is waived, 1 was not compared, 1 has no gating metric."
     );
     let nothing = of_rows(Verdict::Error, Vec::new());
     assert_eq!(View::new(&nothing, None).headline, "Error: nothing was compared.");

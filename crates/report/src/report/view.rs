@@ -350,7 +350,7 @@ fn headline(comparison: &Comparison, some_decide: bool) -> String {
         return format!("{word}: nothing was compared.");
     }
     if comparison.verdict == Verdict::Error && !some_decide {
-        return format!("{word}: no metric decides, so none of {} was judged.", counted(all, "benchmark"));
+        return format!("{word}: no metric is gating, so none of {} was judged.", counted(all, "benchmark"));
     }
     let judged = counts.iter().rev().filter_map(|(standing, count)| match standing {
         HeadlineStanding::Judged(precedence) => {
@@ -364,9 +364,8 @@ fn headline(comparison: &Comparison, some_decide: bool) -> String {
         .map(|count| (if count == 1 { "is waived" } else { "are waived" }, count));
     let not_compared = count_of(HeadlineStanding::NotCompared)
         .map(|count| (if count == 1 { "was not compared" } else { "were not compared" }, count));
-    let reported = count_of(HeadlineStanding::Reported).map(|count| {
-        (if count == 1 { "has no metric that decides" } else { "have no metric that decides" }, count)
-    });
+    let reported = count_of(HeadlineStanding::Reported)
+        .map(|count| (if count == 1 { "has no gating metric" } else { "have no gating metric" }, count));
     let parts: Vec<String> = judged
         .chain(waived)
         .chain(not_compared)

@@ -56,7 +56,7 @@ pub(super) fn reason(row: &Row) -> Words {
         }
         Reason::WithinTolerance => Words::new(
             format!("within {}", tolerance(row)),
-            format!("a change for the worse of {} or more is ruled out", tolerance(row)),
+            format!("a regression of {} or more is ruled out", tolerance(row)),
         ),
         Reason::Open => open(row),
         Reason::Identical => Words::new(
@@ -64,7 +64,7 @@ pub(super) fn reason(row: &Row) -> Words {
             "everything executed is identical on both sides, so there is nothing to compare",
         ),
         Reason::Stability => {
-            Words::new("less stable", uneven(row, "head is slow more often, or spreads wider"))
+            Words::new("less stable", uneven(row, "head is slow more often, or varies more"))
         }
         Reason::Tail => Words::new(
             "more stalls",
@@ -111,7 +111,7 @@ pub(super) fn reason(row: &Row) -> Words {
         Reason::WrongOutputOnBase => {
             let (sentence, detail) = wrong_output(row.base_verification.as_ref());
             let head = match &row.head_verification {
-                Some(head) if head.code == VerifyCode::Pass => ", and head computes what it should",
+                Some(head) if head.code == VerifyCode::Pass => ", and head's are right",
                 _ => "",
             };
             Words::new("wrong at base", format!("base's own outputs differ{head}: {sentence}")).with(&detail)
@@ -124,7 +124,7 @@ pub(super) fn reason(row: &Row) -> Words {
             None => Words::new(UNDECIDED, UNDECIDED).with(what),
         },
         Reason::UnitMismatch { base, head } => {
-            Words::new("units differ", "the two sides carry units of different kinds")
+            Words::new("units differ", "the two sides have units of different kinds")
                 .with(&format!("{base} at base, {head} at head"))
         }
     }
@@ -137,7 +137,7 @@ fn uneven(row: &Row, what: &str) -> String {
             "undecided: the typical time is within the tolerance of {}, but {what}; {MORE_BLOCKS}",
             tolerance(row)
         ),
-        _ => format!("the typical time is not what changed: {what}"),
+        _ => format!("the typical time did not get worse, but {what}"),
     }
 }
 
@@ -294,7 +294,7 @@ fn not_measured(outcome: &Outcome) -> Words {
         Outcome::Failed { stage, why } => {
             Words::new(format!("{stage} fails"), format!("{stage} fails")).with(why)
         }
-        Outcome::Ok => Words::new("no values", "it ran and left no value of this metric"),
+        Outcome::Ok => Words::new("no values", "it ran but produced no value of this metric"),
     }
 }
 
@@ -312,7 +312,7 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
             } else {
                 "there is no reference"
             };
-            let sentence = format!("output {} is not what base computes, and {why}", first.index);
+            let sentence = format!("output {} differs from base's, and {why}", first.index);
             return (sentence, first.why.clone().unwrap_or_default());
         }
         return (
@@ -323,7 +323,7 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
     let mut sentence = format!("output {} is {}", first.index, first.code);
     if let Some(distance) = &first.divergence {
         let metrics = if distance.rmse.is_nan() && distance.max_abs.is_nan() && distance.cosine.is_nan() {
-            "no finite pair to measure a distance on".to_owned()
+            "no pair of finite values to compare".to_owned()
         } else {
             format!(
                 "max abs {}, max rel {}, cosine {}",

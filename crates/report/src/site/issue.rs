@@ -117,7 +117,7 @@ pub fn body(cause: &Cause<'_>, trace: &IssueTrace, context: &IssueContext<'_>) -
     if cause.later.is_empty() {
         text.push_str(&ranges(cause.old, cause.new, context.repository));
     } else {
-        text.push_str("It got slower again since then. Each step of the slowdown:\n\n");
+        text.push_str("After that it got slower again. The steps of the slowdown:\n\n");
         cause.steps().for_each(|step| text.push_str(&step_text(step, context)));
     }
     text.push_str(
@@ -153,7 +153,8 @@ pub fn body(cause: &Cause<'_>, trace: &IssueTrace, context: &IssueContext<'_>) -
     }
     text.push_str(
         "\nbenchgate closes this issue when the benchmarks are back at their earlier level, or when the change is accepted \
-         with `benchgate baseline accept`. Close it yourself to hear no more of it. Keep the label: the issue is found by it.\n",
+         with `benchgate baseline accept`. To stop its updates, close it yourself. Keep the label, because \
+         benchgate finds the issue by it.\n",
     );
     text
 }

@@ -150,7 +150,7 @@ impl Overview<'_> {
         html! {
             section id="unstable" {
                 h2 { "Unstable" }
-                @if self.unstable.is_empty() { p { "No benchmark is slow now and then more often than the others." } }
+                @if self.unstable.is_empty() { p { "No benchmark is occasionally slow more often than the others." } }
                 ul { @for unstable in self.unstable { li {
                     a href=(path(unstable.timeline, unstable.benchmark)) { (name(unstable.benchmark)) }
                     " in " (name(&unstable.timeline.suite)) " on " (name(&unstable.timeline.machine)) ": "

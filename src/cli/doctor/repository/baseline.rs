@@ -45,14 +45,14 @@ fn staleness(
     match newest {
         Err(why) => Finding::note(
             ID,
-            format!("the baseline can't be asked: {}", why.lines().next().unwrap_or_default()),
+            format!("the baseline can't be read: {}", why.lines().next().unwrap_or_default()),
             "Its age is unknown.",
             "Run it where the remote can be reached.",
         ),
         Ok(None) => Finding::note(
             ID,
             format!("no session of {} is stored", config.suite),
-            "Without a base to measure there is nothing to compare with, and slow creep is not seen.",
+            "Without a measured base there is nothing to compare with, and gradual slowdowns stay undetected.",
             FIX,
         ),
         Ok(Some(began)) => {
@@ -94,14 +94,14 @@ pub(super) fn writers(workflows: &Workflows) -> Option<Finding> {
         return Some(Finding::error(
             ID,
             format!("{placed} stores what a pull request measured"),
-            "A pull request would change what it is compared with.",
+            "A pull request could change the baseline that judges it.",
             "Store on `schedule` or on `push` to the main branch.",
         ));
     }
     if let Some(placed) = storing.iter().find(|placed| placed.workflow.cancels) {
         return Some(Finding::warning(
             ID,
-            format!("{placed} is ended by the next run of its workflow"),
+            format!("{placed} is cancelled by the next run of its workflow"),
             "A long measurement may never reach the baseline.",
             "`cancel-in-progress: false` in its `concurrency`.",
         ));
@@ -140,12 +140,12 @@ fn clocks(config: &Config) -> Option<Finding> {
         return None;
     }
     Some(match &config.measure.lock_clocks {
-        Some(_) => Finding::ok(ID, "the GPU's clock is held while it is measured"),
+        Some(_) => Finding::ok(ID, "the GPU's clock is locked during measurement"),
         None => Finding::note(
             ID,
-            "nothing holds the GPU's clock",
-            "It follows heat and power, so more processes are needed to see the same effect.",
-            "`lock-clocks = \"base\"` in `[measure]`, where the runner may change it.",
+            "the GPU's clock is not locked",
+            "It changes with temperature and power, so detecting the same effect takes more processes.",
+            "`lock-clocks = \"base\"` in `[measure]`, if the runner is allowed to lock it.",
         ),
     })
 }

@@ -28,7 +28,7 @@ pub(super) fn findings(workflows: &Workflows, expected: Option<&str>) -> Vec<Fin
 fn unread(workflows: &Workflows) -> Option<Finding> {
     let listed: Vec<String> = workflows.unread.iter().map(|(path, why)| format!("{path}: {why}")).collect();
     (!listed.is_empty()).then(|| {
-        let why = "Nothing is known of what it lets run.";
+        let why = "benchgate can't tell what it runs.";
         Finding::warning("unread-workflow", some(&listed), why, "Correct it; GitHub can't read it either.")
     })
 }
@@ -53,8 +53,8 @@ fn triggers(measuring: &[Placed<'_>]) -> Finding {
         return Finding::error(
             ID,
             format!("{} measures on pull_request_target or workflow_run", placed(&bad)),
-            "These events bring the repository's secrets and a write token, and a pull request's code would run \
-             with access to both.",
+            "Jobs of these events have the repository's secrets and a write token, and the pull request's code \
+            would run with access to both.",
             "Measure on `pull_request`, and publish on `workflow_run`: `benchgate init` writes both.",
         );
     }
@@ -104,7 +104,8 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
         return Finding::warning(
             ID,
             format!("{} measures and publishes in one job", placed(&both)),
-            "Anyone who may open a branch here could take its token. benchgate refuses it in public repositories and for \
+            "Anyone who can push a branch here could steal its \
+            token. benchgate refuses it in public repositories and for \
              forks.",
             "Publish in a separate job, on `workflow_run`: `benchgate init` writes it.",
         );
@@ -114,15 +115,15 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
         return Finding::error(
             ID,
             some(&writing),
-            "The pull request's code runs in that job and can take what it holds.",
+            "The pull request's code runs in that job and can steal its token and secrets.",
             "`permissions: {contents: read}` for the job that measures, and no secret in it.",
         );
     }
     if !unsaid.is_empty() {
         return Finding::warning(
             ID,
-            format!("{} says nothing, so the repository's settings decide", some(&unsaid)),
-            "In older repositories that is a token that can write everything.",
+            format!("{} sets no permissions, so the repository's default applies", some(&unsaid)),
+            "In older repositories the default token can write everything.",
             "`permissions: {contents: read}` for the job that measures.",
         );
     }
@@ -134,7 +135,7 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
             "`persist-credentials: false` for actions/checkout.",
         );
     }
-    Finding::ok(ID, "what measures pull requests holds nothing that can write")
+    Finding::ok(ID, "the jobs that measure pull requests have no write access")
 }
 
 fn forks(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
@@ -154,7 +155,7 @@ fn forks(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
     if !open.is_empty() {
         return Finding::error(
             ID,
-            format!("{} runs a fork's code on a runner of your own", placed(&open)),
+            format!("{} runs a fork's code on a self-hosted runner", placed(&open)),
             "Code from a fork can stay on that machine and reach the next job. Only the action refuses it; a command \
              line does not know whose code it measures.",
             "Use the action there.",
@@ -163,10 +164,10 @@ fn forks(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
     if !declared.is_empty() {
         return Finding::note(
             ID,
-            format!("{} says that its runner is thrown away after each job", placed(&declared)),
-            "A fork's code runs on it because of that, and benchgate can't check the claim.",
-            "Register it with `--ephemeral` on a machine that is made anew for each job, and let a first-time \
-             contributor's runs wait for approval (Settings, Actions).",
+            format!("{} declares that its runner is discarded after each job", placed(&declared)),
+            "Because of this, forks are measured on it, and benchgate can't check the claim.",
+            "Register it with `--ephemeral` on a machine that is created for each job, and require approval for \
+            first-time contributors (Settings, Actions).",
         );
     }
     if !refused.is_empty() {
@@ -185,7 +186,7 @@ fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Plac
     if !own.is_empty() {
         return Finding::warning(
             ID,
-            format!("{} publishes on a runner of your own", placed(&own)),
+            format!("{} publishes on a self-hosted runner", placed(&own)),
             "Leftovers of an earlier job on that machine could steal the write token.",
             "`runs-on: ubuntu-24.04` for the job that publishes: it measures nothing.",
         );
@@ -206,20 +207,20 @@ fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Plac
     if !neighbors.is_empty() {
         return Finding::warning(
             ID,
-            format!("{} may run where benchgate measures", placed(&neighbors)),
-            "benchgate's lock keeps two measurements apart, and no other job.",
-            "Give the runners that measure a label of their own, and one runner each machine.",
+            format!("{} can run on the machine that measures", placed(&neighbors)),
+            "benchgate's lock separates measurements from each other, but not from other jobs.",
+            "Give the measuring runners a separate label, and run one runner per machine.",
         );
     }
     if labels.is_empty() {
         return Finding::note(
             ID,
-            "measured on machines that GitHub lends",
+            "measured on GitHub-hosted runners",
             "Both sides of one job can be compared there. Sessions of different days ran on different machines.",
-            "For a baseline that is stored, measure on a runner of your own: `benchgate init --runner LABELS`.",
+            "For a stored baseline, measure on a self-hosted runner: `benchgate init --runner LABELS`.",
         );
     }
-    Finding::ok(ID, "no other job runs where benchgate measures")
+    Finding::ok(ID, "no other job runs on the machine that measures")
 }
 
 /// What was measured has to arrive.
@@ -238,7 +239,7 @@ fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<
         if let Some(unknown) = placed.workflow.reports_on.iter().find(|name| !known(name)) {
             return Finding::error(
                 ID,
-                format!("{placed} waits for the workflow {unknown:?}, and there is none of that name"),
+                format!("{placed} waits for the workflow {unknown:?}, which does not exist"),
                 "It never starts.",
                 "`workflows:` of `workflow_run` lists names (`name:`), not files.",
             );
@@ -249,7 +250,7 @@ fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<
         if !workflows.with(Role::Measures).iter().any(measures) {
             return Finding::error(
                 ID,
-                format!("results of {expected} are published, and it does not measure pull requests"),
+                format!("results of {expected} are published, but it does not measure pull requests"),
                 "A result that another workflow measured is refused.",
                 "Name the one that measures in `[github] workflow`.",
             );

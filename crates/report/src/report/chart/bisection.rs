@@ -113,7 +113,7 @@ fn weights(file: &BisectionFile, svg: &mut Svg, x: &dyn Fn(u32) -> f64) {
         SMALL,
         TextAnchor::Start,
         palette.muted,
-        "probability that this candidate made the whole step",
+        "probability that this candidate caused the whole step",
     );
     svg.line((LEFT, floor), (RIGHT, floor), palette.grid, 1.0);
     let width = ((RIGHT - LEFT) / file.candidates.len().max(1) as f64 * 0.8).clamp(1.5, 24.0);

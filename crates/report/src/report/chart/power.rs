@@ -28,7 +28,7 @@ pub fn power_curve(report: &NoiseReport, theme: Theme) -> String {
     };
 
     let title = "What this machine can detect";
-    let subtitle = "Share of sessions that turn red, by the slowdown of one benchmark; at 0: false reds";
+    let subtitle = "Share of sessions that turn red, by the slowdown of one benchmark; at 0: false positives";
     svg.title(24.0, title, subtitle);
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
         svg.line((LEFT, y(share)), (RIGHT, y(share)), palette.grid, 1.0);

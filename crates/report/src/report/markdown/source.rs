@@ -25,8 +25,8 @@ impl ResultSource {
 pub(super) fn warning(source: Option<&ResultSource>) -> String {
     match source {
         Some(source) if source.fork => format!(
-            "\n> [!NOTE]\n> These numbers come from the code of a fork, at {}. They were judged here; the code that \
-             made them is its author's.\n",
+            "\n> [!NOTE]\n> These numbers come from the code of a fork, at {}. They were judged here, but untrusted \
+            code produced them.\n",
             source.short()
         ),
         _ => String::new(),
