@@ -38,6 +38,22 @@ fn every_format_that_is_read_is_listed() {
 }
 
 #[test]
+fn the_workflows_that_the_documents_print_are_those_that_init_writes() {
+    let text = document("action.md");
+    let world = World::new();
+    git2::Repository::init(world.work()).unwrap();
+    let action = "benchgate/benchgate@1111111111111111111111111111111111111111";
+    world.run(["init", "--runner", "self-hosted,gpu", "--action", action]).expect_code(0);
+    for name in ["benchgate.yml", "benchgate-publish.yml"] {
+        let written = world.read(&format!(".github/workflows/{name}"));
+        assert!(
+            text.contains(&format!("```yaml\n{written}```\n")),
+            "docs/action.md does not print {name} as it is written"
+        );
+    }
+}
+
+#[test]
 fn the_glossary_knows_every_verdict() {
     let text = document("glossary.md");
     for verdict in Verdict::ALL {
