@@ -36,7 +36,7 @@ pub struct ActionArgs {
     print: bool,
 }
 
-/// What the inputs came to.
+/// The result of reading the inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ActionInvocation {
     arguments: Vec<String>,
@@ -447,7 +447,7 @@ mod tests {
             let given = [&shard[..], &[(verdict, "x")]].concat();
             assert!(refused(&given, None, true).contains("a shard is not judged"), "{verdict}");
         }
-        // What is planned is a fork's as well.
+        // A plan can come from a fork too.
         let fork = pull_request(2);
         assert!(refused(&plan, Some(&fork), false).contains("fork-runner: ephemeral"));
     }

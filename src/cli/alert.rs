@@ -147,7 +147,7 @@ struct Night<'a> {
     policy: AlertPolicy,
     context: IssueContext<'a>,
     bisection: Option<Bisection<'a>>,
-    /// Of the job that comments; without one nothing is said on GitHub.
+    /// The attempt of the job that comments; without one nothing is posted to GitHub.
     attempt: Option<RunAttempt>,
     dry_run: bool,
 }

@@ -14,7 +14,7 @@ pub struct Bisection<'a> {
 /// The issue that is commented on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommentTarget {
-    /// Of this action of the plan: it may not have a number yet.
+    /// The issue of this action of the plan, which may not have a number yet.
     Action(usize),
     /// One that the plan leaves as it is.
     Issue(u64),
@@ -58,7 +58,7 @@ impl Bisection<'_> {
         changed.chain(left).max_by_key(|(number, _)| *number).map(|(_, target)| target)
     }
 
-    /// What happens to it, in words.
+    /// The action for it, in words.
     pub fn said(&self, target: Option<CommentTarget>) -> String {
         let name = report::clean(&self.file.benchmark);
         match target {

@@ -10,13 +10,13 @@ use crate::report::{self, Failure, MarkdownOptions, ResultSource, RowView, View}
 
 use super::{CliError, ErrorKind};
 
-/// What is reported.
+/// The result that is reported.
 pub enum Story<'a> {
     Compared {
         comparison: &'a Comparison,
         /// A command that repeats it.
         reproduce: Option<String>,
-        /// What a reader must know before anything else.
+        /// Warnings that stand before everything else.
         alerts: &'a [String],
     },
     /// There is no comparison: a first run, a result that can't be read, a stage before it that failed.
@@ -34,10 +34,10 @@ pub struct Texts {
     /// Without its marker.
     pub comment: String,
     pub summary: String,
-    /// Of a check run.
+    /// Text of a check run.
     pub check: String,
     pub annotations: String,
-    /// Of the whole comparison; absent where there is none.
+    /// JSON of the whole comparison; absent if there is none.
     pub report: Option<String>,
     pub regressions: usize,
     pub improvements: usize,

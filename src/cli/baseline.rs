@@ -82,7 +82,7 @@ struct Update {
 struct Diff {
     /// The beginning of a run's name or commit
     base: String,
-    /// The same of another run of this suite and testbed
+    /// Another run of this suite and testbed, named in the same way
     head: String,
     #[command(flatten)]
     shelf: ShelfArgs,

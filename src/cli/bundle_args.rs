@@ -22,7 +22,7 @@ pub struct BundleArgs {
     /// Begin with this stage, from --bundle: no configuration, sources, compiler or Python is needed
     #[arg(long, value_name = "STAGE", value_enum, requires = "bundle", conflicts_with = "dump_ir")]
     from: Option<From>,
-    /// What --until writes and --from reads
+    /// Bundle that --until writes and --from reads
     #[arg(long, value_name = "FILE", requires = "half")]
     bundle: Option<PathBuf>,
     /// The digest that --until printed: any other bundle is refused
@@ -101,7 +101,7 @@ fn reported(outcome: &Outcome) -> (&'static str, Option<String>) {
     }
 }
 
-/// What is in a bundle that was written, and what is not.
+/// The contents of a written bundle, and what was left out.
 fn packed(made: &PackedBundle, bundle: &Path) -> String {
     let mut text = String::new();
     let mut whole = 0;
@@ -123,7 +123,7 @@ fn packed(made: &PackedBundle, bundle: &Path) -> String {
     text
 }
 
-/// The same for programs.
+/// JSON for programs.
 fn packed_json(made: &PackedBundle, bundle: &Path) -> String {
     let benchmarks = made.benchmarks.iter().map(|(side, name, outcome)| {
         let (status, why) = reported(outcome);

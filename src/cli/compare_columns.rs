@@ -11,7 +11,7 @@ use super::result_args::SourceArgs;
 use super::select::SelectArgs;
 use super::{CliError, Terminal};
 
-/// What `compare` was asked to do with its results.
+/// A request to compare results in columns.
 #[derive(Debug)]
 pub struct ColumnsRequest<'a> {
     /// The results as they were named; the first is the base of all others.

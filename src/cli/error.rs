@@ -1,4 +1,4 @@
-//! What a command can fail with. Hints live in this room and only here; the exit code comes from one match.
+//! Errors of commands. Hints are only here; the exit code comes from one match.
 
 use crate::config::ConfigError;
 use crate::device::DeviceError;
@@ -7,7 +7,7 @@ use crate::git::GitError;
 use crate::pipeline::PipelineError;
 use crate::toolchain::ToolchainError;
 
-/// What kind of failure it is, which decides the exit code.
+/// The kind of failure, which determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The command line or configuration can't be used.
@@ -97,7 +97,7 @@ impl CliError {
         self.kind
     }
 
-    /// What to do next, where there is something to do.
+    /// The hint, if there is something to do.
     pub fn help(&self) -> Option<&str> {
         self.hint.as_deref()
     }

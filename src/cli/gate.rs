@@ -99,7 +99,7 @@ pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if args.publish {
         let (suite, configured) = match &judged {
             Ok(judged) => (judged.suite.clone(), judged.github.clone()),
-            // What failed may be the configuration; its comment is found again by the suite's name.
+            // The configuration itself may be broken; the comment is then found by the suite's name.
             Err(_) => args
                 .measure
                 .load_with_commands()
@@ -136,7 +136,7 @@ struct Judged {
     comparison: Comparison,
     suite: String,
     github: GitHub,
-    /// What a reader must know before anything else.
+    /// Warnings that stand before everything else.
     alerts: Vec<String>,
 }
 

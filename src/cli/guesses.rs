@@ -1,4 +1,4 @@
-//! What the caller probably meant, where two results don't fit together: one sentence each, with the command to use.
+//! Guesses of the caller's intention if two results don't fit together: one sentence each, with the command to use.
 
 use std::collections::HashSet;
 
@@ -125,7 +125,7 @@ fn rename_note(base: &Run, head: &Run) -> Option<String> {
         .iter()
         .filter_map(|from| {
             let mut candidates = new.iter().filter(|to| alone || differ_in_one_part(from, to));
-            // Of two candidates neither is the one that was meant.
+            // With two candidates the intended one is unknown.
             let found = candidates.next()?;
             candidates.next().is_none().then_some((from.as_str(), found.as_str()))
         })

@@ -12,7 +12,7 @@ use crate::record::{BisectionFile, RunFile, RunSchema};
 
 use super::{CliError, folder, guesses, reading};
 
-/// What stands for stdin.
+/// The name of stdin.
 const STDIN: &str = "-";
 
 /// One input as it was asked for: `PATH`, `PATH#base`, `PATH#head` or `-`.
@@ -59,7 +59,7 @@ impl Input {
 pub struct LoadedRun {
     pub run: Run,
     pub notes: Vec<String>,
-    /// What judged the run when it was measured, where a run.json of both sides says so.
+    /// The policy that judged the run when it was measured, if a run.json of both sides has it.
     pub recorded: Option<Recorded>,
 }
 
@@ -286,7 +286,7 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(LoadedRun, Lo
     Ok((loaded(base, None), loaded(head, Some(recorded))))
 }
 
-/// What judged a run when it was measured.
+/// The policy that judged a run when it was measured.
 pub fn recorded(file: &RunFile, path: &str) -> Result<Recorded, CliError> {
     let policy = recorded_policy(file).map_err(|why| {
         CliError::input(format!("failed to read the policy in {path}: {why}"))

@@ -197,7 +197,7 @@ fn recorded(args: &NoiseArgs) -> Result<NoiseSession, CliError> {
     };
     let (base, head) = inputs::load_both(input, None)?;
     let (mut base, mut head) = (base.run, head.run);
-    // What the session says of itself must not be its own judge.
+    // A session must not be judged by its own calibration.
     (base.calibration, head.calibration) = (None, None);
     for benchmark in &head.benchmarks {
         let partner = base.benchmarks.iter().find(|base| base.name == benchmark.name);

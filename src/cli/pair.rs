@@ -112,7 +112,7 @@ pub struct CommandPairArgs {
     policy: PolicyArgs,
 }
 
-/// What the commands inherit of a job's own variables would let them write its summary and its outputs.
+/// Variables of a job that would let the commands write its summary and its outputs.
 const OF_THE_RUNNER: [&str; 3] = ["GITHUB_", "ACTIONS_", "RUNNER_"];
 
 /// Blocks after which an open row is inconclusive. A whole process tells less of itself than the repetitions of a module's,

@@ -198,7 +198,7 @@ fn planned_side(side: &SideInput) -> PlannedSideRecord {
     }
 }
 
-/// The same suite is measured in the same order, wherever the plan is made.
+/// The seed of a suite, so that it is measured in the same order wherever the plan is made.
 fn seed(suite_sha256: &str) -> u64 {
     let digest = Sha256::digest(suite_sha256.as_bytes());
     let first = digest.iter().take(8).fold(0_u64, |seed, byte| seed << 8 | u64::from(*byte));

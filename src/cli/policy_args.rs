@@ -1,4 +1,4 @@
-//! What is allowed, from the command line over a policy file over the defaults.
+//! The policy: the command line over a policy file over the defaults.
 
 use std::path::{Path, PathBuf};
 
@@ -108,8 +108,7 @@ impl PolicyArgs {
                 metric.floor.relative = metric.floor.relative.min(tolerance);
             }
         }
-        // What is given for everything holds for everything: an override that knew better would make
-        // the option a lie.
+        // An option applies to all rows, so it also replaces the values of overrides.
         for rule in &mut policy.overrides {
             rule.floor_relative = if self.floor.is_some() { None } else { rule.floor_relative };
             rule.tolerance = if self.tolerance.is_some() { None } else { rule.tolerance };

@@ -274,7 +274,7 @@ impl PostingPlan {
     }
 }
 
-/// What was posted.
+/// The parts that were posted.
 struct PostedParts {
     /// The comment's address, where there is one.
     url: Option<String>,

@@ -29,7 +29,7 @@ pub struct Commits {
 }
 
 impl Commits {
-    /// What the event itself says. A workflow_run event names neither the merge that was measured nor its
+    /// Facts that the event itself states. A workflow_run event names neither the merge that was measured nor its
     /// base: GitHub is asked for those.
     pub fn from_job(job: &Job) -> Self {
         let known = |sha: &crate::github::Sha| sha.as_str().to_owned();
@@ -49,7 +49,7 @@ impl Commits {
     }
 }
 
-/// What is known without the result.
+/// Facts that are known without the result.
 #[derive(Debug)]
 pub struct TrustedInputs<'a> {
     /// The base's.
@@ -87,8 +87,8 @@ pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Co
     Ok(compare_untrusted(&base, &head, &expected, policy, &options))
 }
 
-/// What the base's configuration declares, under the names that head gave it. Only what base has can be renamed, once,
-/// and to a name that base does not have: a benchmark must not choose whose policy judges it.
+/// Benchmarks that the base's configuration declares, under the names that head gave it. Only what base has can be
+/// renamed, once, and to a name that base does not have: a benchmark must not choose whose policy judges it.
 fn renamed(mut expected: Vec<Expected>, file: &RunFile) -> Result<Vec<Expected>, CliError> {
     let known: BTreeSet<BenchmarkName> = expected.iter().map(|one| one.benchmark.clone()).collect();
     for record in file.side(SideName::Base).into_iter().flat_map(|base| &base.benchmarks) {
@@ -134,10 +134,10 @@ fn refused(what: String) -> CliError {
         .hint("run the measuring workflow again; its log and docs/security.md say more")
 }
 
-/// What was measured before the run started is the result of another run.
+/// A result that was measured before the run started belongs to another run.
 fn measured_by(file: &RunFile, reported: &WorkflowRun) -> Result<(), CliError> {
     let time = |text: &str| text.parse::<Timestamp>().ok();
-    // Of a suite on several machines only the shards that failed are measured again in a later attempt.
+    // In a suite on several machines, a later attempt measures only the failed shards again.
     let started = if file.shards.is_empty() { &reported.started } else { &reported.created };
     let (Some(start), Some(end)) =
         (started.as_deref().and_then(time), reported.updated.as_deref().and_then(time))

@@ -91,7 +91,7 @@ pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     Ok(ExitCode::Pass)
 }
 
-/// What was measured, without a verdict: a benchmark and side to a line, then other backends.
+/// The measurements, without a verdict: a benchmark and side to a line, then other backends.
 fn table(run: &DrawnRun, options: TerminalOptions) -> String {
     let sides = run.file.runs(&run.name);
     let sides: Vec<(SideName, &Run)> = sides.iter().map(|(side, run)| (*side, run)).collect();

@@ -17,7 +17,7 @@ pub struct Reporting {
     pub folder: Option<PathBuf>,
 }
 
-/// What is posted to GitHub.
+/// Texts for GitHub.
 pub struct Posts<'a> {
     pub comment: &'a str,
     pub check: Option<&'a Check>,
@@ -109,7 +109,7 @@ fn append(variable: &str, text: &str) -> Result<(), CliError> {
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| unwritable(&path, &error))
 }
 
-/// What no value contains by chance or by malice.
+/// A delimiter that no value can contain.
 fn delimiter() -> Result<String, CliError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| {

@@ -115,7 +115,7 @@ impl SelectArgs {
         }
         let all = base.benchmarks.iter().chain(&head.benchmarks);
         let kept: HashSet<BenchmarkName> = all
-            // What failed stays: it has no metrics, and must not disappear with them.
+            // Failed benchmarks stay: they have no metrics, and must not disappear with them.
             .filter(|b| !b.outcome.is_ok() || b.metrics.iter().any(|series| wanted(&series.metric.name)))
             .map(|benchmark| benchmark.name.clone())
             .collect();

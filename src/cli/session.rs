@@ -1,4 +1,4 @@
-//! What `run` and `gate` share: the options of measuring, the sides, the runtime, the interrupt.
+//! Code that `run` and `gate` share: the options of measuring, the sides, the runtime, the interrupt.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};

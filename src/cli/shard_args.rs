@@ -112,7 +112,7 @@ pub fn time_budget_ns(config: &Config) -> Option<u64> {
     config.measure.time_budget.map(|budget| u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// What makes two checkouts the same suite: the files that configure and pin it, the commits, and the benchmarks.
+/// The digest that identifies a suite: the files that configure and pin it, the commits, and the benchmarks.
 pub fn suite_digest(sides: &[SideInput], names: &[BenchmarkName]) -> Result<String, CliError> {
     let mut hash = Sha256::new();
     for side in sides {

@@ -40,7 +40,7 @@ pub struct SiteArgs {
     store: StoreArgs,
 }
 
-/// What is read of the stored history, and when it counts as silent.
+/// Options for reading the stored history, and for the time after which it counts as silent.
 #[derive(Debug, Clone, clap::Args)]
 pub struct HistoryArgs {
     /// Configuration of the suite; its `[store]` is where the sessions are
@@ -60,7 +60,7 @@ pub struct HistoryArgs {
     now: Option<Timestamp>,
 }
 
-/// What can fail a night.
+/// Conditions that can fail a nightly run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum SiteFailOn {
     /// A testbed or benchmark stopped reporting
@@ -127,7 +127,7 @@ impl HistoryArgs {
         Ok(timelines)
     }
 
-    /// What stopped reporting.
+    /// Benchmarks and testbeds that stopped reporting.
     pub fn silent(&self, timelines: &[Timeline]) -> Vec<Silence> {
         site::silences(timelines, self.now(), self.silent_after)
     }

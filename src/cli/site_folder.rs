@@ -24,7 +24,7 @@ struct Manifest {
     files: BTreeMap<String, String>,
 }
 
-/// What can go wrong; fits "failed to …".
+/// Errors; each fits "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     #[error("{action} {}: {source}", path.display())]
@@ -109,7 +109,7 @@ impl Folder {
                 Err(source) => return Err(FolderError::Io { action: "remove", path: file, source }),
             }
         }
-        // What a killed run left unfinished must not be published.
+        // Unfinished files of a killed run must not be published.
         let folders: BTreeSet<_> =
             self.new.files.keys().filter_map(|path| Path::new(path).parent()).collect();
         for folder in folders {
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(time("index.html"), before);
         assert!(!root.path().join("b/x.html").exists());
         assert!(root.path().join("CNAME").exists());
-        // What was cut meanwhile is written again.
+        // A truncated file is written again.
         fs::write(root.path().join("index.html"), "").unwrap();
         assert_eq!(site(root.path(), &[("index.html", "a"), ("b/y.html", "y")]), (1, 1, 0));
         assert_eq!(fs::read_to_string(root.path().join("index.html")).unwrap(), "a");

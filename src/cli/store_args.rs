@@ -85,7 +85,7 @@ pub enum StorePlace {
     Objects(StoreUrl),
 }
 
-/// What git needs of our environment and does not inherit: proxies, certificates, the SSH agent, where its configuration is.
+/// Variables that git needs and does not inherit: proxies, certificates, the SSH agent, where its configuration is.
 const GIT_NEEDS: [&str; 17] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -123,7 +123,7 @@ pub fn checkout_runner(command: &process::Command) -> Result<process::Finished, 
     runner(&command)
 }
 
-/// What git needs of the environment: proxies, certificates, the SSH agent.
+/// Variables that git needs: proxies, certificates, the SSH agent.
 pub fn git_environment() -> Vec<(OsString, OsString)> {
     GIT_NEEDS.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?))).collect()
 }
@@ -134,7 +134,7 @@ impl StoreArgs {
         self.store.is_some() || self.branch.is_some()
     }
 
-    /// What is not said here is as the configuration in `root` says.
+    /// The store of these options, completed by the configuration in `root`.
     pub fn over(&self, store: &Store, root: &Path) -> StorePlace {
         let on = |name: &String| StorePlace::Branch {
             name: name.clone(),

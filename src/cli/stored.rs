@@ -105,7 +105,7 @@ impl<'a> Baseline<'a> {
         }
     }
 
-    /// What the decision cost, in words: people keep years of nights only while reading them stays cheap.
+    /// The cost of the decision, in words: people keep years of nights only while reading them stays cheap.
     fn account(&self, head: &Run, sessions: usize, took: Duration) -> String {
         let mut said = format!(
             "judged {} by {} in {:.2} s",

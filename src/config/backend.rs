@@ -13,7 +13,7 @@ use super::problems::{Collector, shown};
 use super::table::{DeclaredTable, minutes, table};
 use super::view::ConfigView;
 
-/// What runs a torch model instead of IREE.
+/// A backend that runs a torch model instead of IREE.
 #[derive(
     Debug,
     Clone,
@@ -43,7 +43,7 @@ pub enum BackendKind {
     TensorRt,
 }
 
-/// What one iteration does.
+/// The work of one iteration.
 #[derive(
     Debug,
     Clone,

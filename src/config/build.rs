@@ -27,7 +27,7 @@ pub(super) struct Built {
 impl Config {
     /// A suite of nothing but commands, with the defaults of every table.
     pub fn of_commands(suite: &str, commands: Vec<CommandSpec>) -> Self {
-        // What a document without a model lacks is not missing here.
+        // Keys that a document without a model lacks are not missing here.
         let mut problems = Collector::default();
         let defaults = build(ConfigView::ABSENT, Path::new("benchgate.toml"), &mut problems).config;
         Self { suite: suite.to_owned(), commands, ..defaults }

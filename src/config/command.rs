@@ -45,7 +45,7 @@ table! {
     "timeout" => timeout: Duration = minutes(5), ValueKind::Duration, "Limit of one measured process.";
 }
 
-/// What the runtime of IREE calls the processor.
+/// The name of the processor in IREE's runtime.
 const CPU: &str = "local-task";
 
 /// The commands of a suite.
@@ -154,7 +154,7 @@ impl CommandSpec {
 pub enum CommandLine {
     /// The program and its arguments.
     Words(Vec<String>),
-    /// What `sh -c` executes.
+    /// A script for `sh -c`.
     Shell(String),
 }
 

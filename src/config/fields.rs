@@ -10,7 +10,7 @@ use crate::gate::Policy;
 
 use super::problems::shown;
 
-/// What a key holds.
+/// The type of a key's value.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ValueKind {
     /// One line of text.
@@ -134,9 +134,9 @@ pub(super) enum KeyPresence {
     Optional,
     /// A default, as TOML.
     Text(&'static str),
-    /// The same, made of a value.
+    /// A default that is computed.
     Made(fn() -> String),
-    /// What holds where nothing else is configured.
+    /// The default of the policy.
     Policy(fn(&Policy) -> String),
 }
 

@@ -8,7 +8,7 @@ use super::problems::{Collector, shown};
 use super::view::ConfigView;
 use super::{Model, ModelSource, values};
 
-/// What `functions` says of each function, so that the model must not.
+/// Keys that `functions` sets for each function, so that the model must not.
 const OF_EACH: [&str; 4] = ["function", "inputs", "expected", "expected-f64"];
 
 /// Puts one model for each of its functions in the place of every model that names some. They share the

@@ -32,7 +32,7 @@ pub enum ModelSource {
     Pt2(PathBuf),
 }
 
-/// What turns a torch model into MLIR.
+/// The exporter from a torch model to MLIR.
 #[derive(
     Debug,
     Clone,
@@ -55,7 +55,7 @@ pub enum Exporter {
     Onnx,
 }
 
-/// What torch-mlir lowers to before iree-compile takes over.
+/// The dialect that torch-mlir lowers to for iree-compile.
 #[derive(
     Debug,
     Clone,
@@ -160,10 +160,10 @@ const MLIR_ONLY: [&str; 5] = ["functions", "inputs", "expected", "expected-f64",
 /// Keys that only code can have, besides `inputs`, or that the exporter decides.
 const NOT_SAVED: [&str; 7] =
     ["functions", "expected", "expected-f64", "parameters", "preset", "options", "dtype"];
-/// The same for ONNX, whose options are the sizes of its dimensions.
+/// Keys that are not valid for ONNX, whose options are the sizes of its dimensions.
 const NOT_ONNX: [&str; 8] =
     ["functions", "expected", "expected-f64", "parameters", "preset", "exporter", "output-type", "dtype"];
-/// What the runtime's `--parameters` reads.
+/// Archives that the runtime's `--parameters` reads.
 const ARCHIVES: [&str; 3] = ["irpa", "gguf", "safetensors"];
 
 pub(super) fn models(
@@ -258,7 +258,7 @@ fn one(
     }
 }
 
-/// What a function is called with, and what it should give.
+/// Inputs and expected outputs of a function.
 pub(super) struct FunctionData {
     pub(super) inputs: Vec<ModelInput>,
     pub(super) expected: Vec<TensorFile>,

@@ -11,7 +11,7 @@ use super::view::ConfigView;
 pub(super) struct NamedFile {
     /// Where it is named.
     pub at: usize,
-    /// What it is, in words.
+    /// Its kind, in words.
     pub what: String,
     /// Relative to a side's sources.
     pub path: PathBuf,

@@ -6,9 +6,9 @@ use super::PolicyPart;
 use super::policy::percent;
 use super::problems::shown;
 
-/// What `head` changes of the policy of `base`, one phrase for each, in the order of the reference page.
-/// Empty when they judge alike. Text from the files is stripped of control characters; it is still text
-/// from a pull request, so a renderer escapes it for its format.
+/// The changes of `head` to the policy of `base`, one phrase for each, in the order of the reference page. Empty when
+/// they judge alike. Text from the files is stripped of control characters; it is still text from a pull request, so a
+/// renderer escapes it for its format.
 pub fn policy_changes(base: &PolicyPart, head: &PolicyPart) -> Vec<String> {
     let mut changes = Vec::new();
     let (b, h) = (&base.policy, &head.policy);
@@ -82,7 +82,7 @@ fn metrics(before: &[(String, MetricPolicy)], after: &[(String, MetricPolicy)], 
     }
 }
 
-/// What was added to and removed from a list. A changed entry is both.
+/// Entries that were added to and removed from a list. A changed entry is both.
 fn listed<T: PartialEq>(
     what: &str,
     before: &[T],

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: every problem at once, each with its place.
+//! Problems of a configuration: all at once, each with its place.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

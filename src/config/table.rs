@@ -91,7 +91,7 @@ key_values! {
     StoreUrl: ConfigView::word, |url: &Self| format!("\"{url}\"");
 }
 
-/// What a type says about the presence of its key.
+/// The presence of a key, by its type.
 pub(super) const fn presence<T: KeyValue>() -> KeyPresence {
     match T::EMPTY {
         Some(text) => KeyPresence::Text(text),

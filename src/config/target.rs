@@ -66,7 +66,7 @@ impl Target {
         self.judge == JUDGE_CODE
     }
 
-    /// What assembles the target's PTX.
+    /// The assembler of the target's PTX.
     pub fn assembler(&self) -> Option<&Assembler> {
         let by_default = (self.backend == "cuda" && self.judges_code()).then_some(&Assembler::Locked);
         self.ptxas.as_ref().or(by_default)

@@ -1,4 +1,4 @@
-//! What a configuration may and may not say.
+//! Valid and invalid configurations.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -32,7 +32,7 @@ pub struct Config {
     pub base: Option<Side>,
     pub head: Side,
     pub models: Vec<Model>,
-    /// What this change renames, by new name: the name by which the base's policy knows a model.
+    /// Models that this change renames, by new name: the name by which the base's policy knows a model.
     pub renames: BTreeMap<String, String>,
     pub targets: Vec<Target>,
     pub commands: Vec<CommandSpec>,
@@ -128,7 +128,7 @@ impl Config {
         let kept = std::mem::take(&mut policy.expectations);
         policy.clone_from(&base.policy);
         for expectation in &mut policy.expectations {
-            // What a change no longer expects to fail, it has to make work.
+            // A change that removes an expectation must make its benchmarks work.
             expectation.removed |= !kept.contains(expectation);
         }
         numerics.clone_from(&base.numerics);
@@ -207,7 +207,7 @@ impl Config {
     }
 }
 
-/// What a change does to a configuration, in words: `[measure] timeout: 300s → 1s`.
+/// The changes to a configuration, in words: `[measure] timeout: 300s → 1s`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConfigChanges {
     /// Keys that the base chooses, so that these changes were ignored.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use toml_span::Value;
 use toml_span::value::ValueInner;
 
-/// What the value is, for `expected …, found …`.
+/// The type of a value, for `expected …, found …`.
 pub(super) fn found(value: &Value<'_>) -> &'static str {
     match value.as_ref() {
         ValueInner::String(_) => "a string",
@@ -61,7 +61,7 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
-/// What pip accepts after `==`, and nothing that could be an option or a second requirement.
+/// Whether pip accepts the text after `==`, and it can't be an option or a second requirement.
 pub(super) fn is_version(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_digit())

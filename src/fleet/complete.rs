@@ -9,7 +9,7 @@ use crate::record::{
 
 use super::looks;
 
-/// What a shard lacks, has twice, or should not have.
+/// Entries that a shard lacks, has twice, or should not have.
 pub fn check(plan: &PlanFile, shard: &PlannedShardRecord, file: &RunFile) -> Vec<String> {
     let mut wrong = agrees(plan, file);
     let planned: BTreeMap<&str, &PlannedBenchmarkRecord> =
@@ -31,7 +31,7 @@ pub fn check(plan: &PlanFile, shard: &PlannedShardRecord, file: &RunFile) -> Vec
     wrong
 }
 
-/// What all shards must agree on.
+/// Facts on which all shards must agree.
 fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
     let (mut wrong, mut edited) = (Vec::new(), Vec::new());
     let mut same = |what: &str, same: bool| {
@@ -75,7 +75,7 @@ fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
     wrong
 }
 
-/// What a benchmark lacks. A failure is a result: there is nothing to measure after it.
+/// Parts that a benchmark lacks. A failure is a result: there is nothing to measure after it.
 fn measured(plan: &PlanFile, planned: &PlannedBenchmarkRecord, file: &RunFile) -> Option<String> {
     let mut records: Vec<(SideName, &BenchmarkRecord)> = Vec::new();
     for side in &planned.sides {

@@ -87,8 +87,8 @@ pub fn other_machine(plan: &PlanFile, files: &[RunFile], shard: usize) -> Option
     })
 }
 
-/// What the tool printed about the hosts: what all shards agree on, and of load and build the worst, so that no
-/// quiet machine hides a busy one.
+/// Facts about the hosts that all shards agree on, with the worst load and build, so that a quiet machine does not
+/// hide a busy one.
 pub fn context(all: &[&Context]) -> Option<Context> {
     let first = *all.first()?;
     let worst_flag = |of: fn(&Context) -> Option<bool>, bad: bool| {

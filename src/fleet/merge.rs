@@ -86,7 +86,7 @@ fn missing<'a>(
     plan.shards.iter().filter(|shard| !chosen.contains_key(&shard.shard))
 }
 
-/// What files say of a plan's shards.
+/// The files of a plan's shards.
 #[derive(Default)]
 pub(super) struct Chosen {
     /// By number, the file of each shard that counts.
@@ -96,7 +96,7 @@ pub(super) struct Chosen {
     pub wrong: Vec<(Option<u32>, String)>,
 }
 
-/// Of each shard the newest attempt. `files` are sorted by shard and attempt.
+/// The newest attempt of each shard. `files` are sorted by shard and attempt.
 pub(super) fn choose(plan: &PlanFile, files: Vec<Labelled>) -> Chosen {
     let mut found = Chosen::default();
     let Chosen { shards: chosen, notes, wrong } = &mut found;

@@ -15,7 +15,7 @@ pub enum PackError {
     TooFewShards { shards: usize, kinds: usize },
 }
 
-/// What one shard measures.
+/// The benchmarks of one shard.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
     /// Which kind of runner.
@@ -85,7 +85,8 @@ fn longest_first(items: &[(usize, f64)], group: &[usize], count: usize) -> Vec<L
     order.sort_by(|&a, &b| items[b].1.total_cmp(&items[a].1).then(a.cmp(&b)));
     for item in order {
         let least = loads.iter_mut().min_by(|a, b| {
-            // Of equally loaded shards the one with fewer items, so that items without a duration spread too.
+            // Among equally loaded shards, the one with fewer items is chosen, so that items without a duration spread
+            // too.
             let by_count = a.items.len().cmp(&b.items.len());
             a.seconds.total_cmp(&b.seconds).then(by_count)
         });

@@ -11,7 +11,7 @@ use crate::stats::describe;
 
 use super::pack::{Cut, PackError, pack};
 
-/// What counts for a benchmark when no duration of any benchmark is known.
+/// The assumed duration of a benchmark if no duration is known.
 const DEFAULT_SECONDS: f64 = 60.0;
 
 /// A suite before it is cut.

@@ -1,4 +1,4 @@
-//! What the files of a plan's shards say so far: which shards are done, which have to run again.
+//! The state of a plan's shards: which shards are done, which have to run again.
 
 use std::fmt;
 

@@ -29,7 +29,7 @@ impl Marker {
         Self { key: hex(&digest[..KEY_DIGITS / 2]), attempt }
     }
 
-    /// The same as the external id of a check run.
+    /// The key as the external id of a check run.
     pub fn id(&self) -> String {
         format!("benchgate/v1/{}/{}/{}", self.key, self.attempt.run, self.attempt.attempt)
     }

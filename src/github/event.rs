@@ -117,7 +117,7 @@ pub struct WorkflowRun {
     pub updated: Option<String>,
 }
 
-/// What started the job.
+/// The event that started the job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GitHubEvent {
     PullRequest(PullRequest),

@@ -31,7 +31,7 @@ struct UserPart {
     login: String,
 }
 
-/// What an issue becomes.
+/// The new state of an issue.
 #[derive(Debug, Clone, Copy)]
 pub struct IssueChange<'a> {
     pub title: Option<&'a str>,

@@ -44,7 +44,7 @@ pub(super) enum TryOutcome {
     NoResponse,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextStep {
     /// Use the response.

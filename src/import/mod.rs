@@ -26,7 +26,7 @@ pub struct Imported {
     pub models: usize,
     pub targets: usize,
     pub expectations: usize,
-    /// What the configuration does not hold, with the reason for each.
+    /// Definitions that the configuration does not hold, with the reason for each.
     pub untranslated: Vec<Untranslated>,
 }
 

@@ -1,4 +1,4 @@
-//! What an import makes, and how it is written.
+//! The suite that an import makes, and its text.
 
 use std::fmt::Write as _;
 

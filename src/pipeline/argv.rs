@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::model::{DeviceKind, device_driver};
 use crate::numerics::TensorFile;
 
-/// What decides a compiled module, in addition to the compiler and the source.
+/// Inputs that determine a compiled module, in addition to the compiler and the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CompileSpec {
     pub(super) backend: String,
@@ -58,7 +58,7 @@ pub(super) enum InputArg {
     Literal(String),
 }
 
-/// What is executed, on which device, on what data: the same for verifying and for measuring.
+/// The executed module, its device and its data, equal for verifying and for measuring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Execution {
     pub(super) module: PathBuf,

@@ -30,7 +30,7 @@ pub(super) struct Frame<'a> {
     pub(super) lints: &'a [Lint],
     /// Paths in the file are relative to this folder where they can be.
     pub(super) relative_to: &'a Path,
-    /// What an A/A session of this suite on this testbed found.
+    /// The result of an A/A session of this suite on this testbed.
     pub(super) calibration: Option<&'a CalibrationRecord>,
 }
 

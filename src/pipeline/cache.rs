@@ -119,7 +119,7 @@ impl Digests {
         if !path.is_file() {
             return None;
         }
-        // What benchgate can't read, a tool that it starts can't read either.
+        // A file that benchgate can't read can't be read by its tools either.
         self.sha256(path).await.ok()
     }
 
@@ -167,7 +167,7 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Pipe
 struct EntryManifest<M> {
     /// File name → SHA-256.
     files: BTreeMap<String, String>,
-    /// What the maker wants to remember: durations, counts, names.
+    /// Data that the maker stores: durations, counts, names.
     meta: M,
 }
 
@@ -193,7 +193,7 @@ impl<M> CacheEntry<M> {
     }
 }
 
-/// What a lookup found.
+/// The result of a lookup.
 #[derive(Debug)]
 enum Lookup<M> {
     Hit(CacheEntry<M>),
@@ -202,9 +202,9 @@ enum Lookup<M> {
     Damaged(String),
 }
 
-/// What a maker left in its folder.
+/// The result of a maker in its folder.
 pub(super) struct Made<M> {
-    /// What the entry is found by.
+    /// The key of the entry.
     pub(super) key: String,
     pub(super) files: Vec<String>,
     pub(super) meta: M,
@@ -219,9 +219,9 @@ pub struct Cache {
     root: PathBuf,
     /// One maker per key inside this process; across processes the rename decides.
     making: Arc<Mutex<HashMap<Request, Arc<tokio::sync::Mutex<()>>>>>,
-    /// What could not be made. Benchmarks that share a model or a module share its failure: asking a tool once
-    /// more would cost minutes and say the same, or, worse, something else. Not kept beyond the run: a cause outside
-    /// the key may be gone tomorrow.
+    /// Failures. Benchmarks that share a model or a module share its failure: running the tool again would cost
+    /// minutes and fail in the same way, or, worse, in another. Not kept beyond the run: a cause outside the key may
+    /// be gone tomorrow.
     failed: Arc<Mutex<HashMap<Request, StageFailure>>>,
 }
 

@@ -22,7 +22,7 @@ pub const CALIBRATION_DAYS: i64 = 90;
 pub enum CalibrationSource {
     /// The run is itself a calibration.
     None,
-    /// What `noise` kept in the cache for this suite and testbed, if it did.
+    /// The calibration that `noise` stored in the cache for this suite and testbed, if any.
     #[default]
     Kept,
     /// A run file that holds one.

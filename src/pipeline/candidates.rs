@@ -27,7 +27,7 @@ impl BenchmarkCandidate<'_> {
     }
 }
 
-/// What the processes of one side execute.
+/// The program that the processes of one side execute.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TimedProgram<'a> {
     Module(Measurable<'a>),
@@ -35,7 +35,7 @@ pub(super) enum TimedProgram<'a> {
 }
 
 impl TimedProgram<'_> {
-    /// What must not change while a command runs, as it is now.
+    /// The current state of files that must not change while a command runs.
     pub(super) fn guard(&self) -> Result<Option<GuardedFiles<'_>>, PipelineError> {
         match self {
             Self::Module(_) => Ok(None),

@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// Large kernels take seconds each.
 const ASSEMBLER_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What the assembler prints: some lines for each kernel.
+/// Maximum size of the assembler's output: some lines for each kernel.
 const MOST_OF_LOG: u64 = 16 << 20;
 
 /// The facts of a module's code, or why they can't be had.
@@ -82,7 +82,7 @@ async fn assemble(
     Ok(Ok(()))
 }
 
-/// What the assembler prints about a text.
+/// The assembler's output for a text.
 async fn log(
     host: &Host<'_>,
     program: &Path,

@@ -27,7 +27,7 @@ const MODULE: &str = "module.vmfb";
 const LOG: &str = "compile.log";
 const STATISTICS: &str = "statistics.json";
 
-/// What the compiler's run left to remember.
+/// Data that a run of the compiler leaves in the cache.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct CompileMeta {
     seconds: f64,
@@ -78,7 +78,7 @@ pub(super) fn urgency(job: &CompileJob<'_>) -> Priority {
 pub(super) async fn compile(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<Compiled> {
     let key = key(host, job)?;
     let started = Instant::now();
-    // What one side can't compile, the other may: the files that it opens can differ.
+    // A failure on one side is not reused for the other: the files that it opens can differ.
     let attempt = KeyBuilder::new("attempt").text("key", &key).text("folder", &job.folder.to_string_lossy());
     let place = TracePlace::of_program(job.folder, &job.tools.root);
     let find = async || Ok(host.sources.entry(&host.cache, (TRACES, &key), &place, &host.digests).await);

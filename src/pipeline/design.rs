@@ -23,7 +23,7 @@ const MOST_REPETITIONS: u32 = 24;
 /// Part of the measuring time that is warmed up for; the tool always warms up with one whole iteration.
 const WARMUP_PART: u32 = 8;
 
-/// What a short trial of a benchmark found, on one side.
+/// The result of a short trial of a benchmark on one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Trial {
     /// One iteration.
@@ -32,7 +32,7 @@ pub(super) struct Trial {
     pub(super) startup: Duration,
 }
 
-/// What the configuration fixes; `None` where something is left to be chosen.
+/// The timing that the configuration fixes; `None` if something is left to be chosen.
 pub(super) fn fixed(settings: &Measure) -> Option<Timing> {
     let min_time = settings.min_time.or(settings.iterations.map(|_| REPETITION))?;
     Some(Timing {

@@ -25,7 +25,7 @@ pub(super) fn chosen(gpus: &Gpus, device: &str, env: &BTreeMap<String, String>) 
     device::choose(device, visible.as_deref(), gpus.list())
 }
 
-/// What each of these devices is, each once.
+/// The GPU of each of these devices, each once.
 pub(super) fn choices<'a>(gpus: &Gpus, used: impl Iterator<Item = UsedDevice<'a>>) -> Vec<Choice> {
     let mut found = Vec::new();
     for choice in used.map(|(device, env)| chosen(gpus, device, env)) {
@@ -93,7 +93,7 @@ pub(super) fn hold(
     }
 }
 
-/// What is kept of what was seen. `None` where nothing was watched.
+/// The record of the observations. `None` if nothing was watched.
 pub(super) fn record(seen: &Seen, gpus: &Gpus, held: bool) -> Option<TelemetryRecord> {
     let cpu = seen.cpu.map(|usage| CpuTelemetryRecord {
         foreign: rounded(usage.foreign),

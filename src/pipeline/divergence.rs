@@ -103,7 +103,8 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         else {
             continue;
         };
-        // The same bytes: what differs is not the change. Outputs of other inputs can't be compared at all.
+        // With the same bytes, a difference is not caused by the change. Outputs of different inputs can't be compared
+        // at all.
         let identical = prepared.artifact.is_some() && prepared.artifact == partner.artifact;
         if identical || head_outputs.inputs != base_outputs.inputs {
             continue;

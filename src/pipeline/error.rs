@@ -1,4 +1,4 @@
-//! What stops a whole run. A model that fails is an [`Outcome`](crate::model::Outcome), not one of these.
+//! Errors that stop a whole run. A model that fails is an [`Outcome`](crate::model::Outcome), not one of these.
 
 use std::path::{Path, PathBuf};
 

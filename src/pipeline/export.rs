@@ -54,7 +54,7 @@ struct ExportAnswer {
     /// By step, and `total`: without the wait for an interpreter.
     #[serde(default)]
     seconds: BTreeMap<String, f64>,
-    /// What it read.
+    /// Files that it read.
     #[serde(rename = "trace")]
     heard: Option<Heard>,
     /// By the clock on this side of the pipe: failures give no total.
@@ -73,7 +73,7 @@ struct WrittenArchive {
     path: PathBuf,
 }
 
-/// What an entry remembers in addition to its files.
+/// Data of an entry in addition to its files.
 #[derive(Debug, Serialize, Deserialize)]
 struct ExportMeta {
     seconds: f64,
@@ -111,7 +111,7 @@ fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
     }
 }
 
-/// What is exported: the source, and what exports it.
+/// An export: the source and its exporter.
 #[derive(Clone, Copy)]
 pub(super) struct ExportJob<'a> {
     pub(super) planned: PlannedBenchmark<'a>,
@@ -153,7 +153,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
             key = key.list("path", job.path().iter().map(|path| path.to_string_lossy()));
         }
         ModelSource::Torchbench { name, checkout } => {
-            // What Python reads of the rest of the checkout is in the trace.
+            // The trace has the files that Python reads from the rest of the checkout.
             let folder = checkout.join("torchbenchmark/models").join(name);
             let tree = host.sources.digest(&folder, &host.digests).await?;
             key = key.text("torchbench", name).text("tree", &tree);
@@ -182,7 +182,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
 /// Exports a model, or finds what an earlier run exported.
 pub(super) async fn export(host: &Host<'_>, job: ExportJob<'_>) -> Staged<PreparedSource> {
     let key = key(host, job).await?;
-    // What one side can't export, the other may: what lies outside of its sources can differ.
+    // A failure on one side is not reused for the other, because files outside of the sources can differ.
     let attempt = KeyBuilder::new("attempt")
         .text("key", &key)
         .text("sources", &job.sources().to_string_lossy())

@@ -67,7 +67,7 @@ const ENDINGS: &[&str] = &[
     "yml",
 ];
 
-/// What the flags of one command name.
+/// Files that the flags of one command name.
 #[derive(Debug, Default)]
 pub(super) struct Named {
     /// By the name in the flag, with the rest of the path where that names a folder.
@@ -102,8 +102,8 @@ impl Named {
         }
     }
 
-    /// The same for the values of environment variables, of which none must name a file. Folders are lists of
-    /// places where a loader looks, and are known by their names.
+    /// Files in the values of environment variables, none of which must name a file. Folders are lists of places where
+    /// a loader looks, and are known by their names.
     pub(super) fn in_values<'a>(values: impl IntoIterator<Item = &'a String>, folder: &Path) -> Self {
         let mut named = Self::default();
         for value in values {

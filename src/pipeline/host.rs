@@ -28,7 +28,7 @@ const UNOBSERVED: &str = "the files that tools open can't be observed here (the 
 /// A tool, its environment and its folder.
 pub(super) type ToolStart = (PathBuf, BTreeMap<String, String>, PathBuf);
 
-/// What every stage needs.
+/// Data that every stage needs.
 pub(super) struct Host<'a> {
     pub(super) cache: Cache,
     pub(super) progress: &'a dyn Progress,
@@ -47,9 +47,9 @@ pub(super) struct Host<'a> {
     pub(super) sources: Sources,
     /// Done once it was said that files can't be observed.
     pub(super) unobserved: Once,
-    /// What the runtime answered when it was asked for devices, by tool, driver and environment.
+    /// Device lists of the runtime, by tool, driver and environment.
     pub(super) listed_devices: Memo<(PathBuf, String, BTreeMap<String, String>), Arc<Finished>>,
-    /// What a start of a runtime tool opened.
+    /// Files that a start of a runtime tool opened.
     pub(super) loaded: Memo<ToolStart, Option<Arc<Opened>>>,
     /// Where the IR of every phase goes, where it is asked for.
     pub(super) ir: Option<PathBuf>,
@@ -65,7 +65,7 @@ pub(super) struct Host<'a> {
     pub(super) cpus: Option<Vec<usize>>,
     /// The GPUs of this machine; empty where no target needs one.
     pub(super) gpus: Arc<Gpus>,
-    /// What each target's device is among them.
+    /// The GPU of each target's device.
     pub(super) choices: Vec<Choice>,
 }
 
@@ -128,7 +128,7 @@ impl Host<'_> {
         Ok(())
     }
 
-    /// What to watch while a process runs on this device.
+    /// The devices to watch while a process runs on this device.
     pub(super) fn watched(&self, device: &str, env: &BTreeMap<String, String>) -> Watched {
         Watched {
             gpus: Arc::clone(&self.gpus),

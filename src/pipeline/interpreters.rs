@@ -163,7 +163,7 @@ impl Lease<'_> {
             // One processor per interpreter: several run at once, and the compiler runs too.
             .env("OMP_NUM_THREADS", "1")
             .env("MKL_NUM_THREADS", "1")
-            // What torch-xla traces for; it looks for a TPU otherwise.
+            // The device of torch-xla, which looks for a TPU otherwise.
             .env("PJRT_DEVICE", "CPU")
             .log(log);
         let mut session = ProgramSession::start(&command).await?;

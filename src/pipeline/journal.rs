@@ -1,5 +1,5 @@
-//! What is on disk while a run goes on. Each finished process is written before the next starts, so
-//! a kill at any moment loses at most the block that was being measured.
+//! The journal of a run on disk. Each finished process is written before the next starts, so a kill at any moment
+//! loses at most the block that was being measured.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -33,7 +33,7 @@ pub(super) struct JournalEntry {
     /// Its failure came from outside and says nothing about the benchmark.
     #[serde(default)]
     pub(super) killed: bool,
-    /// What the process of a command printed; absent for a module's, and where the process failed.
+    /// Output of a command's process; absent for a module's process, and if the process failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) printed: Option<Printed>,
 }
@@ -56,7 +56,7 @@ struct SessionHead {
     plan: String,
     session: String,
     created: String,
-    /// Of this session's schedule, unless the configuration names one.
+    /// Seed of this session's schedule, unless the configuration sets one.
     seed: u64,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Journal {
     _lock: LockFile,
 }
 
-/// What came of trying to open a session.
+/// The result of an attempt to open a session.
 #[derive(Debug)]
 pub(super) enum Opening {
     Opened(Box<Journal>),
@@ -132,7 +132,7 @@ impl Journal {
         }
     }
 
-    /// The same without waiting. `now` is RFC 3339.
+    /// Opens a session without waiting. `now` is RFC 3339.
     pub(super) fn try_open(sessions: &Path, plan: &str, now: &str) -> Result<Opening, PipelineError> {
         // Sixteen hexadecimal digits tell plans apart; a person may have to type them.
         let prefix = &plan[..16];

@@ -1,4 +1,4 @@
-//! What the runtime consists of on this machine, by content: its programs, their libraries, the drivers that a device
+//! The files of the runtime on this machine, by content: its programs, their libraries, the drivers that a device
 //! brings in, and every other file that they open. Seen where nothing is timed: the verified call, and a start of the
 //! benchmark tool that measures nothing.
 

@@ -53,7 +53,7 @@ impl Shown {
     }
 }
 
-/// What [`measure`] works on.
+/// Input of [`measure`].
 pub(super) struct Measuring<'a, 'b> {
     pub(super) host: &'a Host<'b>,
     pub(super) settings: &'a Measure,
@@ -65,9 +65,9 @@ pub(super) struct Measuring<'a, 'b> {
     pub(super) suite_rows: Option<u32>,
     pub(super) journal: &'a mut Journal,
     pub(super) clock_held: bool,
-    /// What must stay as it was verified.
+    /// Files that must stay as they were verified.
     pub(super) unchanged: &'a Unchanged,
-    /// Of the schedule.
+    /// Seed of the schedule.
     pub(super) seed: u64,
     /// The rows of each command that are measured further, where it can run them alone.
     pub(super) asked: BTreeMap<usize, BTreeSet<String>>,
@@ -83,7 +83,7 @@ impl Measuring<'_, '_> {
             return Ok(());
         }
         self.set_cut_blocks_aside()?;
-        // What an interrupted run measured is not measured again and is not a step of this one.
+        // Processes of an interrupted run are not measured again and are not steps of this one.
         let steps = self.expected_processes().saturating_sub(self.journal.len());
         self.host.progress.on(Event::StageStarted { stage: Stage::Benchmark, steps });
         self.choose_timings().await?;
@@ -272,7 +272,7 @@ impl Measuring<'_, '_> {
         doubted
     }
 
-    /// What the gate asks for, as the whole suite would.
+    /// The rows that the gate wants to continue, judged as part of the whole suite.
     fn open_rows(&self, comparison: &Comparison) -> gate::OpenRows {
         match self.suite_rows {
             None => gate::open_in(comparison, self.policy),
@@ -334,7 +334,7 @@ impl Measuring<'_, '_> {
         until
     }
 
-    /// What the gate says of everything measured so far.
+    /// The gate's judgment of everything measured so far.
     fn standings(&self, open: &BTreeSet<usize>) -> (Comparison, Vec<Standing>) {
         let (base, head) = (self.look)(self.journal);
         let suite_rows = self.suite_rows.unwrap_or_default();
@@ -369,7 +369,7 @@ impl Measuring<'_, '_> {
         NextLook { blocks: until, rows: open.len(), wait: taking(blocks), most }
     }
 
-    /// What a block of this benchmark takes, from those measured.
+    /// Time of a block of this benchmark, from those measured.
     fn block_time(&self, index: usize) -> Duration {
         let name = &self.candidates[index].name;
         let processes: Vec<&JournalEntry> =
@@ -379,7 +379,7 @@ impl Measuring<'_, '_> {
         Duration::try_from_secs_f64(seconds * 4.0 / f64::from(count)).unwrap_or_default()
     }
 
-    /// What is left of the time budget.
+    /// The rest of the time budget.
     fn time_left(&self) -> Option<Duration> {
         let spent = Duration::try_from_secs_f64(self.journal.measured_seconds()).unwrap_or_default();
         self.settings.time_budget.map(|budget| budget.saturating_sub(spent))

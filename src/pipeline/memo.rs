@@ -1,4 +1,4 @@
-//! What a run asks only once.
+//! Results that a run computes only once.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -129,7 +129,7 @@ fn declared(config: &Config) -> impl Iterator<Item = (&Model, &Target)> {
     pairs.filter(|(model, target)| model.targets.is_empty() || model.targets.contains(&target.name))
 }
 
-/// What a result of this configuration has to hold, in the configuration's order.
+/// Benchmarks that a result of this configuration must contain, in the configuration's order.
 pub fn expected(config: &Config) -> Vec<Expected> {
     let expected = declared(config).map(|(model, target)| Expected {
         benchmark: name(model, target),

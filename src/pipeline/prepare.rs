@@ -77,7 +77,7 @@ pub(super) async fn build<'a>(
     Ok(prepared)
 }
 
-/// What the compiler is asked to do for one benchmark of one side.
+/// The compile job of one benchmark of one side.
 pub(super) fn compile_job<'a>(
     planned: PlannedBenchmark<'a>,
     source: &'a PreparedSource,
@@ -142,7 +142,7 @@ pub(super) async fn check<'a>(
     }
     match targets::presence(host, tools, planned.target).await? {
         Presence::Present => {}
-        // What the compiler made is known all the same, and is compared. The time is not.
+        // The compiled module is still compared, but not its time.
         Presence::Absent { what, said } => {
             prepared.lints.push(Lint::new(LintCode::NoDevice, said));
             prepared.outcome = Outcome::Unsupported { reason: format!("{what} (compiled only)") };
@@ -180,7 +180,7 @@ pub(super) async fn check<'a>(
         prepared.lints.push(Lint::new(LintCode::Unobserved, why));
     }
     if let Some(artifact) = &mut prepared.artifact {
-        // What is not known of a side is not the same on the other.
+        // Unknown files of one side don't count as equal to those of the other.
         let loaded = loaded.as_deref().unwrap_or(planned.side.name.as_str());
         let key = KeyBuilder::new("execution/5").text("given", &artifact.execution_sha256);
         artifact.execution_sha256 = key.text("loaded", loaded).finish();
@@ -257,7 +257,7 @@ fn execution(
     })
 }
 
-/// What is executed, by content: the module, and everything that runs with it.
+/// The executed files, by content: the module, and everything that runs with it.
 async fn artifact(
     host: &Host<'_>,
     execution: &Execution,
@@ -286,8 +286,8 @@ async fn artifact(
     Ok(Artifact { vmfb_sha256, execution_sha256: key.finish(), workload: Some(workload) })
 }
 
-/// What the module is asked to do. Tools, parameters and compile flags are not part of it: they are what a change is
-/// judged for.
+/// The work that the module is asked to do. Tools, parameters and compile flags are not part of it, because a change
+/// to them is what is judged.
 async fn workload(
     host: &Host<'_>,
     execution: &Execution,

@@ -25,7 +25,7 @@ const WORK: Duration = Duration::from_millis(500);
 const FEWEST: u32 = 5;
 const MOST: u32 = 100;
 
-/// What [`profile`] works on.
+/// Input of [`profile`].
 pub(super) struct Profiler<'a, 'b> {
     pub(super) host: &'a Host<'b>,
     pub(super) settings: &'a Measure,
@@ -183,7 +183,7 @@ fn add(record: &mut Profile, kernels: &[Kernel]) {
     }
 }
 
-/// The same for both sides, by the slower of them.
+/// The number of iterations of both sides, determined by the slower one.
 fn iterations(base: &Run, head: &Run, name: &BenchmarkName) -> u32 {
     let latency = |run: &Run| {
         let benchmark = run.benchmarks.iter().find(|benchmark| benchmark.name == *name)?;

@@ -71,16 +71,16 @@ pub struct Options {
     pub command_rows: CommandRows,
     /// Which experiments on other backends are run; `None` is none.
     pub axes: Option<Axes>,
-    /// What is taken of other backends in addition to times.
+    /// Data collected from other backends in addition to times.
     pub extras: Extras,
 }
 
-/// What a run begins with.
+/// The starting point of a run.
 #[derive(Debug, Clone, Copy)]
 pub enum PrepareFrom<'a> {
     /// Export and compile the sides' sources here.
     Sources,
-    /// What another machine exported and compiled.
+    /// The bundle that another machine exported and compiled.
     Bundle(&'a OpenBundle),
 }
 
@@ -101,7 +101,7 @@ pub struct PreparedRun<'a> {
     lead: &'a SideInput,
     plans: Vec<Vec<PlannedBenchmark<'a>>>,
     names: Vec<BenchmarkName>,
-    /// Of each side; absent for one without a model.
+    /// Tools of each side; absent for one without a model.
     tools: Vec<Option<Arc<Installed>>>,
     /// The tools as they were when they were verified.
     unchanged: Unchanged,
@@ -109,7 +109,7 @@ pub struct PreparedRun<'a> {
     ptxas: Option<Result<PathBuf, String>>,
     exporters: Exporters,
     experiments: Vec<Experiment<'a>>,
-    /// What runs the experiments.
+    /// Interpreters that run the experiments.
     interpreters: backends::BackendInterpreters,
 }
 
@@ -148,7 +148,7 @@ impl<'a> SuiteRun<'a> {
             sides.iter().map(|side| plan::plan(side, &options.filter)).collect();
         if let PrepareFrom::Bundle(bundle) = from {
             for plan in &mut plans {
-                // What was filtered away when the bundle was made is not missing.
+                // Benchmarks that were filtered out when the bundle was made are not missing.
                 plan.retain(|planned| bundle.has(*planned));
             }
         }
@@ -325,7 +325,7 @@ impl<'a> PreparedRun<'a> {
         let identical_blocks = options.identical_blocks.unwrap_or_else(|| identical_blocks(&sides));
         let sessions = options.work.join("sessions");
         let plan = plan_digest(&frame, identical_blocks, shard)?;
-        // What a command executes is known in part only: it may be another program by now.
+        // The program of a command is known only in part: it may have changed since.
         let resume = options.resume_commands || sides.iter().all(|side| side.commands.is_empty());
         let mut journal = Journal::open(&sessions, &plan, host.progress, host.cancel, resume).await?;
         if journal.resumed {
@@ -588,11 +588,11 @@ fn plan_digest(
     Ok(key.finish())
 }
 
-/// What preparing costs, so that idle processors are seen.
+/// The cost of preparing, to show idle processors.
 struct Effort {
     started: Instant,
     processor_time: Duration,
-    /// Of the machine: other people's work makes ours slower and leaves nothing idle.
+    /// Idle time of the machine: other programs slow ours down and leave nothing idle.
     idle_time: Option<Duration>,
 }
 

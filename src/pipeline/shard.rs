@@ -12,7 +12,7 @@ use super::plan::PlannedBenchmark;
 #[derive(Debug, Clone)]
 pub struct Shard {
     record: ShardRecord,
-    /// What this machine measures.
+    /// Benchmarks that this machine measures.
     benchmarks: BTreeSet<String>,
     /// Every benchmark of the suite, in its order: the schedule is drawn for all of them.
     suite: Vec<BenchmarkName>,

@@ -33,7 +33,7 @@ struct SlotState {
 #[derive(Debug)]
 struct Waiting {
     urgency: Priority,
-    /// Of equals, who came first.
+    /// Among equals, the first one.
     order: Reverse<u64>,
     turn: oneshot::Sender<SlotTurn>,
 }

@@ -1,4 +1,4 @@
-//! What the stages share: how one ends, and the benchmark that goes through them.
+//! Types that the stages share: the result of a stage, and the benchmark that goes through them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::PipelineError;
 use super::argv::{Execution, InputArg};
 use super::plan::PlannedBenchmark;
 
-/// What a stage made of one benchmark, or why it made nothing.
+/// The result of a stage for one benchmark, or the reason for its failure.
 pub(super) type Staged<T> = Result<T, StageError>;
 
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub(super) struct StageReport {
     pub(super) stage: Stage,
     pub(super) status: StageStatus,
     pub(super) seconds: f64,
-    /// Of an earlier run, where the cache has what this stage makes.
+    /// Duration in an earlier run, if the cache has the result of this stage.
     pub(super) made_in_seconds: Option<f64>,
     pub(super) peak_memory_bytes: Option<u64>,
     pub(super) log: Option<PathBuf>,
@@ -107,14 +107,14 @@ impl StageReport {
     }
 }
 
-/// What a stage leaves to report.
+/// The output of a stage.
 pub(super) trait StageOutput {
     fn report(&self) -> StageReport;
     /// How it ended, in a few words.
     fn note(&self) -> String;
 }
 
-/// What the compiler is given, and the data that comes with it.
+/// The compiler's input, and the data that comes with it.
 #[derive(Debug, Clone)]
 pub(super) struct PreparedSource {
     pub(super) mlir: PathBuf,
@@ -160,7 +160,7 @@ pub(super) struct Compiled {
     pub(super) vmfb_sha256: String,
     pub(super) vmfb_bytes: u64,
     pub(super) dispatch_count: Option<u64>,
-    /// What the compiler counted, by its own names.
+    /// Statistics of the compiler, by its own names.
     pub(super) statistics: std::collections::BTreeMap<String, u64>,
     pub(super) report: StageReport,
     /// Why an older cache entry could not be used.
@@ -209,11 +209,11 @@ pub(super) struct Prepared<'a> {
     pub(super) verification: Option<Verification>,
     /// Bytes on the device in one call.
     pub(super) peak_device_memory: Option<u64>,
-    /// What the generated code says, where it is judged.
+    /// Facts of the generated code, if it is judged.
     pub(super) code_facts: Vec<(Metric, f64)>,
     /// How it is measured, once it can be.
     pub(super) execution: Option<Execution>,
-    /// What the verified call computed, until both sides are there.
+    /// Outputs of the verified call, until both sides are available.
     pub(super) outputs: Option<Outputs>,
 }
 

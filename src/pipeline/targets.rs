@@ -21,7 +21,7 @@ use super::host::Host;
 /// The first use of a GPU after a boot loads firmware.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is known of a target's device.
+/// Presence of a target's device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Presence {
     Present,
@@ -100,7 +100,7 @@ pub async fn listed_drivers(tools: &Installed, cancel: &Cancel) -> Result<Vec<St
     Ok(text.lines().filter_map(name).filter(is_name).collect())
 }
 
-/// What people call it.
+/// Its usual name.
 fn title(driver: &str) -> &str {
     match driver {
         "cuda" => "CUDA",

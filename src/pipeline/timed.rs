@@ -25,7 +25,7 @@ use super::journal::JournalEntry;
 use super::schedule::ScheduledProcess;
 use super::stage::{StageError, StageFailure, Staged};
 
-/// What the tool writes, and how an error names it.
+/// The tool's output format, which errors name.
 const FORMAT: Format = Format::GoogleBenchmarkJson;
 const TOOL: &str = "iree-benchmark-module";
 
@@ -127,7 +127,7 @@ impl Start<'_> {
         loop {
             left = left.saturating_sub(1);
             let finished = match prepared {
-                // What was not prepared is not measured.
+                // A benchmark that was not prepared is not measured.
                 Some(failed) => failed,
                 None => host.run(&start).await?,
             };
@@ -149,7 +149,7 @@ impl Start<'_> {
         }
     }
 
-    /// What the processes of a command printed.
+    /// Output of the processes of a command.
     fn printed(&self, output: CommandOutput) -> MeasuredProcess {
         MeasuredProcess {
             context: output.context,
@@ -226,12 +226,12 @@ impl Start<'_> {
     }
 }
 
-/// What a process measured.
+/// Measurements of a process.
 #[derive(Debug, Default)]
 struct MeasuredProcess {
     samples: SampleMap,
     context: Option<Context>,
-    /// Of one repetition.
+    /// Iterations of one repetition.
     iterations: Option<u64>,
     printed: Option<Printed>,
 }

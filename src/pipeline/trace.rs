@@ -1,4 +1,4 @@
-//! What an export or a compilation read, and whether that is still as it was.
+//! Files that an export or a compilation read, and whether they are unchanged.
 //!
 //! Which files decide a result is only known once they were read. So a key has an entry for each state of those
 //! files, and a list of what decides which one. The compiler is observed by the kernel. An export is heard by its
@@ -20,12 +20,12 @@ use serde::{Deserialize, Serialize};
 /// is heard; with them in the key, every run would change it.
 const HEARD: [&str; 7] = ["csv", "html", "jsonl", "log", "md", "svg", "xml"];
 
-/// What an exporter's answer says.
+/// The answer of an exporter.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Heard {
     pub(super) read: Vec<PathBuf>,
     pub(super) listed: Vec<PathBuf>,
-    /// What the model did that no list of files describes.
+    /// An action of the model that no list of files describes.
     pub(super) opaque: Option<String>,
 }
 
@@ -42,13 +42,13 @@ pub(super) struct TracePlace {
 const SYSTEM: [&str; 8] = ["/bin", "/etc", "/lib", "/lib64", "/nix", "/opt", "/sbin", "/usr"];
 
 impl TracePlace {
-    /// Of an interpreter, which says what it read by names that begin at the sources.
+    /// The trace of an interpreter, which names the files that it read relative to the sources.
     pub(super) fn of_sources(sources: &Path) -> Self {
         let folder = clean(sources);
         Self { folders: [folder.clone(), folder], tools: None }
     }
 
-    /// Of a program below `tools`, which is started in the folder of the sources.
+    /// The trace of a program below `tools`, which is started in the folder of the sources.
     pub(super) fn of_program(sources: &Path, tools: &Path) -> Self {
         let folder = clean(sources);
         let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
@@ -90,7 +90,7 @@ pub(super) struct Trace {
 /// The state of the sources of each side, each looked at once in a run.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
-    /// What this run writes, which no model is made of.
+    /// Folders that this run writes, which are no input of a model.
     own: Vec<PathBuf>,
     /// Sources that lie in a folder of ours, because they were checked out there.
     checkouts: Vec<PathBuf>,
@@ -102,7 +102,7 @@ impl Sources {
         Self { own: own.into_iter().map(|path| clean(&path)).collect(), ..Self::default() }
     }
 
-    /// The same, where these folders of sources lie in one that this run writes to.
+    /// This trace, if these folders of sources lie in one that this run writes to.
     pub(super) fn with_checkouts<'a>(self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
         Self { checkouts: folders.into_iter().map(clean).collect(), ..self }
     }

@@ -13,7 +13,7 @@ use super::design::Trial;
 pub(super) const TIMING: Timing =
     Timing { repetitions: 3, iterations: Some(1), min_time: Duration::ZERO, warmup: Duration::ZERO };
 
-/// What a trial found. `None` where the tool printed no time.
+/// The result of a trial. `None` if the tool printed no time.
 pub(super) fn read(process: &ProcessRecord) -> Option<Trial> {
     let samples = process.samples.get(Metric::LATENCY.name.as_ref())?;
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();

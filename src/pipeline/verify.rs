@@ -37,11 +37,11 @@ pub(super) struct VerifyJob<'a> {
 pub(super) struct VerifiedModule {
     pub(super) verification: Verification,
     report: StageReport,
-    /// Of the one call that was verified.
+    /// Peak device memory of the one call that was verified.
     pub(super) peak_device_memory: Option<u64>,
     /// The files that this call opened, where they could be seen.
     pub(super) opened: Option<Opened>,
-    /// What it computed, where head's is to be compared with base's.
+    /// Its outputs, if head's are to be compared with base's.
     pub(super) outputs: Option<Outputs>,
 }
 
@@ -206,7 +206,7 @@ async fn other_count(
     }))
 }
 
-/// What is wrong with the types of a call's results, where the reference is raw.
+/// A mismatch in the types of a call's results, if the reference is a raw file.
 fn other_type(call: &Finished, expected: &[Option<String>]) -> Option<(VerifyCode, String)> {
     let found = printed_types(&String::from_utf8_lossy(&call.stdout));
     let wanted = expected.iter().enumerate().filter_map(|(index, wanted)| Some((index, wanted.as_ref()?)));

@@ -4,7 +4,7 @@ use crate::record::{AcceptanceFile, AcceptanceSchema};
 
 use super::{BaselineFolder, Change, Files, RunName, StoreError, name};
 
-/// What is accepted, by whom and why.
+/// An acceptance: the change, the person and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acceptance {
     pub suite: String,

@@ -131,7 +131,7 @@ struct Listing<'a> {
     periods: Vec<String>,
     /// By period.
     names: BTreeMap<String, Vec<RunName>>,
-    /// Of commits that a shallow clone does not reach.
+    /// Runs of commits that a shallow clone does not reach.
     unknown: BTreeSet<RunName>,
 }
 

@@ -7,7 +7,7 @@ use super::{
     BaselineFolder, Change, Fault, Files, LoadedFile, RunName, StoreError, Stored, baseline_folders,
 };
 
-/// What was copied.
+/// Numbers of copied files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExportedSessions {
     pub sessions: usize,

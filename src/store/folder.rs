@@ -21,7 +21,7 @@ pub struct Stored {
     pub file: BaselineFile,
 }
 
-/// What a file of a run holds.
+/// The content of a run's file.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "it is matched where it is made, and never kept")]
 pub enum LoadedFile {
@@ -59,7 +59,7 @@ impl BaselineFolder {
         Self::open_folder(files, format!("{}/{}", folder_name(suite), folder_name(testbed)))
     }
 
-    /// The same for a path `<suite>/<testbed>` of folder names.
+    /// Opens a path `<suite>/<testbed>` of folder names.
     pub fn open_folder(files: &dyn Files, folder: String) -> Result<Self, StoreError> {
         let encoding = files.encoding();
         let mut baseline = Self { folder, encoding, acceptances: Vec::new(), faults: Vec::new() };

@@ -15,7 +15,7 @@ pub struct Newest<'a> {
     since: Option<String>,
     /// All earlier periods that were not listed yet, oldest first; `None` before they were asked for.
     earlier: Option<Vec<String>>,
-    /// Of the period that was listed last, oldest first.
+    /// Runs of the period that was listed last, oldest first.
     listed: Vec<RunName>,
     /// Files that don't belong here, in the periods that were listed.
     pub faults: Vec<Fault>,

@@ -41,7 +41,7 @@ impl Lineage {
     }
 }
 
-/// What a gate compares with.
+/// The history that a gate compares with.
 pub struct HistoryQuery<'a> {
     pub suite: &'a str,
     pub testbed: &'a Testbed,
@@ -85,7 +85,7 @@ pub struct History {
 }
 
 impl History {
-    /// What a run is compared with. `storing`: it joins the baseline if it is good.
+    /// The sessions that a run is compared with. `storing`: it joins the baseline if it is good.
     pub fn sessions(&self, storing: bool) -> StoredSessions<'_> {
         StoredSessions { good: &self.runs, slow: &self.slow, earlier: &self.earlier, storing }
     }

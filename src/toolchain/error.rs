@@ -63,7 +63,7 @@ impl ToolchainError {
         )
     }
 
-    /// What to do next, for the room that prints hints.
+    /// The hint for this error.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::NoPython { .. } => "install python3 (3.10 or newer) with its pip and venv packages",

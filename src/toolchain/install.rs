@@ -201,9 +201,9 @@ pub struct InstalledTree {
     pub what: String,
     pub compiler_commit: Option<String>,
     pub root: PathBuf,
-    /// Of the files that are verified.
+    /// Size of the verified files.
     pub bytes: u64,
-    /// What is wrong with it, where it can't be read.
+    /// The problem, if it can't be read.
     pub problem: Option<String>,
 }
 

@@ -22,7 +22,7 @@ pub(super) const RUNTIME_FOLDER: &str = "iree/_runtime_libs";
 pub struct Installed {
     pub identity: Toolchain,
     pub root: PathBuf,
-    /// Of the content. Equal digests are equal tools.
+    /// Digest of the content. Equal digests are equal tools.
     pub digest: String,
     pub iree_compile: PathBuf,
     pub iree_run_module: PathBuf,

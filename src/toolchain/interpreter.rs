@@ -18,8 +18,8 @@ const OLDEST: u32 = 10;
 /// Starting Python takes a fraction of a second; a network home can make it much slower.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What one Python says about itself. pip's folder is asked for so that this pip can run under another
-/// Python, which every version of pip supports.
+/// A script that prints facts about a Python interpreter. pip's folder is asked for so that this pip can run under
+/// another Python, which every version of pip supports.
 const QUESTION: &str = "\
 import json, os, sys
 def has(name):
@@ -118,7 +118,7 @@ async fn bootstrapped(
     {
         return Ok(Some(found));
     }
-    // What a killed attempt left is cleared; two at once make the same thing.
+    // Leftovers of a killed attempt are cleared; two simultaneous attempts make the same files.
     let make = Command::new(&bare.executable, PATIENCE * 5).args(["-m", "venv", "--clear"]).arg(&folder);
     process::run(&make, cancel).await?;
     Ok(ask(&python, cancel).await?.filter(|found| found.pip.is_some()))

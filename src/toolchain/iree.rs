@@ -23,7 +23,7 @@ const INSTALL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The two wheels are unpacked apart: both bring a folder `iree`, and pip would replace one by the other.
 const PARTS: [&str; 2] = ["compiler", "runtime"];
 
-/// What a pin asks for, fully resolved.
+/// The wheels of a pin, fully resolved.
 struct Wanted {
     what: String,
     wheels: [Wheel; 2],

@@ -34,7 +34,7 @@ pub struct LockedPython {
     pub platform: String,
     /// For example `3.11`.
     pub python: String,
-    /// Of the requirements that were resolved, so that stale ones are noticed.
+    /// Digest of the requirements that were resolved, so that stale ones are noticed.
     pub requirements_sha256: String,
     pub wheels: Vec<Wheel>,
 }

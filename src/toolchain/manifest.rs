@@ -1,4 +1,4 @@
-//! What was installed, file by file, so that a change is noticed before the files are used again.
+//! The manifest of an installation, file by file, so that a change is noticed before the files are used again.
 //!
 //! The manifest is next to the files, so it protects against decay, half-finished repairs and a tool
 //! that overwrites another, not against someone who may write to the cache and wishes to deceive. So a tree that other
@@ -243,7 +243,7 @@ fn is_library(path: &Path) -> bool {
     name.ends_with(".so") || name.contains(".so.")
 }
 
-/// What Python loads by itself or by name.
+/// Whether Python loads the file by itself or by name.
 fn is_python(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["py", "pyc", "pth"].iter().any(|known| extension == *known))
 }
@@ -305,7 +305,7 @@ mod tests {
         }
         fs::write(root.join("notes.txt"), "changed").unwrap();
         manifest.check(root, Look::Closely, Scope::Binaries).unwrap();
-        // The same length, so only content and change time tell.
+        // The length is equal, so only content and change time show the difference.
         fs::write(root.join("bin/tool"), "bin/TOOL").unwrap();
         for look in [Look::Closely, Look::AtStamps] {
             let error = manifest.check(root, look, Scope::Binaries).unwrap_err();

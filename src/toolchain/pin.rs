@@ -98,7 +98,7 @@ fn releases_of(text: &str) -> Vec<String> {
     found.into_iter().map(|(_, version)| version).collect()
 }
 
-/// What a release is ordered by: its numbers. `None` for a pre-release and for what is not a version.
+/// The order of a release: its numbers. `None` for a pre-release and for text that is not a version.
 pub fn release_order(version: &str) -> Option<Vec<u64>> {
     version.split('.').map(|number| number.parse().ok()).collect()
 }
@@ -274,7 +274,7 @@ pub(super) fn workspace(cache: &Path) -> Result<Scratch, ToolchainError> {
     Scratch::new_in(cache, PREFIX).map_err(ToolchainError::io("write in", cache))
 }
 
-/// What pip would install, by its report (the installation report of pip 22.2 and later).
+/// The packages that pip would install, by its report (the installation report of pip 22.2 and later).
 #[derive(Debug, Deserialize)]
 struct PipReport {
     install: Vec<Item>,

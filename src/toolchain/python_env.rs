@@ -63,7 +63,7 @@ impl Environment {
         }
     }
 
-    /// What an overlay lies over: the environment whose Python is started, and whose packages are found first.
+    /// The environment below an overlay: the one whose Python is started, and whose packages are found first.
     pub const fn over(self) -> Option<Self> {
         match self {
             Self::OnnxRuntime => Some(Self::Torch),
@@ -105,7 +105,7 @@ impl Environment {
         }
     }
 
-    /// What it is made of, top level only.
+    /// Its top-level requirements.
     pub(super) const fn requirements(self) -> &'static str {
         match self {
             Self::Torch => include_str!("../../python/requirements-torch.in"),
@@ -137,7 +137,7 @@ pub struct PythonEnv {
     pub packages: PathBuf,
     /// Where those lie that the suite adds; searched after the others.
     pub suite_packages: Option<PathBuf>,
-    /// Of the wheels and the Python version.
+    /// Digest of the wheels and the Python version.
     pub digest: String,
 }
 

@@ -11,12 +11,12 @@ use crate::files;
 /// Bytes of a model's list of requirements.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// What a suite asks for in addition to benchgate's environments.
+/// Packages that a suite needs in addition to benchgate's environments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SuitePackages {
     /// `requirements` of `[python]`: `pin` fails without them.
     pub(super) own: Vec<String>,
-    /// What the lists of torchbench's models name: `pin` leaves out what no index has as a wheel.
+    /// Packages in the lists of torchbench's models: `pin` leaves out what no index has as a wheel.
     pub(super) torchbench: BTreeSet<String>,
 }
 
@@ -32,7 +32,7 @@ impl SuitePackages {
         let of_models = lists.into_iter().flat_map(|(checkout, name)| {
             lines(&checkout.join("torchbenchmark/models").join(name).join("requirements.txt"))
         });
-        // What torchbench's own code imports before any model.
+        // Packages that torchbench's own code imports before any model.
         let of_framework = framework.then(|| FRAMEWORK.map(str::to_owned)).into_iter().flatten();
         Self { own: config.python.requirements.clone(), torchbench: of_models.chain(of_framework).collect() }
     }

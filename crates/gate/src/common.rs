@@ -1,5 +1,5 @@
-//! What a session did to all rows of a metric: a day, a chip or a driver shifts them together. It is taken out of
-//! each row and judged as a separate row, because a change of everything would hide in it.
+//! The common shift of a session: a day, a chip or a driver shifts all rows of a metric together. The shift is taken
+//! out of each row and judged as a separate row, because a change of everything would hide in it.
 
 use benchgate_stats::describe;
 
@@ -28,7 +28,7 @@ pub struct Common {
     now: Vec<f64>,
 }
 
-/// What sessions did to all rows.
+/// Common shifts of the sessions.
 pub struct CommonShifts {
     pub stored: Vec<f64>,
     pub slow: Vec<f64>,

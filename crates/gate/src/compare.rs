@@ -159,7 +159,8 @@ fn summary(run: &Run) -> RunSummary {
     }
 }
 
-/// Of a row that decides, and moved or is still open; its repetitions are known where it was measured in blocks.
+/// The alignment of a gating row that moved or is undecided; its repetitions are known where it was measured in
+/// blocks.
 fn alignment(row: &Row, open: &Open) -> Option<Alignment> {
     let worth_a_look = matches!(row.verdict, Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive);
     let ratio = row.estimate.as_ref()?.ratio;
@@ -327,8 +328,7 @@ fn decide_all(
     effects
 }
 
-/// What was cut short may have lost what would be red: nothing in it passes, not even what no statistics
-/// are needed for.
+/// A truncated result may have lost a regression, so none of its rows passes, not even those that need no statistics.
 fn withhold_green(row: &mut Row, cut: Option<&Lint>) {
     let cut = row.lints.iter().find(|lint| lint.code == LintCode::TruncatedInput).or(cut);
     if let Some(lint) = cut

@@ -84,7 +84,7 @@ fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
     }
 }
 
-/// What two fingerprints state differently, where they are of different machines.
+/// Facts in which two fingerprints differ, if they are of different machines.
 fn differing_facts(base: &Testbed, head: &Testbed) -> Option<String> {
     let same_id = base.id == head.id;
     let keys = base.facts.keys().chain(head.facts.keys().filter(|key| !base.facts.contains_key(*key)));

@@ -13,10 +13,10 @@ use benchgate_core::model::{
 /// value each; where it is coarse, more, and none suffice where hardly any two values differ.
 const BY_CHANCE: f64 = 1e-9;
 
-/// What a process recorded.
+/// Values that a process recorded.
 #[derive(PartialEq)]
 struct Record {
-    /// Of its values, in order.
+    /// Bits of its values, in order.
     bits: Vec<u64>,
     block: Option<u32>,
 }
@@ -46,8 +46,8 @@ pub fn lint(base: &MetricSeries, head: &MetricSeries, one_file: bool) -> Option<
     Some(Lint::new(LintCode::RepeatedSamples, detail))
 }
 
-/// What the processes of each block recorded, by side. Resampled sessions (the bootstrap) hold blocks several times, whole
-/// and in no order. They are drawn from what was measured, so that is no copy of a process; a run of blocks that
+/// Records of the processes of each block, by side. Resampled sessions (the bootstrap) hold blocks several times,
+/// whole and in no order. They are drawn from what was measured, so that is no copy of a process; a run of blocks that
 /// come again in their order is one (`copied_sequence`).
 struct Blocks<'a> {
     by_block: HashMap<u32, [HashSet<&'a [u64]>; 2]>,
@@ -89,13 +89,13 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// What was recorded in a row: by blocks where there are any, else by processes.
+/// Consecutive records: by blocks where there are any, else by processes.
 fn sequence(records: &[Record]) -> Vec<Vec<u64>> {
     let blocks = records.chunk_by(|a, b| a.block.is_some() && a.block == b.block);
     blocks.map(|block| block.iter().flat_map(|record| &record.bits).copied().collect()).collect()
 }
 
-/// What a program counts or computes may well repeat exactly; what a clock shows doesn't.
+/// Counted or computed values may repeat exactly; times of a clock don't.
 fn is_timed(series: &MetricSeries) -> bool {
     let timed = matches!(series.metric.unit, Unit::Nanoseconds | Unit::PerSecond);
     series.metric.kind == MetricKind::Noisy && timed

@@ -291,8 +291,8 @@ impl Question {
     }
 }
 
-/// What keeps a row with a good interval from being green. Where every repetition of head beats every one of base, there
-/// is nothing that could be slower.
+/// The reason that keeps a row with a good interval from passing. If every repetition of head is faster than every one
+/// of base, nothing can be slower.
 fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
     if paired.outruns {
         return None;
@@ -320,7 +320,7 @@ fn contradicted(quickest: Quickest, most: &str) -> Reason {
     ))
 }
 
-/// What a green needs beyond an interval within the tolerance.
+/// The condition of a pass, beyond an interval within the tolerance, that is not met.
 fn unshown(paired: &Paired) -> Option<String> {
     match paired.blur {
         Some(Blur::Grid) => {

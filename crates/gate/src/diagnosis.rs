@@ -16,7 +16,7 @@ const HIGH_CV: f64 = 0.10;
 const MODES_APART: f64 = 0.03;
 /// Level of the order and drift findings: they are notes, one in a hundred calm rows may carry one.
 const LEVEL: f64 = 0.01;
-/// The same as a two-sided normal quantile.
+/// This level as a two-sided normal quantile.
 const LEVEL_Z: f64 = 2.576;
 /// Total drift over a session worth a lint, as a log ratio: paired blocks cancel it, people should know.
 const DRIFT_TOTAL: f64 = 0.03;

@@ -20,8 +20,8 @@ const NOT_CHANCE: f64 = 0.001;
 /// chip picks by itself move by about a percent over as much.
 const DEGREES: f64 = 10.0;
 
-/// What of a run alone forbids any verdict about it, for the whole run (`None`) or one benchmark: no comparison is
-/// needed to know that it can't be learned from.
+/// Findings that forbid a verdict about a run without any comparison, for the whole run (`None`) or one benchmark.
+/// Such a run must not join the baseline.
 pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
     let forbids = |lint: &Lint| {
         lint.code.consequence() != Consequence::Note && !context::ABOUT_LITTLE_DATA.contains(&lint.code)

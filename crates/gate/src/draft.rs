@@ -25,7 +25,7 @@ const OF_MODULES: [&str; 3] = ["compile-time", "vmfb-size", "dispatch-count"];
 /// A row before the error budget is shared out among all rows.
 pub struct Draft {
     pub row: Row,
-    /// What is left to decide; `None` where the row is settled.
+    /// The part that is left to decide; `None` if the row is settled.
     pub open: Option<Box<Open>>,
 }
 
@@ -58,7 +58,7 @@ impl Draft {
     }
 }
 
-/// What all rows of a comparison share.
+/// Data that all rows of a comparison share.
 pub struct ComparedSession<'a> {
     /// Both sides were measured together, so that their blocks pair up.
     pub together: bool,
@@ -140,7 +140,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
         row.lints.extend(unverified.clone());
         row.lints.extend(accuracy.iter().cloned());
         row.lints.extend(repeated::lint(name, &session.repeated));
-        // What the compiler makes does not depend on what its module is run on.
+        // The compiler's output does not depend on the device that runs it.
         if !OF_MODULES.contains(&series.metric.name.as_ref()) {
             row.lints.extend(asked.iter().cloned());
         }
@@ -179,7 +179,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     if let Some(lint) = unusable.filter(|_| !drafts.iter().any(shows)) {
         drafts.push(Draft::settled(blank(name, pair, Verdict::Error, Reason::Unusable(lint.clone()), true)));
     }
-    // The same for other work: correct outputs and equal modules are not the whole benchmark.
+    // Different work is inconclusive too: correct outputs and equal modules are not the whole benchmark.
     if let Some(lint) = asked.into_iter().find(|lint| lint.code == LintCode::WorkloadChanged)
         && !drafts.iter().any(|draft| draft.row.fatal && draft.row.lints.contains(&lint))
     {
@@ -228,8 +228,8 @@ fn only_on(side: SideName, unusable: Option<&Lint>) -> (Verdict, Reason) {
     }
 }
 
-/// What is still compared where a module was compiled on both sides and its device is missing on one or
-/// both: its size, its dispatches, the compiler's time. Never a time of its own, whichever side has one.
+/// Rows that are compared if a module was compiled on both sides but its device is missing on one or both: size,
+/// dispatches, compile time. The module's own time is never compared.
 fn compiled_only(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_>) -> Vec<Draft> {
     let unsupported = |side: &Benchmark| matches!(side.outcome, Outcome::Unsupported { .. });
     let settled = |side: &Benchmark| unsupported(side) || side.outcome.is_ok();
@@ -394,7 +394,7 @@ fn metric_draft(
         });
         match question {
             None => {
-                // What differs between two runs of one program is noise, and isn't an effect.
+                // A difference between two runs of one program is noise, not an effect.
                 row.estimate = Some(Estimate::unjudged(Method::Identical, 1.0));
                 (row.verdict, row.reason) = (Verdict::Pass, Reason::Identical);
                 return Draft::settled(row);
@@ -473,7 +473,7 @@ fn metric_draft(
                 row.lints.retain(|lint| !context::ABOUT_LITTLE_DATA.contains(&lint.code));
             }
             let floor = log_floor(&rule, &base_readings.stats, &head_readings.stats);
-            // What one repetition can't show of the latency, it can't show of the processor's time.
+            // One repetition shows as little about the processor time as about the latency.
             let plain =
                 matches!(evidence, Evidence::Unpaired { .. }) && metric.name != Metric::COMPILE_TIME.name;
             let forbidden = if plain { forbidding } else { context::forbidding(&row.lints).cloned() };

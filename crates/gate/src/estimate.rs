@@ -13,7 +13,7 @@ use benchgate_stats::{Effect, Inference, describe, sign_test};
 use super::gradual::{Earlier, Gradual};
 use super::threads;
 
-/// What blocks say about one row.
+/// The evidence of blocks about one row.
 #[derive(Debug, Clone)]
 pub struct Paired {
     pub shift: Inference,
@@ -33,12 +33,12 @@ pub struct Paired {
     pub tail: StallTail,
     /// Every repetition of head took less than every one of base.
     pub outruns: bool,
-    /// What keeps the repetitions from showing that nothing changed.
+    /// The reason why the repetitions can't show that nothing changed.
     pub blur: Option<Blur>,
     pub quickest: Quickest,
 }
 
-/// What the quickest repetition of each process says: how fast the program is when nothing disturbs it. Sign tests
+/// Comparison of the quickest repetition of each process: how fast the program is when nothing disturbs it. Sign tests
 /// over the pairs, each with the number of pairs that say so.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quickest {
@@ -128,7 +128,7 @@ pub fn paired(rows: &[PairedRow<'_>], alone: bool) -> Vec<Option<Paired>> {
         .collect()
 }
 
-/// What blocks say about the shift alone.
+/// The evidence of blocks about the shift alone.
 pub fn shift(blocks: Vec<BlockCosts>) -> Option<Inference> {
     Shift::new(blocks).map(|shift| Inference::Randomised(Arc::new(shift)))
 }
@@ -193,7 +193,7 @@ pub struct HistoryRow<'a> {
     pub tolerance: f64,
 }
 
-/// What a row's history says.
+/// The evidence of a row's history.
 #[derive(Debug, Clone)]
 pub struct HistoryEstimate {
     /// Against the newest sessions.

@@ -1,5 +1,4 @@
-//! What two series of one metric are evidence of: paired blocks where they pair up, else independent
-//! sessions.
+//! The evidence in two series of one metric: paired blocks if they pair up, otherwise independent sessions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +46,7 @@ pub enum Evidence {
 }
 
 impl Evidence {
-    /// What it is based on in addition to what was measured, for the row.
+    /// Takes the findings about assumptions of this evidence, for the row.
     pub fn take_lints(&mut self) -> Vec<Lint> {
         match self {
             Self::Paired(_) | Self::Unpaired { .. } => Vec::new(),
@@ -56,7 +55,7 @@ impl Evidence {
     }
 }
 
-/// What one side of a row has of each level.
+/// Number of units on each level for one side of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnitCounts {
     pub sessions: usize,
@@ -74,7 +73,7 @@ impl UnitCounts {
     }
 }
 
-/// What is known of a benchmark's spread before its own processes are looked at.
+/// The assumed spread of a benchmark before its own processes are examined.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PriorSpread {
     /// Standard deviation between processes, as a fraction.
@@ -149,7 +148,7 @@ pub fn gather(
             _ => Ok(Evidence::Paired(blocks.into())),
         };
     }
-    // Of one session, what it did to both sides is no difference between them.
+    // An effect that one session has on both sides is not a difference between them.
     let by_process = same_session || prior.source != SpreadSource::Default;
     let sides = [base, head].map(|readings| side(readings, by_process, waiting));
     if sides.iter().any(|side| side.locations.is_empty()) {

@@ -1,4 +1,4 @@
-//! What moved inside a benchmark: its kernels, what the compiler counted, the state of the machine.
+//! Changes inside a benchmark: its kernels, compiler statistics, the state of the machine.
 //!
 //! Evidence for a person who looks for a cause. Nothing here decides anything.
 
@@ -24,7 +24,7 @@ pub struct Explanation {
     pub unprofiled: [Option<String>; 2],
     /// Counts of the compiler that differ, by its own names.
     pub counts: Vec<CountChange>,
-    /// What the machine did while each side was measured; absent where it was not watched.
+    /// The state of the machine while each side was measured; absent if it was not watched.
     pub machine: [Option<Machine>; 2],
 }
 
@@ -64,7 +64,7 @@ impl KernelChange {
         self.head.as_ref().or(self.base.as_ref()).map_or("", |kernel| kernel.name.as_str())
     }
 
-    /// What it adds to one iteration, in nanoseconds; below zero where it became quicker.
+    /// The time that it adds to one iteration, in nanoseconds; below zero where it became quicker.
     pub fn delta(&self) -> f64 {
         let time = |kernel: &Option<Kernel>| kernel.as_ref().map_or(0.0, |kernel| kernel.nanoseconds);
         time(&self.head) - time(&self.base)

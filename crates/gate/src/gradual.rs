@@ -29,15 +29,15 @@ pub struct EarlierCosts {
 #[derive(Debug, Clone, Default)]
 pub struct Earlier {
     levels: Vec<EarlierCosts>,
-    /// Of the newest sessions, and of those that are excluded because they were slow: oldest first.
+    /// Values of the newest sessions, and of those that are excluded because they were slow: oldest first.
     recent: Vec<f64>,
     now: f64,
 }
 
-/// What the earlier level says of tonight.
+/// The comparison of the newest session with an earlier level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradual {
-    /// Of the sessions since the slowdown is visible, against the earlier level.
+    /// Effect of the sessions since the slowdown is visible, against the earlier level.
     pub effect: Effect,
     pub since: String,
     /// The evidence is enough for a verdict, if the effect is beyond the floor.

@@ -17,7 +17,7 @@ use super::series;
 /// Assumed standard deviation between sessions on one GPU testbed where neither history, calibration
 /// nor policy says better: clocks and temperatures of another day, as a log ratio.
 pub const DEFAULT_GPU_SESSION_CV: f64 = 0.03;
-/// The same for processors.
+/// Default spread between sessions on processors.
 pub const DEFAULT_CPU_SESSION_CV: f64 = 0.05;
 
 /// The stored sessions that a run is compared with, oldest first.
@@ -63,7 +63,7 @@ struct Costs<'a> {
     now: Option<f64>,
     /// A stored session has a value that no ratio can be taken of.
     has_zero: bool,
-    /// Of sessions on days in the past.
+    /// Values of sessions on earlier days.
     earlier: Vec<EarlierCosts>,
 }
 
@@ -245,7 +245,7 @@ pub fn newest_measured(sessions: &[&Run]) -> Option<Run> {
     Some(run)
 }
 
-/// What the reader should know of the history.
+/// Notes about the history for the reader.
 pub fn notes(stored: usize, used: usize, anchored: bool, common: bool) -> Vec<String> {
     let mut notes =
         vec![format!("compared with {}; how much sessions differ counts", counted(used, "stored session"))];
@@ -300,7 +300,7 @@ pub fn gather(
     Ok(Evidence::History { stored: costs, slow, earlier, now, assumed_sd: between, lints })
 }
 
-/// What all rows of a metric have in common, as a row's evidence.
+/// The common shift of all rows of a metric, as a row's evidence.
 pub fn gather_common(sessions: &Sessions<'_>, metric: &str, gpu: bool) -> Option<Evidence> {
     let CommonShifts { stored, slow, now } = sessions.common(metric)?;
     let (assumed_sd, _) = prior(None, None, gpu);

@@ -1,4 +1,4 @@
-//! What is allowed: floors, tolerances, error budget, fatality, waivers.
+//! The policy: floors, tolerances, error budget, fatality, waivers.
 
 use serde::Serialize;
 
@@ -106,11 +106,11 @@ pub struct Policy {
     pub test: TestKind,
     /// Declared standard deviation between processes where neither data nor calibration has one.
     pub between_cv: Option<f64>,
-    /// What outputs that moved away from base's mean where the model or its reference changed.
+    /// The treatment of outputs that moved away from base's after the model or its reference changed.
     pub changed_reference: ChangedReference,
 }
 
-/// What it means that head's model changed and its outputs are not base's.
+/// The treatment of outputs that differ from base's after head's model changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ChangedReference {
     /// The row has diverged.

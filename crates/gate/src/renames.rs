@@ -7,7 +7,7 @@ use benchgate_core::model::{Benchmark, BenchmarkName, Lint, LintCode, RENAMED_FR
 use super::Row;
 use super::matching::Matched;
 
-/// What was compared under another name.
+/// A note about benchmarks that were compared under another name.
 pub(super) fn notes(base: &Run) -> Option<String> {
     let renamed = base.benchmarks.iter().filter_map(|benchmark| {
         let from = benchmark.labels.get(RENAMED_FROM)?;
@@ -25,7 +25,7 @@ pub(super) fn point_out(rows: &mut [Row], pairs: &[Matched<'_>]) {
     let alike: BTreeMap<&BenchmarkName, &BenchmarkName> = gone
         .filter_map(|gone| {
             let mut found = new.iter().filter(|new| is_alike(gone, new));
-            // Of several, none is more likely than the others.
+            // With several candidates, none is more likely than the others.
             let one = found.next().filter(|_| found.next().is_none())?;
             Some((&gone.name, &one.name))
         })

@@ -49,7 +49,7 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
     }
 }
 
-/// What an effect rests on that was not measured.
+/// A finding about the assumed spread behind an effect.
 fn assumed(source: SpreadSource, counts: &[UnitCounts; 2], estimated: &Estimated) -> Lint {
     let between = 100.0 * estimated.between;
     let [base, head] = counts;

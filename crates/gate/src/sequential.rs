@@ -9,8 +9,8 @@ use super::{CompareOptions, Comparison, Method, Policy, Reason, compare, threads
 /// of the machine's noise.
 pub const IDENTICAL_BLOCKS: u32 = 1;
 
-/// The same where the sides differ in their sources or tools: what was not observed may differ too, so their times
-/// are looked at.
+/// Blocks of identical artifacts whose sides differ in sources or tools: unobserved inputs may differ too, so their
+/// times are checked.
 pub const CHECKED_IDENTICAL_BLOCKS: u32 = 4;
 
 /// The answer after a look.
@@ -22,7 +22,7 @@ pub struct OpenRows {
     pub next_blocks: Option<u32>,
 }
 
-/// What is open after the blocks measured so far, and up to where to measure. Open benchmarks are
+/// The undecided rows after the blocks measured so far, and the number of blocks to measure next. Open benchmarks are
 /// measured in step: all of them get `next_blocks` blocks before the next call.
 ///
 /// A pure function of what was measured, so an interrupted job asks again and gets the same answer.
@@ -78,7 +78,7 @@ fn only(run: &Run, name: &BenchmarkName) -> Run {
     }
 }
 
-/// The same, from a comparison that was made already.
+/// The undecided rows of an existing comparison.
 pub fn open_in(comparison: &Comparison, policy: &Policy) -> OpenRows {
     let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
     let mut open = Vec::new();
@@ -89,7 +89,7 @@ pub fn open_in(comparison: &Comparison, policy: &Policy) -> OpenRows {
             Reason::Open | Reason::Stability | Reason::Tail => {
                 row.estimate.as_ref().is_some_and(|e| e.method == Method::Paired)
             }
-            // Of rows without blocks, measuring more blocks adds nothing to an interval.
+            // More blocks don't narrow the interval of a row without blocks.
             Reason::TooLittle(_) => {
                 row.estimate.as_ref().is_none_or(|e| e.method == Method::Paired || e.interval.is_none())
             }

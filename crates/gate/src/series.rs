@@ -64,8 +64,8 @@ fn may_be_zero(metric: &Metric) -> bool {
     metric.kind == MetricKind::Exact || !matches!(metric.unit, Unit::Nanoseconds | Unit::PerSecond)
 }
 
-/// What was measured lies between these. A time of a femtosecond or of thirty years was computed or damaged, and so
-/// was any value at the edge of what a number can hold.
+/// The range of plausible measurements. A time of a femtosecond or of thirty years was computed or damaged, and so was
+/// any value at the edge of the number format.
 fn plausible(metric: &Metric) -> RangeInclusive<f64> {
     if metric.unit == Unit::Nanoseconds { 1e-6..=1e18 } else { f64::MIN_POSITIVE..=1e300 }
 }
@@ -120,7 +120,7 @@ fn location_quantile(better: Better) -> f64 {
     }
 }
 
-/// What one side's values look like, unjudged; `None` where they can't be used.
+/// Statistics of one side's values, unjudged; `None` if they can't be used.
 pub fn described(series: &MetricSeries) -> Option<SideStats> {
     read(series).ok().map(|readings| readings.stats)
 }
@@ -188,7 +188,7 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
     }
 }
 
-/// What the repetitions of each session say.
+/// Readings of the repetitions of each session.
 fn sessions(series: &Series, better: Better) -> Vec<SessionReading> {
     let Series::Processes(processes) = series else { return Vec::new() };
     let kept: Vec<&Process> = processes.iter().filter(|process| !process.samples.is_empty()).collect();
@@ -206,7 +206,7 @@ fn sessions(series: &Series, better: Better) -> Vec<SessionReading> {
     kept.chunk_by(|a, b| a.session == b.session).filter_map(of_session).collect()
 }
 
-/// What the summaries of each session say, one for each of its processes.
+/// Readings of the summaries of each session, one for each of its processes.
 fn sessions_of_summaries(summaries: &[Summary], better: Better) -> Vec<SessionReading> {
     let of_session = |summaries: &[Summary]| {
         let stated = summaries.iter().filter_map(|summary| summary.median.or(summary.mean));

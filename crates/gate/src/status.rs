@@ -1,5 +1,4 @@
-//! What can be said of a benchmark without statistics: it is missing, failed, not measured, wrong or
-//! identical.
+//! The verdict of a benchmark without statistics: missing, failed, not measured, wrong or identical.
 
 use benchgate_core::model::{
     Artifact, Benchmark, Lint, LintCode, Outcome, OutputCheck, SideName, Stage, Verdict, Verification,
@@ -132,7 +131,7 @@ fn of_pair(pair: Matched<'_>) -> Option<Status> {
     }
 }
 
-/// What the verification of two measured sides adds: `None` where there is nothing to say.
+/// The row that the verification of two measured sides adds, if any.
 pub fn of_verification(
     base: &Benchmark,
     head: &Benchmark,

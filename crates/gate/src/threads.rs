@@ -1,4 +1,4 @@
-//! The same work on many items, shared out to threads.
+//! Work on many items, divided among threads.
 
 use std::thread::{Builder, ScopedJoinHandle};
 
@@ -6,12 +6,12 @@ use std::thread::{Builder, ScopedJoinHandle};
 /// the number of threads changes nothing but the wait.
 pub const THREADS: usize = 4;
 
-/// What `of` makes of each item, in their order. Fewer than `worth` items aren't worth a thread.
+/// Applies `of` to each item and returns the results in order. Fewer than `worth` items aren't worth a thread.
 pub fn each<T: Sync, R: Send>(items: &[T], worth: usize, of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     each_on(THREADS, items, worth, of)
 }
 
-/// The same on this many threads.
+/// Applies `of` on this many threads.
 pub fn each_on<T: Sync, R: Send>(
     threads: usize,
     items: &[T],

@@ -79,7 +79,7 @@ impl Latency {
         })
     }
 
-    /// The same processes around another typical value: the one that goes with an effect.
+    /// These processes around another typical value: the one that belongs to an effect.
     pub fn around(self, typical: f64) -> Self {
         Self { typical, least: self.least.min(typical), most: self.most.max(typical), ..self }
     }

@@ -21,7 +21,7 @@ pub struct Expected {
     pub on_gpu: bool,
     /// There are reference outputs, so head's outputs can be verified.
     pub has_reference: bool,
-    /// What decides is how long it takes.
+    /// Whether its time is judged.
     pub is_timed: bool,
 }
 
@@ -85,8 +85,8 @@ fn without_identity(run: &Run) -> Run {
     run
 }
 
-/// What was left out of a metric's blocks: they are whole, follow each other from the first, and end where the
-/// schedule looks at them. Without this, the writer of the result could leave out the blocks that were slow.
+/// Checks that no block of a metric is left out: blocks must be complete, consecutive from the first, and end at a
+/// look of the schedule. Otherwise the writer of the result could leave out slow blocks.
 fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], looks: &Looks) -> Option<String> {
     let name = &row.metric.as_ref()?.name;
     let mut blocks: BTreeMap<u32, [BTreeSet<u8>; 2]> = BTreeMap::new();

@@ -63,7 +63,7 @@ fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
 }
 
-/// What this side says that it was asked to do.
+/// The recorded workload of this side.
 pub fn recorded(side: &Benchmark) -> Option<&Workload> {
     side.artifact.as_ref().and_then(|artifact| artifact.workload.as_ref())
 }

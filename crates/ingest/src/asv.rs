@@ -26,7 +26,7 @@ struct AsvFile {
     commit_hash: String,
     #[serde(default)]
     params: AsvMachine,
-    /// What the entries of a row are; rows leave out the last ones where they are null.
+    /// Names of the entries of a row; rows leave out the last ones if they are null.
     result_columns: Vec<String>,
     /// In the order of the file; a name that stands twice is refused.
     #[serde(deserialize_with = "unique_entries")]
@@ -183,7 +183,7 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut Vec<Benchmark
     Ok(())
 }
 
-/// What stands where a result belongs.
+/// The value in place of a result.
 enum Stated {
     Number(f64),
     /// null: the benchmark failed.
@@ -216,7 +216,7 @@ fn combination(name: &str, parameters: &[Vec<&str>], at: usize) -> String {
     if values.is_empty() { name.to_owned() } else { format!("{name}({})", values.join(", ")) }
 }
 
-/// What a benchmark of this name measures, and the scale of its unit to the metric's.
+/// The metric of a benchmark of this name, and the scale of its unit to the metric's.
 fn metric(name: &str) -> (Metric, f64) {
     let own = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
     let kinds = [

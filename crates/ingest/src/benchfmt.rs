@@ -195,7 +195,7 @@ impl BenchfmtRows {
     }
 }
 
-/// What a unit measures, and its scale to the metric's own.
+/// The metric of a unit, and its scale to the metric's own.
 fn metric(unit: &str) -> (Metric, f64) {
     if let Some(scale) = unit.strip_suffix("/op").and_then(time_unit) {
         return (Metric::LATENCY, scale);

@@ -7,7 +7,7 @@ use super::build::{ByName, carried, fail, summary, time_unit};
 use super::error::{LineFault, line_fault};
 use super::text::lines;
 
-/// What one line says about a benchmark.
+/// The content of one line about a benchmark.
 enum CargoLine<'a> {
     /// `test sum ... bench:       1,148.71 ns/iter (+/- 110.41)`. The spread is that of the extremes in libtest and a
     /// standard error in criterion's imitation of it, so it is not used.

@@ -11,7 +11,7 @@ use super::IngestError;
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// What any file may grow to.
+/// Size up to which any file may decompress.
 const FREE: u64 = 16 << 20;
 /// Beyond that, how many times its own size: twenty thousand rows of one benchmark compress 60 times.
 const RATIO: u64 = 200;
@@ -37,7 +37,7 @@ pub fn decompressed<'a>(bytes: &'a [u8], label: &str) -> Result<Cow<'a, [u8]>, I
     Ok(Cow::Owned(out))
 }
 
-/// What a file of this size may grow to: no more than a file may have that is not compressed.
+/// Size up to which a file of this size may decompress: at most the limit of an uncompressed file.
 fn most_decompressed(compressed: u64) -> u64 {
     compressed.saturating_mul(RATIO).clamp(FREE, MOST_RESULT_BYTES)
 }

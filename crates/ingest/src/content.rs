@@ -1,4 +1,4 @@
-//! What a file holds that no reader claims, so that the error can say what to do.
+//! Content of a file that no reader recognizes, so that the error can say what to do.
 
 /// The kind of a file that is not a result, as far as its bytes show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
@@ -24,7 +24,7 @@ pub enum FileContent {
 }
 
 impl FileContent {
-    /// What makes a result of it.
+    /// How to get a result from it.
     pub const fn hint(self) -> &'static str {
         match self {
             Self::Empty => "the benchmark printed nothing: look at its exit status and its log",

@@ -163,7 +163,7 @@ pub fn unrecognised(bytes: &[u8], label: &str) -> IngestError {
 /// How files begin that are compressed in a way that is not read.
 const COMPRESSED: [&[u8]; 4] = [b"\xfd7zXZ\0", b"BZh", b"\x04\x22\x4d\x18", b"PK\x03\x04"];
 
-/// What bytes hold that no format claims.
+/// The content of bytes that no format recognizes.
 fn content(bytes: &[u8]) -> FileContent {
     let text = bytes.trim_ascii();
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {

@@ -70,8 +70,8 @@ pub enum Format {
     CompiledCode,
 }
 
-/// What one file has several of. A verdict on the program asks how the next higher level differs, and that the file does
-/// not say.
+/// The unit that one file has several of. A verdict about the program depends on the differences on the next higher
+/// level, which the file does not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Level {
@@ -82,7 +82,7 @@ pub enum Level {
 }
 
 impl Format {
-    /// What one file of this format has several of.
+    /// The unit that one file of this format has several of.
     pub const fn level(self) -> Level {
         match self {
             Self::RunJson | Self::HyperfineJson | Self::JmhJson | Self::LatencyCsv | Self::ResultsJsonl => {

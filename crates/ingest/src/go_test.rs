@@ -22,7 +22,7 @@ struct GoEvent {
     output: String,
 }
 
-/// What one package printed.
+/// Output of one package.
 #[derive(Default)]
 struct GoPackage {
     name: String,

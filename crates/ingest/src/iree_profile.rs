@@ -66,7 +66,7 @@ mod tests {
 {"type":"host_dispatch_group","timing_source":"host_execution_event","time_domain":"iree_host_time_ns","duration_time_domain":"iree_host_duration_ns","physical_device_ordinal":0,"executable_id":1,"function_ordinal":4,"key":"main_dispatch_4_elementwise_4x197x48_f32","count":20,"valid":20,"invalid":0,"min_ns":2678,"avg_ns":4467.950,"stddev_ns":1089.019,"max_ns":6369,"total_ns":89359,"total_tile_count":20,"last_workgroup_count":[1,1,1],"last_workgroup_size":[1,1,1]}
 "#;
 
-    /// The same of 3 iterations on Mesa's Vulkan device.
+    /// A summary of 3 iterations on Mesa's Vulkan device.
     const DEVICE: &str = r#"{"type":"dispatch_summary","mode":"aggregate","filter":"*","total_dispatches":45,"valid_dispatches":45,"invalid_dispatches":0}
 {"type":"dispatch_group","physical_device_ordinal":0,"executable_id":1,"function_ordinal":0,"key":"main_dispatch_0_reduction_197x192_f32","count":6,"valid":6,"invalid":0,"min_ticks":197715,"avg_ticks":3275006.167,"stddev_ticks":5734875.667,"max_ticks":14581027,"total_ticks":19650037,"clock_fit_available":true,"time_ns_available":true,"min_ns":197715,"avg_ns":3275006.167,"stddev_ns":5734875.667,"max_ns":14581027,"total_ns":19650037,"last_workgroup_count":[4,1,1],"last_workgroup_size":[64,1,1]}
 "#;

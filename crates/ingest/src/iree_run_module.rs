@@ -12,7 +12,7 @@ pub(super) fn is_exec(line: &str) -> bool {
     line.strip_prefix("EXEC @").is_some_and(|name| !name.trim().is_empty())
 }
 
-/// What was seen of the function whose `EXEC` line came last.
+/// The function of the last `EXEC` line, as far as it was read.
 struct Function {
     name: String,
     outputs: Vec<OutputCheck>,

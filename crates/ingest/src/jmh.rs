@@ -22,7 +22,7 @@ struct JmhEntry {
     params: Option<BTreeMap<String, String>>,
     #[serde(rename = "primaryMetric")]
     primary: JmhScore,
-    /// What profilers (`-prof gc`) and the methods of a group measured.
+    /// Values of profilers (`-prof gc`) and of the methods of a group.
     #[serde(default, rename = "secondaryMetrics", deserialize_with = "unique_entries")]
     secondary: Vec<(String, JmhScore)>,
 }

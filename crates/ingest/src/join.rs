@@ -98,7 +98,7 @@ fn processes(benchmark: &Benchmark) -> usize {
     benchmark.metrics.first().map_or(0, count)
 }
 
-/// What the number of processes says, once it is known.
+/// Sets the facts that depend on the number of processes.
 pub(super) fn settle(benchmark: &mut Benchmark) {
     if processes(benchmark) > 1 {
         // One repetition in each of several processes is the best design there is.

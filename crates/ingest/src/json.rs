@@ -141,7 +141,7 @@ where
     deserializer.deserialize_map(Entries(PhantomData))
 }
 
-/// The same by name.
+/// Entries by name; a repeated name is an error.
 pub(super) fn unique_map<'de, D, V>(deserializer: D) -> Result<BTreeMap<String, V>, D::Error>
 where
     D: Deserializer<'de>,

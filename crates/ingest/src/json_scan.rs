@@ -107,7 +107,7 @@ impl<'a> Scanner<'a> {
         same
     }
 
-    /// What was taken since the scanner stood at `start`, and the white space that follows.
+    /// The text since the scanner stood at `start`, and the white space that follows.
     pub(super) fn taken_since(&mut self, start: usize) -> &'a str {
         self.skip_space();
         &self.text[start..self.at]

@@ -15,7 +15,7 @@ use super::error::{LineFault, line_fault};
 use super::limit::has_room;
 use super::text::lines;
 
-/// What one name's rows hold together.
+/// The combined rows of one name.
 struct LatencyRows {
     benchmark: Benchmark,
     times: Vec<Process>,

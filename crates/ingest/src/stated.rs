@@ -1,5 +1,5 @@
-//! What a file states about its samples, against the samples: a file that was cut, edited or put together from parts
-//! contradicts itself.
+//! Comparison of a file's statements about its samples with the samples: a file that was cut, edited or put together
+//! from parts contradicts itself.
 
 use benchgate_core::model::{Benchmark, Lint, LintCode, Summary};
 

@@ -49,7 +49,7 @@ const CRASH_STARTS: [&str; 14] = [
     "PLEASE submit a bug report to ",
 ];
 
-/// What lines contain that the runtimes of C, C++ and Rust and sanitizers print of a crash.
+/// Parts of lines that the runtimes of C, C++ and Rust and sanitizers print of a crash.
 const CRASH_PARTS: [&str; 6] = [
     "(core dumped)",
     "Sanitizer: ",

@@ -1,4 +1,4 @@
-//! What else a set of processes shows: two modes, drift, an effect of the order.
+//! Other properties of a set of processes: two modes, drift, an effect of the order.
 
 use super::describe;
 use super::distributions::hypergeometric_test;

@@ -86,7 +86,7 @@ impl TableGrid {
         Self { low, cells, count, values }
     }
 
-    /// What each table has at `x`, less what it has at `y`.
+    /// The difference of each table between `x` and `y`.
     pub fn differences(&self, x: f64, y: f64, into: &mut Vec<f64>) {
         into.clear();
         into.resize(self.count, 0.0);

@@ -3,7 +3,7 @@
 use super::randomisation::{Contribution, exact_tail, tail};
 use super::scores::{BlockCosts, Scored};
 
-/// What a coin decided.
+/// The outcome of a coin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Draws {
     /// Each pair of neighboring processes has its own coin: p is exact, and fine enough.
@@ -16,7 +16,7 @@ pub enum Draws {
     Blocks,
 }
 
-/// What the coins of blocks must always say, whatever the orders say: one in 64.
+/// Evidence that the coins of blocks must always give, whatever the orders give: one in 64.
 const COINS_AT_LEAST: f64 = 6.0;
 /// Largest block whose orders are all counted: more are only swapped.
 const MOST_ORDERED: usize = 8;
@@ -35,7 +35,7 @@ impl Draws {
         self.p_by(blocks, sign, tail)
     }
 
-    /// The same, and exact wherever it lies.
+    /// The p-value, exact wherever it lies.
     pub fn exact_p_value(self, blocks: &[Vec<Scored>], sign: f64) -> f64 {
         self.p_by(blocks, sign, exact_tail)
     }

@@ -39,7 +39,7 @@ impl Effect {
         (self.quantile(alpha) + self.quantile(1.0 - power)) * self.se
     }
 
-    /// The same effect seen from the other side.
+    /// This effect seen from the other side.
     pub fn swapped(&self) -> Self {
         Self { center: -self.center, ..*self }
     }

@@ -1,4 +1,4 @@
-//! What is known of a shift, whichever method says it.
+//! The inference about a shift, whichever method produced it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{Effect, student_quantile};
 pub enum Inference {
     /// A centre, a standard error and Student's t: independent processes, sessions, summaries.
     Modelled(Effect),
-    /// The same with an error for each direction: of head being worse, and of it being better.
+    /// Effects with a separate error for each direction: head being worse, and head being better.
     Sided { worse: Effect, better: Effect },
     /// Randomised blocks.
     Randomised(Arc<Shift>),

@@ -19,7 +19,7 @@ const CLEARLY_OPEN: f64 = 1.0;
 /// On the stack: millions of p-values ask for the same few kilobytes.
 type Chances = SmallVec<[f64; 1024]>;
 
-/// What one block may contribute, every value as likely as the others, and what it did contribute.
+/// The possible contributions of one block, all equally likely, and its actual contribution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contribution {
     pub possible: SmallVec<[f64; 6]>,
@@ -49,7 +49,7 @@ pub fn exact_tail(blocks: &[Contribution]) -> f64 {
     }
     let step = reach / STEPS;
     let whole = |value: f64| (value / step).round() as i64;
-    // What is left to reach, and how far the blocks that are not counted yet can move it.
+    // The distance that is left, and how far the remaining blocks can move the sum.
     let most =
         |block: &Contribution| block.possible.iter().map(|&value| whole(value).abs()).max().unwrap_or(0);
     let observed: i64 = blocks.iter().map(|block| whole(block.observed)).sum();

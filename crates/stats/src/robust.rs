@@ -21,7 +21,7 @@ const MIN_SCALE: f64 = 2e-4;
 /// EM steps. Convergence is geometric with a ratio below one half for NU = 4, so forty reach rounding.
 const STEPS: usize = 40;
 
-/// What comparable rows say about the scale: its square, and how many degrees of freedom it is worth.
+/// A prior of the scale from comparable rows: its square and its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScalePrior {
     pub variance: f64,

@@ -60,7 +60,7 @@ fn distances() -> impl Iterator<Item = f64> {
     std::iter::successors(Some(BANDWIDTH / 3.0), |x| Some(x * RATIO)).take_while(|x| *x < FARTHEST_PARTNER)
 }
 
-/// Of one process: its place and side, and what its own side says of it.
+/// One process: its place, its side, and its score among its own side.
 #[derive(Debug, Clone)]
 struct ProcessScores {
     slot: u8,

@@ -23,7 +23,7 @@ const CANDIDATE: f64 = 0.7;
 const GROWTH: f64 = 1.3;
 /// So far beyond the range of the data no pair meets, and farther shifts are as unlikely.
 const BEYOND: f64 = 4.0 * BANDWIDTH;
-/// What can't be bounded ends at a factor of e⁴: no benchmark is compared across more.
+/// An unbounded interval ends at a factor of e⁴: no benchmark is compared across more.
 const FARTHEST: f64 = 4.0;
 /// Steps of bisection between a shift that is rejected and one that isn't.
 const BISECTIONS: u32 = 6;
@@ -37,8 +37,8 @@ struct AskedShift {
     p: f64,
 }
 
-/// What keeps a mode from speaking for the code. A red needs no such check: its test holds for any noise
-/// that doesn't know the sides.
+/// The reason why a mode does not represent the code. A regression needs no such check: its test holds for any noise
+/// that is independent of the sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blur {
     /// Repetitions fall on a grid, for example of a scheduler's slices.
@@ -56,7 +56,7 @@ const LEAST_SUPPORT: f64 = 0.035;
 const LEVEL: f64 = 0.05;
 const LEVEL_Z: f64 = 1.645;
 
-/// What was made to answer.
+/// Intermediate results.
 #[derive(Debug, Default)]
 struct ShiftCache {
     /// Made again where they are missing: they take a thousand times the memory of the blocks.

@@ -43,8 +43,7 @@ pub fn count(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Cou
     counts
 }
 
-/// What is known beforehand about the share of blocks in which one side, either one, was slow more
-/// often: a beta distribution.
+/// The prior for the share of blocks in which one side, either one, was slow more often: a beta distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatePrior {
     pub a: f64,

@@ -7,7 +7,7 @@
 use super::draws::Draws;
 use super::scores::{BlockCosts, ProcessCosts, Scored};
 
-/// What blocks say about the tails of head and base.
+/// The evidence of blocks about the tails of head and base.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StallTail {
     /// How much more head's tail adds to its mean than base's to its own, as a log ratio.

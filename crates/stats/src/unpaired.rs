@@ -32,8 +32,8 @@ pub struct UnpairedRow {
     pub known: Option<f64>,
 }
 
-/// What a row says of head being worse and of it being better, and the prior standard deviation between two units that it
-/// rests on. Both have one center; where sessions were disturbed differently, their errors differ.
+/// The effect of a row for head being worse and for head being better, and the prior standard deviation between two
+/// units behind it. Both have one center; where sessions were disturbed differently, their errors differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimated {
     pub worse: Effect,
@@ -64,7 +64,7 @@ const MOST_DF: f64 = 30.0;
 /// Level of a whole comparison at which what rows have in common is bounded.
 const LEVEL: f64 = 0.01;
 
-/// What is assumed of how two units of one side differ.
+/// The assumed difference between two units of one side.
 struct Prior {
     sd: f64,
     df: f64,
@@ -91,7 +91,7 @@ pub fn effects(rows: &[UnpairedRow]) -> Vec<Option<Estimated>> {
     let most: Vec<f64> = rows.iter().map(|row| disturbance(&row.base).max(disturbance(&row.head))).collect();
     // Rows of one session share the machine, so no row was calmer than a typical one.
     let typical = describe::median(&most).unwrap_or_default();
-    // What disturbs a session slows it down. A base that was disturbed more than the rest makes head look faster and never
+    // Disturbances slow a session down. A base that was disturbed more than the rest makes head look faster and never
     // slower, and the other way round.
     let worse = toward(rows, typical, |row| disturbance(&row.head));
     let better = toward(rows, typical, |row| disturbance(&row.base));
@@ -107,7 +107,7 @@ fn disturbance(side: &SeparateSide) -> f64 {
     side.disturbance.unwrap_or(UNSEEN)
 }
 
-/// What a row says in one direction.
+/// The effect of a row in one direction.
 #[derive(Clone, Copy)]
 struct Found {
     effect: Effect,
@@ -148,7 +148,7 @@ fn alone(row: &UnpairedRow, disturbance: f64) -> Option<Found> {
     };
     let (base_prior, head_prior) = (prior(&row.base), prior(&row.head));
     let fitted = |side: &SeparateSide, prior: &Prior| {
-        // What was assumed fades as sessions show what is true; what is known does not.
+        // The weight of an assumption fades as sessions are measured; a known value keeps its weight.
         let measured = side.locations.len().saturating_sub(1).max(1) as f64;
         let df = if row.known.is_some() { PRIOR_DF } else { PRIOR_DF / (measured * measured) };
         fit(&side.locations, ScalePrior { variance: prior.sd * prior.sd, df })
@@ -206,15 +206,15 @@ fn variance_of_location(values: &[f64], fit: &Fit) -> f64 {
 /// A row's effect, and the two parts of its standard error.
 struct Divided {
     effect: Effect,
-    /// What the sessions did to this row alone.
+    /// The effect of the sessions on this row alone.
     own: f64,
-    /// What they did to all rows alike.
+    /// Their effect on all rows alike.
     common: f64,
 }
 
 impl Divided {
-    /// Of what a typical row's sessions differ by, half is common to all rows. A row that was disturbed more than a
-    /// typical one has the rest to itself: the others were not.
+    /// Half of the difference between a typical row's sessions is common to all rows. A row that was disturbed more
+    /// than a typical one has the rest to itself: the others were not.
     fn new(effect: Effect, typical: f64) -> Self {
         let common = typical.min(effect.se) / 2f64.sqrt();
         Self { effect, own: (effect.se * effect.se - common * common).sqrt(), common }
@@ -231,7 +231,8 @@ fn together(rows: &[Divided]) -> Vec<Effect> {
     let mut relative: Vec<f64> =
         unmoved(rows, middle).into_iter().map(|row| (row.effect.center - middle).abs() / row.own).collect();
     relative.sort_by(f64::total_cmp);
-    // Of two rows either may have changed, and of three two: what is left agrees with nothing.
+    // With two rows either may have changed, and with three two of them, so the remaining row has nothing to agree
+    // with.
     let rows_beyond = if rows.len() < 4 { 0.0 } else { n - 1.0 };
     let compared = if relative.len() < 4 { 0.0 } else { relative.len() as f64 - 1.0 };
     let spread = relative[(relative.len() - 1) / 2] * consistency(relative.len());

@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(4 * 3600);
 pub struct Builds {
     command: String,
     repository: PathBuf,
-    /// Of this command and repository.
+    /// Folder of the builds of this command and repository.
     folder: PathBuf,
 }
 

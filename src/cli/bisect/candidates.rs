@@ -1,4 +1,4 @@
-//! What is searched: where the candidates come from, and how each becomes a side.
+//! The candidates of a search: where they come from, and how each becomes a side.
 
 use std::path::{Path, PathBuf};
 
@@ -148,7 +148,7 @@ fn listed(file: &Path) -> Result<(Vec<Candidate>, CandidateSource), CliError> {
     Ok((pins.iter().map(candidate).collect(), CandidateSource::Pins(pins)))
 }
 
-/// What lies between two ends: releases where both are version numbers, else commits.
+/// The candidates between two ends: releases if both are version numbers, otherwise commits.
 fn between(
     args: &BisectArgs,
     config: &Config,

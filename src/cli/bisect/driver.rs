@@ -29,7 +29,7 @@ pub struct Driver<'a> {
     journal: VisitJournal,
     visits: Vec<Visit>,
     skipped: BTreeMap<usize, String>,
-    /// Of each program that was measured, the first candidate.
+    /// The first candidate of each program that was measured.
     artifacts: Vec<(Artifact, usize)>,
     /// Candidates whose tools were verified by this attempt.
     verified: BTreeSet<usize>,
@@ -426,7 +426,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// What all visits to the programs of a pair show together.
+    /// The combined result of all visits to the programs of a pair.
     fn observed(&self, pair: Pair) -> Option<Result<Observed, Lint>> {
         let programs = |pair: Pair| (self.search.program(pair.base), self.search.program(pair.head));
         let visits: Vec<&Visit> =

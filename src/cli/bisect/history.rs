@@ -29,7 +29,7 @@ struct Slowdown<'a> {
     after: usize,
 }
 
-/// The same arguments with both ends, and with the benchmark that got slower there.
+/// These arguments with both ends, and with the benchmark that got slower there.
 pub fn with_ends(args: &BisectArgs, terminal: &Terminal) -> Result<BisectArgs, CliError> {
     let Observable::Metric(metric) = &args.observe else {
         return Err(no_range(&format!("stored sessions have no level of {}", args.observe.name()))

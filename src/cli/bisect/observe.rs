@@ -1,4 +1,4 @@
-//! What a bisection looks at.
+//! Values that a bisection can observe.
 
 use std::fmt;
 
@@ -49,7 +49,7 @@ impl Observable {
         }
     }
 
-    /// What the search compares; outputs and failures are counted.
+    /// The metric that the search compares; outputs and failures are counted.
     pub fn metric(&self) -> Metric {
         match self {
             Self::Metric(metric) => metric.clone(),

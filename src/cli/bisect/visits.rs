@@ -47,7 +47,7 @@ impl VisitJournal {
         Ok(Self { folder, counts: BTreeMap::new() })
     }
 
-    /// What earlier attempts measured, in the order of pairs and visits.
+    /// Measurements of earlier attempts, in the order of pairs and visits.
     pub fn visits(&mut self) -> Result<Vec<Visit>, CliError> {
         let listed = std::fs::read_dir(&self.folder).map_err(|error| failed("list", &self.folder, &error))?;
         let mut found: BTreeMap<(Pair, u32), PathBuf> = BTreeMap::new();

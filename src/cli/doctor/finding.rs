@@ -45,12 +45,12 @@ pub struct Finding {
     /// Stable and kebab-case: scripts filter by it.
     pub id: &'static str,
     pub level: FindingLevel,
-    /// What was seen, one line without a full stop: `load average 1.9 on 2 processors`.
+    /// The observation, one line without a full stop: `load average 1.9 on 2 processors`.
     pub what: String,
-    /// What follows from it. Empty for `ok`.
+    /// Its consequence. Empty for `ok`.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub why: &'static str,
-    /// What to do. Empty where there is nothing to do.
+    /// Its fix. Empty if there is nothing to do.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub fix: &'static str,
 }

@@ -39,7 +39,7 @@ pub struct DoctorArgs {
     output: OutputArgs,
 }
 
-/// What the checks may look at.
+/// Inputs of the checks.
 pub struct CheckContext {
     /// The folder of the configuration, whether or not there is one: the repository is looked for from here.
     pub folder: PathBuf,

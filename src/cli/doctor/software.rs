@@ -1,4 +1,4 @@
-//! What a measurement needs of the machine's software: tools, git, Python, room on the disk.
+//! Software that a measurement needs: tools, git, Python, room on the disk.
 
 use std::path::Path;
 use std::time::Duration;

@@ -69,7 +69,7 @@ pub struct InitArgs {
     build_command: Vec<String>,
 }
 
-/// What a run leaves in the repository. The results are large and different each time.
+/// Files that a run leaves in the repository. The results are large and different each time.
 const IGNORED: &str = "run.json\nnoise.json\n.benchgate/\n";
 
 /// The commit that a release was built from: its own workflow sets it, and nothing else does.
@@ -78,7 +78,7 @@ const RELEASED: Option<&str> = option_env!("BENCHGATE_RELEASE_COMMIT");
 const UNKNOWN_ACTION: &str =
     "this benchgate was not built by a release, so it does not know the commit of its action";
 
-/// What a configuration, a label of a runner and a file may all be called.
+/// Checks a name that is valid for a configuration, a runner's label and a file.
 fn name(text: &str) -> Result<String, String> {
     let known = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     let good = text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.chars().all(known);

@@ -1,4 +1,4 @@
-//! What `benchgate init` writes. The files are next to this one, so that tools can check them as they are read.
+//! Templates of `benchgate init`. The files are next to this one, so that tools can check them as they are read.
 
 /// Actions of others, pinned: the same commits everywhere.
 const PINS: [(&str, &str); 5] = [
@@ -11,14 +11,14 @@ const PINS: [(&str, &str); 5] = [
 
 pub const MODEL: &str = include_str!("model.py");
 
-/// What is filled in.
+/// Values that are filled in.
 pub struct Answers {
     pub suite: String,
-    /// Of the suite in its repository; empty at the top.
+    /// Folder of the suite in its repository; empty at the top.
     pub folder: String,
     /// Labels.
     pub runner: Vec<String>,
-    /// Of the suite on several machines.
+    /// Number of shards of a suite on several machines.
     pub shards: Option<u16>,
     /// `OWNER/REPO@COMMIT`, where it is known. Without it there are no workflows.
     pub action: Option<String>,

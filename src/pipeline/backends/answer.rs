@@ -1,4 +1,4 @@
-//! What a process answers, and what is left of it where it crashes.
+//! The answer of a process, or the rest of it after a crash.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::model::{Outcome, Stage};
 use crate::process::{Exit, Finished};
 use crate::record::CollectedRecord;
 
-/// What the package says first.
+/// The first line of the package's output.
 const PROTOCOL: &str = "benchgate-backends/1";
 
 /// How the request was answered.

@@ -7,7 +7,7 @@ use super::Experiment;
 /// The axes that experiments have.
 const NAMES: [&str; 5] = ["backend", "test", "batch-size", "dtype", "matmul-precision"];
 
-/// What an axis is called where the configuration leaves it to the model.
+/// The value of an axis that the configuration leaves to the model.
 const UNSET: &str = "default";
 
 /// The wanted values of some axes. Several values of one axis select what any of them matches; an axis

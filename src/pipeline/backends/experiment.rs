@@ -28,7 +28,7 @@ impl Experiment<'_> {
         &self.model.name
     }
 
-    /// What differs from its neighbors, as one word for folders: `inductor-cpu-eval-f32`.
+    /// The experiment's axes, as one word for folders: `inductor-cpu-eval-f32`.
     pub(super) fn slug(&self) -> String {
         let mut slug = format!("{}-{}-{}", self.backend.kind, self.device, self.test.into_str());
         let more =

@@ -9,8 +9,8 @@ use super::super::PipelineError;
 use super::super::cache::write_atomically;
 use super::Experiment;
 
-/// What `--dump` writes of each experiment. The first four are taken by the measured processes, after their last
-/// repetition; each of the others by a process of its own, because PyTorch/XLA takes it while it compiles.
+/// Files that `--dump` writes for each experiment. The first four are taken by the measured processes, after their
+/// last repetition; each of the others by a process of its own, because PyTorch/XLA takes it while it compiles.
 #[derive(
     Debug,
     Clone,
@@ -54,7 +54,7 @@ impl DumpKind {
     }
 }
 
-/// What `--collect` adds to the metrics of each measured process.
+/// Values that `--collect` adds to the metrics of each measured process.
 #[derive(
     Debug,
     Clone,
@@ -77,11 +77,11 @@ pub enum CollectKind {
     Operators,
 }
 
-/// What a person may want to look at afterwards, and where it goes.
+/// Files for later inspection, and their folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extras {
     pub dump: Vec<DumpKind>,
-    /// Of the dumps.
+    /// Folder of the dumps.
     pub folder: PathBuf,
     pub collect: Vec<CollectKind>,
 }

@@ -1,4 +1,4 @@
-//! The same models on other backends, for context: never judged, and never a reason to fail a run.
+//! Runs the same models on other backends, for context: never judged, and never a reason to fail a run.
 //!
 //! They run after everything that is judged, one process at a time, on the same processors, in rounds over
 //! all experiments, so that an hour's drift reaches every row alike. Each finished process is on disk before

@@ -12,8 +12,8 @@ use super::super::plan::SideInput;
 use super::Experiment;
 use super::extras::{CollectKind, DumpKind, Extras};
 
-/// What is measured of another backend unless the configuration says otherwise. Backends are context: one fixed
-/// timing is comparable at a glance, and no verdict depends on it.
+/// Repetitions of another backend unless the configuration sets them. Backends are context: one fixed timing is
+/// comparable at a glance, and no verdict depends on it.
 const REPETITIONS: u32 = 8;
 const MIN_TIME: Duration = Duration::from_millis(40);
 const WARMUP: Duration = Duration::from_millis(20);

@@ -88,7 +88,7 @@ fn records(folder: &Path, side: &SideInput, axes: &[&str]) -> Vec<BackendRecord>
     records_in(folder, side, axes, &Environments::new())
 }
 
-/// What is said to the person, in order.
+/// Messages to the user, in order.
 #[derive(Default)]
 struct Warnings(std::sync::Mutex<Vec<String>>);
 

@@ -81,7 +81,7 @@ fn header(path: &str, bytes: u64) -> io::Result<tar::Header> {
     header.set_path(path)?;
     header.set_size(bytes);
     header.set_mode(if path.starts_with(TOOLS) { 0o755 } else { 0o644 });
-    // The same files give the same bytes, regardless of who packs them and when.
+    // Equal files give equal bytes, regardless of who packs them and when.
     header.set_mtime(0);
     header.set_uid(0);
     header.set_gid(0);

@@ -28,11 +28,11 @@ pub struct OpenBundle {
     folder: Scratch,
     contents: BundleFile,
     pub(in crate::pipeline) tools: Vec<Arc<Installed>>,
-    /// Of the whole archive.
+    /// Digest of the whole archive.
     pub sha256: String,
-    /// What is measured; the command line may still change how long.
+    /// The sides to measure; the command line may still change how long.
     pub sides: Vec<SideInput>,
-    /// What a reader of the verdict must know before anything else.
+    /// Warnings that stand before the verdict.
     pub notices: Vec<String>,
 }
 

@@ -27,7 +27,7 @@ use super::archive::{self, TOOLS};
 /// A bundle that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedBundle {
-    /// Of the whole file: what the measuring machine is given to expect.
+    /// Digest of the whole file, which the measuring machine can check.
     pub sha256: String,
     pub bytes: u64,
     /// How every benchmark ended.
@@ -147,7 +147,7 @@ impl Packing<'_, '_> {
         };
         let run_module = tool(&tools.iree_run_module, "iree-run-module").await?;
         let benchmark_module = tool(&tools.iree_benchmark_module, "iree-benchmark-module").await?;
-        // What moved is profiled where it was measured.
+        // Changed benchmarks are profiled on the machine that measured them.
         if let Some(profile) = tools.iree_profile() {
             tool(&profile, "iree-profile").await?;
         }
@@ -177,8 +177,8 @@ impl Packing<'_, '_> {
         })
     }
 
-    /// What flags of the runtime tools name (`--flagfile=run.txt`, `--parameters=model=w.irpa`) lies there at the
-    /// same place below the folder they run in.
+    /// Files that flags of the runtime tools name (`--flagfile=run.txt`, `--parameters=model=w.irpa`); they are stored
+    /// at the same place below the folder in which the tools run.
     async fn files_of_flags(&mut self, side: &SideInput, flags: &[String]) -> Result<(), PipelineError> {
         // A flag that names a missing file fails its benchmarks where they are checked.
         let Ok(named) = Named::find(flags, &side.side.sources) else { return Ok(()) };

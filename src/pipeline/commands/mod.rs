@@ -35,7 +35,7 @@ pub(super) use reading::{CommandOutput, read};
 pub(super) use records::{metrics, records};
 pub(super) use slot::{joined, together};
 
-/// What one process of a command printed.
+/// Output of one process of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Printed {
     /// Absent where the process itself was timed.
@@ -77,12 +77,12 @@ pub(super) struct PrintedRow {
     pub(super) outcome: OutcomeRecord,
     pub(super) lints: Vec<Lint>,
     pub(super) iterations: Option<u64>,
-    /// What each value of the latency is.
+    /// The statistic behind each value of the latency.
     pub(super) statistic: PrintedStatistic,
     pub(super) samples: SampleMap,
 }
 
-/// What a printed value stands for. Values of different kinds don't compare.
+/// The statistic that a printed value is. Values of different statistics can't be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "lowercase")]
@@ -107,17 +107,17 @@ pub(super) struct PreparedCommand {
     pub(super) spec: CommandSpec,
     rows: CommandRows,
     folder: PathBuf,
-    /// What `build` fills; removed after the run.
+    /// The folder that `build` fills; removed after the run.
     build_folder: Option<(Scratch, PathBuf)>,
     /// Why it could not be built.
     pub(super) failure: Option<StageFailure>,
-    /// What must not change while its processes run.
+    /// Folders that must not change while its processes run.
     guarded: GuardedFolders,
     program_sha256: Option<String>,
     /// The program and the files that the command names, such as the script that an interpreter reads. None may change
     /// while both sides are measured.
     pub(super) files: Vec<PathBuf>,
-    /// Of everything that decides what is executed, as far as the command names it.
+    /// Digest of everything that determines the executed program, as far as the command names it.
     digest: String,
 }
 
@@ -187,12 +187,12 @@ impl PreparedCommand {
         Ok(())
     }
 
-    /// What must not change while this command runs, as it is now.
+    /// The current state of files that must not change while this command runs.
     pub(super) fn guard(&self) -> Result<GuardedFiles<'_>, PipelineError> {
         self.guarded.look()
     }
 
-    /// What a benchmark that it prints is called.
+    /// The name of a benchmark that it prints.
     fn row_name(&self, printed: &str) -> String {
         match self.rows {
             CommandRows::AsPrinted => printed.to_owned(),
@@ -213,7 +213,7 @@ impl PreparedCommand {
         &self.digest
     }
 
-    /// What starts one of its processes, which writes its results to `output` if it names that.
+    /// The command that starts one of its processes, which writes its results to `output` if it names that.
     pub(super) fn start(&self, output: &Path, filter: &str) -> Command {
         self.line(&self.spec.run, output, filter)
     }

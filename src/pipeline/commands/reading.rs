@@ -1,5 +1,5 @@
-//! What one process of a command measured: the benchmarks that it printed, or its own time. Output that can't be
-//! believed fails the process or the row, never becomes a number.
+//! Measurements of one process of a command: the benchmarks that it printed, or its own time. Implausible output fails
+//! the process or the row and never becomes a number.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::record::{MOST_RESULT_BYTES, OutcomeRecord, SampleMap};
 use super::super::compile::failure;
 use super::{PreparedCommand, Printed, PrintedRow, PrintedStatistic};
 
-/// What a process of a command measured.
+/// Measurements of a process of a command.
 #[derive(Debug)]
 pub(in crate::pipeline) struct CommandOutput {
     pub(in crate::pipeline) printed: Printed,

@@ -38,7 +38,7 @@ pub(in crate::pipeline) fn records(
     let entries = of_side(side);
     let others: Vec<CommandProcess<'_>> =
         SideName::BOTH.into_iter().filter(|other| *other != side).flat_map(of_side).collect();
-    // What a failed process would have printed is what the other side printed.
+    // A failed process would have printed the same benchmarks as the other side.
     let failed = entries.iter().any(|process| process.entry.process.failure.is_some());
     let printing = entries.iter().chain(others.iter().filter(|_| failed));
     let mut seen = HashSet::new();

@@ -47,7 +47,7 @@ impl PreparedCommand {
     }
 }
 
-/// What a slot measured so far with what its next process did.
+/// Adds the next process of a slot to its measurements so far.
 ///
 /// # Errors
 /// Why the process is not another measurement of the same thing.

@@ -48,18 +48,18 @@ pub struct MetricSeries {
     pub series: Series,
 }
 
-/// What was executed, by content. When both sides agree in all of it, there is nothing to compare.
+/// The executed files, by content. When both sides agree in all of it, there is nothing to compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
     /// SHA-256 of the compiled module.
     pub vmfb_sha256: String,
     /// SHA-256 over everything else that is executed: runtime, parameters, inputs, run flags.
     pub execution_sha256: String,
-    /// What the module was asked to do; `None` in results of tools that do not say.
+    /// The work that the module was asked to do; `None` in results of tools that do not record it.
     pub workload: Option<Workload>,
 }
 
-/// What a module is asked to do, whichever compiler made it. Times are comparable only where it is the same.
+/// The work of a module, whichever compiler made it. Times are comparable only where it is the same.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -93,7 +93,7 @@ pub struct Benchmark {
     pub telemetry: Vec<Telemetry>,
     /// Time per kernel, where it was asked for.
     pub profile: Option<Profile>,
-    /// What the compiler counted in the module, by its own names: `execution.dispatch-count`.
+    /// Statistics of the compiler about the module, by its own names: `execution.dispatch-count`.
     pub compiler: BTreeMap<String, u64>,
     /// SHA-256 of a kernel's instructions, where the benchmark is a kernel's generated code.
     pub code_sha256: Option<String>,

@@ -38,7 +38,7 @@ pub fn device_driver(uri: &str) -> &str {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GpuClock {
-    /// What the chip can hold at its power limit under any load.
+    /// The clock that the chip sustains at its power limit under any load.
     Base,
     Mhz(u32),
 }

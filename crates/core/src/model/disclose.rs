@@ -1,7 +1,7 @@
 //! How much a report may say.
 
 words! {
-    /// What may leave the machine that measured.
+    /// Values that reports may show outside of the measuring machine.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub enum Disclose: "disclosure" {
         /// Everything that was measured.

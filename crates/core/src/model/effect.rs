@@ -1,4 +1,4 @@
-//! What a comparison knows of a row, in the form in which `comparison.json` holds it.
+//! The facts that a comparison has of a row, in the form in which `comparison.json` holds it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct Interval {
     pub level: f64,
 }
 
-/// What produced an estimate.
+/// The method behind an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "MethodCode")]
@@ -63,11 +63,11 @@ pub struct Estimate {
     #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub p_worse: Option<f64>,
-    /// The same after the error budget is spent over looks and rows.
+    /// `p_worse` after the error budget is spent over looks and rows.
     #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub p_adjusted: Option<f64>,
-    /// The same by Benjamini and Hochberg: for ordering a listing, never for the verdict.
+    /// `p_worse` after the correction by Benjamini and Hochberg: for ordering a listing, never for the verdict.
     #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub q_value: Option<f64>,
@@ -176,7 +176,7 @@ pub struct WaiverUse {
     pub expired: bool,
 }
 
-/// What is known about one of the two runs.
+/// Facts about one of the two runs.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a lint does to the row it belongs to.
+/// The effect of a lint on its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Consequence {
     /// Said, nothing more.
@@ -19,7 +19,7 @@ pub enum Consequence {
 #[serde(deny_unknown_fields)]
 pub struct Lint {
     pub code: LintCode,
-    /// What was seen, in one lowercase fragment: `load average 125.1 on 128 processors`.
+    /// The observation, in one lowercase fragment: `load average 125.1 on 128 processors`.
     pub detail: String,
 }
 
@@ -46,12 +46,12 @@ macro_rules! lint_codes {
                 match self { $(Self::$variant => Consequence::$consequence,)+ }
             }
 
-            /// What it means.
+            /// Its meaning.
             pub const fn description(self) -> &'static str {
                 match self { $(Self::$variant => $description,)+ }
             }
 
-            /// What to do about it.
+            /// Advice on how to fix it.
             pub const fn fix(self) -> &'static str {
                 match self { $(Self::$variant => $fix,)+ }
             }

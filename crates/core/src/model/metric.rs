@@ -1,4 +1,4 @@
-//! What is measured: its name, its unit, and which direction is better.
+//! Metrics: their name, its unit, and which direction is better.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -80,7 +80,7 @@ words! {
     pub enum MetricKind: "metric kind" {
         /// Varies from process to process; compared by statistics.
         Noisy = "noisy",
-        /// The same bytes give the same number; compared exactly.
+        /// Determined by the bytes alone; compared exactly.
         Exact = "exact",
     }
 }

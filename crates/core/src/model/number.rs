@@ -113,7 +113,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     Number::deserialize(deserializer).map(f64::from)
 }
 
-/// The same for numbers that may be absent.
+/// Serialization of numbers that may be absent.
 pub(super) mod optional {
     use super::{Deserialize, Deserializer, Number, Serialize, Serializer};
 
@@ -131,7 +131,7 @@ pub(super) mod optional {
     }
 }
 
-/// The same for lists.
+/// Serialization of lists of numbers.
 pub mod list {
     use super::{Deserialize, Deserializer, Number, Serializer};
 

@@ -1,4 +1,4 @@
-//! What became of a benchmark. Outcomes are data, not errors.
+//! The outcome of a benchmark. Outcomes are data, not errors.
 
 words! {
     /// The steps a model goes through.
@@ -12,7 +12,7 @@ words! {
     }
 }
 
-/// What became of one benchmark on one side.
+/// The outcome of one benchmark on one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// Measured.

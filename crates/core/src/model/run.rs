@@ -31,7 +31,7 @@ pub struct Origin {
     pub label: String,
 }
 
-/// What the tool printed about the host while it measured.
+/// Facts about the host that the tool printed while it measured.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -86,13 +86,13 @@ pub struct Calibration {
     pub spreads: BTreeMap<(BenchmarkName, String), Spread>,
 }
 
-/// What a session measured of its benchmarks relative to a frozen toolchain, block by block: what a day does to the
-/// machine it does to both.
+/// Times of a session's benchmarks relative to a frozen toolchain, block by block. The state of the machine on that
+/// day affects both.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Anchor {
     /// Only sessions with the same frozen toolchain compare.
     pub toolchain: Toolchain,
-    /// What the anchor executed of each benchmark; only ratios to the same compare.
+    /// The artifact of each benchmark that the anchor executed; only ratios to the same artifact can be compared.
     pub artifacts: BTreeMap<BenchmarkName, String>,
     /// Measured / anchor, by benchmark and metric name.
     pub ratios: BTreeMap<(BenchmarkName, String), f64>,

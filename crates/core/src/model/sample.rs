@@ -30,7 +30,7 @@ pub struct Process {
     pub started: Option<Arc<str>>,
 }
 
-/// What a tool said about a set of repetitions when it kept only a summary of them.
+/// A tool's summary of a set of repetitions that it did not keep.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
     /// Number of repetitions summarised; `None` where the tool did not say.

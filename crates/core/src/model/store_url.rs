@@ -36,7 +36,7 @@ pub struct StoreUrl {
 pub struct StoreUrlError(&'static str);
 
 impl StoreUrlError {
-    /// What was expected.
+    /// The expected form, for messages.
     pub const fn expected(self) -> &'static str {
         self.0
     }

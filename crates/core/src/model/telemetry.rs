@@ -1,4 +1,4 @@
-//! What the machine did while a process was measured.
+//! The state of the machine while a process was measured.
 
 /// The state of the machine over the time of one process, as far as it bears on the verdict.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -14,6 +14,6 @@ pub struct Telemetry {
     pub throttled: Vec<String>,
     /// The power limit held the clock down.
     pub power_capped: bool,
-    /// Of the device, at the end, in degrees Celsius.
+    /// Temperature of the device at the end, in degrees Celsius.
     pub temperature: Option<f64>,
 }

@@ -59,7 +59,7 @@ pub struct Divergence {
     #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub allowed_error: Option<f64>,
-    /// The same distance from the fp64 reference, where there is one.
+    /// Distance from the fp64 reference, if there is one.
     #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub error_fp64: Option<f64>,

@@ -119,7 +119,7 @@ struct MeasuredDifferences<'a> {
     /// Elements that are finite on one side only, or infinite with different signs.
     wrong_specials: u64,
     finite: u64,
-    /// Of the elements that are wrong.
+    /// Position of the wrong elements.
     place: ErrorRegion<'a>,
     /// Elements whose own error exceeds the bound of the whole output, whether wrong or not.
     imprecise: ErrorRegion<'a>,

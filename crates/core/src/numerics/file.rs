@@ -46,7 +46,7 @@ impl TensorFile {
         (file.raw.is_some() || text.ends_with(".npy")).then_some(file)
     }
 
-    /// The same file with its path relative to `folder`.
+    /// This file with its path relative to `folder`.
     #[must_use]
     pub fn below(&self, folder: &Path) -> Self {
         Self { path: folder.join(&self.path), raw: self.raw.clone() }

@@ -180,7 +180,7 @@ impl Tensor {
         Self { shape: self.shape.clone(), data }
     }
 
-    /// The same bits read as another type of the same width. MLIR's integers have no sign, and `.npy` has no bf16, so the
+    /// These bits read as another type of the same width. MLIR's integers have no sign, and `.npy` has no bf16, so the
     /// reference determines the type.
     pub(super) fn bits_as(&self, dtype: DType) -> Option<Self> {
         if self.dtype().size() != dtype.size() {

@@ -35,7 +35,7 @@ pub struct BackendRecord {
     pub outcome: OutcomeRecord,
     /// Outputs, or the loss and every gradient, against eager.
     pub verification: Option<Verification>,
-    /// What was imported, by package.
+    /// Imported packages with their versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -77,7 +77,7 @@ pub struct BackendProcessRecord {
     /// Memory at the edges of its stages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryRecord>,
-    /// What `--collect` asked for, taken after the last repetition.
+    /// Values that `--collect` asked for, taken after the last repetition.
     pub collected: Option<CollectedRecord>,
 }
 
@@ -94,7 +94,7 @@ pub struct CollectedRecord {
     pub operators: Option<BTreeMap<String, OperatorTimesRecord>>,
 }
 
-/// What torch's profiler adds up over all operators.
+/// Totals of torch's profiler over all operators.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProfiledTimesRecord {

@@ -61,7 +61,7 @@ pub struct BaselineBenchmark {
     pub labels: BTreeMap<String, String>,
     pub outcome: OutcomeRecord,
     pub artifact: Option<ArtifactRecord>,
-    /// What checking the outputs found; absent where nothing was checked.
+    /// The result of checking the outputs; absent if nothing was checked.
     pub verification: Option<VerifyCode>,
     /// Every process that worked, in the order they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -80,7 +80,8 @@ pub struct BaselineBenchmark {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnchoredRecord {
-    /// What the anchor executed: SHA-256 of its module, and over everything else. Only ratios to the same compare.
+    /// The anchor's artifact: SHA-256 of its module, and over everything else. Only ratios to the same artifact can be
+    /// compared.
     pub artifact: String,
     /// Measured / anchor, by metric name.
     pub ratios: BTreeMap<String, Number>,
@@ -233,7 +234,7 @@ impl AcceptanceFile {
         write::line_per_entry(self)
     }
 
-    /// The same on one line.
+    /// JSON on one line.
     pub fn to_json_line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');

@@ -9,7 +9,7 @@ use crate::model::{Artifact, Outcome, Stage, Workload};
 use super::error::wrong;
 use super::{Number, RecordError};
 
-/// What became of the benchmark.
+/// The outcome of the benchmark.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,7 +47,7 @@ pub enum OutcomeStatus {
     Skipped,
 }
 
-/// What was executed, by content.
+/// The executed files, by content.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -58,7 +58,7 @@ pub struct ArtifactRecord {
     /// SHA-256 over everything else that is executed: runtime, parameters, inputs, run flags.
     pub execution_sha256: String,
     pub dispatch_count: Option<u64>,
-    /// What the module was asked to do; absent in files of older versions.
+    /// The work that the module was asked to do; absent in files of older versions.
     pub workload: Option<Workload>,
 }
 

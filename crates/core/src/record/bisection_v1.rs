@@ -75,7 +75,7 @@ pub struct CandidateRecord {
     pub same_as: Option<u32>,
 }
 
-/// What a pair of candidates showed.
+/// The result of comparing a pair of candidates.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -99,7 +99,7 @@ pub struct PartRecord {
     pub kind: PartKind,
     pub after: u32,
     pub upto: u32,
-    /// Of a culprit.
+    /// Probability of a culprit.
     pub probability: Option<Number>,
     /// Where an unexplained change most probably lies: behind the first, up to the second.
     pub likely: Option<[u32; 2]>,

@@ -91,19 +91,19 @@ pub struct BundledBenchmark {
 pub struct BundledModule {
     pub path: String,
     pub dispatch_count: Option<u64>,
-    /// What the compiler counted, by its own names.
+    /// Statistics of the compiler, by its own names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, u64>,
     /// Compiled for the very processor of `made_on`.
     pub host_specific: bool,
-    /// What an exported model was lowered to.
+    /// The dialect that an exported model was lowered to.
     pub lowering: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<BundledInput>,
     /// Reference outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expected: Vec<String>,
-    /// The same in double precision.
+    /// Reference outputs in double precision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expected64: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

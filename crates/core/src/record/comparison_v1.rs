@@ -92,15 +92,15 @@ pub struct ReasonRecord {
     pub code: ReasonCode,
     /// In words.
     pub text: String,
-    /// What a tool or a file said; not benchgate's words.
+    /// Text of a tool or a file, not of benchgate.
     pub detail: Option<String>,
     /// The side it is about, where it is about one.
     pub side: Option<SideName>,
-    /// What moved, or may have moved, where it is a noisy value.
+    /// The part of a noisy value that moved, or may have moved.
     pub moved: Option<MovedCode>,
 }
 
-/// What a noisy value can change by.
+/// The ways in which a noisy value can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MovedCode {

@@ -27,7 +27,7 @@ const SLOTS: u8 = 4;
 /// this, were not measured as their slots say.
 const CLOCK_SET_BACK: SignedDuration = SignedDuration::from_secs(60);
 
-/// Of one benchmark: position and start of the process in each slot, on either side.
+/// Position and start of the process in each slot of one benchmark, on either side.
 type TakenSlots = BTreeMap<(u32, u8), (u32, Timestamp)>;
 
 /// Refuses a file that contradicts itself; the first contradiction is named.

@@ -40,7 +40,7 @@ pub struct RunFile {
     pub metrics: Vec<Metric>,
     /// One (head) or two (base, head).
     pub sides: Vec<SideRecord>,
-    /// The same models on other backends than IREE: context for people, never judged.
+    /// Results of the same models on other backends than IREE: context for people, never judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<BackendRecord>,
     /// Where it was compiled, if elsewhere.
@@ -107,7 +107,7 @@ pub enum Design {
     Pairs,
 }
 
-/// What was asked of the benchmark tool.
+/// Settings of the benchmark tool.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -170,7 +170,7 @@ pub struct SideRecord {
     /// The commands that were measured on this side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandRecord>,
-    /// What the benchmark tool printed about the host.
+    /// Facts about the host that the benchmark tool printed.
     pub context: Option<Context>,
     pub benchmarks: Vec<BenchmarkRecord>,
 }
@@ -180,7 +180,7 @@ pub struct SideRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommandRecord {
-    /// The same on both sides.
+    /// The name, equal on both sides.
     pub name: String,
     /// Its words, quoted for a shell, or the line that a shell executed.
     pub command: String,
@@ -217,7 +217,7 @@ pub struct BenchmarkRecord {
     pub values: Vec<ValueRecord>,
     /// Time per kernel, from separate processes: context for people, never judged.
     pub profile: Option<Profile>,
-    /// What the compiler counted in the module, by its own names: `execution.dispatch-count`.
+    /// Statistics of the compiler about the module, by its own names: `execution.dispatch-count`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -261,7 +261,7 @@ pub struct ProcessRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BundleOrigin {
-    /// Of the whole archive.
+    /// Digest of the whole archive.
     pub sha256: String,
     /// When it was made, RFC 3339.
     pub created: String,

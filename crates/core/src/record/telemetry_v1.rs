@@ -52,7 +52,7 @@ pub struct GpuTelemetryRecord {
     pub power_watts: Option<RangeRecord>,
     /// Most memory in use, by all processes together.
     pub memory_used_bytes: Option<u64>,
-    /// What held the clock down in any reading: `power`, `thermal`, `hardware`.
+    /// Limits that held the clock down in any reading: `power`, `thermal`, `hardware`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub throttled: Vec<String>,
     /// For how long power held the clock down, by the driver's own count.

@@ -1,4 +1,4 @@
-//! What the stored format promises.
+//! Promises of the stored format.
 
 use proptest::prelude::*;
 
@@ -192,7 +192,7 @@ fn a_stored_session_keeps_what_a_comparison_needs() {
         panic!("latency has summaries");
     };
     assert_eq!((latency[0].median, latency[0].n), (Some(121_034.25), Some(3)));
-    // The same in every process is one value; a single time is a summary of one.
+    // A value that is equal in every process is one value; a single time is a summary of one.
     assert_eq!(mlp.metric("peak-device-memory").unwrap().series, Series::Exact(8192.0));
     assert_eq!(mlp.metric("dispatch-count").unwrap().series, Series::Exact(3.0));
     let Series::Summaries(compile) = &mlp.metric("compile-time").unwrap().series else {

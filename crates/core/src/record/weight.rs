@@ -16,7 +16,7 @@ const OF_BENCHMARK: usize = 5;
 const IN_BENCHMARK: usize = 6;
 const IN_PROCESS: usize = 8;
 
-/// What things take in memory, rounded up. A field of a record is counted with its record.
+/// Memory that each kind of thing takes, rounded up. A field of a record is counted with its record.
 const BENCHMARK: usize = 1_000;
 const RECORD: usize = 280;
 const MAP_ENTRY: usize = 80;

@@ -1,4 +1,4 @@
-//! What is known about two candidates.
+//! Evidence about two candidates.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,7 +44,7 @@ pub struct Tested {
     pub all: f64,
 }
 
-/// What a pair of candidates showed.
+/// The result of comparing a pair of candidates.
 #[derive(Debug, Clone)]
 pub struct Observed {
     /// As many as were measured, whatever they are evidence of.
@@ -65,12 +65,12 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// The same program.
+    /// Evidence of two identical programs.
     pub fn identical() -> Self {
         Self::exact(0.0, Verdict::Pass)
     }
 
-    /// Of two values of an exact metric, judged as the gate judges them.
+    /// Evidence from two values of an exact metric, judged as the gate judges them.
     pub fn of_values(base: f64, head: f64, options: &BisectOptions) -> Self {
         let sign = if options.metric.better == Better::Lower { 1.0 } else { -1.0 };
         let rule = options.policy.metrics.first().map(|(_, rule)| rule);
@@ -78,7 +78,7 @@ impl Observed {
         Self::exact(sign * (head - base), verdict)
     }
 
-    /// Of a value that the same candidate always has.
+    /// Evidence from a value that a candidate always has.
     pub fn exact(change: f64, verdict: Verdict) -> Self {
         Self {
             blocks: 0,

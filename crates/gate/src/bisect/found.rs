@@ -1,8 +1,8 @@
-//! What a search found.
+//! The result of a search.
 
 use super::evidence::{Observed, Pair};
 
-/// What the gate says about the two ends.
+/// The gate's verdict about the two ends.
 #[derive(Debug, Clone)]
 pub enum Ends {
     Unknown,
@@ -59,7 +59,7 @@ pub struct Found {
     /// Probability of each position of the whole range, if one change made the whole step.
     pub posterior: Vec<f64>,
     pub progress: Option<SearchProgress>,
-    /// What the parts make together (log scale, least and most) where that is not what the ends differ by.
+    /// Sum of the partial changes (log scale, least and most) if it differs from the change between the ends.
     pub mismatch: Option<(f64, f64)>,
 }
 

@@ -11,7 +11,7 @@ const FIRST_LOOK: u32 = 8;
 #[derive(Debug, Clone)]
 pub struct BisectOptions {
     pub policy: Policy,
-    /// What is observed.
+    /// The observed metric.
     pub metric: Metric,
 }
 

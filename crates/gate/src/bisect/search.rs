@@ -18,7 +18,7 @@ const SURE: f64 = 0.95;
 /// A probe that can move so little of the probability isn't worth measuring.
 const WORTH: f64 = 0.02;
 
-/// What the search needs next.
+/// The next comparison that the search needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// So many blocks of this pair in all, including those it has.
@@ -47,7 +47,7 @@ struct Segment {
     high: usize,
 }
 
-/// What became of a segment.
+/// The state of a segment.
 enum Examined {
     NotWorse(Observed),
     Open(Observed),
@@ -66,7 +66,7 @@ enum Examined {
     },
 }
 
-/// What a segment has to know before it can be examined further.
+/// A segment that needs another comparison before it can be examined further.
 struct PendingSegment {
     segment: Segment,
     next: Next,
@@ -116,7 +116,7 @@ impl Search {
         }
     }
 
-    /// What a pair showed, with all of its blocks.
+    /// Records the result of a pair, with all of its blocks.
     pub fn observe(&mut self, pair: Pair, observed: Observed) {
         let pair = self.programs(pair);
         self.observed.insert(pair, observed);
@@ -126,12 +126,12 @@ impl Search {
         &self.options
     }
 
-    /// What to measure next.
+    /// Returns the next pair to measure.
     pub fn next(&self) -> Next {
         self.walk().0
     }
 
-    /// What is known so far.
+    /// Returns the result so far.
     pub fn found(&self) -> Found {
         self.walk().1
     }
@@ -279,8 +279,8 @@ impl Search {
         observed.minor(size, self.options.policy.alpha * self.options.looks().share(observed.blocks, 1.0))
     }
 
-    /// What the parts make together, if that is not what the ends differ by: then the machine was another one for
-    /// some of them, and the changes that are named don't explain the whole.
+    /// Sum of the partial changes if it differs from the change between the ends. Then the machine changed between
+    /// measurements, and the named changes don't explain the whole.
     fn mismatch(&self, found: &Found) -> Option<(f64, f64)> {
         let Ends::Worse(whole) = &found.ends else { return None };
         let Some(Step::Shift(size)) = whole.step().filter(|_| !whole.is_settled()) else { return None };
@@ -382,7 +382,7 @@ impl Search {
         Answer { after, upto, tested }
     }
 
-    /// What all pairs inside a segment say, other than its own ends.
+    /// Answers of all pairs inside a segment, without its own ends.
     fn answers(&self, segment: Segment, step: Step) -> Vec<Answer> {
         let inside = |candidate: usize| {
             let here = |at: &usize| self.program(*at) == candidate;

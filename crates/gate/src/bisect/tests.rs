@@ -12,7 +12,7 @@ struct Machine {
     levels: Vec<f64>,
     /// How often a repetition of each candidate takes [`WAIT`] times as long, because another program has the processor.
     waits: Vec<f64>,
-    /// Of a process.
+    /// Repetitions of a process.
     repetitions: usize,
     /// A finding about every benchmark.
     finding: Option<Lint>,

@@ -14,7 +14,7 @@ use benchgate_stats::{Inference, binomial_tail, describe};
 
 use super::resample::{MeasuredSession, Recording, measure};
 
-/// What `noise` is asked.
+/// Settings of `noise`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseOptions {
     pub seed: u64,
@@ -94,7 +94,7 @@ pub struct PowerPoint {
     pub blocks: f64,
 }
 
-/// What the machine's noise means for one benchmark.
+/// The machine's noise for one benchmark.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseRow {
     pub benchmark: BenchmarkName,
@@ -125,8 +125,9 @@ pub struct NoiseReport {
 }
 
 impl NoiseReport {
-    /// What runs of this machine may use. `None` where unchanged code surely turns red more often than `alpha` promises:
-    /// then the blocks are not what the method takes them for, and their spreads would make later verdicts too sure.
+    /// The calibration for later runs of this machine. `None` if unchanged code certainly turns red more often than
+    /// `alpha` promises: then the blocks violate the assumptions of the method, and their spreads would make later
+    /// verdicts too certain.
     pub fn calibration(&self, alpha: f64) -> Option<&Calibration> {
         (self.red_suites.interval().0 <= alpha).then_some(&self.calibration)
     }
@@ -170,7 +171,7 @@ pub struct Calibrating<'a> {
 struct JudgedSession {
     slow: usize,
     verdict: Verdict,
-    /// Of each benchmark that was resampled.
+    /// Verdict of each benchmark that was resampled.
     rows: Vec<Option<Verdict>>,
     blocks: f64,
 }

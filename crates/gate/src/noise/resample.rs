@@ -90,7 +90,7 @@ impl Recording {
         self.drawn(blocks, slowed, true, random)
     }
 
-    /// The same from a recording whose sides differ: every block keeps its labels.
+    /// Draws from a recording whose sides differ: every block keeps its labels.
     pub fn draw_as_labelled(&self, blocks: u32, random: &mut impl RngExt) -> (Vec<usize>, Run, Run) {
         self.drawn(blocks, None, false, random)
     }

@@ -62,7 +62,7 @@ impl Busy {
         (found.processors > 0).then_some(found)
     }
 
-    /// What happened since `before`, of which `own` was ours. `None` where no time passed.
+    /// The usage since `before`, of which `own` was ours. `None` where no time passed.
     pub(super) fn since(&self, before: &Self, own: Duration) -> Option<Usage> {
         let elapsed = self.at.checked_duration_since(before.at)?.as_secs_f64();
         let capacity = elapsed * f64::from(self.processors);

@@ -146,8 +146,8 @@ fn leftovers_in(folder: &Path) -> Vec<Leftover> {
     found
 }
 
-/// What a file says, where it is ours. The folder belongs to everybody: a file of another user could ask
-/// us to change what that user may not, so only our own are believed.
+/// Reads a lock file, if it is ours. The folder belongs to everybody: a file of another user could ask us to change
+/// what that user may not, so only our own are believed.
 fn read(path: &Path) -> Option<WrittenLock> {
     let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW).open(path).ok()?;
     let about = file.metadata().ok()?;

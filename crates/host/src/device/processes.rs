@@ -12,7 +12,7 @@ fn process(pid: u32) -> ForeignProcess {
     ForeignProcess { pid, name: read_line(format!("/proc/{pid}/comm")) }
 }
 
-/// What `/proc/PID/stat` tells that is needed here.
+/// The fields of `/proc/PID/stat` that are needed here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
     running: bool,

@@ -50,7 +50,7 @@ pub fn testbed(gpus: &[&Gpu]) -> Testbed {
     Testbed { id: id_of(&facts), facts, notes }
 }
 
-/// The same machine with one more thing that must be equal: a clock that was locked for a run.
+/// This testbed with one more fact that must be equal: a clock that was locked for a run.
 pub fn with_fact(testbed: &Testbed, name: &str, value: String) -> Testbed {
     let mut with = testbed.clone();
     with.facts.insert(name.to_owned(), value);
@@ -58,7 +58,7 @@ pub fn with_fact(testbed: &Testbed, name: &str, value: String) -> Testbed {
     with
 }
 
-/// What must be equal of the GPUs, each fact over all of them.
+/// Facts about the GPUs that must be equal, each over all of them.
 fn gpu_facts(gpus: &[&Gpu]) -> BTreeMap<String, String> {
     type GpuFact = fn(&Gpu) -> Option<String>;
     let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();

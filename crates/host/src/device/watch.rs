@@ -1,4 +1,4 @@
-//! What happened on the machine while one process was measured.
+//! Observation of the machine while one process is measured.
 //!
 //! On the processors nothing is sampled: the kernel counts anyway, and two readings of its counters tell
 //! what was used in between. A GPU's driver keeps few counters, so a thread of its own asks it a few times
@@ -26,7 +26,7 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// Share of the processors' time from which others' use of it is worth a name.
 const WORTH_A_NAME: f64 = 0.05;
 
-/// What is watched.
+/// The watched devices and processors.
 #[derive(Debug, Clone)]
 pub struct Watched {
     pub gpus: Arc<Gpus>,
@@ -46,7 +46,7 @@ pub struct GpuSeen {
     pub foreign: Vec<ForeignProcess>,
 }
 
-/// What was seen.
+/// The observations.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Seen {
     pub cpu: Option<Usage>,

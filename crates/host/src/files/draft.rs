@@ -78,7 +78,7 @@ impl FileDraft {
         }
     }
 
-    /// The same for a file that must not exist yet.
+    /// Commits a file that must not exist yet.
     ///
     /// # Errors
     /// As [`FileDraft::commit`]; `AlreadyExists` if the file exists.

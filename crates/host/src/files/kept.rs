@@ -1,4 +1,4 @@
-//! What a cache or a working folder keeps: how large it is, when it was last used, and its removal.
+//! Entries of a cache or a working folder: how large it is, when it was last used, and its removal.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use walkdir::WalkDir;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFolder {
     pub path: PathBuf,
-    /// Of its files.
+    /// Size of its files.
     pub bytes: u64,
     /// When a file directly in it was last read or written. Most file systems record reads once a day, and one that
     /// is mounted with `noatime` records none.
@@ -67,7 +67,7 @@ pub fn folders_in(parent: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
     let mut folders: Vec<PathBuf> = entries
         .flatten()
-        // Of the entry itself: a link to a folder is not a folder of ours.
+        // The entry itself is checked: a link to a folder is not one of our folders.
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_none_or(|extension| extension == REMOVED))

@@ -46,7 +46,7 @@ impl LockFile {
         }
     }
 
-    /// The same with an open file.
+    /// Takes the lock of an open file.
     ///
     /// # Errors
     /// The file system does not support locks.

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// What changes with any write to a file. The change time can't be set by a program (only moved, with
-/// the clock of the whole machine), so a file with an unchanged stamp was not written to since.
+/// A stamp that changes with any write to a file. The change time can't be set by a program (only moved, with the
+/// clock of the whole machine), so a file with an unchanged stamp was not written to since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     pub size: u64,

@@ -39,7 +39,7 @@ pub enum Edit<'a> {
     Remove(&'a str),
 }
 
-/// What `git` is started for.
+/// The purpose of a start of `git`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     FetchListing,

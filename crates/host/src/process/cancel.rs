@@ -79,7 +79,7 @@ pub struct Interrupts {
     _listeners: JoinSet<()>,
 }
 
-/// What is listening in this process, and tokio's handlers while nothing is: tokio installs them only once.
+/// The listeners in this process, and tokio's handlers while there are none: tokio installs them only once.
 #[derive(Debug)]
 struct Listening {
     count: usize,

@@ -65,7 +65,7 @@ impl Child {
         .unwrap_or_else(|panic| Err(io::Error::other(panic)));
         started.and_then(Self::register).map_err(|source| {
             let source = match source.raw_os_error().map(Errno::from_raw) {
-                // What the system says of it, "Resource temporarily unavailable", names no resource.
+                // The system's message, "Resource temporarily unavailable", names no resource.
                 Some(Errno::EAGAIN) => io::Error::other(
                     "the limit on processes of this user or container was reached (`ulimit -u`, `pids.max`)",
                 ),
@@ -135,7 +135,7 @@ impl Child {
         wake(&self.supervisor);
     }
 
-    /// What the tool opened, once it has ended.
+    /// Files that the tool opened, once it has ended.
     pub(super) fn opened(&mut self) -> Option<Opened> {
         self.opened.take().and_then(observe::read_list)
     }

@@ -1,4 +1,4 @@
-//! What the kernel says of memory: who was killed for want of it.
+//! Kernel counters of memory: which processes were killed when it ran out.
 
 use std::path::Path;
 

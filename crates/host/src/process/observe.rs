@@ -18,7 +18,7 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// What a program read of the file system.
+/// Files and folders that a program read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Opened {
     /// Files that it opened, and names that it looked for and may not have found. Not what it wrote itself before,
@@ -52,8 +52,8 @@ enum Call {
         /// Argument with flags, which may say that the name is empty and the descriptor is meant.
         flags: Option<usize>,
     },
-    /// What it opens could not be seen, so it is refused, as Docker's default profile does. Programs that would use it
-    /// fall back to calls that can be seen.
+    /// A call whose files could not be observed, so it is refused, as Docker's default profile does. Programs that
+    /// would use it fall back to calls that can be seen.
     Refused,
 }
 
@@ -141,7 +141,7 @@ impl Handover {
         Ok(Self { program: filter(), child, supervisor })
     }
 
-    /// What the new process needs to call [`install`].
+    /// Data that the new process needs to call [`install`].
     pub(super) fn in_child(&self) -> (Vec<libc::sock_filter>, RawFd) {
         (self.program.clone(), self.child.as_raw_fd())
     }
@@ -246,8 +246,7 @@ impl Observer {
         }
         let refused = call_of(&request.data).is_some_and(|call| matches!(call, Call::Refused));
         if !refused && self.note(&request).is_err() {
-            // Of a process that was killed meanwhile, the call will not happen.
-            // SAFETY: as above.
+            // The call of a process that was killed meanwhile will not happen. SAFETY: as above.
             let asks = unsafe {
                 libc::ioctl(self.listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const request.id)
             };
@@ -334,7 +333,7 @@ impl Observer {
         }
         // SAFETY: the supervisor inherited it, and it stays open until the supervisor ends.
         let mut file = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(file) });
-        // What is incomplete does not begin with the marker of a whole list.
+        // An incomplete list does not begin with the marker of a complete one.
         if file.seek(io::SeekFrom::Start(1)).and_then(|_| file.write_all(&text[1..])).is_ok() {
             drop(file.write_all_at(b"+", 0));
         }

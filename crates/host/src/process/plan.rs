@@ -1,4 +1,4 @@
-//! What a supervisor is to do, and how it gets there: through the command line, which every user of the machine can
+//! Instructions for a supervisor, and their transfer: through the command line, which every user of the machine can
 //! read, and the environment, which only this one can. A variable may be a token.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const OF_TOOL: &str = "@";
 /// Stands for a value that is absent.
 const NONE: &str = "-";
 
-/// What a supervisor is to do: descriptors that were opened for it, and the tool.
+/// Instructions for a supervisor: descriptors that were opened for it, and the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SupervisorPlan {
     /// Orders come in here.

@@ -176,8 +176,7 @@ fn cpu_set(cpus: &[usize]) -> io::Result<CpuSet> {
     Ok(set)
 }
 
-/// What a fork of this process copies, and what a tool then inherits as its own peak: the memory that is not
-/// a file's.
+/// Memory that a fork of this process copies and a tool inherits as its own peak: the memory that is not file-backed.
 fn private_memory_kib() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: Vec<u64> = pages.split_ascii_whitespace().map_while(|count| count.parse().ok()).collect();
@@ -413,7 +412,7 @@ impl ProcessTree {
             if self.report.is_none() {
                 let _ = killpg(self.tool, Signal::SIGKILL);
             }
-            // What escaped the group was adopted by us. Its own children follow once it is dead. A child's
+            // Processes that escaped the group were adopted by us. Its own children follow once it is dead. A child's
             // number can't be reused before we reap it, so no other process is hit.
             each_child(|child| {
                 let _ = kill(child, Signal::SIGKILL);

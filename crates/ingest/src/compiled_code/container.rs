@@ -1,4 +1,4 @@
-//! What kind of code a file holds, and the code objects inside a module.
+//! The kind of code in a file, and the code objects inside a module.
 
 use std::io::{Cursor, Read};
 
@@ -22,7 +22,7 @@ const MOST_BYTES: u64 = 256 << 20;
 
 /// Whether these bytes begin like compiled code.
 pub(crate) fn is_code(bytes: &[u8]) -> bool {
-    // Of an ELF file at least the header; of an archive the first entry's name, which is `module.fb` in what IREE writes.
+    // An ELF file needs at least its header; an archive the first entry's name, which is `module.fb` in IREE's files.
     let elf = bytes.starts_with(ELF) && bytes.len() >= size_of::<elf::FileHeader64<object::LittleEndian>>();
     let module = bytes.starts_with(ZIP)
         && bytes.get(ZIP_NAME_AT..).is_some_and(|name| name.starts_with(MODULE.as_bytes()));
@@ -146,9 +146,9 @@ fn executable(content: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
     Ok(objects)
 }
 
-/// What starts the kernels of an executable of the CUDA driver, by the fields of `ExportDef` in IREE's
-/// `cuda_executable_def.fbs` (the same in 3.7 and 3.13). A release that orders them differently leaves the launches
-/// as they were: its blocks would not have the size that the code has.
+/// Launch parameters of the kernels of an executable of the CUDA driver, by the fields of `ExportDef` in IREE's
+/// `cuda_executable_def.fbs` (the same in 3.7 and 3.13). A release that orders them differently leaves the launches as
+/// they were: its blocks would not have the size that the code has.
 fn add_launches(object: &mut CodeObject, content: &[u8]) {
     const EXPORTS: usize = 0;
     const KERNEL_NAME: usize = 1;

@@ -10,7 +10,7 @@ use benchgate_core::model::Metric;
 
 use super::{BadCode, CodeObject, CodeOfKernel, sha256};
 
-/// What a decoder counts in the code of a function.
+/// Counts of a decoder in the code of a function.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Counted {
     pub(super) instructions: u64,

@@ -53,7 +53,7 @@ impl CompiledCode {
         Ok(Self { objects })
     }
 
-    /// What has to be assembled, by its number.
+    /// Code objects that have to be assembled, by number.
     pub fn unassembled(&self) -> impl Iterator<Item = (usize, Unassembled<'_>)> {
         self.objects.iter().enumerate().filter_map(|(number, object)| {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';

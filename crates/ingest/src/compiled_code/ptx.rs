@@ -7,7 +7,7 @@ use benchgate_core::model::Metric;
 
 use super::{BadCode, CodeObject, CodeOfKernel, sha256};
 
-/// What an assembler needs, and what it is not told.
+/// Input of an assembler, and facts that it is not given.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct PtxSource {
     pub(super) text: String,

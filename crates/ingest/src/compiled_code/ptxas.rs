@@ -1,4 +1,4 @@
-//! What `ptxas -v` says of the kernels that it assembled, and how many of their warps a GPU can hold.
+//! Output of `ptxas -v` about the kernels that it assembled, and how many of their warps a GPU can hold.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use benchgate_core::model::Metric;
 use super::ptx::Launch;
 use super::{BadCode, CodeOfKernel};
 
-/// What the assembler made of one function. Registers and shared memory are stated for kernels only.
+/// The assembler's result for one function. Registers and shared memory are stated for kernels only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Assembled {
     stack: u64,
@@ -106,12 +106,12 @@ const REGISTER_STEP: u64 = 256;
 const MOST_OF_THREAD: u64 = 255;
 const MOST_OF_BLOCK: u64 = 64 << 10;
 
-/// What a streaming multiprocessor holds at once.
+/// Resources of a streaming multiprocessor.
 struct Multiprocessor {
     warps: u64,
     blocks: u64,
     shared: u64,
-    /// What every block takes for the system, and the step in which shared memory is allocated.
+    /// Shared memory that every block reserves for the system, and the step in which shared memory is allocated.
     reserved: u64,
     step: u64,
 }
@@ -190,7 +190,7 @@ mod tests {
             ]
         );
         assert_eq!(of(1), [("spilled-registers", 0.0), ("scratch-size", 8.0)]);
-        // What is not known of a launch is not guessed.
+        // Unknown facts of a launch are not guessed.
         let unknown = BTreeMap::from([("k".to_owned(), Launch { dynamic_shared: None, ..launch })]);
         let mut kernels = [kernel("k")];
         add(&mut kernels, &unknown, "sm_80", LOG).unwrap();

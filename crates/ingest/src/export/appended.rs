@@ -21,12 +21,12 @@ const MILLISECONDS: f64 = 1e-6;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Appended {
     pub name: &'static str,
-    /// What an empty file begins with; may be empty itself.
+    /// The header that an empty file begins with; may be empty.
     pub header: String,
     pub lines: String,
 }
 
-/// What a run appends to each file.
+/// The lines that a run appends to each file.
 pub fn appended(file: &RunFile) -> Vec<Appended> {
     vec![
         Appended { name: "results.jsonl", header: String::new(), lines: results(file) },
@@ -99,7 +99,7 @@ fn function(benchmark: &BenchmarkRecord) -> Option<&str> {
     benchmark.labels.get("function").map(String::as_str).filter(|function| *function != "main")
 }
 
-/// What stands instead of a time. The file has no other place to say that the outputs are wrong.
+/// The text in place of a time. The file has no other place to say that the outputs are wrong.
 fn instead(outcome: &OutcomeRecord, verification: Option<&Verification>) -> Option<&'static str> {
     let is_wrong = |found| {
         matches!(code(found), VerifyCode::Fail | VerifyCode::EagerFailed | VerifyCode::ExceptionRaised)
@@ -142,7 +142,7 @@ struct AppendedLine<'a> {
     dynamo: Option<&'a str>,
     test: &'a str,
     batch_size: Option<u32>,
-    /// What the runner has no field for; written only where it says something.
+    /// Additional fields that the runner does not have; written only if they have content.
     more: Vec<(&'static str, &'a str)>,
     repeat: usize,
     iterations: u64,

@@ -1,5 +1,6 @@
-//! What `--collect` took of a process, under the names of the torchbench runner. Like every metric of results.jsonl
-//! they are lists; these have one value, because they are taken once a process and not in each repetition.
+//! Values that `--collect` took from a process, under the names of the torchbench runner. Like every metric of
+//! results.jsonl they are lists; these have one value, because they are taken once a process and not in each
+//! repetition.
 
 use std::collections::BTreeMap;
 

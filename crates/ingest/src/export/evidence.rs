@@ -1,4 +1,4 @@
-//! What withholds green from a run, and how formats without findings carry it.
+//! Reasons that forbid a pass for a run, and how formats without findings store them.
 
 use benchgate_core::model::{
     Benchmark, BlockSlot, Consequence, Lint, LintCode, Metric, MetricSeries, Run, Series, Summary,
@@ -50,7 +50,7 @@ pub(super) fn wrong_output(benchmark: &Benchmark) -> Option<RowMark> {
     wrong.then(|| RowMark::Failed(format!("verification {code}{why}")))
 }
 
-/// What only run.json holds and a verdict may rest on.
+/// Evidence that only run.json holds and a verdict may depend on.
 pub(super) fn only_in_run_json(run: &Run) -> Vec<String> {
     let any = |has: fn(&Benchmark) -> bool| run.benchmarks.iter().any(has);
     let facts = [
@@ -67,7 +67,7 @@ pub(super) fn deciding(benchmark: &Benchmark) -> impl Iterator<Item = &MetricSer
     benchmark.metrics.iter().filter(move |series| !timed || series.metric.name == Metric::LATENCY.name)
 }
 
-/// Of formats that keep repetitions only.
+/// The loss in formats that keep only repetitions.
 pub(super) fn spread_of_summaries(run: &Run) -> Option<String> {
     // A mean alone has none; next to a median it shows a skew.
     let has_spread =

@@ -63,7 +63,7 @@ fn context(run: &Run) -> Value {
     Value::Object(object)
 }
 
-/// What every row of a benchmark begins with.
+/// The fields that every row of a benchmark begins with.
 fn head(benchmark: &Benchmark, family: u64, suffix: &str, kind: &str) -> Map<String, Value> {
     let name = benchmark.name.as_str();
     let mut row = Map::new();

@@ -34,7 +34,7 @@ pub enum ExportFormat {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedRun {
     pub bytes: Vec<u8>,
-    /// What the format could not hold, in sentences; empty when nothing was lost.
+    /// Losses of the format, in sentences; empty when nothing was lost.
     pub lost: Vec<String>,
     /// The part of it without which a comparison of the written file can pass where one of the run does not.
     pub evidence_lost: Vec<String>,

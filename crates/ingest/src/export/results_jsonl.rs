@@ -63,7 +63,7 @@ fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
     lines
 }
 
-/// What stands in a line in place of times.
+/// The fields of a line without times.
 pub(super) fn unmeasured(mark: RowMark) -> Map<String, Value> {
     let fields = match mark {
         RowMark::Failed(why) => vec![("error", why)],

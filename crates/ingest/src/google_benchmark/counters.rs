@@ -119,12 +119,12 @@ fn scaled(name: &str, word: &str) -> Option<f64> {
     Some(value * 1e-3f64.powi(power as i32 + 1))
 }
 
-/// What keeps a counter's value from being compared: two values are compared by their ratio.
+/// The reason why a counter's value can't be compared: two values are compared by their ratio.
 pub(super) fn unusable_counter(value: f64) -> Option<&'static str> {
     if value.is_finite() { (value < 0.0).then_some("negative") } else { Some("NaN or infinite") }
 }
 
-/// What a counter is called in benchgate's words, and which way it should go.
+/// A counter's metric: its name in benchgate, and its better direction.
 pub(crate) fn counter_metric(name: &str) -> Metric {
     match name {
         "items_per_second" => Metric::THROUGHPUT,

@@ -17,7 +17,7 @@ use super::statistic::Statistic;
 /// How the header of every release begins.
 pub(crate) const HEADER: &str = "name,iterations,real_time,cpu_time,time_unit";
 
-/// What a column holds.
+/// The meaning of a column.
 #[derive(Debug, Clone)]
 enum CsvColumn {
     Name,

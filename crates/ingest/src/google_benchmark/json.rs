@@ -47,7 +47,7 @@ pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {
     Ok(run)
 }
 
-/// Of two lists other readers take the first, or the last.
+/// Other readers take the first of two lists, or the last.
 pub(super) fn second_list(json: &Scanner<'_>) -> BoxedFault {
     fault(json.at(), "`benchmarks` is in it twice")
 }
@@ -159,7 +159,7 @@ fn is_bookkeeping(key: &str) -> bool {
     matches!(key, "aggregate_unit" | "big_o" | "cpu_coefficient" | "real_coefficient" | "rms")
 }
 
-/// What a key of a row is to its reader.
+/// The meaning of a row's key.
 #[derive(Clone)]
 enum Meaning<'a> {
     Known(Key),

@@ -1,4 +1,4 @@
-//! What the tool prints about the host above its rows, on the console and with CSV.
+//! Facts about the host that the tool prints above its rows, on the console and with CSV.
 
 use benchgate_core::model::Context;
 

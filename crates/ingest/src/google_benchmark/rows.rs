@@ -58,9 +58,9 @@ pub(super) struct GoogleBenchmarkRow<'a> {
     pub kind: RowKind,
     /// Number of this repetition, where the format has one.
     pub repetition: Option<f64>,
-    /// Of an aggregate: how many repetitions it summarises.
+    /// Number of repetitions that an aggregate summarizes.
     pub count: Option<f64>,
-    /// Of a repetition; NaN where it is unknown.
+    /// Iterations of a repetition; NaN if unknown.
     pub iterations: f64,
     pub instance: Instance,
     pub real: f64,
@@ -123,7 +123,7 @@ impl GoogleBenchmarkRow<'_> {
 struct MetricColumn {
     name: String,
     values: Vec<f64>,
-    /// What is wrong with one of its values.
+    /// The defect of one of its values.
     unusable: Option<&'static str>,
 }
 
@@ -150,7 +150,7 @@ struct Family {
     rows: u64,
     last_repetition: Option<f64>,
     stated: StatedRepetitions,
-    /// Of the first repetition.
+    /// Iterations of the first repetition.
     iterations: Option<f64>,
     /// Those of a later repetition were others, or unknown.
     iterations_differ: bool,

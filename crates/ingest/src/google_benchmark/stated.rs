@@ -1,9 +1,9 @@
-//! What a file states about the repetitions of a benchmark, against the repetitions in it.
+//! Comparison of a file's statements about the repetitions of a benchmark with the repetitions in it.
 
 use super::super::stated::agree;
 use super::statistic::Statistic;
 
-/// What the rows of one name state beyond their measurements.
+/// Statements of the rows of one name beyond their measurements.
 #[derive(Debug, Default)]
 pub(super) struct StatedRepetitions {
     instance: Option<Instance>,
@@ -71,7 +71,7 @@ impl StatedRepetitions {
         self.other_instance
     }
 
-    /// What contradicts itself in rows that are all of one benchmark and were all measured. `times` are wall-clock and
+    /// A contradiction between rows that all belong to one benchmark and were all measured. `times` are wall-clock and
     /// processor times; `None` where they are not to be compared with their summaries.
     pub(super) fn contradiction(&self, rows: u64, times: Option<[&[f64]; 2]>) -> Option<String> {
         if self.no_iterations {

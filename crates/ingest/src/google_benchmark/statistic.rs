@@ -1,6 +1,6 @@
 //! The aggregate rows Google Benchmark adds after the repetitions.
 
-/// What an aggregate row states about the repetitions before it.
+/// The statistic that an aggregate row states about the repetitions before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Statistic {
     Mean,

@@ -7,7 +7,7 @@ use benchgate_core::model::{
 use super::counters::{MAX_COUNTERS, counter_metric, unusable_counter};
 use super::statistic::Statistic;
 
-/// What one aggregate row states.
+/// The statement of one aggregate row.
 #[derive(Debug)]
 pub(super) struct Aggregate {
     pub statistic: Statistic,

@@ -1,4 +1,4 @@
-//! What to do about a finding, in the words of the tool that wrote the files.
+//! Advice about a finding, in the words of the tool that wrote the files.
 
 use benchgate_core::model::LintCode;
 

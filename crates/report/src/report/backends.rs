@@ -12,7 +12,7 @@ use benchgate_gate::Latency;
 use super::human::quantity;
 use super::{DrawnRun, clean};
 
-/// What IREE's own rows are called.
+/// The name of IREE's own rows.
 pub(super) const IREE: &str = "iree";
 
 /// How long a compiler took.
@@ -24,7 +24,7 @@ pub struct CompileTime {
 }
 
 impl CompileTime {
-    /// Of `iree-compile`, or what another tool's file says of its compiler.
+    /// Compile time of `iree-compile`, or of the compiler in another tool's file.
     pub(super) fn for_benchmark(benchmark: &BenchmarkRecord) -> Option<Self> {
         let Some(stage) = benchmark.stages.iter().find(|stage| stage.stage == Stage::Compile) else {
             return Self::in_samples(benchmark);
@@ -286,7 +286,7 @@ fn cells(row: &BackendRow) -> [String; 7] {
     ]
 }
 
-/// What rows stand under: `mlp on cpu`.
+/// The heading of rows: `mlp on cpu`.
 fn heading(row: &BackendRow) -> String {
     format!("{} on {}", row.model, row.on)
 }

@@ -12,7 +12,7 @@ use super::grid::{BARE, Grid, GridColumn};
 use super::markdown::code;
 use super::{clean, html, human, percent};
 
-/// What a search doesn't know of itself.
+/// Facts that a search does not know about itself.
 #[derive(Debug, Clone, Default)]
 pub struct BisectionFacts {
     pub suite: String,
@@ -134,7 +134,7 @@ fn result(found: &Found, parts: &[PartRecord], unfinished: bool) -> BisectionRes
     }
 }
 
-/// What the parts make together, where that is not the whole.
+/// The sum of the partial changes, if it differs from the total.
 fn mismatch(found: &Found) -> Option<String> {
     let ((low, high), Ends::Worse(whole)) = (found.mismatch?, &found.ends) else { return None };
     let (whole_low, whole_high) = whole.interval?;
@@ -228,7 +228,7 @@ fn headline(file: &BisectionFile) -> String {
     }
 }
 
-/// What a part is, in words.
+/// The kind of a part, in words.
 fn kind(part: &PartRecord) -> &'static str {
     match part.kind {
         PartKind::Culprit if part.after + 1 == part.upto => "culprit",

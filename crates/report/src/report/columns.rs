@@ -68,7 +68,7 @@ pub fn columns(
     page.into_text()
 }
 
-/// The same as a table in GitHub Markdown, safe against hostile names.
+/// A table in GitHub Markdown, safe against hostile names.
 pub fn columns_markdown(base: &str, all: &[Compared], order: Order, every: bool) -> String {
     let views: Vec<View<'_>> =
         all.iter().map(|compared| View::new(&compared.comparison, None).sorted(order)).collect();

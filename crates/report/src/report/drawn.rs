@@ -11,7 +11,7 @@ use benchgate_gate::{Comparison, Latency, Typical};
 pub struct DrawnRun {
     pub name: String,
     pub file: RunFile,
-    /// Of the two sides, where there are two and the run is complete.
+    /// Comparison of the two sides, if there are two and the run is complete.
     pub comparison: Option<Comparison>,
     /// Latencies that the comparison shows, by benchmark.
     shown: HashMap<String, Typical>,

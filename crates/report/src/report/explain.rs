@@ -249,7 +249,7 @@ struct MachineJson {
     temperature_celsius: Option<Number>,
 }
 
-/// The same for programs: a list of benchmarks.
+/// JSON for programs: a list of benchmarks.
 pub fn explanations_json(explanations: &[Explanation]) -> String {
     let all: Vec<BenchmarkJson<'_>> = explanations.iter().map(benchmark_json).collect();
     // Strings and numbers only: there is nothing that JSON can't hold.

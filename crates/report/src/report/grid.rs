@@ -102,7 +102,7 @@ impl Grid {
         self.rows.push(cells);
     }
 
-    /// The same without the columns in which no row has a text.
+    /// This grid without the columns in which no row has a text.
     pub(super) fn without_empty_columns(mut self) -> Self {
         let filled: Vec<bool> = (0..self.columns.len())
             .map(|at| self.rows.iter().any(|row| row.get(at).is_some_and(|cell| !cell.text.is_empty())))

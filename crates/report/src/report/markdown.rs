@@ -136,7 +136,7 @@ impl MarkdownPage {
         self.text.push_str(&warning);
     }
 
-    /// What explains a red.
+    /// The causes of a regression.
     fn causes(&mut self, view: &View<'_>) {
         let shown = self.rows.min(CAUSES);
         for (at, cause) in view.causes.iter().take(shown).enumerate() {
@@ -376,7 +376,7 @@ fn standing(row: &RowView<'_>) -> String {
     if row.waived() { format!("waived: {words}") } else { words }
 }
 
-/// What is waived claims nothing.
+/// A waived row has no mark.
 fn mark(row: &RowView<'_>) -> &'static str {
     if row.waived() { "⚪" } else { icon(row.row.verdict) }
 }

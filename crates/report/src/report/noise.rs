@@ -29,7 +29,7 @@ pub fn spread_lines(rows: &[NoiseRow]) -> Vec<String> {
 /// A slowdown that is seen so often can be gated.
 const ENOUGH_POWER: f64 = 0.9;
 
-/// What the figures mean for a gate on this machine; `block` is what a block of one row takes.
+/// The conclusion for a gate on this machine; `block` is the time of a block of one row.
 fn conclusion(report: &NoiseReport, block: Option<Duration>) -> Option<String> {
     let seen = |point: &&PowerPoint| point.seen.value() >= ENOUGH_POWER;
     let smallest = report.power.iter().filter(seen).min_by(|a, b| a.slowdown.total_cmp(&b.slowdown));
@@ -114,7 +114,7 @@ pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) ->
     text
 }
 
-/// The same for a program. What is unknown is null.
+/// JSON for programs. Unknown values are null.
 pub fn noise_json(report: &NoiseReport) -> String {
     let rows: Vec<Value> = report
         .rows

@@ -2,11 +2,11 @@
 
 use super::{RowView, View};
 
-/// What the rows of a section are sorted by. What is wrong or failed stays above what changed.
+/// The order of the rows of a section. Wrong and failed rows stay above changed ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Order {
-    /// What changed by its size, the rest as the suite has it.
+    /// Changed rows by size, the rest in the order of the suite.
     #[default]
     Importance,
     /// The benchmark's name.
@@ -16,7 +16,7 @@ pub enum Order {
 }
 
 impl View<'_> {
-    /// The same rows in this order.
+    /// This view with its rows in this order.
     pub fn sorted(mut self, order: Order) -> Self {
         let sections = [
             &mut self.diverged,

@@ -1,4 +1,4 @@
-//! What became of every benchmark of a run: one row each, none left out.
+//! The outcome of every benchmark of a run: one row each, none left out.
 
 use comfy_table::Color;
 use strum::VariantArray;
@@ -254,7 +254,7 @@ fn table(outcomes: &Outcomes, width: u16, two_sides: bool) -> Grid {
     table
 }
 
-/// The same for programs.
+/// JSON for programs.
 pub fn outcomes_json(outcomes: &Outcomes) -> String {
     // Strings and numbers only: there is nothing that JSON can't hold.
     let mut text = serde_json::to_string_pretty(outcomes).unwrap_or_default();

@@ -132,7 +132,7 @@ impl<'a> RowView<'a> {
         words::reason(self.row)
     }
 
-    /// What its speed cost in digits, where it did.
+    /// The loss of accuracy that came with its speed, if any.
     pub(super) fn accuracy(&self) -> Option<words::Words> {
         words::accuracy(self.row)
     }

@@ -14,7 +14,7 @@ pub fn sparkline(values: &[Option<f64>], width: usize) -> String {
     let known = || logs.iter().flatten().copied();
     let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max));
     let span = (high - low).max(LEAST_SPAN);
-    // What is flat lies in the middle, not at the bottom.
+    // A flat line is drawn in the middle, not at the bottom.
     let bottom = (low + high - span) / 2.0;
     let level = |log: f64| {
         let share = ((log - bottom) / span).clamp(0.0, 1.0);

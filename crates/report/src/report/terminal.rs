@@ -158,7 +158,7 @@ impl TerminalPage {
         self.text.replace_range(start..end, &word);
     }
 
-    /// What explains a red.
+    /// The causes of a regression.
     fn causes(&mut self, causes: &[RegressionCause<'_>]) {
         if !causes.is_empty() {
             self.heading("Causes");
@@ -353,7 +353,7 @@ impl TerminalPage {
             match places(group) {
                 (place, false) if is_note => counts.push(format!("{} ({place})", group.code)),
                 (place, _) => {
-                    // What to do about a note can wait for --all; anything else is in the way of a verdict.
+                    // The fix of a note is shown by --all; any other finding prevents a verdict.
                     let fix = if is_note { String::new() } else { format!(". {}", group.fix) };
                     self.entry(&format!("{} ({consequence}): {place}{fix}", group.code));
                 }
@@ -476,7 +476,7 @@ fn places(group: &LintGroup) -> (String, bool) {
     }
 }
 
-/// What a reader has to weigh, a row to a line.
+/// The main columns, one line per row.
 fn one_line(rows: &[RowView<'_>], interval: &str) -> Grid {
     let columns = vec![
         GridColumn::text("benchmark"),
@@ -498,7 +498,7 @@ fn one_line(rows: &[RowView<'_>], interval: &str) -> Grid {
     grid
 }
 
-/// What gives way where a table has no room.
+/// The part of a table that is shortened to save space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compact {
     WithReasons,
@@ -507,8 +507,8 @@ enum Compact {
     WrappedNames,
 }
 
-/// The same for 80 columns: the end that all names share stands in the title, the interval behind the change, and a
-/// reason only where the verdict does not say it.
+/// A layout for 80 columns: the common end of all names is in the title, the interval follows the change, and a reason
+/// is shown only if the verdict does not imply it.
 fn compact(rows: &[RowView<'_>], interval: &str, layout: Compact) -> Grid {
     let end = shared_end(rows);
     let title = if end.is_empty() { "benchmark".to_owned() } else { format!("…{end}") };
@@ -554,7 +554,7 @@ fn shared_end(rows: &[RowView<'_>]) -> String {
     ends.into_iter().find(shared).filter(|_| !others.is_empty()).unwrap_or_default().to_owned()
 }
 
-/// The same, with all numbers below one another, for long names.
+/// A layout for long names, with all numbers below one another.
 fn three_lines(rows: &[RowView<'_>]) -> Grid {
     let columns =
         vec![GridColumn::text("benchmark"), GridColumn::number("base → head"), GridColumn::text("verdict")];
@@ -599,7 +599,7 @@ fn wide(rows: &[RowView<'_>]) -> Grid {
     grid
 }
 
-/// What a reader has to weigh, two numbers to a column.
+/// The main columns, two numbers in each.
 fn narrow(rows: &[RowView<'_>]) -> Grid {
     let columns = vec![
         GridColumn::text("benchmark"),

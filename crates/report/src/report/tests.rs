@@ -1,4 +1,4 @@
-//! What people and programs read, as snapshots, and what must hold for every report.
+//! Snapshots of reports for people and programs, and properties of every report.
 
 pub(super) mod samples;
 

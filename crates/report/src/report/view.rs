@@ -34,26 +34,26 @@ pub struct View<'a> {
     /// Rows of metrics that are reported and don't decide, changed ones first.
     pub reported: Vec<RowView<'a>>,
     pub lints: Vec<LintGroup>,
-    /// What explains regressions, by benchmark.
+    /// Causes of regressions, by benchmark.
     pub causes: Vec<RegressionCause<'a>>,
     /// Machine and toolchain.
     pub facts: Vec<Fact>,
-    /// What values and intervals are; absent without estimates.
+    /// Explanation of values and intervals; absent without estimates.
     pub legend: Option<Legend>,
     /// A command that repeats this comparison.
     pub reproduce: Option<String>,
     /// Which files were written, in a sentence; set by who knows.
     pub written: Option<String>,
-    /// What a reader must know before anything else; raw. Set by who knows.
+    /// Warnings that stand before everything else; unescaped. Set by the caller.
     pub alerts: Vec<String>,
     /// Whose code was measured; set by who knows.
     pub source: Option<ResultSource>,
 }
 
-/// What a reader has to know of the columns.
+/// Explanation of the columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Legend {
-    /// What the values are, in a sentence.
+    /// Explanation of the values, in a sentence.
     values: String,
     /// Lowest and highest confidence of the intervals.
     levels: Option<(String, String)>,
@@ -76,7 +76,7 @@ impl Legend {
     }
 }
 
-/// What is known of why a benchmark's latency regressed. The name and the kernel are raw.
+/// Known causes of a latency regression. The name and the kernel are unescaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegressionCause<'a> {
     pub benchmark: &'a str,
@@ -92,7 +92,7 @@ pub struct LintGroup {
     pub code: LintCode,
     /// Benchmark (none for the run as a whole), with a metric other than latency, and detail; both raw.
     pub found: Vec<(Option<String>, String)>,
-    /// What to do about it.
+    /// Advice on how to fix it.
     pub fix: &'static str,
 }
 
@@ -292,7 +292,7 @@ fn by_importance(a: &RowView<'_>, b: &RowView<'_>) -> std::cmp::Ordering {
     rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a)))
 }
 
-/// What a benchmark counts as in the headline.
+/// The category of a benchmark in the headline.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum HeadlineStanding {
     /// Compared, and none of its metrics decides.
@@ -426,7 +426,7 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
     Some(Legend { values: format!("base → head: {values}."), levels: lowest.zip(highest) })
 }
 
-/// What the columns are that some reports add to those of the legend.
+/// Explanation of columns that only some reports have.
 pub(super) const MORE_COLUMNS: &str = "CV: standard deviation over mean. n: processes of base + head.";
 
 /// Rows that are open for one reason.
@@ -437,7 +437,7 @@ pub struct OpenGroup<'a> {
     pub sentence: String,
     /// The change that this much data could have shown, where more of it would help.
     pub smallest: Option<String>,
-    /// What the tool says about it, of the first row; raw.
+    /// Message of the tool about the first row; unescaped.
     pub detail: Option<String>,
 }
 
@@ -500,7 +500,7 @@ fn lints(comparison: &Comparison) -> Vec<LintGroup> {
         }
     };
     for lint in &comparison.lints {
-        // What is true of both sides is said once.
+        // A finding about both sides is reported once.
         let of_side = |side: SideName| format!("{side}: ");
         let on_both = |detail: &str, other: SideName| {
             let partner = format!("{}{detail}", of_side(other));

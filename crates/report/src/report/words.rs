@@ -34,7 +34,7 @@ impl Words {
     }
 }
 
-/// What a latency's row says about accuracy: once a benchmark, where head's outputs pass and are worse.
+/// The sentence about accuracy in a latency row: once per benchmark, if head's outputs pass and are less accurate.
 pub(super) fn accuracy(row: &Row) -> Option<Words> {
     row.metric.as_ref().filter(|metric| metric.name == Metric::LATENCY.name)?;
     let lint = row.lints.iter().find(|lint| lint.code == LintCode::LessAccurate)?;
@@ -141,7 +141,7 @@ fn uneven(row: &Row, what: &str) -> String {
     }
 }
 
-/// What decides a row that was measured in blocks.
+/// Advice for an undecided row that was measured in blocks.
 const MORE_BLOCKS: &str = "more blocks (`max-blocks`) or a quieter machine would settle it";
 
 /// A classical test decides by its p and by the effect alone, so its interval may reach below the floor.
@@ -184,7 +184,7 @@ struct RunsAnswer {
     short: &'static str,
     /// The answer to both questions, without numbers of this row.
     kind: &'static str,
-    /// The same with the p-value.
+    /// `kind` with the p-value.
     sentence: String,
 }
 
@@ -298,7 +298,7 @@ fn not_measured(outcome: &Outcome) -> Words {
     }
 }
 
-/// What is wrong with the outputs: numbers in our words, and the verifier's own.
+/// The fault of the outputs: numbers in our words, and the verifier's own message.
 fn wrong_output(verification: Option<&Verification>) -> (String, String) {
     let Some(verification) = verification else {
         return ("its outputs were not verified".to_owned(), String::new());

@@ -1,5 +1,5 @@
-//! What to say about causes that got worse: which issue is opened, updated, closed or opened again. Pure: issues come
-//! as what GitHub lists, and actions go back.
+//! Actions for causes that got worse: which issue is opened, updated, closed or opened again. Pure: issues come as
+//! what GitHub lists, and actions go back.
 //!
 //! An issue is found again by what its marker holds: when the new level began and whose it was. Estimates of a
 //! change's place move by a session or two from night to night, so a cause is the one of an issue where the
@@ -69,7 +69,7 @@ pub struct KnownIssue {
     pub trace: IssueTrace,
 }
 
-/// What to do about one cause.
+/// The action for one cause.
 #[derive(Debug, Clone)]
 pub enum Action<'a> {
     Open {
@@ -159,7 +159,7 @@ fn issue_of<'i>(known: &'i [KnownIssue], cause: &Cause<'_>) -> Option<&'i KnownI
     same.or_else(|| known.iter().filter(|issue| continues(issue, cause)).max_by_key(newest))
 }
 
-/// What to do about an issue whose causes are these, oldest first.
+/// The action for an issue with these causes, oldest first.
 fn followed<'a>(
     timelines: &'a [Timeline],
     issue: &KnownIssue,

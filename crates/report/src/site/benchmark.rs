@@ -89,7 +89,7 @@ fn metric_section(
     }
 }
 
-/// What was new between the last session of the old level and the first of the new one.
+/// Commits between the last session of the old level and the first of the new one.
 pub fn ranges((old, new): (&Session, &Session), repository: Option<&RepositoryUrl>) -> Markup {
     let iree = RepositoryUrl::parse("https://github.com/iree-org/iree");
     html! {

@@ -16,7 +16,7 @@ use super::stability::Unstable;
 const STYLE: &str = include_str!("assets/site.css");
 const SCRIPT: &str = include_str!("assets/site.js");
 
-/// What a site shows.
+/// The content of a site.
 pub struct Site<'a> {
     pub timelines: &'a [Timeline],
     pub open: &'a [OpenSlowdown<'a>],

@@ -1,6 +1,6 @@
-//! What moved at the same change is one cause. A change lies between two sessions; benchmarks whose ranges share an
-//! instant may have one cause, and as few causes as possible are assumed (the least number of points that meet all
-//! intervals, which the greedy choice of the earliest end finds).
+//! Benchmarks that moved at the same change have one cause. A change lies between two sessions; benchmarks whose
+//! ranges share an instant may have one cause, and as few causes as possible are assumed (the least number of points
+//! that meet all intervals, which the greedy choice of the earliest end finds).
 
 use jiff::Timestamp;
 

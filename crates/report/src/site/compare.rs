@@ -51,7 +51,7 @@ pub fn compare_page(timelines: &[Timeline]) -> String {
     page("Compare sessions", "", &body)
 }
 
-/// What the script loads first: the sessions of a timeline and the addresses of its benchmarks.
+/// The file that the script loads first: the sessions of a timeline and the addresses of its benchmarks.
 pub fn index(timeline: &Timeline) -> (String, String) {
     let sessions = timeline.sessions.iter().map(|session| {
         json!([

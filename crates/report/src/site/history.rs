@@ -1,5 +1,5 @@
-//! What the stored sessions of one suite on one testbed say, reduced to what pages show. A session is read,
-//! reduced and dropped: three years of five hundred benchmarks fit in memory like this and in no other way.
+//! The stored sessions of one suite on one testbed, reduced to the content of pages. A session is read, reduced and
+//! dropped: three years of five hundred benchmarks fit in memory like this and in no other way.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Timeline {
     pub suite: String,
     /// As the newest session has it.
     pub testbed: Testbed,
-    /// What people call the machine; see [`name_machines`].
+    /// The display name of the machine; see [`name_machines`].
     pub machine: String,
     /// Oldest first.
     pub sessions: Vec<Session>,
@@ -37,7 +37,7 @@ pub struct Session {
     pub began: Timestamp,
     pub commit: Option<String>,
     pub toolchain: Option<Toolchain>,
-    /// What is recorded of the machine and may differ between sessions.
+    /// Facts about the machine that may differ between sessions.
     pub notes: BTreeMap<String, String>,
     /// Why it, or a benchmark of it, is still excluded.
     pub held: Vec<QuarantineRecord>,

@@ -45,7 +45,7 @@ impl BenchmarkOwner {
     }
 }
 
-/// What links and mentions an issue may have.
+/// Links and mentions that an issue may have.
 #[derive(Debug, Clone, Default)]
 pub struct IssueContext<'a> {
     pub repository: Option<&'a RepositoryUrl>,
@@ -192,7 +192,7 @@ pub fn closing(trace: &IssueTrace, why: &Over, now: Timestamp, old: &str) -> Str
         Over::Accepted { who, why } => format!("accepted by {}: {}", markdown_code(who), markdown_code(why)),
     };
     let rest = old.split_once('\n').map_or("", |(_, rest)| rest);
-    // What an earlier closing said is replaced.
+    // The text of an earlier closing is replaced.
     let rest = rest
         .strip_prefix("**Closed ")
         .and_then(|rest| rest.split_once("\n\n"))

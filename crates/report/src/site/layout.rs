@@ -1,5 +1,5 @@
-//! What all pages share. Nothing is inline that a content security policy forbids: styles and the script are files,
-//! and data is a block that no browser runs.
+//! The layout that all pages share. Nothing that a content security policy forbids is inline: styles and the script
+//! are files, and data is a block that no browser runs.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

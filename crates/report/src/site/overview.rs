@@ -57,7 +57,7 @@ impl Overview<'_> {
         page("Overview", "", &body)
     }
 
-    /// What is slower now.
+    /// The list of current slowdowns.
     fn open(&self) -> Markup {
         let red = self.open.iter().filter(|open| open.red).count();
         let newest = self.timelines.iter().filter_map(|timeline| Some(timeline.newest()?.began)).max();
@@ -182,7 +182,7 @@ impl Overview<'_> {
         }
     }
 
-    /// What people call a testbed.
+    /// The display name of a testbed.
     fn machine<'t>(&'t self, testbed: &'t str) -> &'t str {
         let of = self.timelines.iter().find(|timeline| timeline.testbed.id == testbed);
         of.map_or(testbed, |timeline| &timeline.machine)

@@ -45,7 +45,7 @@ impl PlotScale {
         let second = |at: Option<&Session>| at.map_or(0.0, |at| at.began.as_second() as f64);
         let (from, to) = (second(timeline.sessions.first()), second(timeline.sessions.last()));
         let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
-        // What is flat lies in the middle, and noise does not fill the whole height.
+        // A flat line is drawn in the middle, and noise does not fill the whole height.
         let pad = ((high - low) * 0.08).max(high.abs() * 0.01).max(f64::MIN_POSITIVE);
         Self { from, span: (to - from).max(1.0), low: low - pad, high: high + pad, height }
     }

@@ -13,7 +13,7 @@ pub(super) const BEFORE: usize = 20;
 /// Part of a slowdown that may be left of one that is over.
 const LEFT: f64 = 1.0 / 3.0;
 
-/// What a marker holds of an issue.
+/// The content of an issue's marker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IssueTrace {
     /// When the new level began, as far as it was known when the issue was opened.

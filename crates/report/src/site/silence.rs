@@ -1,5 +1,5 @@
-//! What stopped reporting. Silence is an alarm: a machine that is off and a benchmark that was dropped look like
-//! health to everything that only judges what was measured.
+//! Benchmarks and testbeds that stopped reporting. Silence is an alarm: a machine that is off and a benchmark that was
+//! dropped look like health to everything that only judges what was measured.
 
 use jiff::{SignedDuration, Timestamp};
 

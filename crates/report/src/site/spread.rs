@@ -22,7 +22,7 @@ pub struct ProcessSpread {
 }
 
 impl ProcessSpread {
-    /// Of the first `count` processes, which all benchmarks of the session have.
+    /// The spread of the first `count` processes, which all benchmarks of the session have.
     pub fn new(costs: &[f64], count: usize, earlier: impl DoubleEndedIterator<Item = ProcessSpread>) -> Self {
         let costs = &costs[..count.min(costs.len())];
         let known = costs.len() >= LEAST && costs.iter().all(|cost| cost.is_finite());

@@ -39,7 +39,7 @@ impl Unstable<'_> {
         std::ptr::eq(self.timeline, timeline) && self.benchmark == benchmark
     }
 
-    /// What is seen, as the rest of a sentence about the benchmark.
+    /// The observation, as the rest of a sentence about the benchmark.
     pub fn sentence(&self) -> String {
         format!(
             "in {} of {} since {} a process was slow (typically {}); the other benchmarks of the suite had one in {} of theirs",

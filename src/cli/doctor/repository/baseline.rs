@@ -1,4 +1,4 @@
-//! What the repository knows of earlier measurements, and who may change it.
+//! Checks of the baseline and the policy, and of who can change them.
 
 use std::path::Path;
 

@@ -17,7 +17,7 @@ pub struct Workflows {
     is_own_action: bool,
 }
 
-/// What a step does with benchgate.
+/// The use that a step makes of benchgate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Runs the code that the repository has at this commit.
@@ -92,7 +92,7 @@ impl Workflows {
         job.steps.iter().any(|step| self.roles(step).contains(&role))
     }
 
-    /// What a step does with benchgate: nothing, for most.
+    /// The uses that a step makes of benchgate; most have none.
     pub fn roles(&self, step: &WorkflowStep) -> Vec<Role> {
         if self.is_action(step) {
             let input = |name: &str| step.with.get(name).map(String::as_str).unwrap_or_default();
@@ -117,7 +117,8 @@ impl Workflows {
     }
 }
 
-/// What the lines of a script do: `path/to/benchgate gate …`, `cargo run -- gate …` is not looked for.
+/// The uses of benchgate in the lines of a script: `path/to/benchgate gate …`, `cargo run -- gate …` is not looked
+/// for.
 fn commands(script: &str) -> Vec<Role> {
     let mut roles = Vec::new();
     for line in script.lines() {

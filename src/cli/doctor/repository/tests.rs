@@ -19,7 +19,7 @@ fn finding(files: &[(&str, &str)], id: &str) -> Finding {
     }
     let mut found = workflows::findings(&read, Some(USUAL));
     found.extend(baseline::writers(&read));
-    // What is wrong comes with its reason and its fix.
+    // Each problem comes with its reason and its fix.
     let wrong = |finding: &&Finding| finding.level >= FindingLevel::Warning;
     assert!(found.iter().filter(wrong).all(|wrong| !wrong.why.is_empty() && !wrong.fix.is_empty()));
     found.into_iter().find(|finding| finding.id == id).unwrap()

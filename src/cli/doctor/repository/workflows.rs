@@ -68,7 +68,7 @@ fn triggers(measuring: &[Placed<'_>]) -> Finding {
     Finding::ok(ID, format!("pull requests{more} run without access to secrets"))
 }
 
-/// What a pull request's code could take from the job that measures it.
+/// Tokens and secrets that a pull request's code could take from the job that measures it.
 fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
     const ID: &str = "permissions";
     let met: Vec<&Placed<'_>> = measuring.iter().filter(|placed| placed.meets_pull_requests()).collect();
@@ -223,7 +223,7 @@ fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Plac
     Finding::ok(ID, "no other job runs on the machine that measures")
 }
 
-/// What was measured has to arrive.
+/// Checks that results are published.
 fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<&str>) -> Finding {
     const ID: &str = "publishing";
     let Some(first) = publishing.first() else {

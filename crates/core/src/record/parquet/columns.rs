@@ -10,7 +10,7 @@ use crate::record::{BaselineBenchmark, BaselineFile, BaselineProcess, RecordErro
 
 use super::wrong;
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ColumnKind {
     Text,
@@ -109,7 +109,7 @@ impl ParquetCell<'_> {
 
 pub(super) type ParquetRow<'a> = [ParquetCell<'a>; COLUMNS.len()];
 
-/// What the rows of a session share.
+/// Columns that the rows of a session share.
 pub(super) struct Shared<'a> {
     file: &'a BaselineFile,
     started: i64,

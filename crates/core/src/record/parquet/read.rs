@@ -17,7 +17,7 @@ use super::{MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, failed, write, wrong};
 pub(super) fn file(bytes: &[u8]) -> Result<BaselineFile, RecordError> {
     let reader = SerializedFileReader::new(Bytes::copy_from_slice(bytes)).map_err(failed)?;
     let metadata = reader.metadata();
-    // Of another version before anything else: its columns may be others.
+    // Another version is reported first, because its columns may differ.
     let mut file = header(metadata)?;
     check_structure(metadata, bytes.len())?;
     let mut rebuilder = Rebuilder::default();

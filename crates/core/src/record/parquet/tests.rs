@@ -1,4 +1,4 @@
-//! What the Parquet form of a session promises.
+//! Promises of the Parquet form of a session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

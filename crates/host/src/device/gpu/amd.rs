@@ -105,7 +105,7 @@ impl Card {
         }
     }
 
-    /// Of the junction, the hottest spot, where there is one: it is what the driver throttles by.
+    /// Temperature of the junction, the hottest spot, if there is one: the driver throttles by it.
     fn temperature(&self) -> Option<f64> {
         let hwmon = self.hwmon.as_ref()?;
         let junction = (1..=4).find(|number| {
@@ -138,8 +138,8 @@ fn megahertz(line: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// What holds the clock down, by the driver's table of metrics. Only the layout whose bits mean the same
-/// on every chip and that was seen on real cards is read: 1.3, of graphics cards. `None` for every other.
+/// Limits that hold the clock down, by the driver's table of metrics. Only the layout whose bits mean the same on
+/// every chip and that was seen on real cards is read: 1.3, of graphics cards. `None` for every other.
 fn throttled(metrics: &[u8]) -> Option<Vec<Limit>> {
     /// Where `indep_throttle_status` is.
     const AT: usize = 112;

@@ -1,4 +1,4 @@
-//! What is known of one GPU, of any maker.
+//! Facts about one GPU of any vendor.
 
 /// Who made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub enum Vendor {
     Amd,
 }
 
-/// What stays the same while a run goes on.
+/// Facts that don't change during a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gpu {
     pub vendor: Vendor,
@@ -23,7 +23,7 @@ pub struct Gpu {
     /// Cut into instances that share the chip.
     pub mig: Option<bool>,
     pub ecc: Option<bool>,
-    /// What the driver keeps the power below.
+    /// The driver's power limit.
     pub power_limit_watts: Option<f64>,
     pub max_clock_mhz: Option<u32>,
 }

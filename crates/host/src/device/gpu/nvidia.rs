@@ -100,7 +100,7 @@ impl Nvidia {
     }
 }
 
-/// What holds the clock down against the load's will. Idleness and a clock that was chosen do not.
+/// Limits that hold the clock down under load. Idling and a chosen clock are not limits.
 fn limits(reasons: ThrottleReasons) -> Vec<Limit> {
     let mut limits = Vec::new();
     if reasons.contains(ThrottleReasons::SW_POWER_CAP) {

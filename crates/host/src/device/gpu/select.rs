@@ -2,7 +2,7 @@
 
 use super::{Gpu, Vendor};
 
-/// What is known about a target's GPU.
+/// Facts about a target's GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     /// A target of the processors.

@@ -15,7 +15,7 @@ const SCALE_HEAD: f64 = 48.0;
 const GROUP_GAP: f64 = 10.0;
 const MARGIN: f64 = 20.0;
 const SIZE: f64 = 13.0;
-/// What the text after the longest bar may need.
+/// Space for the text after the longest bar.
 const VALUE: f64 = 86.0;
 /// A longer chart isn't looked at as a picture; the tables have the rest.
 const MOST_HEIGHT: f64 = 2600.0;

@@ -1,4 +1,4 @@
-//! What the bar charts show, before any layout: groups of rows from one or several runs.
+//! Data of the bar charts, before any layout: groups of rows from one or several runs.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ pub(super) struct Bar {
     pub(super) text: String,
 }
 
-/// What stands together because it does the same work.
+/// Rows that are grouped because they do the same work.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Group {
     pub(super) title: String,
@@ -241,7 +241,7 @@ fn is_eager(label: &str) -> bool {
 
 /// Against eager where it was measured, else against the base side, else against the first row.
 pub(super) fn speedup(runs: &[DrawnRun]) -> Chart {
-    // Of benchmarks that stand alone none is faster: each does other work, unless one of them is eager.
+    // Benchmarks of different work are not compared, unless one of them is eager.
     let alone = matches!(runs, [run] if is_alone(&run.file, false));
     let mut groups = Vec::new();
     for group in latency(runs).groups {

@@ -144,7 +144,7 @@ pub(super) fn hills_of(run: &RunFile, offset: f64, by_model: bool) -> Vec<Hill> 
     hills.filter(|hill| !hill.host.is_empty() || !hill.device.is_empty()).collect()
 }
 
-/// What a run knows of a process's memory; times are seconds, amounts bytes.
+/// Memory of a process over a run; times are seconds, amounts bytes.
 struct ProcessMemory<'a> {
     began: f64,
     lasted: f64,

@@ -149,7 +149,7 @@ fn round_bytes(least: f64) -> f64 {
     least.max(1.0).log2().ceil().exp2()
 }
 
-/// What clocks are divided into, not below `least`.
+/// The step of a time axis, not below `least`.
 fn round_seconds(least: f64) -> f64 {
     let clock = [20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_200.0, 1_800.0, 3_600.0];
     match least {

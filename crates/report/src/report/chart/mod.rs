@@ -29,7 +29,7 @@ pub enum Theme {
 impl Theme {
     pub const BOTH: [Self; 2] = [Self::Light, Self::Dark];
 
-    /// What a file's name ends with before its extension.
+    /// The end of a file's name before its extension.
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Light => "",

@@ -1,4 +1,4 @@
-//! What a picture must show, and must survive.
+//! Contents that a picture must show, and inputs that it must survive.
 
 use strum::VariantArray;
 

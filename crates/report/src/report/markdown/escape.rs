@@ -15,7 +15,7 @@ pub fn code(text: &str) -> String {
     span(text, LONGEST)
 }
 
-/// The same for what a tool said, which is longer.
+/// A code span for a tool's message, which is longer.
 pub(super) fn message(text: &str) -> String {
     span(text, LONGEST_MESSAGE)
 }
@@ -42,8 +42,8 @@ fn clipped(mut text: String, longest: usize) -> String {
     text
 }
 
-/// The same inside a table. A bar ends a cell even in a code span, and `\|` is only safe where no
-/// backslash stands before it, so a bar becomes the box-drawing one that looks like it.
+/// A code span inside a table. A bar ends a cell even in a code span, and `\|` is only safe where no backslash stands
+/// before it, so a bar becomes the box-drawing one that looks like it.
 pub fn cell(text: &str) -> String {
     code(text).replace('|', "│")
 }

@@ -21,7 +21,7 @@ impl ResultSource {
     }
 }
 
-/// What stands above everything where the code came from outside.
+/// The warning at the top if the code came from a fork.
 pub(super) fn warning(source: Option<&ResultSource>) -> String {
     match source {
         Some(source) if source.fork => format!(

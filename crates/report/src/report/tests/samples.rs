@@ -171,7 +171,7 @@ pub(super) fn of_rows(verdict: Verdict, rows: Vec<Row>) -> Comparison {
     }
 }
 
-/// What the quickstart suite looks like.
+/// A comparison like that of the quickstart suite.
 pub(super) fn quickstart() -> Comparison {
     let mut attention =
         measured("attention/cpu/main", Verdict::Regressed, Reason::BeyondFloor, 22_150_000.0, 1.441);
