@@ -18,7 +18,7 @@ use super::announce::{Story, Texts};
 use super::reporting::Reporting;
 use super::{CliError, Terminal, inputs, job, paths, reporting, secrets, shard_args};
 
-/// Run the command that the inputs of the GitHub Action ask for
+/// Run the command that the inputs of the GitHub Action select
 ///
 /// Reads BENCHGATE_INPUT_COMMAND, _CONFIG, _BASE, _HEAD, _BASELINE, _RUN, _FAIL_ON, _WARN_ONLY, _COMMENT,
 /// _CHECK_RUN, _FORK_RUNNER, _FILTER, _TIME_BUDGET, _PLAN, _SHARD, _SHARDS, _RUNNER, _DURATIONS and _RESULTS, as

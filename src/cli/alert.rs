@@ -27,10 +27,10 @@ use super::{CliError, Terminal, inputs, job, runtime, secrets};
 
 /// Open, update and close issues about stored sessions that got slower
 ///
-/// One GitHub issue for each cause: benchmarks that moved at the same change. An issue is updated every night, closed
-/// when the benchmarks are back at their earlier level or the change is accepted, and opened again if that does not
-/// last. The token comes from GITHUB_TOKEN. BENCHGATE_WEBHOOK_URL, if set, receives what was done as JSON, signed with
-/// BENCHGATE_WEBHOOK_SECRET.
+/// Opens one GitHub issue for each cause: benchmarks that moved at the same change. An issue is updated every night,
+/// closed when the benchmarks are back at their earlier level or the change is accepted, and reopened if the slowdown
+/// returns. The token comes from GITHUB_TOKEN. If BENCHGATE_WEBHOOK_URL is set, it receives the actions as JSON,
+/// signed with BENCHGATE_WEBHOOK_SECRET.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -58,7 +58,7 @@ pub struct AlertArgs {
     /// Address of the published site, to link its pages
     #[arg(long, value_name = "URL", value_parser = site_url)]
     site: Option<String>,
-    /// Where commits are linked to [default: the repository of the job, or the remote `origin`]
+    /// Repository for links to commits [default: the repository of the job, or the remote `origin`]
     #[arg(long, value_name = "URL", value_parser = super::site::repository)]
     repository: Option<site::RepositoryUrl>,
     #[command(flatten)]

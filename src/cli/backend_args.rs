@@ -32,7 +32,7 @@ pub struct BackendArgs {
     /// Write profiles, counters and compiler IR of the other backends; repeatable, or separated by commas
     #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = choices::documented::<DumpKind>())]
     dump: Vec<DumpKind>,
-    /// Folder for what --dump writes [default: dumps in the working folder]
+    /// Folder for the files of --dump [default: dumps in the working folder]
     #[arg(long, value_name = "FOLDER", requires = "dump")]
     dump_dir: Option<PathBuf>,
     /// Add numbers to the other backends' metrics in run.json and results.jsonl; repeatable, or separated by commas

@@ -49,11 +49,11 @@ enum BaselineCommand {
     Accept(Accept),
     Prune(Prune),
     Export(Export),
-    /// Read every file of the store, and name what is damaged
+    /// Read every file of the store and name damaged ones
     Verify,
 }
 
-/// Store a run: one more session
+/// Store a run as a session
 ///
 /// Compares the run with the stored sessions, prints that comparison, and stores the run. One that is red, failed,
 /// wrong, unverified or undecided (a disturbed machine, say) is stored too, and excluded from the baseline until it is
@@ -94,7 +94,7 @@ struct Diff {
 
 /// Accept a change
 ///
-/// Older sessions are no longer compared with, and later regressed sessions join the baseline.
+/// Later runs are no longer compared with older sessions, and later regressed sessions join the baseline.
 #[derive(Debug, clap::Args)]
 struct Accept {
     #[command(flatten)]
@@ -105,10 +105,10 @@ struct Accept {
     /// Only benchmarks that match; the acceptance records the pattern
     #[arg(long, value_name = "GLOB")]
     benchmark: Option<String>,
-    /// The reason, for those who read it later
+    /// Reason for the acceptance
     #[arg(long, value_name = "TEXT")]
     why: String,
-    /// The last day it holds; afterwards the sessions stored under it are no longer learned from
+    /// Last day of the acceptance; afterwards the sessions stored under it are excluded from the baseline
     #[arg(long, value_name = "YYYY-MM-DD")]
     expires: Option<jiff::civil::Date>,
     /// Who
@@ -116,7 +116,7 @@ struct Accept {
     who: Option<String>,
 }
 
-/// Remove old runs, never one that was accepted
+/// Remove old runs, but never accepted ones
 #[derive(Debug, clap::Args)]
 struct Prune {
     /// Runs to keep on each testbed

@@ -7,10 +7,10 @@ use super::{CliError, Terminal};
 /// Which suite on which testbed.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ShelfArgs {
-    /// The suite; needed where there are several
+    /// The suite; needed if there are several
     #[arg(value_name = "SUITE")]
     suite: Option<String>,
-    /// The testbed, or the beginning of its name; needed where there are several
+    /// The testbed, or the beginning of its name; needed if there are several
     #[arg(long, value_name = "ID")]
     testbed: Option<String>,
 }

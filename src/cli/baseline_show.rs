@@ -17,7 +17,7 @@ use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::rendering::{OutputArgs, OutputFormat};
 use super::{CliError, Terminal};
 
-/// Say which suites and testbeds have a baseline
+/// List suites and testbeds that have a baseline
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 pub struct List {

@@ -16,16 +16,16 @@ use super::{CliError, Terminal};
 #[group(skip)]
 #[command(group(clap::ArgGroup::new("half").args(["until", "from"])))]
 pub struct BundleArgs {
-    /// Stop after this stage, and pack what the next ones need into --bundle (docs/bundles.md)
+    /// Stop after this stage, and pack the input of the next ones into --bundle (docs/bundles.md)
     #[arg(long, value_name = "STAGE", value_enum, requires = "bundle", conflicts_with = "run")]
     until: Option<Until>,
-    /// Begin with this stage, from --bundle: no configuration, sources, compiler or Python is needed
+    /// Begin with this stage, from --bundle; needs no configuration, sources, compiler or Python
     #[arg(long, value_name = "STAGE", value_enum, requires = "bundle", conflicts_with = "dump_ir")]
     from: Option<From>,
     /// Bundle that --until writes and --from reads
     #[arg(long, value_name = "FILE", requires = "half")]
     bundle: Option<PathBuf>,
-    /// The digest that --until printed: any other bundle is refused
+    /// Digest that --until printed; any other bundle is refused
     #[arg(long, value_name = "SHA256", requires = "from", value_parser = sha256)]
     bundle_sha256: Option<String>,
 }

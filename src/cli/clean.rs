@@ -13,11 +13,11 @@ use crate::toolchain;
 
 use super::{CliError, Terminal, paths};
 
-/// Remove what nothing has used for a while
+/// Remove unused files of the cache and the working folder
 ///
-/// Looks through the cache (exported and compiled models, IREE tools, Python environments) and through the suite's
-/// working folder (logs, sessions to resume). All of it is made again when it is needed. What was used in the last 24
-/// hours stays, because a measurement may be using it.
+/// Searches the cache (exported and compiled models, IREE tools, Python environments) and the suite's working folder
+/// (logs, sessions to resume). All of these files are created again when needed. Files that were used in the last 24
+/// hours stay, because a measurement may be using them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,10 +27,10 @@ Examples:
 
 Exit codes: 0 done, 2 usage, 20 something can't be removed.")]
 pub struct CleanArgs {
-    /// Remove what was last used longer ago
+    /// Remove files that were not used for this many days
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     older_than: u32,
-    /// Then remove what was unused for longest, until the cache holds at most this many gigabytes
+    /// Then remove the least recently used files until the cache has at most this many gigabytes
     #[arg(long, value_name = "GB")]
     max_size: Option<f64>,
     /// Show what would be done, and do nothing

@@ -14,8 +14,8 @@ use super::{CliError, Terminal, compare_columns, guesses, invocation};
 
 /// Compare two results and judge the difference
 ///
-/// Reads benchgate's own run.json and the formats of other tools, recognised by content. Prints a table and
-/// ends with the exit code of the verdict (docs/exit-codes.md).
+/// Reads benchgate's own run.json and the formats of other tools, recognized by content. Prints a table and ends with
+/// the exit code of the verdict (docs/exit-codes.md).
 #[derive(Debug, clap::Args)]
 // A script whose variables are empty must not compare whatever run.json lies here.
 #[command(
@@ -28,13 +28,13 @@ pub struct CompareArgs {
     /// More results, each compared with BASE in a separate column
     #[arg(value_name = "MORE")]
     more: Vec<String>,
-    /// A column for each further result, also where the names look like two patterns that the shell expanded
+    /// Show each further result in a separate column, even if the names look like two patterns that the shell expanded
     #[arg(long, requires = "more")]
     columns: bool,
     /// Seed of all random choices; the same files, policy and seed give the same bytes
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Say what a finding means and what to do about it
+    /// Explain a finding and how to fix it
     #[arg(long, value_name = "CODE", conflicts_with_all = ["base_file", "head_file", "base", "head"])]
     explain: Option<String>,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use super::{CliError, Terminal, choices, inputs};
 
 /// Write a result in another format
 ///
-/// Reads any format that `compare` reads, strictly: what can't be trusted is an error or a finding.
+/// Reads any format that `compare` reads, strictly: untrustworthy values are errors or findings.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   benchgate convert bench.json results.jsonl
@@ -37,7 +37,8 @@ pub struct ConvertArgs {
     /// Only this side; needed for a run.json with two
     #[arg(long, value_name = "SIDE", value_parser = choices::named(&SideName::BOTH, SideName::as_str))]
     side: Option<SideName>,
-    /// Write a format that can't hold all evidence: comparing its files may pass where comparing the input does not
+    /// Allow a format that can't store all evidence: comparing its files may then pass although comparing the input
+    /// does not
     #[arg(long)]
     lossy: bool,
 }

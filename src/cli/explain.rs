@@ -12,10 +12,9 @@ use super::{CliError, Terminal, invocation};
 
 /// Show which kernel, compiler statistic or machine state changed
 ///
-/// Looks inside benchmarks for what a comparison only sees from outside. Time per kernel is there where the run
-/// profiled it (`profile` in [measure], docs/profiling.md). With --filter, benchmarks that did not move are explained
-/// too. It judges nothing: the verdicts are those of `benchgate compare` with the same arguments, and the exit code
-/// is 0.
+/// Shows the causes of changes inside benchmarks. Time per kernel is available if the run profiled it (`profile` in
+/// [measure], docs/profiling.md). With --filter, unchanged benchmarks are explained too. It does not judge: the
+/// verdicts are those of `benchgate compare` with the same arguments, and the exit code is 0.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
@@ -27,7 +26,7 @@ Examples:
 pub struct ExplainArgs {
     #[command(flatten)]
     inputs: PairArgs,
-    /// Show everything; also what did not move and every kernel
+    /// Show everything, including unchanged benchmarks and every kernel
     #[arg(long)]
     all: bool,
     #[command(flatten)]

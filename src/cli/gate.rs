@@ -28,8 +28,8 @@ use super::{CliError, ErrorKind, Terminal, job};
 /// working tree. With --base the policy comes from the merge base, so that a change can't loosen the
 /// gate that judges it.
 ///
-/// With --stored, or where there is no base to measure, the head alone is measured and compared with the
-/// stored baseline: sessions of this testbed whose commits lie behind the merge base, or behind HEAD.
+/// With --stored, or if there is no base to measure, only head is measured and compared with the stored baseline:
+/// sessions of this testbed whose commits are ancestors of the merge base, or of HEAD.
 ///
 /// A job of GitHub Actions for a pull request needs --base.
 #[derive(Debug, clap::Args)]
@@ -69,8 +69,8 @@ pub struct GateArgs {
     store: StoreArgs,
     #[command(flatten)]
     github: GithubArgs,
-    /// Post the verdict as `benchgate publish` does, in this very job: for private repositories that
-    /// choose one job, because the token is then in reach of the pull request's code
+    /// Post the verdict as `benchgate publish` does, in this job; only for private repositories, because the pull
+    /// request's code can then reach the token
     #[arg(long, help_heading = "GitHub", conflicts_with = "until")]
     publish: bool,
     #[command(flatten)]

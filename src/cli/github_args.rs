@@ -16,7 +16,7 @@ pub struct GithubArgs {
     /// Report to the GitHub Actions job that runs this; step summary, annotations and outputs
     #[arg(long)]
     pub github: bool,
-    /// Folder for the files of the command; report.json, summary.md, comment.md, annotations.txt, outputs.txt
+    /// Folder for the output files: report.json, summary.md, comment.md, annotations.txt, outputs.txt
     #[arg(long, value_name = "FOLDER")]
     pub output_dir: Option<PathBuf>,
 }
@@ -36,7 +36,7 @@ impl GithubArgs {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "GitHub")]
 pub struct PostArgs {
-    /// When the pull request gets its comment [default: [github] comment, or on-change]
+    /// When to comment on the pull request [default: [github] comment, or on-change]
     #[arg(long, value_name = "WHEN", value_parser = choices::named(CommentWhen::VARIANTS, Into::into))]
     pub comment: Option<CommentWhen>,
     /// Also post a check run [default: [github] check-run, or false]

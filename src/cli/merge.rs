@@ -11,11 +11,11 @@ use crate::record::RunFile;
 use super::rendering::OutputFile;
 use super::{CliError, Terminal, inputs, shard_args};
 
-/// Join the shards of a plan into one run.json, complete or not at all
+/// Join the shards of a plan into one complete run.json
 ///
-/// Every benchmark of the plan must be there exactly once, on each of its sides, with all of its blocks. Of several
-/// attempts at a shard the newest counts. The result is the same for any order of the files, and every other
-/// command reads it: judge it with `benchgate compare run.json` or `benchgate publish`.
+/// Every benchmark of the plan must be present exactly once, on each of its sides, with all of its blocks. The newest
+/// of several attempts at a shard counts. The result does not depend on the order of the files. Every other command
+/// reads it: judge it with `benchgate compare run.json` or `benchgate publish`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -79,8 +79,8 @@ pub use terminal::Terminal;
 
 /// The performance gate for ML compilers.
 ///
-/// Takes models through export, compile, verify and benchmark with IREE tools pinned by commit,
-/// compares the result with a base by a test that bounds false positives, and ends with an exit code.
+/// Takes models through export, compile, verify and benchmark with IREE tools pinned by commit, compares the result
+/// with a base using a test that bounds false positives, and reports the verdict as an exit code.
 #[derive(Debug, Parser)]
 #[command(name = "benchgate", version, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {

@@ -22,9 +22,9 @@ const LEAST_BLOCKS: u32 = 4;
 
 /// Measure this machine's noise: unchanged code against itself
 ///
-/// Measures the head side against itself (an A/A session), resamples the blocks into sessions that
-/// could have been, and judges them as `gate` would: unchanged for the rate of false reds, and with
-/// slowdowns put in for the power. Prints spreads and floors per benchmark.
+/// Measures the head side against itself (an A/A session), simulates sessions from the measured blocks, and judges
+/// them as `gate` would: unchanged ones for the false-positive rate, and ones with added slowdowns for the power.
+/// Prints spreads and floors per benchmark.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
@@ -45,10 +45,10 @@ pub struct NoiseArgs {
     /// Results file
     #[arg(long, value_name = "FILE", default_value = "noise.json")]
     run: PathBuf,
-    /// Judge the measurements that are in --run, whose sides must be the same program
+    /// Judge the measurements in --run, whose sides must be the same program
     #[arg(long, conflicts_with = "blocks")]
     no_measure: bool,
-    /// Take the policy of this benchgate.toml; with --no-measure, where the defaults hold otherwise
+    /// Use the policy of this benchgate.toml with --no-measure instead of the defaults
     #[arg(long, value_name = "FILE", requires = "no_measure")]
     policy: Option<PathBuf>,
     /// Sessions to resample, unchanged and for each slowdown [default: until the figures are precise, 20 s at most]

@@ -20,13 +20,13 @@ use super::{CliError, Terminal};
 
 /// Measure two commands in pairs, compare and judge
 ///
-/// Runs BASE and HEAD in turns, each time in a fresh process and in random order, until the difference is
-/// clear. What they print is read in any format that `compare` reads, one row for each benchmark; a command
-/// that prints none is timed as a whole. The same command twice is an A/A test.
+/// Runs BASE and HEAD in turns, each time in a fresh process and in random order, until the difference is clear. Reads
+/// their output in any format that `compare` reads, one row for each benchmark; a command without such output is timed
+/// as a whole. The same command twice is an A/A test.
 ///
-/// Commands are split into words without a shell; --shell starts one. `{output}` stands for a file that the
-/// command writes its results to, `{filter}` for the pattern with which Google Benchmark, pytest, criterion and
-/// `go test` run the benchmarks alone that are still undecided.
+/// Commands are split into words without a shell; --shell starts one. `{output}` stands for a file to which the
+/// command writes its results, and `{filter}` for the pattern that makes Google Benchmark, pytest, criterion and `go
+/// test` run only the undecided benchmarks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,13 +46,13 @@ pub struct CommandPairArgs {
     /// Command of the head side [default: the base's, for two folders or environments]
     #[arg(value_name = "HEAD")]
     head: Option<String>,
-    /// Name of the benchmark where whole processes are timed, and of the comparison [default: command]
+    /// Name of the comparison, and of the benchmark if whole processes are timed [default: command]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Format of the input; detected from what the commands print by default
+    /// Format of the commands' output; detected by default
     #[arg(long, value_name = "FORMAT", conflicts_with = "whole", value_parser = format_parser())]
     format_in: Option<Format>,
-    /// Time whole processes, whatever they print
+    /// Time whole processes and ignore their output
     #[arg(long)]
     whole: bool,
     /// Start the commands with `sh -c`
@@ -88,7 +88,7 @@ pub struct CommandPairArgs {
     /// Processors to pin the commands to, for example 2,3 [default: all but the first core]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cpus: Option<Vec<usize>>,
-    /// Device that the commands use: cpu, or a GPU such as cuda, hip://0 or vulkan, which is watched, and whose commands
+    /// Device that the commands use: cpu, or a GPU such as cuda, hip://0 or vulkan; a GPU is watched, and its commands
     /// are not pinned
     #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device)]
     device: String,
@@ -98,7 +98,7 @@ pub struct CommandPairArgs {
     /// Results file [default: pair.json in the working directory for sessions]
     #[arg(long, value_name = "FILE")]
     run: Option<PathBuf>,
-    /// Go on with an interrupted session of the same commands, whose programs must not have changed since
+    /// Continue an interrupted session of the same commands; the programs must be unchanged
     #[arg(long)]
     resume: bool,
     /// Working directory for sessions and logs

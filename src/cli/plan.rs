@@ -20,10 +20,10 @@ use super::{CliError, Terminal, choices, gate, inputs, shard_args};
 
 /// Split a suite into shards for several runners
 ///
-/// Writes a plan that every shard is measured by (`benchgate gate --plan plan.json --shard K`, or `run`), and prints
-/// it as the engine that starts the shards reads it. The longest benchmarks are placed first, each on the runner with
-/// least to do; all blocks of a benchmark are measured on one machine. The same suite, durations and options give the
-/// same plan.
+/// Writes a plan for measuring every shard (`benchgate gate --plan plan.json --shard K`, or `run`), and prints it in
+/// the format of the system that starts the shards. The longest benchmarks are assigned first, each to the shard with
+/// the least work; all blocks of a benchmark are measured on one machine. The same suite, durations and options give
+/// the same plan.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -48,10 +48,10 @@ pub struct PlanArgs {
     /// Number of shards
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     shards: Option<u16>,
-    /// Longest time that a shard should measure, in minutes; takes as few shards as that needs
+    /// Maximum measuring time of a shard in minutes; uses as few shards as possible
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     max_minutes: Option<u32>,
-    /// Results of earlier runs that say how long each benchmark takes: run.json, a folder, or a quoted glob
+    /// Results of earlier runs with the duration of each benchmark: run.json, a folder, or a quoted glob
     #[arg(long, value_name = "FILE")]
     durations: Vec<String>,
     /// Labels of the runner that measures, separated by commas; TARGET=LABELS for one target only

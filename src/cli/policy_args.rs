@@ -14,7 +14,7 @@ use super::{CliError, choices, invocation};
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Policy")]
 pub struct PolicyArgs {
-    /// Take the policy of this benchgate.toml; the options below override it
+    /// Use the policy of this benchgate.toml; the options below override it
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// Minimum slowdown that fails, for every gating metric; raises a lower tolerance [default: 1%]
@@ -26,10 +26,10 @@ pub struct PolicyArgs {
     /// Probability that an unchanged suite turns red [default: 0.01]
     #[arg(long, value_name = "P", value_parser = config::alpha)]
     pub alpha: Option<f64>,
-    /// Spread between processes, where the files don't show it [default: 2% on GPUs, 5% on CPUs]
+    /// Spread between processes, if the files don't show it [default: 2% on GPUs, 5% on CPUs]
     #[arg(long, value_name = "PERCENT", value_parser = config::spread)]
     pub between_cv: Option<f64>,
-    /// Which test decides
+    /// Statistical test for the verdict
     #[arg(long, value_name = "TEST", value_parser = choices::described(&TestKind::ALL, TestKind::as_str, described))]
     pub test: Option<TestKind>,
     /// Verdicts that end in a non-zero exit code [default: regressed,diverged,error,missing,inconclusive]

@@ -18,16 +18,15 @@ use super::{CliError, Terminal, choices, inputs, invocation};
 
 /// Judge a result that was measured elsewhere, and post the verdict to GitHub
 ///
-/// The trusted half of a pull request's check: it has a write token, so it runs nothing
-/// of the pull request. The measurements are read as hostile input: its commits, times, tools, benchmarks and schedule
-/// must agree with the event, GitHub and the configuration that lies here (check out the base). The verdict is
-/// computed again from its samples under that configuration's policy, and posted as one comment that is kept
-/// up to date, a check run, a job summary, annotations and outputs.
+/// This is the trusted half of a pull request's check: it has a write token, so it runs no code of the pull request.
+/// The result is read as hostile input: its commits, times, tools, benchmarks and schedule must agree with the event,
+/// GitHub and the configuration in this folder (check out the base). The verdict is computed again from its samples
+/// under that configuration's policy, and posted as one comment that is kept up to date, a check run, a job summary,
+/// annotations and outputs.
 ///
-/// The token comes from GITHUB_TOKEN. Without one, or where it may only read, there is a summary and no
-/// comment. After a workflow_run event the reported run must be one of the pull request workflow (its
-/// path, event and head commit are checked), and the pull request must still be open and at that commit;
-/// otherwise nothing is posted.
+/// The token comes from GITHUB_TOKEN. Without a token that can write, there is a summary but no comment. After a
+/// workflow_run event the reported run must be one of the pull request workflow (its path, event and head commit are
+/// checked), and the pull request must still be open and at that commit; otherwise nothing is posted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,18 +40,16 @@ Exit codes: those of the verdict (0, 10, 11, 12, 13, 20), 2 usage or config,
 pub struct PublishArgs {
     #[command(flatten)]
     run: RunFileArgs,
-    /// Configuration of the suite; check out the base, because its policy judges and its [github] posts
+    /// Configuration of the suite; check out the base, because its policy and [github] settings apply
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
     /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Folder for the files of the command; report.json, summary.md, comment.md, check.json, annotations.txt,
-    /// outputs.txt
+    /// Folder for the output files: report.json, summary.md, comment.md, check.json, annotations.txt, outputs.txt
     #[arg(long, value_name = "FOLDER", help_heading = "GitHub")]
     output_dir: Option<PathBuf>,
-    /// The pull request, where the event does not name it; believed only if its head is the commit that
-    /// was measured
+    /// The pull request, if the event does not name it; its head must be the measured commit
     #[arg(long, value_name = "NUMBER", help_heading = "GitHub")]
     pull_request: Option<u64>,
     /// Path of the workflow that measures, inside the repository [default: [github] workflow]

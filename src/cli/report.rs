@@ -20,9 +20,9 @@ use super::{CliError, Terminal, inputs, select};
 
 /// Render results as charts, HTML or tables
 ///
-/// Prints what was measured. With --output-dir it draws latency, compile time, speed-up and memory, each light and
-/// dark, as SVG, and prints their paths. `--format html` is a self-contained page; `--format markdown` is the
-/// table of IREE and the other backends.
+/// Prints the measurements. With --output-dir it draws latency, compile time, speed-up and memory as SVG files, each
+/// in a light and a dark theme, and prints their paths. `--format html` is a self-contained page; `--format markdown`
+/// is the table of IREE and the other backends.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, FORMATS)))]
 #[command(after_help = "\

@@ -33,8 +33,8 @@ impl SourceArgs {
 /// The two results that a command compares.
 #[derive(Debug, Clone, clap::Args)]
 pub struct PairArgs {
-    /// The result to compare with: PATH, PATH#base, PATH#head, a folder, a quoted glob, or - for stdin. A
-    /// run.json that holds both sides needs no second file
+    /// The result to compare with: PATH, PATH#base, PATH#head, a folder, a quoted glob, or - for stdin. A run.json
+    /// with both sides needs no second file
     #[arg(value_name = "BASE", conflicts_with = "run")]
     base_file: Option<String>,
     /// The result to judge

@@ -17,8 +17,8 @@ use super::{CliError, Terminal, choices, job};
 
 /// Export, compile, verify and benchmark a suite, and write run.json
 ///
-/// A suite with [side.base] and [side.head] is measured paired: the processes of the two sides
-/// alternate in blocks of four. An interrupted run goes on where it stopped.
+/// A suite with [side.base] and [side.head] is measured paired: the processes of the two sides alternate in blocks of
+/// four. An interrupted run is resumed.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\

@@ -14,16 +14,16 @@ use super::CliError;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectArgs {
-    /// Only this metric; repeatable, and what is named decides
+    /// Only this metric, which becomes gating; repeatable
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     metric: Vec<String>,
-    /// Take only benchmarks that match as the base side; one result alone then serves for both sides
+    /// Only these benchmarks as the base side; a single result can then provide both sides
     #[arg(long, value_name = "REGEX")]
     base_filter: Vec<Regex>,
-    /// Take only benchmarks that match as the head side
+    /// Only these benchmarks as the head side
     #[arg(long, value_name = "REGEX")]
     head_filter: Vec<Regex>,
-    /// Compare the base's benchmark FROM with the head's TO; a `*` in both stands for the same text
+    /// Compare the base's benchmark FROM with the head's TO; `*` stands for the same text in both
     #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
     rename: Vec<String>,
 }

@@ -47,13 +47,13 @@ pub struct MeasureArgs {
     /// Parallel compile jobs [default: one per processor]
     #[arg(long, value_name = "N", value_parser = at_least_one::<usize>)]
     pub jobs: Option<usize>,
-    /// Keep the IR of every phase of the compiler, in `ir` of the work folder
+    /// Keep the IR of every compiler phase, in `ir` of the work folder
     #[arg(long)]
     pub dump_ir: bool,
     /// Copy every compiled module to this folder, as MODEL-TARGET.vmfb (base's as MODEL-TARGET.base.vmfb)
     #[arg(long, value_name = "FOLDER")]
     pub keep_modules: Option<PathBuf>,
-    /// A calibration that `benchgate noise` wrote [default: the one it kept for this suite and machine]
+    /// Calibration that `benchgate noise` wrote [default: the one stored for this suite and machine]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
     #[command(flatten)]
@@ -72,8 +72,8 @@ pub struct ScheduleArgs {
     /// Maximum blocks (two pairs of processes) per benchmark; stops early once decided
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_blocks: Option<u32>,
-    /// Time to spend on measuring, for example 5m: from the first look on it goes to the open rows that are decided
-    /// soonest [default: until max-blocks]
+    /// Time to spend on measuring, for example 5m: after the first look it is spent on the undecided rows that need
+    /// the least time [default: until max-blocks]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     pub time_budget: Option<Duration>,
     /// Seed of all random choices [default: drawn by each session, and recorded in --run]

@@ -19,8 +19,8 @@ use super::{CliError, Terminal, runtime, secrets};
 pub struct StoreArgs {
     /// The folder of the baseline, or the address of an object store
     ///
-    /// s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///folder. By default what [store] of the
-    /// configuration says, and `baselines` without one.
+    /// s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///folder. The default is [store] of the
+    /// configuration, otherwise `baselines`.
     #[arg(
         long,
         global = true,
@@ -29,7 +29,7 @@ pub struct StoreArgs {
         value_parser = StoreAt::parser()
     )]
     pub store: Option<StoreAt>,
-    /// Use a branch of the remote that holds nothing else, instead of a folder
+    /// Use a separate branch of the remote instead of a folder
     #[arg(
         long,
         global = true,

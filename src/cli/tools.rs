@@ -77,7 +77,7 @@ Examples:
         #[arg(long)]
         dry_run: bool,
     },
-    /// List what the cache holds
+    /// List installed tools and environments
     #[command(after_help = "Example:\n  benchgate tools list")]
     List,
 }

@@ -53,7 +53,7 @@ impl Default for FailOn {
     }
 }
 
-/// Which test decides.
+/// Statistical test for the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TestKind {
     /// benchgate's own: paired where blocks pair up, hierarchical otherwise.

@@ -15,9 +15,9 @@ pub const MAX_BLOCKS: u32 = 96;
 /// Find the change that made a benchmark slower
 ///
 /// Searches the candidates between a good and a bad end: IREE releases, toolchains of a list, commits of this
-/// repository, or builds of another one. The ends are compared first; where the bad end is not worse, nothing is
-/// searched. Every probe is a paired measurement that stops once it is clear, and a change is named only after a direct
-/// comparison with its predecessor. Several changes are all found. An interrupted search goes on where it stopped.
+/// repository, or builds of another one. The ends are compared first; if the bad end is not worse, the search ends.
+/// Every probe is a paired measurement that stops once the result is clear, and a change is named only after a direct
+/// comparison with its predecessor. The search finds several changes. An interrupted search goes on where it stopped.
 #[derive(Debug, Clone, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, FORMATS)))]
 #[command(after_help = "\
@@ -45,7 +45,7 @@ pub struct BisectArgs {
     /// Search the range of the newest slowdown in the stored sessions of this suite, of 1 % or more
     #[arg(long, conflicts_with_all = ["good", "bad", "toolchains", "build"])]
     pub from_history: bool,
-    /// The testbed, or the beginning of its name; with --from-history, needed where there are several
+    /// The testbed, or the beginning of its name; with --from-history, needed if there are several
     #[arg(long, value_name = "ID", requires = "from_history")]
     pub testbed: Option<String>,
     /// File of [[toolchain]] tables to search, the good end first

@@ -17,8 +17,8 @@ use finding::{Diagnosis, Finding};
 
 /// Check this machine and repository
 ///
-/// Changes nothing. In the repository it reads the workflows, in the baseline the age of the newest session. Each
-/// finding comes with its reason and its fix; until findings of level `error` are fixed, results are not reliable.
+/// Does not change anything. Checks the machine, the workflows of the repository, and the age of the newest stored
+/// session. Each finding has a reason and a fix; until findings of level `error` are fixed, results are not reliable.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
@@ -29,7 +29,7 @@ Examples:
 Exit codes: 0 no finding of level error, 2 usage, 20 at least one,
 130 interrupted.")]
 pub struct DoctorArgs {
-    /// Configuration of the suite; without one, only what needs none is checked
+    /// Configuration of the suite; without one, checks that need it are skipped
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
     /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]

@@ -37,7 +37,7 @@ Examples:
 Exit codes: 0 written, 2 usage, or a file is there already (then nothing is
 written).")]
 pub struct InitArgs {
-    /// Where the suite goes; the workflows go to the top of its repository
+    /// Folder of the suite; the workflows go to the top of its repository
     #[arg(value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
     /// The suite's name [default: the folder's]

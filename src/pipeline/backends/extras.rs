@@ -27,7 +27,7 @@ use super::Experiment;
 pub enum DumpKind {
     /// Time in each operator, as a table of torch's profiler
     Profile,
-    /// The same profile as a timeline for chrome://tracing
+    /// The profile as a timeline for chrome://tracing
     Trace,
     /// Counters of torch.compile
     DynamoCounters,
@@ -35,9 +35,9 @@ pub enum DumpKind {
     XlaMetrics,
     /// PyTorch/XLA's lazy IR of each graph that it compiles
     XlaIr,
-    /// The same graphs as HLO, before XLA's passes
+    /// The graphs as HLO, before XLA's passes
     XlaHlo,
-    /// The same graphs as StableHLO
+    /// The graphs as StableHLO
     XlaStablehlo,
     /// XLA's own dump of each module that it compiles: HLO before and after its passes, generated code, buffers
     XlaCompiledHlo,
