@@ -31,7 +31,7 @@ pub struct List {
 pub struct Show {
     #[command(flatten)]
     shelf: ShelfArgs,
-    /// Newest sessions to read; the newest 40 of them are drawn as a line
+    /// Number of newest sessions to read; the newest 40 of them are drawn as a line
     #[arg(long, value_name = "N", default_value_t = 100)]
     sessions: usize,
     /// Only benchmarks whose name (model/target/function) matches this regular expression; repeatable

@@ -26,7 +26,7 @@ Examples:
 pub struct ExplainArgs {
     #[command(flatten)]
     inputs: PairArgs,
-    /// Show everything, including unchanged benchmarks and every kernel
+    /// Show everything; also unchanged benchmarks and every kernel
     #[arg(long)]
     all: bool,
     #[command(flatten)]

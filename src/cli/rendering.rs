@@ -88,7 +88,7 @@ pub struct RunFileArgs {
 pub struct ComparisonArgs {
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Show everything, including unchanged and informational rows
+    /// Show everything; also unchanged and informational rows
     #[arg(long)]
     pub all: bool,
     /// Order of the rows in tables: what changed most, the benchmark's name, or the largest slowdown

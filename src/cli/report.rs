@@ -38,7 +38,7 @@ pub struct ReportArgs {
     results: Vec<String>,
     #[command(flatten)]
     source: SourceArgs,
-    /// Folder for the files of the command; the pictures
+    /// Folder for the output files; the pictures
     #[arg(long, value_name = "FOLDER")]
     output_dir: Option<PathBuf>,
     #[command(flatten)]

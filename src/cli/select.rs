@@ -14,7 +14,7 @@ use super::CliError;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectArgs {
-    /// Only this metric, which becomes gating; repeatable
+    /// Only this metric; repeatable, and it becomes gating
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     metric: Vec<String>,
     /// Only these benchmarks as the base side; a single result can then provide both sides

@@ -46,7 +46,7 @@ pub struct HistoryArgs {
     /// Configuration of the suite; its `[store]` is where the sessions are
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
-    /// Number of newest sessions to read of each suite and testbed [default: all]
+    /// Number of newest sessions to read; per suite and testbed [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     sessions: Option<u32>,
     /// Days without a session after which a testbed or benchmark is missing
