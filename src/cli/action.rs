@@ -40,7 +40,7 @@ pub struct ActionArgs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ActionInvocation {
     arguments: Vec<String>,
-    /// Where the code that is measured comes from; merged where nothing is measured.
+    /// Where the code that is measured comes from; merged if nothing is measured.
     origin: CodeOrigin,
     /// The file of measurements, where the command writes one.
     measurements: Option<PathBuf>,

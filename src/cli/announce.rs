@@ -46,7 +46,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// `source` says whose code was measured, where that is known.
+    /// `source` says whose code was measured, if that is known.
     pub fn new(story: &Story<'_>, source: Option<ResultSource>, annotate: bool) -> Self {
         let (comparison, view) = match story {
             Story::Failed(error) => return failed(error, source, annotate),

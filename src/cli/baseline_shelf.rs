@@ -4,7 +4,7 @@ use crate::store::{self, BaselineFolder, Fault, Files};
 
 use super::{CliError, Terminal};
 
-/// Which suite on which testbed.
+/// A suite on a testbed.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ShelfArgs {
     /// The suite; needed if there are several

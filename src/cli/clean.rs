@@ -46,7 +46,7 @@ pub struct CleanArgs {
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Who can remove a folder safely.
+/// The process that can remove a folder safely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keeper {
     /// Someone may be installing it.
@@ -162,7 +162,7 @@ fn find(cache: &Path, work: Option<&Path>) -> Result<Vec<Kept>, CliError> {
 /// Folders of a working folder whose content is only looked at, or resumed after a kill.
 const WORKING: [&str; 4] = ["bisect", "logs", "profiles", "sessions"];
 
-/// Which folders go: what is too old, and then what was unused for longest, for as long as the cache is too large.
+/// Folders to remove: those that are too old, then the least recently used ones while the cache is too large.
 fn choose(kept: &[Kept], now: SystemTime, older_than: Duration, most: Option<f64>) -> Vec<bool> {
     let idle = |kept: &Kept| kept.folder.idle(now);
     let mut doomed: Vec<bool> = kept.iter().map(|kept| idle(kept) > older_than.max(DAY)).collect();

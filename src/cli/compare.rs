@@ -96,7 +96,7 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     let destination = args.report.output.open()?;
     let (mut base, mut head) = args.inputs.load(&args.select)?;
     let recorded = head.recorded.take();
-    // How many blocks were measured is no rule of judging.
+    // The number of blocks is not part of the rules for judging.
     let rules = |policy: &Policy| Policy { sequential: Policy::default().sequential, ..policy.clone() };
     let foreign = recorded.as_ref().is_some_and(|recorded| rules(&recorded.policy) != Policy::default());
     let mut policy = args.policy.again(recorded)?;

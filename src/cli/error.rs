@@ -30,7 +30,7 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// A failure at the top: a message, and what to do next where there is something to do.
+/// A failure at the top: a message, and what to do next if there is something to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CliError {
@@ -87,7 +87,7 @@ impl CliError {
         self
     }
 
-    /// Adds what to do next, where there is something to do.
+    /// Adds what to do next, if there is something to do.
     pub fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Self {
         self.hint = hint.map(Into::into);
         self

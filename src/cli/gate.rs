@@ -281,7 +281,7 @@ fn only_merged() -> Result<(), CliError> {
     .hint("name the branch to merge into: `benchgate gate --base origin/main`"))
 }
 
-/// Says whose history and whose policy judge where no base is named.
+/// Says whose history and whose policy judge if no base is named.
 fn say_what_judges(args: &GateArgs, config: &Config, terminal: &Terminal) -> Result<(), CliError> {
     let head = history(&config.root)?.head()?;
     let own = || config.policy_file.as_ref().map(|name| config.root.join(name));

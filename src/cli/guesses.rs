@@ -12,8 +12,8 @@ use super::select::renamed;
 /// Names without a partner that are compared with each other; more would take long to compare.
 const MOST_NAMES: usize = 200;
 
-/// Two patterns that a shell has expanded into these names, `base-*.json head-*.json`; `None` where the names are not
-/// two numbered families, one behind the other.
+/// Two patterns that a shell has expanded into these names, `base-*.json head-*.json`; `None` if the names are not two
+/// numbered families, one behind the other.
 pub fn expanded_patterns(names: &[String]) -> Option<[String; 2]> {
     const LEAST_FILES: usize = 2;
     let at = names.iter().position(|name| family(name) != family(&names[0]))?;
@@ -34,7 +34,7 @@ fn family(name: &str) -> String {
     format!("{}*{}", &name[..start], &name[last + 1..])
 }
 
-/// The command that compares the two benchmarks of one result with each other; `None` where there are not two.
+/// The command that compares the two benchmarks of one result with each other; `None` if there are not two.
 pub fn split_command(path: &str, run: &Run) -> Option<String> {
     let [base, head] = run.benchmarks.as_slice() else { return None };
     let only = |name: &str| shell_word(format!("^{}$", escape(name)));
@@ -71,7 +71,7 @@ pub fn notes(base: &Run, head: &Run) -> Vec<String> {
     notes
 }
 
-/// The tool behind a format; `None` where the format does not show it.
+/// The tool behind a format; `None` if the format does not show it.
 fn tool(format: &str) -> Option<&str> {
     const FAMILIES: [(&str, &str); 5] = [
         ("google-benchmark", "Google Benchmark"),

@@ -223,7 +223,7 @@ pub fn load_pair(
             Ok(thread) => {
                 thread.join().map_err(|_| CliError::internal("reading the base side stopped unexpectedly"))?
             }
-            // No thread can be had (`ulimit -u`).
+            // No thread can be started (`ulimit -u`).
             Err(_) => load_base(),
         };
         // Base's error comes first, whichever side was faster.

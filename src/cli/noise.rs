@@ -159,7 +159,7 @@ struct NoiseSession {
     base: Run,
     head: Run,
     policy: Policy,
-    /// Where it came from, for the report.
+    /// Its origin, for the report.
     source: String,
     /// Its record, where this command measured it.
     measured: Option<RunFile>,

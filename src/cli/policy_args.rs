@@ -63,7 +63,7 @@ impl PolicyArgs {
         }
     }
 
-    /// The policy that holds where nothing but the command line names one.
+    /// The policy that holds if nothing but the command line names one.
     ///
     /// # Errors
     /// A policy file that can't be used, and options that contradict each other.

@@ -135,7 +135,7 @@ impl Situation {
         !proposed || self.pull_request.is_some()
     }
 
-    /// Talks to GitHub, where there is a token to talk with.
+    /// Talks to GitHub, if there is a token to talk with.
     fn ask<T>(
         &self,
         work: impl AsyncFnOnce(&Client) -> Result<T, GitHubError>,
@@ -276,7 +276,7 @@ impl PostingPlan {
 
 /// The parts that were posted.
 struct PostedParts {
-    /// The comment's address, where there is one.
+    /// The comment's address, if there is one.
     url: Option<String>,
     check: bool,
 }
@@ -307,7 +307,7 @@ fn allowed<T>(
     }
 }
 
-/// Red only where the job is red; green only for a verdict that is good; everything else claims nothing.
+/// Red only if the job is red; green only for a verdict that is good; everything else claims nothing.
 fn conclusion(code: ExitCode, verdict: Verdict) -> Conclusion {
     match (code, verdict) {
         (ExitCode::Pass, Verdict::Pass | Verdict::Improved) => Conclusion::Success,

@@ -21,11 +21,11 @@ pub fn listener(quiet: bool, interactive: bool) -> Box<dyn Progress> {
     }
 }
 
-/// How often a spinner turns. Ten times a second looks alive and costs nothing measurable.
+/// Interval of the spinner. Ten times a second looks alive and costs nothing measurable.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Turns the spinner of a bar until it is finished, by a thread. indicatif's own way of doing that panics where no
-/// thread can be had (`ulimit -u`).
+/// Turns the spinner of a bar until it is finished, by a thread. indicatif's own way of doing that panics if no thread
+/// can be had (`ulimit -u`).
 fn turn(bar: &ProgressBar) {
     let bar = bar.downgrade();
     let turning = std::thread::Builder::new().spawn(move || {
@@ -39,7 +39,7 @@ fn turn(bar: &ProgressBar) {
     drop(turning);
 }
 
-/// A bar of one wait, hidden where no person watches.
+/// A bar of one wait, hidden if no person watches.
 pub fn waiting_bar(shown: bool, what: &'static str) -> ProgressBar {
     let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(1000), target);

@@ -1,4 +1,4 @@
-//! Which report is wanted, and where it goes.
+//! The requested report and its destination.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -153,7 +153,7 @@ impl ComparisonArgs {
     }
 }
 
-/// Where a report goes, opened.
+/// Opened destination of a report.
 #[derive(Debug)]
 pub enum Destination {
     Stdout,

@@ -9,7 +9,7 @@ use crate::model::hex;
 use super::announce::Texts;
 use super::{CliError, Terminal, secrets};
 
-/// Where a verdict is reported, apart from what is posted.
+/// Places where a verdict is reported, except GitHub's API.
 pub struct Reporting {
     /// Write to the job's files and print annotations.
     pub job: bool,

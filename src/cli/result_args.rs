@@ -1,4 +1,4 @@
-//! Which results a command reads: one grammar for `compare`, `explain` and `report`.
+//! Results that a command reads: one grammar for `compare`, `explain` and `report`.
 
 use clap::builder::TypedValueParser;
 use regex::Regex;

@@ -107,7 +107,7 @@ fn print(
 }
 
 /// A failure on any side makes the run an error, and a wrong output makes it diverged, unless the suite expects it; so
-/// does a benchmark that works and should not. What was measured is in the file all the same.
+/// does a benchmark that works and should not. What was measured is in the file anyway.
 fn exit_code(session: &MeasuredRun, policy: &Policy) -> ExitCode {
     let expectations = Expectations::new(policy);
     let mut code = ExitCode::Pass;

@@ -33,7 +33,7 @@ pub fn block_on<T>(work: impl AsyncFnOnce(Cancel) -> Result<T, CliError>) -> Res
         .build()
         .map_err(internal)?
         .block_on(async {
-            // With one such thread, tokio waits for it where it can't have another. Without any it panics.
+            // With one such thread, tokio waits for it if it can't have another. Without any it panics.
             tokio::task::spawn_blocking(|| ()).await.map_err(io::Error::other).map_err(internal)?;
             let interrupts = process::interrupts().map_err(internal)?;
             work(interrupts.cancel.clone()).await
@@ -52,7 +52,7 @@ fn check_threads() -> io::Result<()> {
     checked
 }
 
-/// Threads of this process; zero where the system doesn't say.
+/// Threads of this process; zero if the system doesn't say.
 fn own_threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }

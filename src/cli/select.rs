@@ -1,4 +1,4 @@
-//! Which benchmarks and metrics of two results are compared, and under which names.
+//! Selection of the benchmarks and metrics of two results, and their names.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -44,7 +44,7 @@ impl ShardArgs {
         }
     }
 
-    /// The shard that is measured here; `None` where it is the whole suite.
+    /// The shard that is measured here; `None` if it is the whole suite.
     ///
     /// # Errors
     /// A plan that can't be read, has no such shard, or is not of these sides.
@@ -79,7 +79,7 @@ impl ShardArgs {
         shard.map(Some).ok_or_else(|| refused(&format!("it has {all}, and no number {number}")))
     }
 
-    /// Fatal rows of the whole suite; 0 where this is the whole suite.
+    /// Fatal rows of the whole suite; 0 if this is the whole suite.
     pub fn rows(&self) -> Result<u32, CliError> {
         self.planned().map_or(Ok(0), |(path, _)| read(path).map(|plan| plan.rows))
     }

@@ -182,7 +182,7 @@ fn configured(file: &Path, place: &StoreArgs) -> Result<(Store, PathBuf), CliErr
 /// Files that are parsed on all processors together; a whole number of these is prefetched at once.
 const BATCH: usize = 32;
 
-/// The newest sessions of one suite on one testbed, reduced; `None` where there are none.
+/// The newest sessions of one suite on one testbed, reduced; `None` if there are none.
 pub fn read_timeline(
     files: &dyn Files,
     baseline: &store::BaselineFolder,

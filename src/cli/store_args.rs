@@ -1,4 +1,4 @@
-//! Where the baseline is, from the command line and the environment.
+//! Place of the baseline, from the command line and the environment.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn open_objects(url: &StoreUrl) -> Result<Objects, StoreError> {
     Objects::open(url, &secrets::cloud_variables())
 }
 
-/// Where the baseline is, after command line, environment and configuration.
+/// Place of the baseline, after command line, environment and configuration.
 #[derive(Debug, Clone)]
 pub enum StorePlace {
     Folder(PathBuf),

@@ -10,7 +10,7 @@ use crate::report::{fitted, harmless};
 use super::progress;
 use super::{CliError, ColorWhen, Global};
 
-/// Where results, progress and errors are printed.
+/// The streams for results, progress and errors.
 #[derive(Debug)]
 pub struct Terminal {
     pub color: anstream::ColorChoice,
@@ -48,7 +48,7 @@ impl Terminal {
         }
     }
 
-    /// Columns of the terminal; `COLUMNS` where it is not one, else 80.
+    /// Columns of the terminal; `COLUMNS` if it is not one, else 80.
     pub fn width(&self) -> u16 {
         let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let shown = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
@@ -87,7 +87,7 @@ impl Terminal {
         }
     }
 
-    /// The exit code of a command that ended with `code`: never 0 where its result was lost.
+    /// The exit code of a command that ended with `code`: never 0 if its result was lost.
     pub fn finish(&self, code: ExitCode) -> ExitCode {
         if code == ExitCode::Pass && self.lost.load(Ordering::Relaxed) { ExitCode::Error } else { code }
     }
@@ -127,8 +127,8 @@ impl Terminal {
     }
 }
 
-/// Whether there is anything in a text that a terminal may obey, and that has to be taken out where
-/// there is none. Reports of many megabytes have nothing of the kind, and looking is quick.
+/// Whether there is anything in a text that a terminal may obey, and that has to be taken out if there is none.
+/// Reports of many megabytes have nothing of the kind, and looking is quick.
 fn has_codes(text: &str) -> bool {
     let obeyed = |byte: u8| (byte < b' ' && !byte.is_ascii_whitespace()) || byte == 0x7f;
     // Blocks without an early end are compared many bytes at a time.

@@ -81,7 +81,7 @@ pub(super) const COUNT: ValueKind = ValueKind::Integer { min: 1, max: 100_000 };
 pub(super) const LINES: ValueKind = ValueKind::List(&ValueKind::Line);
 pub(super) const NAMES: ValueKind = ValueKind::List(&ValueKind::Name);
 
-/// Who chooses a key on a pull request.
+/// The side that chooses a key on a pull request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChosenBy {
     /// The base: the default.

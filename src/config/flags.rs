@@ -8,7 +8,7 @@ const REPEAT: &str = "--iree-hal-benchmark-dispatch-repeat-count";
 /// … and divides the time at run time. One without the other on one side is a change that is none.
 const BATCH: &str = "--batch_size";
 
-/// Where it is not one of the asynchronous models, no dispatch is repeated and the time is divided all the same.
+/// With other than the asynchronous models, no dispatch is repeated but the time is still divided.
 const EXECUTION_MODEL: &str = "--iree-execution-model";
 const ASYNCHRONOUS: [&str; 2] = ["async-internal", "async-external"];
 

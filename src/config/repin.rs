@@ -2,7 +2,7 @@
 
 use toml_span::Value;
 
-/// The text with this release and its commit in `[toolchain]`. `None` where it has no such table with a version.
+/// The text with this release and its commit in `[toolchain]`. `None` if it has no such table with a version.
 pub fn repinned(text: &str, version: &str, commit: &str) -> Option<String> {
     let document = toml_span::parse(text).ok()?;
     let place = |key: &str| {

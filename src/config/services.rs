@@ -85,9 +85,9 @@ impl Default for GitHub {
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum CommentWhen {
     Always,
-    /// Where there is anything but an unchanged suite.
+    /// If anything in the suite changed.
     OnChange,
-    /// Where the verdict is neither pass nor improved.
+    /// If the verdict is neither pass nor improved.
     OnFailure,
     Never,
 }

@@ -87,7 +87,7 @@ table! {
         "The folder that model paths start at, relative to this file. It must stay inside the repository.";
 }
 
-/// Base, where there is one, and head.
+/// Base, if there is one, and head.
 pub(super) fn sides(root: ConfigView<'_, '_>, problems: &mut Collector) -> (Option<Side>, Side) {
     let shared = root.get("toolchain");
     let shared = if shared.is_present() {

@@ -29,7 +29,7 @@ pub(super) trait KeyValue: Sized {
     /// The value of an absent key, as TOML.
     const EMPTY: Option<&'static str> = None;
 
-    /// The value that the document gives; `None` where it gives none, or one that was reported.
+    /// The value that the document gives; `None` if it gives none, or one that was reported.
     fn read(view: ConfigView<'_, '_>) -> Option<Self>;
 
     /// The value as TOML, for defaults.

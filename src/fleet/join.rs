@@ -96,8 +96,8 @@ fn time(text: &str) -> Option<jiff::Timestamp> {
     text.parse().ok()
 }
 
-/// Numbers all processes by the time they were started. False where one has no such time. A shard's own order stays,
-/// also where its clock was set back: slots are paired by it.
+/// Numbers all processes by the time they were started. False if one has no such time. A shard's own order stays, also
+/// where its clock was set back: slots are paired by it.
 fn chronological(files: &mut [RunFile]) -> bool {
     let mut processes = Vec::new();
     let mut known = true;

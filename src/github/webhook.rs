@@ -41,8 +41,7 @@ impl Webhook {
         Ok(Self { url: SecretString::from(parsed.to_string()), host, key, policy })
     }
 
-    /// Sends a message, again where it is not answered. `delivery` names it, so that a receiver can tell a repeated
-    /// one.
+    /// Sends a message, again if it is not answered. `delivery` names it, so that a receiver can tell a repeated one.
     pub async fn send(&self, delivery: &str, body: &[u8]) -> Result<(), GitHubError> {
         drop(rustls::crypto::ring::default_provider().install_default());
         let http = reqwest::Client::builder()

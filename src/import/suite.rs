@@ -65,7 +65,7 @@ const BACKENDS: [(&str, &str); 7] = [
 ];
 
 impl ImportedTarget {
-    /// `None` where the flags name no backend, or one that is not known.
+    /// `None` if the flags name no backend, or one that is not known.
     pub(super) fn of_flags(name: &str, compile: Vec<String>, run: Vec<String>) -> Option<Self> {
         let (mut backend, mut flags) = (None, Vec::new());
         for flag in compile {

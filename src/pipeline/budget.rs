@@ -1,4 +1,4 @@
-//! Which open rows a time budget is spent on.
+//! The undecided rows on which a time budget is spent.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ pub(super) struct Want {
     pub(super) block: Duration,
     /// Blocks from here to the next look.
     pub(super) to_look: u32,
-    /// Blocks from here until it is probably decided; `None` where nothing tells.
+    /// Blocks from here until it is probably decided; `None` if nothing tells.
     pub(super) to_verdict: Option<f64>,
 }
 

@@ -114,7 +114,7 @@ impl Digests {
         Ok(self.hashed(path).await?.sha256)
     }
 
-    /// The digest of a file that a tool may have read; `None` where nothing can be read there.
+    /// The digest of a file that a tool may have read; `None` if nothing can be read there.
     pub(super) async fn readable(&self, path: &Path) -> Option<String> {
         if !path.is_file() {
             return None;
@@ -397,7 +397,7 @@ impl Cache {
             return Ok(CacheEntry { folder, files, meta, cached: false, damaged: None });
         };
         match self.lookup(kind, &key)? {
-            // Another process was faster. Where its entry differs in a byte, its digests are the true ones.
+            // Another process was faster. If its entry differs in a byte, its digests are the true ones.
             Lookup::Hit(entry) => Ok(CacheEntry { cached: false, ..entry }),
             Lookup::Miss | Lookup::Damaged(_) => Err(PipelineError::io("store", &folder)(error)),
         }

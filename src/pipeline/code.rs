@@ -63,7 +63,7 @@ async fn assemble(
         (Assembler::Path(path), _) => path,
         (Assembler::Locked, Some(Ok(path))) => path,
         (Assembler::Locked, Some(Err(why))) => return Ok(Err(why.clone())),
-        // A bundle is opened where nothing is installed.
+        // A bundle is opened if nothing is installed.
         (Assembler::Locked, None) => return Ok(Err("it is not installed here".to_owned())),
     };
     let mut logs = Vec::new();

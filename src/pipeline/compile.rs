@@ -63,8 +63,7 @@ fn key(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<String> {
     Ok(key.finish())
 }
 
-/// Whether a module is for the very processor that it is compiled on. Flags that name a missing file compile
-/// nothing.
+/// Whether a module is for the processor that it is compiled on. Flags that name a missing file compile nothing.
 pub(super) fn is_host_specific(spec: &CompileSpec, folder: &Path) -> bool {
     Named::find(&spec.flags, folder).is_ok_and(|named| named.asks_for_host())
 }

@@ -7,8 +7,8 @@ use crate::config::Measure;
 
 use super::argv::Timing;
 
-/// Least time of one repetition. Schedulers switch programs every 3 to 4 ms, so most repetitions of this length
-/// either escape a competing program or are wholly its victims, and the undisturbed ones stay recognisable.
+/// Least time of one repetition. Schedulers switch programs every 3 to 4 ms, so most repetitions of this length either
+/// escape a competing program or are wholly its victims, and the undisturbed ones stay recognizable.
 const REPETITION: Duration = Duration::from_micros(2500);
 
 /// Least time that a process measures, however quickly it starts: 16 repetitions.

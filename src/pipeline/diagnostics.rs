@@ -1,5 +1,5 @@
-//! Errors that a tool prints: some end with exit code 0 all the same. `iree-compile` does where a transform
-//! library can't be read: it says so, and writes a module that was compiled without.
+//! Errors that a tool prints: some end with exit code 0 anyway. `iree-compile` does where a transform library can't be
+//! read: it says so, and writes a module that was compiled without.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

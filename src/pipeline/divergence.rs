@@ -121,7 +121,7 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
             })
         };
         verification.model_changed = !same_model(&head_outputs, &base_outputs);
-        // Where the model is the same, the reference decides, and that outputs moved is only a finding.
+        // If the model is the same, only the reference counts, and moved outputs are only a finding.
         let exact = if verification.model_changed { read(&base_outputs.exact)? } else { Vec::new() };
         let (base, head) = (read(&base_outputs.files)?, read(&head_outputs.files)?);
         let tolerances = prepared.planned.tolerances();

@@ -129,7 +129,7 @@ impl Named {
         Ok(key.bytes("files", &self.files.len().to_le_bytes()))
     }
 
-    /// Whether a flag asks for code of the very processor it is compiled on.
+    /// Whether a flag asks for code of the processor it is compiled on.
     pub(super) fn asks_for_host(&self) -> bool {
         let value =
             |flag: &str| flag.split_once('=').map_or_else(|| flag.to_owned(), |(_, value)| value.to_owned());
@@ -257,7 +257,7 @@ fn accepted(flag: &str) -> Result<(), String> {
     config::refused_flag(flag).map_or(Ok(()), Err)
 }
 
-/// The flags of a file, as the compiler splits it: at white space outside of quotes, where no backslash is before it.
+/// The flags of a file, as the compiler splits it: at white space outside of quotes, if no backslash is before it.
 fn words_of(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;

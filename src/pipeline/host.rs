@@ -51,11 +51,11 @@ pub(super) struct Host<'a> {
     pub(super) listed_devices: Memo<(PathBuf, String, BTreeMap<String, String>), Arc<Finished>>,
     /// Files that a start of a runtime tool opened.
     pub(super) loaded: Memo<ToolStart, Option<Arc<Opened>>>,
-    /// Where the IR of every phase goes, where it is asked for.
+    /// Folder for the IR of every phase, if requested.
     pub(super) ir: Option<PathBuf>,
     /// Where copies of the compiled modules go.
     pub(super) modules: Option<PathBuf>,
-    /// The locked assembler of PTX, or why it can't be had; `None` where no target asked for it.
+    /// The locked assembler of PTX, or why it can't be had; `None` if no target asked for it.
     pub(super) ptxas: Option<Result<PathBuf, String>>,
     /// Where logs of failures are kept.
     pub(super) logs: PathBuf,
@@ -63,7 +63,7 @@ pub(super) struct Host<'a> {
     pub(super) scratch: PathBuf,
     /// Processors for CPU devices.
     pub(super) cpus: Option<Vec<usize>>,
-    /// The GPUs of this machine; empty where no target needs one.
+    /// The GPUs of this machine; empty if no target needs one.
     pub(super) gpus: Arc<Gpus>,
     /// The GPU of each target's device.
     pub(super) choices: Vec<Choice>,
@@ -117,7 +117,7 @@ impl Host<'_> {
         }
     }
 
-    /// A tool that failed for want of room says nothing about the model: the run stops instead.
+    /// A tool that failed for lack of room says nothing about the model: the run stops instead.
     pub(super) fn fail_on_full_disk(&self, finished: &Finished, folder: &Path) -> Result<(), PipelineError> {
         // Writing to a mapped file on a full disk is not an error that a program could print.
         let full = || device::free_bytes(folder).is_some_and(|free| free < FULL_DISK_BYTES);

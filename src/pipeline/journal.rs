@@ -318,7 +318,7 @@ impl Journal {
         self.printed.get(command.as_str()).is_some_and(|rows| rows.contains(row.as_str()))
     }
 
-    /// The format that the processes of a command print; `None` where none is known yet.
+    /// The format that the processes of a command print; `None` if none is known yet.
     pub(super) fn format(&self, command: &BenchmarkName) -> Option<Format> {
         let mut printed = self.entries.values().filter(|entry| entry.benchmark == command.as_str());
         printed.find_map(|entry| entry.printed.as_ref()?.format)

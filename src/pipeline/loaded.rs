@@ -1,5 +1,5 @@
 //! The files of the runtime on this machine, by content: its programs, their libraries, the drivers that a device
-//! brings in, and every other file that they open. Seen where nothing is timed: the verified call, and a start of the
+//! brings in, and every other file that they open. Seen if nothing is timed: the verified call, and a start of the
 //! benchmark tool that measures nothing.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use super::host::Host;
 /// Loading a large driver for the first time takes seconds.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The digest of what the processes of a benchmark load. `verified` is what its verified call opened. `None` where not
+/// The digest of what the processes of a benchmark load. `verified` is what its verified call opened. `None` if not
 /// everything could be seen.
 pub(super) async fn digest(
     host: &Host<'_>,

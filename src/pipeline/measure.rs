@@ -69,7 +69,7 @@ pub(super) struct Measuring<'a, 'b> {
     pub(super) unchanged: &'a Unchanged,
     /// Seed of the schedule.
     pub(super) seed: u64,
-    /// The rows of each command that are measured further, where it can run them alone.
+    /// The rows of each command that are measured further, if it can run them alone.
     pub(super) asked: BTreeMap<usize, BTreeSet<String>>,
     /// Makes the two runs of what the journal holds, for a look.
     pub(super) look: &'a dyn Fn(&Journal) -> (Run, Run),
@@ -419,7 +419,7 @@ impl Measuring<'_, '_> {
         over
     }
 
-    /// One fresh start of the benchmark tool, where it can say anything new.
+    /// One fresh start of the benchmark tool, if it can say anything new.
     async fn step(&mut self, step: ScheduledProcess) -> Result<(), PipelineError> {
         let candidate = &self.candidates[step.benchmark];
         if self.journal.contains(&candidate.name, step.side, step.slot)

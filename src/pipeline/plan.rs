@@ -52,7 +52,7 @@ impl Filter {
         Self { names: patterns.to_vec(), tags: Vec::new() }
     }
 
-    /// Only models with one of these tags; all where there are none.
+    /// Only models with one of these tags; all if there are none.
     #[must_use]
     pub fn with_tags(self, tags: &[String]) -> Self {
         Self { tags: tags.to_vec(), ..self }

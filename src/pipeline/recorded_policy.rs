@@ -28,7 +28,7 @@ pub fn record(policy: &Policy) -> GateRecord {
     }
 }
 
-/// The suite's policy as the run file has it; the default where it has none.
+/// The suite's policy as the run file has it; the default if it has none.
 ///
 /// # Errors
 /// The name of a test that this version does not know.

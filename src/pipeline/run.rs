@@ -105,7 +105,7 @@ pub struct PreparedRun<'a> {
     tools: Vec<Option<Arc<Installed>>>,
     /// The tools as they were when they were verified.
     unchanged: Unchanged,
-    /// The locked assembler, or why it can't be had; `None` where no target needs it.
+    /// The locked assembler, or why it can't be had; `None` if no target needs it.
     ptxas: Option<Result<PathBuf, String>>,
     exporters: Exporters,
     experiments: Vec<Experiment<'a>>,
@@ -204,7 +204,7 @@ impl<'a> SuiteRun<'a> {
                 run.tools =
                     try_join_all(sides.iter().zip(&run.plans).map(|(side, plan)| tools(side, plan))).await?;
                 let mut environments = self.environments(&needed, lead).await?;
-                // It judges, so that it is the base's where there is one.
+                // It judges, so that it is the base's if there is one.
                 let judge = sides.iter().find(|side| side.name == SideName::Base).unwrap_or(lead);
                 let found = self.environments(&assembler, judge).await?.remove(&Environment::Ptxas);
                 run.ptxas = found.map(|found| found.map(|environment| environment.ptxas()));
@@ -253,8 +253,8 @@ impl<'a> SuiteRun<'a> {
 }
 
 impl<'a> PreparedRun<'a> {
-    /// Exports and compiles, and packs what verifying and measuring need into the output. `notices` are
-    /// shown with the verdict. Where the base has a configuration of its own, that one judges.
+    /// Exports and compiles, and packs what verifying and measuring need into the output. `notices` are shown with the
+    /// verdict. If the base has a configuration of its own, that one judges.
     ///
     /// # Errors
     /// What stops a whole run, and what can't be bundled. A model that fails is in the bundle as such.
@@ -281,7 +281,7 @@ impl<'a> PreparedRun<'a> {
         } else {
             None
         };
-        // A bundle is measured where there is no compiler.
+        // A bundle is measured if there is no compiler.
         if let PrepareFrom::Sources = self.from {
             compile_timing::time(&host, &mut sides, &config.policy).await?;
         }
@@ -526,7 +526,7 @@ impl RunMachine {
         Self { gpus, choices, testbed }
     }
 
-    /// The machine alone, where nothing is run on a device.
+    /// The machine alone, if nothing is run on a device.
     fn without_devices() -> Self {
         Self { gpus: Arc::default(), choices: Vec::new(), testbed: device::testbed(&[]) }
     }

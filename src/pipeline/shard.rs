@@ -21,7 +21,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// `None` where the plan has no shard of this number.
+    /// `None` if the plan has no shard of this number.
     pub fn new(plan: &PlanFile, number: u32, attempt: u32) -> Option<Self> {
         let benchmarks = plan.shard(number)?.benchmarks.iter().cloned().collect();
         Some(Self {

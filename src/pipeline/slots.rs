@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Who goes first.
+/// Order of waiting jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
     /// A compilation, by the size of its source: the longest first, so that the last ones are short.
     Compile { bytes: u64 },
-    /// Whatever a benchmark needs before it is ready, or the next stage of it is.
+    /// Work that a benchmark, or its next stage, needs before it is ready.
     Now,
 }
 
@@ -79,7 +79,7 @@ impl Drop for SlotTurn {
             next
         };
         if let Some(waiting) = next {
-            // Who has stopped waiting gives the turn back, and dropping it asks the one after.
+            // A job that stopped waiting returns the turn, and dropping the turn asks the next job.
             drop(waiting.turn.send(Self(Arc::clone(&self.0))));
         }
     }

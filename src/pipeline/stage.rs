@@ -192,7 +192,7 @@ pub(super) struct Outputs {
     pub(super) inputs: String,
     /// The program and its data: MLIR, parameters, inputs.
     pub(super) question: String,
-    /// The inputs and the reference for them, where there is one.
+    /// The inputs and the reference for them, if there is one.
     pub(super) answer: Option<String>,
 }
 
@@ -258,7 +258,7 @@ impl<'a> Prepared<'a> {
         always.into_iter().chain(exported).filter_map(|(label, value)| Some((label.to_owned(), value?)))
     }
 
-    /// Runs one stage, announces it and notes how it ended. `None` where the benchmark ends with it.
+    /// Runs one stage, announces it and notes how it ended. `None` if the benchmark ends with it.
     pub(super) async fn stage<T: StageOutput>(
         &mut self,
         stage: Stage,

@@ -34,7 +34,7 @@ pub(super) struct Heard {
 pub(super) struct TracePlace {
     /// The sources, as they are called and where links lead.
     folders: [PathBuf; 2],
-    /// A folder that the request names, where there is one.
+    /// A folder that the request names, if there is one.
     tools: Option<PathBuf>,
 }
 

@@ -141,7 +141,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         (None, None) => compare(planned, &outputs, source)?,
     };
     verification.no_fp64.clone_from(&source.expected64_problem);
-    // Base stands in for the reference where there is none, so its outputs are needed all the same.
+    // Base stands in for the reference if there is none, so its outputs are needed anyway.
     let outputs = if job.paired && verification.code == VerifyCode::VerifierSkipped {
         let known = (!types.is_empty()).then_some(types);
         steady_outputs(host, planned, known, &finished, folder.path(), command).await?

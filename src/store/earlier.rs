@@ -81,7 +81,7 @@ pub(super) fn sessions(
     Ok((found, listing.unknown.len()))
 }
 
-/// Where sessions are read from, in ascending order; `None` is the first one of all.
+/// Starts of the ranges of sessions to read, in ascending order; `None` is the first one of all.
 fn starts(baseline: &BaselineFolder, query: &HistoryQuery<'_>) -> BTreeSet<Option<RunName>> {
     let days = DAYS_BEFORE.iter().filter_map(|days| {
         let day = query.now.checked_sub(SignedDuration::from_hours(24 * days)).ok()?;

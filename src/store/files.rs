@@ -43,8 +43,8 @@ pub trait Files {
     fn periods(&self, _folder: &str) -> Result<Vec<String>, StoreError> {
         Ok(vec![String::new()])
     }
-    /// The periods in which the newest sessions are at `now`, oldest first: months, and none where there is one period. The
-    /// last one ends after `now` by more than clocks differ.
+    /// The periods in which the newest sessions are at `now`, oldest first: months, and none if there is one period.
+    /// The last one ends after `now` by more than clocks differ.
     fn recent_periods(&self, _now: Timestamp) -> Vec<String> {
         Vec::new()
     }

@@ -1,5 +1,5 @@
-//! A baseline in an object store. Each session and each acceptance is one object that is created once and never changed,
-//! so there is nothing to lock and no catalogue that could disagree with the objects.
+//! A baseline in an object store. Each session and each acceptance is one object that is created once and never
+//! changed, so there is nothing to lock and no catalog that could disagree with the objects.
 //!
 //! ```text
 //! sessions/suite=<suite>/testbed=<testbed>/month=2026-11/<time>-<commit>.parquet

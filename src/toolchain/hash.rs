@@ -39,7 +39,7 @@ pub(super) fn sha256_of_all(paths: &[PathBuf]) -> Vec<io::Result<String>> {
             }
             mine
         };
-        // This thread works too: where no other can be had (`ulimit -u`), it does everything.
+        // This thread works too: if no other can be had (`ulimit -u`), it does everything.
         let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
         let handles: Vec<_> = (1..workers).filter_map(start).collect();
         let mut found = work();

@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// A staging folder that was not touched for this long belongs to an installation that was given up.
 const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Where one tree is installed, and the right to do so.
+/// Folder of one installed tree, and the lock to write it.
 pub(super) struct ToolPlace {
     /// The final folder.
     pub(super) root: PathBuf,

@@ -146,7 +146,7 @@ async fn ask(program: &Path, cancel: &Cancel) -> Result<Option<Interpreter>, Too
     match process::run(&command, cancel).await {
         Ok(finished) if finished.exit == Exit::Interrupted => Err(ToolchainError::Interrupted),
         Ok(finished) => Ok(serde_json::from_slice(&finished.stdout).ok()),
-        // Whatever can't be started is no Python for us.
+        // A program that can't be started is not a usable Python.
         Err(_) => Ok(None),
     }
 }

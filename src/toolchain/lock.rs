@@ -9,7 +9,7 @@ use super::wheel::{Name, Wheel};
 /// Everything that was locked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lock {
-    /// Where it was read from, or would have been.
+    /// File from which it was or would have been read.
     pub file: PathBuf,
     /// By version.
     pub iree: Vec<LockedTools>,

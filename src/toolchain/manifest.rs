@@ -90,7 +90,7 @@ impl ToolManifest {
         fs::write(&path, text).map_err(ToolchainError::io("write", &path))
     }
 
-    /// The manifest of an installed tree; `None` where nothing is installed.
+    /// The manifest of an installed tree; `None` if nothing is installed.
     pub(super) fn read(root: &Path) -> Result<Option<Self>, ToolchainError> {
         let path = root.join(FILE);
         let text = match fs::read(&path) {

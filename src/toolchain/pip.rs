@@ -56,7 +56,7 @@ const SET: &[(&str, &str)] = &[
 pub(super) struct Pip {
     /// The Python that runs it, which is also the one it installs for.
     pub(super) python: PathBuf,
-    /// pip's own folder, where it is not `python`'s.
+    /// pip's own folder, if it is not `python`'s.
     pub(super) pip: Option<PathBuf>,
     /// For its cache, its temporary files and its log.
     pub(super) work: PathBuf,

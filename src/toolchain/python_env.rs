@@ -18,8 +18,8 @@ use crate::config::{Assembler, Backend, BackendKind, Config, Exporter, Model, Mo
 use crate::model::{Event, Progress, Stage};
 use crate::process::{Cancel, Command};
 
-/// A set of wheels that exporters and backends share. Another copy of torch only where versions exclude each
-/// other: each costs gigabytes. Ordered so that an overlay comes after what it lies over.
+/// A set of wheels that exporters and backends share. Another copy of torch only if versions exclude each other: each
+/// costs gigabytes. Ordered so that an overlay comes after what it lies over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Environment {
@@ -148,7 +148,7 @@ impl PythonEnv {
     }
 }
 
-/// Which locked environment is meant: one of benchgate's own, or what a suite adds to one.
+/// A locked environment: one of benchgate's own, or the packages that a suite adds to one.
 struct EnvironmentChoice<'a> {
     name: &'static str,
     requirements_sha256: String,
@@ -162,7 +162,7 @@ impl<'a> EnvironmentChoice<'a> {
     }
 }
 
-/// The environment with what the suite adds to it, installing it first where it is not.
+/// The environment with what the suite adds to it, installing it first if it is not.
 ///
 /// # Errors
 /// It is not locked for a Python of this machine, or as [`super::ensure`].
@@ -247,7 +247,8 @@ async fn install(
     })
 }
 
-/// Which of the locked ones: one that is installed, which needs no search for a Python, else the newest that can be.
+/// Chooses a locked environment: an installed one, which needs no search for a Python, otherwise the newest that can
+/// be installed.
 async fn pick<'a>(
     wanted: &EnvironmentChoice<'a>,
     lock: &'a Lock,

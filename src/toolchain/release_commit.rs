@@ -13,7 +13,7 @@ use super::pip::{Pip, write_requirements};
 use super::wheel::Name;
 use super::{LockedTools, ToolchainError, interpreter, pin};
 
-/// The commit of resolved wheels. `None` where none of them is for this machine; installing proves the commit there.
+/// The commit of resolved wheels. `None` if none of them is for this machine; installing proves the commit there.
 ///
 /// # Errors
 /// The wheel can't be had, or states no commit.

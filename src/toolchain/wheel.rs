@@ -55,7 +55,7 @@ impl<'a> Name<'a> {
         })
     }
 
-    /// The arguments that let pip take this very wheel, whichever Python runs pip.
+    /// The arguments that let pip take this wheel, whichever Python runs pip.
     pub(super) fn selecting_arguments(&self) -> Vec<String> {
         let mut arguments =
             vec!["--implementation".to_owned(), "cp".to_owned(), "--only-binary=:all:".to_owned()];

@@ -1,4 +1,4 @@
-//! How accurate head is in comparison with base: speed that was paid for with digits must not look like a gift.
+//! Accuracy of head compared with base, so that speed gained at the cost of accuracy is visible.
 //!
 //! Outputs beyond the tolerance are `diverged` and are decided in `status`. This is about what passes.
 

@@ -1,5 +1,5 @@
-//! How the two sides of a row lie over each other before and after head is moved back by the estimated change: what a
-//! person looks at to check a verdict.
+//! Densities of the two sides of a row, before and after head is moved back by the estimated change. A person checks a
+//! verdict with them.
 
 use benchgate_stats::density::{bandwidth, density};
 use benchgate_stats::describe;
@@ -16,7 +16,7 @@ const AROUND: f64 = 3.0;
 pub struct Alignment {
     /// The first and the last point, as logarithms relative to the reference.
     pub range: (f64, f64),
-    /// Base's median in the metric's unit, which lies at zero; `None` where absolute values are withheld.
+    /// Base's median in the metric's unit, which lies at zero; `None` if absolute values are withheld.
     pub reference: Option<f64>,
     /// The estimated ratio head/base, by which `aligned` was moved back.
     pub ratio: f64,

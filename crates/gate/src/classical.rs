@@ -103,7 +103,7 @@ fn shift(open: &Open) -> Option<RankShift> {
     RankShift::new(&logs(head), &logs(base))
 }
 
-/// The interval that belongs to the rank test at the level that decided, as head/base. `None` where so few values can
+/// The interval that belongs to the rank test at the level that decided, as head/base. `None` if so few values can
 /// exclude nothing at that level.
 pub fn rank_interval(open: &Open, level: f64) -> Option<Interval> {
     let (low, high) = shift(open)?.interval((1.0 - level) / 2.0)?;

@@ -36,8 +36,8 @@ pub struct CommonShifts {
 }
 
 impl Common {
-    /// `None` where taking it out of the stored sessions doesn't make them more alike. Head has no say in that, so
-    /// the choice favours no verdict.
+    /// `None` if taking it out of the stored sessions doesn't make them more alike. Head has no say in that, so the
+    /// choice favors no verdict.
     pub fn of_rows(rows: &[RowCosts<'_>], sessions: usize, slow: usize) -> Option<Self> {
         let whole = |row: &&RowCosts<'_>| row.now.is_some() && row.stored.len() >= LEAST_SESSIONS;
         if rows.iter().filter(whole).count() < LEAST_ROWS {
@@ -98,7 +98,7 @@ impl Common {
     }
 }
 
-/// The median of sorted values with one of them left out; zero where nothing else is there.
+/// The median of sorted values with one of them left out; zero if nothing else is there.
 fn median_of_others(sorted: &[f64], own: f64) -> f64 {
     let others = sorted.len().saturating_sub(1);
     if others == 0 {

@@ -66,7 +66,7 @@ impl Reason {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     pub benchmark: BenchmarkName,
-    /// `None` where the row is about the benchmark as a whole (missing, failed, diverged).
+    /// `None` if the row is about the benchmark as a whole (missing, failed, diverged).
     pub metric: Option<Metric>,
     pub target: Option<String>,
     pub verdict: Verdict,

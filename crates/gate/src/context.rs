@@ -131,7 +131,7 @@ pub fn on_gpu(benchmark: &benchgate_core::model::Benchmark) -> bool {
     says(benchmark.name.as_str())
 }
 
-/// The target a benchmark belongs to, where it is known.
+/// The target a benchmark belongs to, if it is known.
 pub fn target(pair: super::matching::Matched<'_>) -> Option<String> {
     pair.any()?.labels.get("target").cloned()
 }

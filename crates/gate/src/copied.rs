@@ -8,9 +8,9 @@ use benchgate_core::model::{
 };
 
 /// Samples count as copied where chance makes them agree so in one row of a billion at most: a gate that judges a
-/// thousand rows a hundred times a day is wrong once in twenty-seven years. Where the clock shows no value twice,
-/// that takes eight different values of a single process, four of each of three processes, or eight processes of one
-/// value each; where it is coarse, more, and none suffice where hardly any two values differ.
+/// thousand rows a hundred times a day is wrong once in twenty-seven years. If the clock shows no value twice, that
+/// takes eight different values of a single process, four of each of three processes, or eight processes of one value
+/// each; where it is coarse, more, and none suffice where hardly any two values differ.
 const BY_CHANCE: f64 = 1e-9;
 
 /// Values that a process recorded.
@@ -89,7 +89,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Consecutive records: by blocks where there are any, else by processes.
+/// Consecutive records: by blocks if there are any, else by processes.
 fn sequence(records: &[Record]) -> Vec<Vec<u64>> {
     let blocks = records.chunk_by(|a, b| a.block.is_some() && a.block == b.block);
     blocks.map(|block| block.iter().flat_map(|record| &record.bits).copied().collect()).collect()

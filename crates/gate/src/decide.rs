@@ -31,7 +31,7 @@ const FAR_SHARE_LIMIT: f64 = 0.005;
 /// tolerance is not green where the coins do that at most so often: two stalls of head and none of base. Before it,
 /// such a row is measured further.
 pub(super) const TAIL_LIMIT: f64 = 0.26;
-/// Where the quickest repetitions point the other way at this level, what most repetitions say is not a verdict.
+/// If the quickest repetitions contradict the others at this level, there is no verdict.
 const CONTRADICTED: f64 = 0.05;
 /// Neither is it where this share of pairs points the other way by at least half of the effect: a process may have no
 /// repetition that ran alone, so the sign alone shows too little.
@@ -63,7 +63,7 @@ pub struct Question {
     unsettled: Option<String>,
     /// Why it may be slower than an earlier level, though not than the newest sessions.
     gradual: Option<String>,
-    /// How fast each side is when nothing disturbs it, where that is known.
+    /// How fast each side is when nothing disturbs it, if that is known.
     quickest: Option<Quickest>,
     fatal: bool,
     classical: Option<Classical>,
@@ -273,8 +273,8 @@ impl Question {
             return (Verdict::Inconclusive, Reason::TooLittle(why.clone()), red_level);
         }
         if within && self.in_question.is_none() && self.unshown.is_none() {
-            // The interval that shows it is no worse may show more: wholly below the floor is better.
-            // An improvement fails no gate, so it needs no share of the budget for false reds.
+            // The interval that shows it is no worse may show more: wholly below the floor is better. An improvement
+            // fails no gate, so it needs no share of the budget for false positives.
             let better = self.classical.is_none() && self.p_below_floor <= level;
             return if better {
                 (Verdict::Improved, Reason::BelowFloor, level)

@@ -173,8 +173,8 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
         drafts.push(Draft::settled(row));
     }
     drafts.extend(untimed);
-    // A reader found values that can't be used. Where no row that decides shows it, the benchmark would pass by
-    // what is left of it.
+    // A reader found values that can't be used. If no row that decides shows it, the benchmark would pass by what is
+    // left of it.
     let shows = |draft: &Draft| draft.row.fatal && draft.row.verdict == Verdict::Error;
     if let Some(lint) = unusable.filter(|_| !drafts.iter().any(shows)) {
         drafts.push(Draft::settled(blank(name, pair, Verdict::Error, Reason::Unusable(lint.clone()), true)));
@@ -201,7 +201,7 @@ fn judges_outputs(base: &Benchmark, head: &Benchmark) -> bool {
     by_outputs(base) && by_outputs(head)
 }
 
-/// The row of a benchmark whose outputs decide, where nothing is wrong with them.
+/// The row of a benchmark whose outputs decide, if nothing is wrong with them.
 fn outputs_row(name: &BenchmarkName, pair: Matched<'_>, head: &Benchmark) -> Row {
     if status::agrees(head) {
         return blank(name, pair, Verdict::Pass, Reason::Verified, true);
@@ -468,8 +468,8 @@ fn metric_draft(
             let rule = rules.metric(&row.benchmark, metric);
             let forbidding = context::forbidding(&row.lints).cloned();
             if !rule.fatal {
-                // Compile time is measured once by design. That this is little is worth a word only where
-                // something hangs on it.
+                // Compile time is measured once by design. That this is little is worth a word only if something hangs
+                // on it.
                 row.lints.retain(|lint| !context::ABOUT_LITTLE_DATA.contains(&lint.code));
             }
             let floor = log_floor(&rule, &base_readings.stats, &head_readings.stats);

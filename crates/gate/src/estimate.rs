@@ -133,7 +133,7 @@ pub fn shift(blocks: Vec<BlockCosts>) -> Option<Inference> {
     Shift::new(blocks).map(|shift| Inference::Randomised(Arc::new(shift)))
 }
 
-/// Whether the slowest repetition of head lies below the fastest one of base. Where a process has so many that quantiles
+/// Whether the slowest repetition of head lies below the fastest one of base. If a process has so many that quantiles
 /// stand for them, their mean lies there too.
 fn outruns(blocks: &[BlockCosts]) -> bool {
     let side = |head: bool| blocks.iter().flatten().filter(move |process| process.head == head);

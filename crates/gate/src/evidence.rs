@@ -114,7 +114,7 @@ pub fn prior_spread(calibrated: Option<&Spread>, declared: Option<f64>) -> Prior
     PriorSpread { between: 0.0, source: SpreadSource::Default }
 }
 
-/// Blocks that hold at least one process of each side, in order. `None` where a process has no slot.
+/// Blocks that hold at least one process of each side, in order. `None` if a process has no slot.
 pub fn blocks(base: &Readings, head: &Readings) -> Option<Vec<BlockCosts>> {
     let mut blocks: BTreeMap<u32, BlockCosts> = BTreeMap::new();
     for (readings, head) in [(base, false), (head, true)] {
@@ -191,7 +191,7 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     };
     let (base_units, head_units) = (units(base), units(head));
     if let Some((base_level, head_level)) = quicker(&base_units).zip(quicker(&head_units)) {
-        // A faster head keeps its lead: it is slow only where base would be.
+        // A faster head keeps its lead: it is slow only if base would be.
         let levels = [base_level, head_level.max(base_level)];
         if SlowShare::new(&base_units, &head_units, levels, tolerance).p <= UNEVEN_LIMIT {
             return Some(Reason::Stability);
@@ -236,8 +236,8 @@ const OWN_WAITING: f64 = 0.02;
 const SUSPECTED: f64 = 0.5;
 
 /// How far the time on the wall lies above the processors' time, as a disturbance: another session waits more or less.
-/// Only where a file states the time of whole processes, as hyperfine does: a thread that waits for a device or for
-/// its workers is not disturbed.
+/// Only if a file states the time of whole processes, as hyperfine does: a thread that waits for a device or for its
+/// workers is not disturbed.
 pub fn waiting(benchmark: &Benchmark) -> f64 {
     let stated = benchmark.metric(&Metric::CPU_TIME.name).and_then(|series| match &series.series {
         Series::Summaries(summaries) => summaries.first()?.mean,

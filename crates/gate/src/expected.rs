@@ -24,7 +24,7 @@ impl<'a> Expectations<'a> {
         Self(Rules::new(policy, ""))
     }
 
-    /// `None` where nothing is expected, or it fails in another way.
+    /// `None` if nothing is expected, or it fails in another way.
     pub fn met(&self, benchmark: &Benchmark) -> Option<Met> {
         let expectation = self.0.expectation(&benchmark.name).filter(|expectation| !expectation.removed)?;
         met(expectation, benchmark)
@@ -41,7 +41,7 @@ fn met(expectation: &Expectation, side: &Benchmark) -> Option<Met> {
     }
 }
 
-/// The verdict about a benchmark that is expected to fail. `None` where the usual rules decide: nothing is expected, it
+/// The verdict about a benchmark that is expected to fail. `None` if the usual rules decide: nothing is expected, it
 /// fails in another way than expected, or it worked at base.
 pub fn status(pair: Matched<'_>, rules: &Rules<'_>) -> Option<Status> {
     let head = pair.head?;

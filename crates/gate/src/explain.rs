@@ -64,7 +64,7 @@ impl KernelChange {
         self.head.as_ref().or(self.base.as_ref()).map_or("", |kernel| kernel.name.as_str())
     }
 
-    /// The time that it adds to one iteration, in nanoseconds; below zero where it became quicker.
+    /// The time that it adds to one iteration, in nanoseconds; below zero if it became quicker.
     pub fn delta(&self) -> f64 {
         let time = |kernel: &Option<Kernel>| kernel.as_ref().map_or(0.0, |kernel| kernel.nanoseconds);
         time(&self.head) - time(&self.base)
@@ -80,7 +80,7 @@ impl Explanation {
     /// A latency that is not known to be as it was, another metric that is known not to be, or a count.
     pub fn moved(&self) -> bool {
         self.rows.iter().any(|row| {
-            // Other metrics only where they are known to differ: a compile time from the cache does not count.
+            // Other metrics only if they are known to differ: a compile time from the cache does not count.
             let other = row.metric.as_ref().is_some_and(|metric| metric.name != Metric::LATENCY.name);
             let changed = matches!(row.verdict, Verdict::Regressed | Verdict::Improved);
             if other { changed } else { row.verdict != Verdict::Pass }

@@ -40,8 +40,8 @@ impl<'a> From<&'a [Run]> for StoredSessions<'a> {
     }
 }
 
-/// The sessions that head may be compared with: those of its testbed. Where either side has no
-/// fingerprint nothing is known, and the comparison's own lints say so.
+/// The sessions that head may be compared with: those of its testbed. If either side has no fingerprint nothing is
+/// known, and the comparison's own lints say so.
 pub fn same_testbed<'a>(head: &Run, sessions: &'a [Run]) -> Vec<&'a Run> {
     sessions.iter().filter(|session| is_same_testbed(head, session)).collect()
 }

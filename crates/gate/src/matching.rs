@@ -1,4 +1,4 @@
-//! Which benchmark of base is compared with which of head: by name, and by nothing else.
+//! Pairs of benchmarks of base and head: by name only.
 
 use std::collections::HashMap;
 
@@ -18,8 +18,8 @@ impl<'a> Matched<'a> {
     }
 }
 
-/// Every benchmark of either run, once: in the order of head, then what only base has. Where a run
-/// repeats a name, the first pairs with the first, the second with the second.
+/// Every benchmark of either run, once: in the order of head, then what only base has. If a run repeats a name, the
+/// first pairs with the first, the second with the second.
 pub fn matched<'a>(base: &'a Run, head: &'a Run) -> Vec<Matched<'a>> {
     let mut waiting: HashMap<&BenchmarkName, Vec<usize>> = HashMap::with_capacity(base.benchmarks.len());
     for (index, benchmark) in base.benchmarks.iter().enumerate().rev() {

@@ -20,8 +20,8 @@ const PRECEDENCE: [ExitCode; 6] = [
 
 /// The verdict of the whole, and the exit code that `fail_on` lets through.
 ///
-/// A waived row still shows its verdict and counts as judged. Where nothing fatal was judged there is
-/// nothing to pass: the whole is *missing* when head or base has no partner, else *error*.
+/// A waived row still shows its verdict and counts as judged. If nothing fatal was judged there is nothing to pass:
+/// the whole is *missing* when head or base has no partner, else *error*.
 pub fn overall(rows: &[Row], fail_on: &FailOn) -> (Verdict, ExitCode) {
     let waived = |row: &Row| row.waiver.as_ref().is_some_and(|waiver| !waiver.expired);
     let mut counted: Vec<Verdict> = rows.iter().filter(|row| row.fatal).map(|row| row.verdict).collect();

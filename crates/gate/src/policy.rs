@@ -82,7 +82,7 @@ impl TestKind {
     }
 }
 
-/// How measuring goes on while the answer is open.
+/// How measuring continues while the answer is open.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SequentialPolicy {
     /// Blocks (two pairs of processes) before the first look.

@@ -37,7 +37,7 @@ fn processes(benchmark: &Benchmark) -> impl Iterator<Item = &Process> {
     })
 }
 
-/// A digest of a process's samples, `None` where they are too few to be distinguished from another's.
+/// A digest of a process's samples, `None` if they are too few to be distinguished from another's.
 fn digest(process: &Process) -> Option<u64> {
     let mut values: Vec<u64> = process.samples.iter().map(|value| value.to_bits()).collect();
     let mut hasher = DefaultHasher::new();

@@ -26,15 +26,15 @@ pub struct Readings {
     pub middle: Vec<f64>,
     /// One per process: the mean of its repetitions, as a cost. Of a rate it is that of the times it stands for.
     pub mean: Vec<f64>,
-    /// Place of each process in the paired schedule, where it has one.
+    /// Place of each process in the paired schedule, if it has one.
     pub slots: Vec<Option<BlockSlot>>,
-    /// Repetitions of each process as costs, sorted; empty where no process has a place in a schedule.
+    /// Repetitions of each process as costs, sorted; empty if no process has a place in a schedule.
     pub costs: Vec<Vec<f64>>,
     /// Coefficient of variation of repetitions inside a process, the median over processes.
     pub within_cv: Option<f64>,
     /// The sessions that the processes were started in, in order.
     pub sessions: Vec<SessionReading>,
-    /// All repetitions of all processes; empty where only summaries were kept.
+    /// All repetitions of all processes; empty if only summaries were kept.
     pub samples: Vec<f64>,
     /// A deterministic value, the same wherever it was read.
     pub exact: Option<f64>,
@@ -54,7 +54,7 @@ pub struct SessionReading {
     /// The median over its processes of the median of each one's repetitions, as a cost.
     pub location: f64,
     pub processes: usize,
-    /// How much it was disturbed, as a standard deviation; `None` where the data cannot say.
+    /// Disturbance as a standard deviation; `None` if the data do not show it.
     pub disturbance: Option<f64>,
 }
 
@@ -108,7 +108,7 @@ pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
     Ok(readings)
 }
 
-/// Where one process lies, from its repetitions: the one definition of its value.
+/// Location of one process, from its repetitions: the only definition of its value.
 pub fn location(samples: &[f64], better: Better) -> Option<f64> {
     describe::quantile_sorted(&describe::sorted(samples), location_quantile(better))
 }

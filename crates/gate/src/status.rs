@@ -58,7 +58,7 @@ fn quarantined(base: Option<&Benchmark>) -> Option<&Lint> {
     base.into_iter().flat_map(|side| &side.lints).find(|lint| lint.code == LintCode::Quarantined)
 }
 
-/// `None` where both sides were measured, so that their numbers decide. That there is nothing to compare head with does
+/// `None` if both sides were measured, so that their numbers decide. That there is nothing to compare head with does
 /// not make wrong outputs right.
 pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
     let status = of_pair(pair)?;
@@ -122,7 +122,7 @@ fn of_pair(pair: Matched<'_>) -> Option<Status> {
         // Base measured it, and head no longer does.
         (Outcome::Ok, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),
         (_, Outcome::Ok) => Some(match quarantined(pair.base) {
-            // Not a new benchmark: what is stored of it is not to be believed.
+            // This is not a new benchmark: its stored results can't be trusted.
             Some(lint) => Status::fatal(Missing, Reason::Unusable(lint.clone())),
             None => Status::reported(Missing, Reason::OnlyOn(SideName::Head)),
         }),

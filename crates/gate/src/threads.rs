@@ -31,7 +31,7 @@ pub fn each_on<T: Sync, R: Send>(
             match thread.map(ScopedJoinHandle::join) {
                 Ok(Ok(more)) => made.extend(more),
                 Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                // No thread can be had (`ulimit -u`).
+                // No thread can be started (`ulimit -u`).
                 Err(part) => made.extend(in_turn(part)),
             }
         }

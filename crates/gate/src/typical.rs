@@ -31,7 +31,7 @@ impl Row {
         if !usable {
             return measured;
         }
-        // Where the effect is the ratio of the locations, they are shown as they were measured.
+        // If the effect is the ratio of the locations, they are shown as they were measured.
         const ROUNDING: f64 = 1e-12;
         match method {
             Method::Exact => measured,
@@ -42,7 +42,7 @@ impl Row {
                 let around = base.sqrt() * head.sqrt() / ratio.sqrt();
                 let [base, head] = measured_range;
                 let both = (base.0.max(head.0 / ratio), base.1.min(head.1 / ratio));
-                // Where no two values of both sides are so far apart, base's range counts.
+                // If no two values of both sides are so far apart, base's range counts.
                 let (low, high) = if both.0 <= both.1 { both } else { base };
                 let base = around.max(low).min(high);
                 Typical { base: Some(base), head: Some(base * ratio) }
@@ -62,8 +62,8 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// From the repetitions of each process; `None` where nothing usable was measured. The typical value is
-    /// the location that a comparison would describe this side with.
+    /// From the repetitions of each process; `None` if nothing usable was measured. The typical value is the location
+    /// that a comparison would describe this side with.
     pub fn of_processes<'a>(processes: impl Iterator<Item = &'a [f64]>) -> Option<Self> {
         let better = Metric::LATENCY.better;
         let mut locations: Vec<f64> = processes
@@ -84,8 +84,8 @@ impl Latency {
         Self { typical, least: self.least.min(typical), most: self.most.max(typical), ..self }
     }
 
-    /// Half of what lies between the fastest and the slowest process, as a fraction of the typical one;
-    /// absent where one process has no spread to show.
+    /// Half of what lies between the fastest and the slowest process, as a fraction of the typical one; absent if one
+    /// process has no spread to show.
     pub fn half_range(self) -> Option<f64> {
         (self.processes > 1).then(|| (self.most - self.least) / 2.0 / self.typical)
     }

@@ -120,7 +120,7 @@ pub enum GitError {
     Other { action: &'static str, message: String },
 }
 
-/// Where HEAD points.
+/// The target of HEAD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
     /// 40 digits.

@@ -95,7 +95,7 @@ impl<'a> AsvColumns<'a> {
         self.row.get(at)
     }
 
-    /// A column's list; `None` where it is null or left out.
+    /// A column's list; `None` if it is null or left out.
     fn list(&self, name: &str) -> Result<Option<&'a [Value]>, String> {
         match self.entry(name) {
             None | Some(Value::Null) => Ok(None),

@@ -82,7 +82,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         }
         rows.cut |= !line.terminated;
     }
-    // Two files may be compared only where these facts are equal; the package is in the names already.
+    // Two files may be compared only if these facts are equal; the package is in the names already.
     config.go.remove("pkg");
     let testbed = testbed(config.go);
     let broken =

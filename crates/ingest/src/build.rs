@@ -32,7 +32,7 @@ pub(super) fn carried(name: &str) -> Result<&str, &'static str> {
     if name.len() > LONGEST { Err("a name of more than 1024 bytes that many rows share") } else { Ok(name) }
 }
 
-/// A machine by what a foreign file states about it; `None` where it states nothing.
+/// A machine by what a foreign file states about it; `None` if it states nothing.
 pub(super) fn testbed(facts: BTreeMap<String, String>) -> Option<Testbed> {
     let id = facts.values().map(String::as_str).collect::<Vec<_>>().join("/");
     (!facts.is_empty()).then_some(Testbed { id, facts, notes: BTreeMap::new() })

@@ -11,7 +11,7 @@ use super::{
 /// Enough to meet a decisive key or line in every format, and little enough to cost nothing.
 const WINDOW: usize = 64 * 1024;
 
-/// The format of these bytes; `None` where no format claims them. Reads at most the first 64 KiB.
+/// The format of these bytes; `None` if no format claims them. Reads at most the first 64 KiB.
 pub fn detect(bytes: &[u8]) -> Option<Format> {
     if compiled_code::is_code(bytes) {
         return Some(Format::CompiledCode);

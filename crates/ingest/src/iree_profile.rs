@@ -15,7 +15,7 @@ struct ProfileRow {
     count: Option<u64>,
     invalid: Option<u64>,
     total_ns: Option<f64>,
-    /// A device's ticks are nanoseconds only where its clock was compared with the host's.
+    /// A device's ticks are nanoseconds only if its clock was compared with the host's.
     time_ns_available: Option<bool>,
 }
 

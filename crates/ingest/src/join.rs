@@ -198,7 +198,7 @@ fn skipped_process() -> Lint {
 /// Severity of a verification that passed.
 const PASSED: u8 = 1;
 
-/// How bad a verification is, so that one wrong process among right ones is not lost; 0 for none.
+/// Severity of a verification, so that one wrong process among right ones is not lost; 0 for none.
 fn severity(verification: Option<&Verification>) -> u8 {
     match verification.map(Verification::supported_code) {
         None => 0,

@@ -12,8 +12,8 @@ use serde::{Deserialize, Deserializer};
 use super::error::{LineFault, line_fault, line_of};
 use super::limit;
 
-/// Parses one document. Bare `NaN` and `Infinity`, which Python's json writes, count as null; readers turn
-/// a null where a number belongs into a lint.
+/// Parses one document. Bare `NaN` and `Infinity`, which Python's json writes, count as null; readers turn a null if a
+/// number belongs into a lint.
 pub(super) fn parse<'a, T: Deserialize<'a>>(
     text: &'a str,
     rewritten: &'a mut String,

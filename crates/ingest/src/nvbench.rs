@@ -158,7 +158,7 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
             ..Summary::default()
         })
     };
-    // The GPU's own clock where there is one; of a benchmark of the host alone, the host's.
+    // The GPU's own clock if there is one; of a benchmark of the host alone, the host's.
     let latency = [("cold", "gpu"), ("cold", "cpu"), ("cpu_only", "cpu")];
     let Some(stated) = latency.iter().find_map(|(kind, clock)| timed(kind, clock)) else {
         let tags = latency.map(|(kind, clock)| format!("`nv/{kind}/time/{clock}/mean`"));

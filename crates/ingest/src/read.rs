@@ -99,7 +99,7 @@ fn is_log(format: Format) -> bool {
     )
 }
 
-/// Reads a large file without holding all of it in memory. `None` where its format is not one that is read in pieces, or
+/// Reads a large file without holding all of it in memory. `None` if its format is not one that is read in pieces, or
 /// where it has a fault: [`read`] finds the same fault and names its line.
 pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
     let mut head = Vec::with_capacity(2 * HEAD as usize);

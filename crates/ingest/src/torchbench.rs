@@ -114,7 +114,7 @@ fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
                 name.push_str(&value);
                 labels.insert("target".to_owned(), value.clone());
             }
-            // Which machine it was does not name what was measured.
+            // The machine is not part of the benchmark's identity.
             "accelerator_model" => {}
             _ => {
                 axes.push_str(if axes.is_empty() { "/" } else { "," });

@@ -57,8 +57,8 @@ pub struct ChangePoint {
     pub evidence: f64,
 }
 
-/// The changes of level in a series of logarithms, oldest first. Empty where there are none, or too few
-/// values to tell. Values that are not finite make the answer empty.
+/// The changes of level in a series of logarithms, oldest first. Empty if there are none, or too few values to tell.
+/// Values that are not finite make the answer empty.
 pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
     if values.len() < LEAST_VALUES || values.iter().any(|value| !value.is_finite()) {
         return Vec::new();

@@ -64,7 +64,7 @@ pub enum UMethod {
     Auto,
 }
 
-/// Mann and Whitney's U test, `scipy.stats.mannwhitneyu(x, y)`. `None` where a side is empty.
+/// Mann and Whitney's U test, `scipy.stats.mannwhitneyu(x, y)`. `None` if a side is empty.
 pub fn mann_whitney(x: &[f64], y: &[f64], method: UMethod) -> Option<TestResult> {
     if x.is_empty() || y.is_empty() {
         return None;

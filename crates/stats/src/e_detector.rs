@@ -1,9 +1,9 @@
 //! Whether something happens to one of many more often than to the others, asked again after every session.
 //!
-//! An e-value has a mean of at most one where nothing is the matter. The detector multiplies those of the sessions
-//! since the most favourable beginning: `M = max(M, 1) · e`. Its mean time until `M ≥ c` by chance is at least `c`
-//! sessions, whenever one looks (the CUSUM e-detector of Shin, Ramdas and Rinaldo 2023, The New England Journal of
-//! Statistics in Data Science 2:229–260).
+//! An e-value has a mean of at most one if nothing is the matter. The detector multiplies those of the sessions since
+//! the most favorable beginning: `M = max(M, 1) · e`. Its mean time until `M ≥ c` by chance is at least `c` sessions,
+//! whenever one looks (the CUSUM e-detector of Shin, Ramdas and Rinaldo 2023, The New England Journal of Statistics in
+//! Data Science 2:229–260).
 
 /// How many times as likely as another the one is assumed to be hit, each with the same weight.
 const ODDS: [f64; 3] = [2.0, 6.0, 20.0];

@@ -7,8 +7,8 @@ fn ascending(p: &[f64]) -> Vec<usize> {
     order
 }
 
-/// Holm's step-down adjustment (Holm 1979, Scand. J. Statist. 6:65–70): the adjusted values control
-/// the chance of one false red among all rows, whatever the dependence between them.
+/// Holm's step-down adjustment (Holm 1979, Scand. J. Statist. 6:65–70): the adjusted values control the chance of one
+/// false positive among all rows, whatever the dependence between them.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![1.0; p.len()];
     let mut highest: f64 = 0.0;

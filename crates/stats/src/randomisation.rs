@@ -1,4 +1,4 @@
-//! The chance that a schedule drawn again would have favoured head as much.
+//! The chance that a schedule drawn again would have favored head as much.
 //!
 //! Every block contributes one of a few equally likely values to a sum, and the question is how often the
 //! sum is as large as the one observed. The contributions are rounded to whole steps, so that the
@@ -39,7 +39,7 @@ pub fn tail(blocks: &[Contribution]) -> f64 {
     clearly_open(blocks).unwrap_or_else(|| exact_tail(blocks))
 }
 
-/// P(sum ≥ observed sum) when every block's value is drawn again. 1 where nothing can differ.
+/// P(sum ≥ observed sum) when every block's value is drawn again. 1 if nothing can differ.
 pub fn exact_tail(blocks: &[Contribution]) -> f64 {
     let largest = |block: &Contribution| block.possible.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
     let reach: f64 = blocks.iter().map(largest).sum();

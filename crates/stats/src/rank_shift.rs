@@ -19,7 +19,7 @@ pub struct RankShift {
 }
 
 impl RankShift {
-    /// The shift of the first sample against the second. `None` where a side is empty or a value is not finite.
+    /// The shift of the first sample against the second. `None` if a side is empty or a value is not finite.
     pub fn new(first: &[f64], second: &[f64]) -> Option<Self> {
         let finite = first.iter().chain(second).all(|value| value.is_finite());
         if !finite || first.is_empty() || second.is_empty() {
@@ -44,7 +44,7 @@ impl RankShift {
         f64::midpoint(self.smallest(pairs.div_ceil(2)), self.smallest(pairs / 2 + 1))
     }
 
-    /// The shifts that the test does not reject at `alpha` on either side. `None` where so few values reject nothing.
+    /// The shifts that the test does not reject at `alpha` on either side. `None` if so few values reject nothing.
     pub fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
         let rank = self.rejected(alpha);
         (rank > 0).then(|| (self.smallest(rank), self.smallest(self.pairs() + 1 - rank)))

@@ -21,7 +21,7 @@ const NEAR_SHARE: f64 = 0.9;
 const CANDIDATE: f64 = 0.7;
 /// The first shift that is rejected is looked for in steps that grow by this factor.
 const GROWTH: f64 = 1.3;
-/// So far beyond the range of the data no pair meets, and farther shifts are as unlikely.
+/// Distance beyond the range of the data at which no pair meets; farther shifts are as unlikely.
 const BEYOND: f64 = 4.0 * BANDWIDTH;
 /// An unbounded interval ends at a factor of e⁴: no benchmark is compared across more.
 const FARTHEST: f64 = 4.0;
@@ -100,7 +100,7 @@ impl Towards {
 }
 
 impl Shift {
-    /// `None` where the blocks can't be scored.
+    /// `None` if the blocks can't be scored.
     pub fn new(blocks: impl Into<Arc<[BlockCosts]>>) -> Option<Self> {
         let blocks = blocks.into();
         let scores = Scores::new(&blocks)?;
@@ -151,7 +151,7 @@ impl Shift {
         asked
     }
 
-    /// So far from the estimate no pair meets.
+    /// Distance from the estimate at which no pair meets.
     fn end(&self, towards: Towards) -> f64 {
         let (low, high) = self.range;
         let end = match towards {
@@ -279,7 +279,7 @@ impl Shift {
     }
 }
 
-/// Where rejection begins between two distances, less the resolution.
+/// Start of the rejection between two distances, less the resolution.
 fn narrowed(mut inside: f64, mut outside: f64, rejected: impl Fn(f64) -> bool) -> f64 {
     /// The first step of a search is a bandwidth wide, but for rounding, which depends on where it begins.
     const NARROW: f64 = 1.001 * BANDWIDTH;

@@ -42,7 +42,7 @@ impl Looks {
         &self.points
     }
 
-    /// The next look after `blocks`, if measuring goes on.
+    /// The next look after `blocks`, if measuring continues.
     pub fn after(&self, blocks: u32) -> Option<u32> {
         self.points.iter().copied().find(|&point| point > blocks)
     }

@@ -20,11 +20,10 @@ pub struct Counts {
     pub slow_base: u32,
 }
 
-/// Counts slow processes: those more than `threshold` above the block's undisturbed level. `blocks`
-/// holds base's and head's process costs (log scale, larger is worse); `shift` is head's location
-/// effect, taken out so that a head that is slower as a whole isn't also counted as unstable. A head that is faster
-/// keeps its lead: its process is slow only where base's would be, so that a program that is twenty times as fast
-/// and less even about it has improved.
+/// Counts slow processes: those more than `threshold` above the block's undisturbed level. `blocks` holds base's and
+/// head's process costs (log scale, larger is worse); `shift` is head's location effect, taken out so that a head that
+/// is slower as a whole isn't also counted as unstable. A head that is faster keeps its lead: its process is slow only
+/// if base's would be, so that a program that is twenty times as fast and less even about it has improved.
 pub fn count(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Counts {
     let mut counts = Counts { blocks: blocks.len() as u32, ..Counts::default() };
     for (base, head) in blocks {

@@ -1,5 +1,5 @@
-//! Head against base where nothing was paired: sessions of one program on one machine, of which a file usually
-//! carries one.
+//! Head against base if nothing was paired: sessions of one program on one machine, of which a file usually carries
+//! one.
 //!
 //! A *repetition* lies in a *process*, a process in a *session* (Kalibera and Jones 2013, ISMM). A lower level says
 //! nothing about a higher one, so what a side has only one of is unknown. An unknown spread gets a prior with t tails
@@ -20,11 +20,11 @@ pub struct SeparateSide {
     pub processes: usize,
     /// Standard error of a location from what happened inside its unit.
     pub within: f64,
-    /// How much a typical session was disturbed, as a standard deviation; `None` where the data cannot say.
+    /// Disturbance of a typical session as a standard deviation; `None` if the data do not show it.
     pub disturbance: Option<f64>,
 }
 
-/// One row: both sides, and the standard deviation between units where it is known.
+/// One row: both sides, and the standard deviation between units if it is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnpairedRow {
     pub base: SeparateSide,
@@ -170,7 +170,7 @@ fn alone(row: &UnpairedRow, disturbance: f64) -> Option<Found> {
     let (base_center, base_variance, base_df) = of(&row.base, base, head, &base_prior)?;
     let (head_center, head_variance, head_df) = of(&row.head, head, base, &head_prior)?;
     let variance = base_variance + head_variance;
-    // Where both are of one prior, it is one unknown and not two that could cancel.
+    // If both have the same prior, it is one unknown and not two that could cancel.
     let df = if base.is_none() && head.is_none() {
         base_df.min(head_df)
     } else {
@@ -288,7 +288,7 @@ const STRETCHES: usize = 10;
 const ENOUGH_FOR_MEAN: usize = 50;
 
 /// How much a session was disturbed, from its repetitions in the order taken, as costs: the standard deviation of the
-/// medians of its stretches, or the share of time that was lost to interruptions where that is more.
+/// medians of its stretches, or the share of time that was lost to interruptions if that is more.
 pub fn disturbance_of(costs: &[f64]) -> Option<f64> {
     let stretches = costs.len().min(STRETCHES);
     let cut = |at: usize| at * costs.len() / stretches;

@@ -228,7 +228,7 @@ impl<'a> Driver<'a> {
         self.journal.skip(&self.skipped)
     }
 
-    /// A candidate as a side, with its tools verified; `None` where it was skipped.
+    /// A candidate as a side, with its tools verified; `None` if it was skipped.
     fn side(&mut self, at: usize, name: SideName) -> Result<Option<SideInput>, CliError> {
         let side = self.candidates.side(at, name, self.terminal);
         let side = side.and_then(|side| {
@@ -409,7 +409,7 @@ impl<'a> Driver<'a> {
     /// Hands the search what all visits to a pair show. A pair that can't be judged loses a candidate.
     fn observe(&mut self, pair: Pair) -> Result<(), CliError> {
         if self.search.program(pair.base) == self.search.program(pair.head) {
-            // How far the times of one program lie apart shows the machine and nothing else.
+            // The spread of one program's times only shows the state of the machine.
             return Ok(());
         }
         match self.observed(pair) {
@@ -447,7 +447,7 @@ impl<'a> Driver<'a> {
         };
         rows.sort_by(|x, y| p(x).total_cmp(&p(y)));
         let chosen = rows.first().map(|row| row.benchmark.to_string());
-        // Where none has a row, the first one's failure is what there is to say.
+        // If none has a row, the first one's failure is reported.
         self.benchmark =
             chosen.or_else(|| head.benchmarks.first().map(|benchmark| benchmark.name.to_string()));
         let others: Vec<String> = (rows.iter().skip(1))
@@ -486,7 +486,7 @@ fn identity(args: &BisectArgs, candidates: &Candidates) -> Result<Vec<String>, C
     identity.extend(args.measure.filter.iter().map(|filter| format!("filter {filter}")));
     // A changed suite is another search. Commits bring their own, but are measured and judged by this one.
     let suite = (&config.head.flags, &config.models, &config.targets);
-    // How long and by how many compilers is not what is measured.
+    // The time budget and the number of compilers don't affect the measured values.
     let measure = crate::config::Measure { time_budget: None, jobs: None, ..config.measure.clone() };
     let policy = (&config.policy.metrics, &config.policy.overrides);
     let stored = serde_json::to_string(&(suite, measure, policy));

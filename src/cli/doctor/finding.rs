@@ -104,7 +104,7 @@ impl Diagnosis {
         text
     }
 
-    /// For people: one line a finding, with its reason and its fix below where there is one.
+    /// For people: one line a finding, with its reason and its fix below if there is one.
     pub fn text(&self, options: TerminalOptions) -> String {
         let width = usize::from(options.width);
         let mut text = String::new();
@@ -118,7 +118,7 @@ impl Diagnosis {
                 let first = format!("  {word:<8} ");
                 let what =
                     paragraph(&format!("{}: {}", finding.id, harmless(&finding.what)), width, &first, BELOW);
-                // Coloured after it was wrapped: codes have no width.
+                // Colored after it was wrapped: codes have no width.
                 text.push_str(&match finding.level.color().filter(|_| options.color) {
                     Some(color) => what.replacen(word, &format!("{color}{word}{color:#}"), 1),
                     None => what,

@@ -15,7 +15,7 @@ use super::super::clean;
 use super::CheckContext;
 use super::finding::Finding;
 
-/// How long the processors are looked at: long against the kernel's counters, short for who waits.
+/// How long the processors are observed: long compared with the kernel's counters, short for the user.
 const LOOK: Duration = Duration::from_millis(500);
 /// Share of a processor that a quiet machine's own services take.
 const QUIET: f64 = 0.05;

@@ -43,7 +43,7 @@ pub struct DoctorArgs {
 pub struct CheckContext {
     /// The folder of the configuration, whether or not there is one: the repository is looked for from here.
     pub folder: PathBuf,
-    /// Absent where there is no such file, or it can't be used (which is a finding).
+    /// Absent if there is no such file, or it can't be used (which is a finding).
     pub config: Option<Config>,
     pub cache: PathBuf,
 }

@@ -17,8 +17,8 @@ use super::finding::Finding;
 /// Starting a program takes moments; a network home can make it much slower.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Room below which a run is likely to end for want of it: one IREE release with its exporter's wheels
-/// (torch's among them) and the modules of a middling suite.
+/// Room below which a run is likely to end for lack of it: one IREE release with its exporter's wheels (torch's among
+/// them) and the modules of a middling suite.
 const LITTLE_ROOM: u64 = 10 << 30;
 /// Below this not even one release of IREE can be installed.
 const NO_ROOM: u64 = 1 << 30;
@@ -52,7 +52,7 @@ fn room(cache: &Path) -> Finding {
     }
 }
 
-/// The first line that a program prints about its version. `None` where there is no such program.
+/// The first line that a program prints about its version. `None` if there is no such program.
 async fn version(program: &str, cancel: &Cancel) -> Result<Option<String>, CliError> {
     let command = Command::new(program, PATIENCE).arg("--version").capture_stdout();
     match process::run(&command, cancel).await {

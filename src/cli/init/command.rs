@@ -8,7 +8,7 @@ use crate::git;
 
 use super::{CliError, IGNORED, InitArgs, Terminal, existing, suite_name, write};
 
-/// Writes the configuration, and .gitignore where there is none.
+/// Writes the configuration, and .gitignore if there is none.
 pub(super) fn run(args: &InitArgs, command: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let file = args.folder.join("benchgate.toml");
     let text = suite(&suite_name(args)?, &args.build_command, command);

@@ -20,7 +20,7 @@ pub struct Answers {
     pub runner: Vec<String>,
     /// Number of shards of a suite on several machines.
     pub shards: Option<u16>,
-    /// `OWNER/REPO@COMMIT`, where it is known. Without it there are no workflows.
+    /// `OWNER/REPO@COMMIT`, if it is known. Without it there are no workflows.
     pub action: Option<String>,
     /// The models, as tables; the example if there are none.
     pub models: Option<String>,
@@ -69,7 +69,7 @@ impl Template {
             [only] => only.clone(),
             labels => format!("[{}]", labels.join(", ")),
         };
-        // Who audits workflows asks about every runner that is kept.
+        // Workflow linters warn about every persistent runner.
         let kept = answers.runner.iter().any(|label| label == "self-hosted");
         let runner = match self {
             Self::Measure if kept => {

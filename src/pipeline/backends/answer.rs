@@ -67,8 +67,8 @@ impl BackendAnswer {
         }
     }
 
-    /// The last line, or what the lines before it and the process's end say where there is none. `measured`: times
-    /// were asked for.
+    /// The last line, or what the lines before it and the process's end say if there is none. `measured`: times were
+    /// asked for.
     pub(super) fn read(text: &str, finished: &Finished, measured: bool) -> Self {
         let mut stage = None;
         for line in text.lines() {

@@ -29,7 +29,7 @@ pub(in crate::pipeline) struct Kept {
     pub(super) outcome: OutcomeRecord,
     pub(super) verification: Option<Verification>,
     pub(super) versions: BTreeMap<String, String>,
-    /// Absent where nothing was started.
+    /// Absent if nothing was started.
     pub(super) process: Option<BackendProcessRecord>,
 }
 

@@ -38,7 +38,7 @@ pub(super) use slot::{joined, together};
 /// Output of one process of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Printed {
-    /// Absent where the process itself was timed.
+    /// Absent if the process itself was timed.
     #[serde(with = "format_name")]
     pub(super) format: Option<Format>,
     /// The benchmarks that it was asked for, if it was not asked for all.

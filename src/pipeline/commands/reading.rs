@@ -109,7 +109,7 @@ fn row(command: &PreparedCommand, benchmark: &Benchmark, metrics: &mut Vec<Metri
         name: command.row_name(benchmark.name.as_str()),
         labels: benchmark.labels.clone(),
         outcome: OutcomeRecord::from(&benchmark.outcome),
-        // How a process spreads within itself does not matter where processes are paired.
+        // The spread within a process does not matter if processes are paired.
         lints: benchmark
             .lints
             .iter()

@@ -124,7 +124,7 @@ fn record(
     for CommandProcess { entry, rows } in processes_of_side {
         let asked = entry.printed.as_ref().and_then(|printed| printed.asked.as_ref());
         if asked.is_some_and(|asked| !asked.contains(name)) {
-            // Where it is printed all the same, the other side need not have done so.
+            // If it is printed anyway, the other side need not have done so.
             continue;
         }
         let row = rows.get(name).copied();

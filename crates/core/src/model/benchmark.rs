@@ -59,7 +59,7 @@ pub struct Artifact {
     pub workload: Option<Workload>,
 }
 
-/// The work of a module, whichever compiler made it. Times are comparable only where it is the same.
+/// The work of a module, whichever compiler made it. Times are comparable only if it is the same.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -70,9 +70,9 @@ pub struct Workload {
     pub inputs_sha256: String,
     /// SHA-256 over the function, the runtime flags with the files that they name, and the environment.
     pub settings_sha256: String,
-    /// SHA-256 over the reference outputs, by content; absent where there are none.
+    /// SHA-256 over the reference outputs, by content; absent if there are none.
     pub reference_sha256: Option<String>,
-    /// SHA-256 over the reference outputs in double precision, by content; absent where there are none.
+    /// SHA-256 over the reference outputs in double precision, by content; absent if there are none.
     pub reference64_sha256: Option<String>,
 }
 
@@ -88,8 +88,7 @@ pub struct Benchmark {
     pub artifact: Option<Artifact>,
     pub verification: Option<Verification>,
     pub lints: Vec<Lint>,
-    /// The state of the machine during each process that worked, in the order they ran; empty where it was
-    /// not watched.
+    /// The state of the machine during each process that worked, in the order they ran; empty if it was not watched.
     pub telemetry: Vec<Telemetry>,
     /// Time per kernel, where it was asked for.
     pub profile: Option<Profile>,

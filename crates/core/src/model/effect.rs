@@ -113,7 +113,7 @@ impl Estimate {
 }
 
 /// The typical value of each side, in the metric's unit.
-// Where the row has an effect, head/base is exactly that effect.
+// If the row has an effect, head/base is exactly that effect.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! How lower rooms report progress without knowing who displays it.
+//! How lower layers report progress without knowing who displays it.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub struct NextLook {
     pub rows: usize,
     /// About how long that takes.
     pub wait: Duration,
-    /// How long measuring goes on at most: until the last look, with every row that is open now.
+    /// How long measuring continues at most: until the last look, with every row that is open now.
     pub most: Duration,
 }
 

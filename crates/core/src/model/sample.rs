@@ -5,8 +5,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a process stood in a paired schedule: `block` counts the quadruples of one benchmark,
-/// `slot` is its place (0 to 3) in the quadruple. Base and head share block numbers.
+/// Position of a process in a paired schedule: `block` counts the quadruples of one benchmark, `slot` is its place (0
+/// to 3) in the quadruple. Base and head share block numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BlockSlot {
@@ -24,7 +24,7 @@ pub struct Process {
     pub slot: Option<BlockSlot>,
     /// Number of the session that the process was started in, where a side has several: each file is one.
     pub session: u32,
-    /// Iterations of one repetition; `None` where they are unknown or differ.
+    /// Iterations of one repetition; `None` if they are unknown or differ.
     pub iterations: Option<u64>,
     /// Start of the process, RFC 3339, where known.
     pub started: Option<Arc<str>>,
@@ -33,7 +33,7 @@ pub struct Process {
 /// A tool's summary of a set of repetitions that it did not keep.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
-    /// Number of repetitions summarised; `None` where the tool did not say.
+    /// Number of repetitions summarized; `None` if the tool did not say.
     pub n: Option<u64>,
     pub mean: Option<f64>,
     pub median: Option<f64>,

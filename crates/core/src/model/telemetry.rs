@@ -5,8 +5,8 @@
 pub struct Telemetry {
     /// Position among all processes of the session.
     pub order: u32,
-    /// Share of the measured processors' time that other programs took; absent where it was too small to
-    /// differ from none.
+    /// Share of the measured processors' time that other programs took; absent if it was too small to differ from
+    /// none.
     pub foreign_share: Option<f64>,
     /// Other programs that were seen, each in words: `process 4711 (python3)`.
     pub foreign: Vec<String>,

@@ -22,8 +22,8 @@ words! {
 }
 
 impl Verdict {
-    /// Where several hold, the one with the highest precedence names the whole:
-    /// error, diverged, regressed, missing, inconclusive, then the good ones.
+    /// If several apply, the one with the highest precedence determines the result: error, diverged, regressed,
+    /// missing, inconclusive, then the good ones.
     pub const fn precedence(self) -> u8 {
         match self {
             Self::Error => 6,

@@ -50,8 +50,8 @@ pub struct Divergence {
     pub elements: u64,
     /// NaN or Inf where the reference is finite.
     pub non_finite: u64,
-    /// Root mean square of |a − b| / (|b| + m), where m is the reference's typical magnitude: the distance
-    /// that says how accurate an output is. Absent where nothing finite was compared, and in old files.
+    /// Root mean square of |a − b| / (|b| + m), where m is the reference's typical magnitude: the distance that says
+    /// how accurate an output is. Absent if nothing finite was compared, and in old files.
     #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub error: Option<f64>,
@@ -79,7 +79,7 @@ pub struct OutputCheck {
     pub code: VerifyCode,
     /// Why, in words, where the code is not PASS.
     pub why: Option<String>,
-    /// Absent where shapes or types differ, or nothing was compared.
+    /// Absent if shapes or types differ, or nothing was compared.
     pub divergence: Option<Divergence>,
 }
 

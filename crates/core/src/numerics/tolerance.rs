@@ -21,7 +21,7 @@ pub struct NumericsTolerance {
     /// Part relative to the typical magnitude of the whole reference. Rounding error of a sum scales
     /// with its terms, not with the result, so an element near zero needs this and not `rtol`.
     pub stol: f64,
-    /// Bound of the root mean square of the normalised error. It catches faults that are small but present in every
+    /// Bound of the root mean square of the normalized error. It catches faults that are small but present in every
     /// element.
     pub max_error: f64,
     pub min_cosine: f64,
@@ -35,12 +35,11 @@ impl NumericsTolerance {
 
     /// The default of an element type.
     ///
-    /// A correct output differs from eager because of reordered sums: by about `u·√k` of the magnitude, where `u`
-    /// is the unit roundoff of the type and `k` the length of a reduction (Higham, *Accuracy and
-    /// Stability of Numerical Algorithms*, 2nd ed., section 2.8). The bounds are well above that, and for
-    /// f64 and f32 below the error of the next coarser type, so that a computation in lower precision
-    /// fails: as a normalised error, rounding to f16 (or TF32, which has as many digits) is about 9e-5, rounding to
-    /// bf16 is 4e-4, and so is a scale of 1.001.
+    /// A correct output differs from eager because of reordered sums: by about `u·√k` of the magnitude, where `u` is
+    /// the unit roundoff of the type and `k` the length of a reduction (Higham, *Accuracy and Stability of Numerical
+    /// Algorithms*, 2nd ed., section 2.8). The bounds are well above that, and for f64 and f32 below the error of the
+    /// next coarser type, so that a computation in lower precision fails: as a normalized error, rounding to f16 (or
+    /// TF32, which has as many digits) is about 9e-5, rounding to bf16 is 4e-4, and so is a scale of 1.001.
     pub fn for_dtype(dtype: DType) -> Self {
         let (atol, rtol, stol, max_error, min_cosine) = match dtype {
             // u = 1.1e-16: 1e-10 leaves six digits for long reductions; the error of single precision is 1e-8.

@@ -51,7 +51,7 @@ pub struct BackendProcessRecord {
     pub started: String,
     /// Wall-clock time from start to end of the process.
     pub seconds: Number,
-    /// Why it failed; absent where it worked.
+    /// Why it failed; absent if it worked.
     pub failure: Option<String>,
     pub peak_memory_bytes: Option<u64>,
     /// 1, 5 and 15 minute load averages when it began.

@@ -39,7 +39,7 @@ pub struct BaselineFile {
     pub toolchain: Option<Toolchain>,
     /// The frozen toolchain that was measured in the same session.
     pub anchor: Option<Toolchain>,
-    /// Why the run, or a benchmark of it, is not learned from until accepted. Empty where all of it is.
+    /// Why the run, or a benchmark of it, is excluded from the baseline until accepted. Empty if nothing is excluded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quarantine: Vec<QuarantineRecord>,
     /// Every metric that is named below, once.
@@ -69,7 +69,7 @@ pub struct BaselineBenchmark {
     /// Metrics with one value for the benchmark.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValueRecord>,
-    /// The benchmark relative to the anchor; absent where the anchor has no time for it.
+    /// The benchmark relative to the anchor; absent if the anchor has no time for it.
     pub anchored: Option<AnchoredRecord>,
     /// Codes of the findings about this benchmark.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -123,7 +123,7 @@ pub struct QuarantineRecord {
     pub cause: QuarantineCause,
     /// In words.
     pub why: String,
-    /// The benchmark it holds for; absent where it holds for the whole run.
+    /// The benchmark it holds for; absent if it holds for the whole run.
     pub benchmark: Option<String>,
 }
 
@@ -163,12 +163,12 @@ pub struct AcceptanceFile {
     /// File name of the first run of the new normal, without `.json`. Older ones are no longer compared
     /// with.
     pub from: String,
-    /// Glob over benchmark names; absent where it holds for every benchmark.
+    /// Glob over benchmark names; absent if it holds for every benchmark.
     pub benchmark: Option<String>,
     pub who: String,
     pub why: String,
-    /// The last day it holds, `YYYY-MM-DD`; absent where it holds for good. After it, what was stored
-    /// under the acceptance is no longer learned from.
+    /// Last day of the acceptance, `YYYY-MM-DD`; absent if it does not expire. Afterwards, sessions stored under it
+    /// are excluded from the baseline.
     pub until: Option<String>,
 }
 

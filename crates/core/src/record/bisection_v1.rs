@@ -8,7 +8,7 @@ use crate::model::Verdict;
 
 use super::{BisectionSchema, Number, RecordError, schema, write};
 
-/// Which of many candidates made a benchmark worse.
+/// The result of a search for the candidate that made a benchmark worse.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -101,7 +101,7 @@ pub struct PartRecord {
     pub upto: u32,
     /// Probability of a culprit.
     pub probability: Option<Number>,
-    /// Where an unexplained change most probably lies: behind the first, up to the second.
+    /// Most probable range of an unexplained change: after the first candidate, up to the second.
     pub likely: Option<[u32; 2]>,
     /// `upto` compared with `after`.
     pub observation: ObservationRecord,

@@ -1,8 +1,8 @@
 //! The manifest of a bundle, version 1: what one machine prepared for another one to measure. Frozen: see
 //! the module's rule before touching a field.
 //!
-//! A reader must expect a hostile one: every path is plain and every file is named once, with its
-//! size and its digest, before any other byte of the archive is believed.
+//! A reader must expect a hostile one: every path is plain and every file is named once, with its size and its digest,
+//! before any other byte of the archive is trusted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,7 +63,7 @@ pub struct BundledSide {
     pub toolchain: Toolchain,
     /// `iree-run-module` of the pin.
     pub run_module: String,
-    /// `iree-benchmark-module` of the pin. Where the pin has `iree-profile`, it is in the same folder.
+    /// `iree-benchmark-module` of the pin. If the pin has `iree-profile`, it is in the same folder.
     pub benchmark_module: String,
     /// Every benchmark of the side that was asked for, those that failed included.
     pub benchmarks: Vec<BundledBenchmark>,
@@ -94,7 +94,7 @@ pub struct BundledModule {
     /// Statistics of the compiler, by its own names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, u64>,
-    /// Compiled for the very processor of `made_on`.
+    /// Compiled for the processor of `made_on`.
     pub host_specific: bool,
     /// The dialect that an exported model was lowered to.
     pub lowering: Option<String>,

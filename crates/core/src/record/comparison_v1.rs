@@ -61,7 +61,7 @@ const ROW_BYTES: usize = 1600;
 #[serde(deny_unknown_fields)]
 pub struct RowRecord {
     pub benchmark: String,
-    /// Absent where the row is about the benchmark as a whole.
+    /// Absent if the row is about the benchmark as a whole.
     pub metric: Option<Metric>,
     pub target: Option<String>,
     pub verdict: Verdict,

@@ -139,8 +139,8 @@ fn derived(record: &BenchmarkRecord) -> Vec<MetricSeries> {
     metrics
 }
 
-/// How long the compiler took. The first compilation shares the processors with others; those after it were made
-/// only to be timed, and are all that counts where there are any.
+/// How long the compiler took. The first compilation shares the processors with others; those after it were made only
+/// to be timed, and are all that counts if there are any.
 fn compile_time(stages: &[StageRecord]) -> Option<MetricSeries> {
     const NANOSECONDS: f64 = 1e9;
     let compiled: Vec<&StageRecord> = stages.iter().filter(|stage| stage.stage == Stage::Compile).collect();

@@ -6,8 +6,8 @@ use serde_with::skip_serializing_none;
 
 use crate::model::{Expectation, Floor, Number, Override, Verdict, Waiver};
 
-/// Judges the run where no other policy is given, so that judging in a second step gives the verdict of doing it
-/// in one. A published verdict never comes from it: the base's own configuration judges there.
+/// Judges the run if no other policy is given, so that judging in a second step gives the verdict of doing it in one.
+/// A published verdict never comes from it: the base's own configuration judges there.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -12,7 +12,7 @@ use super::error::wrong;
 use super::seal::sealed;
 use super::{Design, GateRecord, Number, PlanSchema, RecordError, schema, write};
 
-/// Who measures what of a suite, and everything that all of its shards must agree on.
+/// The division of a suite into shards, and everything that all shards must agree on.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

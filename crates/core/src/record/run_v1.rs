@@ -43,11 +43,11 @@ pub struct RunFile {
     /// Results of the same models on other backends than IREE: context for people, never judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<BackendRecord>,
-    /// Where it was compiled, if elsewhere.
+    /// The bundle, if it was compiled on another machine.
     pub bundle: Option<BundleOrigin>,
     /// Set where this is one shard of a suite, which can't be judged alone.
     pub shard: Option<ShardRecord>,
-    /// The shards that were merged into this run; empty where one machine measured all of it.
+    /// The shards that were merged into this run; empty if one machine measured all of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shards: Vec<MergedShardRecord>,
     /// The suite's policy when the run was made.
@@ -126,7 +126,7 @@ pub struct MeasureRecord {
     pub min_blocks: Option<u32>,
     /// Blocks after which an open row is inconclusive.
     pub max_blocks: Option<u32>,
-    /// Processors that a CPU target was pinned to; absent where it was not pinned.
+    /// Processors that a CPU target was pinned to; absent if it was not pinned.
     pub cpus: Option<Vec<u32>>,
 }
 
@@ -159,7 +159,7 @@ pub struct SideRecord {
     pub commit: Option<String>,
     /// Whether the sources differed from that commit.
     pub dirty: Option<bool>,
-    /// Absent only where the tools could not be had.
+    /// Absent only if the tools could not be had.
     pub toolchain: Option<Toolchain>,
     /// Compile flags of this side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -187,7 +187,7 @@ pub struct CommandRecord {
     /// Whether a shell executed it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shell: bool,
-    /// SHA-256 of the program's file; absent where it was not found.
+    /// SHA-256 of the program's file; absent if it was not found.
     pub program_sha256: Option<String>,
     /// Processes that ran before the measured ones.
     pub warmup: u32,
@@ -207,7 +207,7 @@ pub struct BenchmarkRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageRecord>,
     pub verification: Option<Verification>,
-    /// How long its processes measured; absent where none was started.
+    /// How long its processes measured; absent if none was started.
     pub timing: Option<TimingRecord>,
     /// Every process that was started, in the order they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -237,7 +237,7 @@ pub struct ProcessRecord {
     pub started: String,
     /// Wall-clock time from start to end of the process.
     pub seconds: Number,
-    /// Why it failed; absent where it worked. A failed process fails its benchmark.
+    /// Why it failed; absent if it worked. A failed process fails its benchmark.
     pub failure: Option<String>,
     pub peak_memory_bytes: Option<u64>,
     /// 1, 5 and 15 minute load averages when it began.

@@ -13,7 +13,7 @@ use super::Number;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TelemetryRecord {
-    /// The processors that the process had to itself; absent where it had none.
+    /// The processors that the process had to itself; absent if it had none.
     pub cpu: Option<CpuTelemetryRecord>,
     /// The GPUs that it may have used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -31,7 +31,7 @@ pub struct CpuTelemetryRecord {
     pub stolen: Number,
     /// The share that the kernel's counters can't distinguish from zero over so short a time.
     pub resolution: Number,
-    /// Times that one of them lowered its clock because of heat; absent where the machine does not count them.
+    /// Times that one of them lowered its clock because of heat; absent if the machine does not count them.
     pub throttled: Option<u64>,
     /// Other programs that ran there at the end.
     pub by: Option<ForeignProcess>,

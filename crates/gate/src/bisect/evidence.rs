@@ -17,7 +17,7 @@ pub struct Pair {
     pub head: usize,
 }
 
-/// How a range is worse at its end than at its start.
+/// In which way a range is worse at its end than at its start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
     /// By this much on the log scale (or in units, for exact values).
@@ -26,8 +26,8 @@ pub enum Step {
     Stability,
 }
 
-/// Where a level counts as that of the good end, and from where on as that of the bad end, as shares of the step.
-/// The margin is for the error of the step's own estimate, and for small differences that any rebuild makes.
+/// Limits, as shares of the step, below which a level counts as that of the good end and above which as that of the
+/// bad end. The margin is for the error of the step's own estimate, and for small differences that any rebuild makes.
 const NEAR_NONE: f64 = 0.25;
 const NEAR_ALL: f64 = 0.75;
 

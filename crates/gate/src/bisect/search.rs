@@ -21,7 +21,7 @@ const WORTH: f64 = 0.02;
 /// The next comparison that the search needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// So many blocks of this pair in all, including those it has.
+    /// Total number of blocks of this pair, including those that it has.
     Measure {
         pair: Pair,
         blocks: u32,

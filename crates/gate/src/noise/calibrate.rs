@@ -210,7 +210,7 @@ impl<'a> Calibrating<'a> {
         self.recording.is_empty() || (0..self.judged.len()).all(|figure| self.is_settled(figure))
     }
 
-    /// How much of the work is done at least, as a share.
+    /// Share of the work that is done, at least.
     pub fn progress(&self) -> f64 {
         let of = |(figure, judged): (usize, &u32)| {
             let most = f64::from(self.options.resamples.max(1));

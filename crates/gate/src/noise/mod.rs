@@ -1,4 +1,4 @@
-//! A/A calibration: what a machine's own unchanged runs say about spread, false reds and power.
+//! A/A calibration: what a machine's own unchanged runs say about spread, false positives and power.
 
 mod calibrate;
 mod resample;

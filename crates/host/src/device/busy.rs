@@ -35,7 +35,7 @@ pub struct Usage {
 }
 
 impl Busy {
-    /// Reads the counters of these processors, of all without a list. `None` where there are none.
+    /// Reads the counters of these processors, of all without a list. `None` if there are none.
     pub(super) fn now(cpus: Option<&[usize]>) -> Option<Self> {
         Self::parse(&fs::read_to_string(counters("stat")).ok()?, cpus, Instant::now())
     }
@@ -62,7 +62,7 @@ impl Busy {
         (found.processors > 0).then_some(found)
     }
 
-    /// The usage since `before`, of which `own` was ours. `None` where no time passed.
+    /// The usage since `before`, of which `own` was ours. `None` if no time passed.
     pub(super) fn since(&self, before: &Self, own: Duration) -> Option<Usage> {
         let elapsed = self.at.checked_duration_since(before.at)?.as_secs_f64();
         let capacity = elapsed * f64::from(self.processors);

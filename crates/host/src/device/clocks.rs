@@ -53,7 +53,7 @@ pub struct ClockHold {
 impl Drop for ClockHold {
     fn drop(&mut self) {
         for (index, file) in self.held.drain(..) {
-            // Where letting go fails, the file stays, and the next start tries again and says so.
+            // If unlocking fails, the file stays, and the next start tries again and reports it.
             if self.gpus.unlock_clock(index).is_ok() {
                 drop(fs::remove_file(file));
             }
@@ -147,7 +147,7 @@ fn leftovers_in(folder: &Path) -> Vec<Leftover> {
 }
 
 /// Reads a lock file, if it is ours. The folder belongs to everybody: a file of another user could ask us to change
-/// what that user may not, so only our own are believed.
+/// what that user may not, so only our own are trusted.
 fn read(path: &Path) -> Option<WrittenLock> {
     let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW).open(path).ok()?;
     let about = file.metadata().ok()?;

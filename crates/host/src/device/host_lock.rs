@@ -163,8 +163,8 @@ fn described(pid: u32) -> String {
     }
 }
 
-/// The process that holds the lock on a file, by `/proc/locks`. `None` where the kernel does not show
-/// it (another container's).
+/// The process that holds the lock on a file, by `/proc/locks`. `None` if the kernel does not show it (another
+/// container's).
 fn holder(file: &File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino();
     find_holder(&std::fs::read_to_string("/proc/locks").ok()?, inode)

@@ -9,13 +9,13 @@ pub(super) fn counters(name: &str) -> PathBuf {
     given.map_or_else(|| PathBuf::from("/proc"), PathBuf::from).join(name)
 }
 
-/// The 1, 5 and 15 minute load averages; empty where the kernel does not say.
+/// The 1, 5 and 15 minute load averages; empty if the kernel does not say.
 pub fn load_average() -> Vec<f64> {
     parse(&std::fs::read_to_string(counters("loadavg")).unwrap_or_default())
 }
 
-/// How long the machine's processors have had nothing to do since it booted, all of them together; `None`
-/// where the kernel does not say.
+/// How long the machine's processors have had nothing to do since it booted, all of them together; `None` if the
+/// kernel does not say.
 pub fn idle_time() -> Option<std::time::Duration> {
     let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten()?;
     let ticks_per_second = f64::from(i32::try_from(ticks).ok()?);

@@ -44,13 +44,13 @@ impl Stat {
     }
 }
 
-/// When a process began. `None` where it is gone, or can't be seen.
+/// When a process began. `None` if it is gone, or can't be seen.
 pub(super) fn started(pid: u32) -> Option<u64> {
     Some(Stat::read(Path::new("/proc"), pid)?.started)
 }
 
-/// Whether a process descends from this one. `None` where it can't be seen: it has ended, or it lives in
-/// another container, whose numbers a driver reports and we do not know.
+/// Whether a process descends from this one. `None` if it can't be seen: it has ended, or it lives in another
+/// container, whose numbers a driver reports and we do not know.
 fn is_ours(proc: &Path, pid: u32, own: u32) -> Option<bool> {
     let mut at = pid;
     // Longer chains than this are loops made by numbers reused while we read.

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// The processors a CPU target is pinned to unless the configuration says otherwise: all we may use but
-/// the first one and the siblings that share its core. Those stay for the host: its interrupts, its
-/// services, and benchgate itself. `None` where there is only one.
+/// The processors a CPU target is pinned to unless the configuration says otherwise: all we may use but the first one
+/// and the siblings that share its core. Those stay for the host: its interrupts, its services, and benchgate itself.
+/// `None` if there is only one.
 pub fn default_cpus() -> Option<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0)).ok()?;
     let allowed: BTreeSet<usize> =
@@ -18,7 +18,7 @@ pub fn default_cpus() -> Option<Vec<usize>> {
     choose(&allowed, &std::fs::read_to_string(siblings).unwrap_or_default())
 }
 
-/// Keeps the calling thread off the processors that are measured on, where there are others.
+/// Keeps the calling thread off the processors that are measured on, if there are others.
 pub(super) fn stay_with_the_host() {
     let Some(measured) = default_cpus() else { return };
     let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) else { return };
@@ -28,7 +28,7 @@ pub(super) fn stay_with_the_host() {
             return;
         }
     }
-    // Where it is refused, the thread costs what it costs anywhere.
+    // If it is refused, the thread costs what it costs anywhere.
     let _ = sched_setaffinity(Pid::from_raw(0), &host);
 }
 

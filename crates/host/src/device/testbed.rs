@@ -124,7 +124,7 @@ fn processor_facts(cpuinfo: &str) -> BTreeMap<String, String> {
         }
     };
     fact("cpu", field(cpuinfo, "model name"));
-    // A virtual machine often hides the name; these tell the silicon apart all the same.
+    // A virtual machine often hides the name; these tell the silicon apart anyway.
     let numbers: Vec<String> =
         ["vendor_id", "cpu family", "model", "stepping", "CPU implementer", "CPU part", "CPU variant"]
             .iter()
@@ -265,7 +265,7 @@ avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16 hypervisor\n
         assert!(!testbeds[0].facts.contains_key("gpu-vbios"));
     }
 
-    /// `lscpu -J`, where there is one: the same machine, read by another program.
+    /// `lscpu -J`, if there is one: the same machine, read by another program.
     #[test]
     fn the_facts_are_what_lscpu_says() {
         let Ok(asked) = std::process::Command::new("lscpu").args(["-J"]).env("LC_ALL", "C").output() else {

@@ -32,7 +32,7 @@ pub struct Watched {
     pub gpus: Arc<Gpus>,
     /// Places in the list of GPUs.
     pub indices: Vec<usize>,
-    /// The processors that a CPU target has to itself; `None` where none are watched.
+    /// The processors that a CPU target has to itself; `None` if none are watched.
     pub cpus: Option<Vec<usize>>,
 }
 
@@ -50,7 +50,7 @@ pub struct GpuSeen {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Seen {
     pub cpu: Option<Usage>,
-    /// Times that a watched processor lowered its clock because of heat. `None` where it is not counted.
+    /// Times that a watched processor lowered its clock because of heat. `None` if it is not counted.
     pub cpu_throttled: Option<u64>,
     /// Another process that used the watched processors.
     pub on_cpus: Option<ForeignProcess>,
@@ -128,7 +128,7 @@ impl Watch {
 }
 
 impl Sampler {
-    /// `None` where no thread can be had: then the first and the last reading have to do.
+    /// `None` if no thread can be had: then the first and the last reading have to do.
     fn start(watched: &Watched) -> Option<Self> {
         let (stop, stopped) = channel::<()>();
         let samples = Arc::new(Mutex::new(Vec::new()));

@@ -14,7 +14,7 @@ pub fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < LONGEST_LFS_POINTER && content.starts_with(FIRST_LINE)
 }
 
-/// Whether a file is a pointer; `None` where there is no file that can be read.
+/// Whether a file is a pointer; `None` if there is no file that can be read.
 pub fn has_lfs_pointer(path: &Path) -> Option<bool> {
     let found = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
     if found.len() >= LONGEST_LFS_POINTER as u64 {

@@ -185,8 +185,8 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// The repository of a submodule: in its folder of the working tree or, where head has moved or removed it, among the
-    /// modules of this clone. `None` where it was never initialized.
+    /// The repository of a submodule: in its folder of the working tree or, where head has moved or removed it, among
+    /// the modules of this clone. `None` if it was never initialized.
     fn submodule(
         &self,
         outer: &git2::Repository,

@@ -35,7 +35,7 @@ impl Repository {
             at = parent;
         }
         let (good, bad) = (good.to_owned(), bad.to_owned());
-        // Where history is cut off, "not there" only means "not here".
+        // In a shallow clone, "not there" only means "not here".
         if self.inner.is_shallow() {
             return Err(GitError::ShallowLine { good, bad });
         }

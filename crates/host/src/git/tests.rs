@@ -296,7 +296,7 @@ fn submodules_and_lfs_pointers_that_the_working_tree_lacks_too_are_reported() {
         [Notice::Submodule("third_party".into()), Notice::LfsPointer("big.npy".into())]
     );
     assert!(found.folder.join("third_party").is_dir());
-    // Where the working tree has the content, base must have it too.
+    // If the working tree has the content, base must have it too.
     fixture.put("big.npy", "content");
     let error = checkout(&fixture, &commit, cache.path()).unwrap_err();
     assert!(matches!(&error, GitError::LfsContent { path, .. } if path == Path::new("big.npy")), "{error}");

@@ -30,7 +30,7 @@ pub(super) struct Child {
     control: Option<PipeWriter>,
     report: Option<ChildStdout>,
     cgroup: Option<Cgroup>,
-    /// Where the supervisor leaves what it saw.
+    /// The file in which the supervisor records its observations.
     opened: Option<File>,
     /// Number of out-of-memory kills before the start.
     kills_before: Option<u64>,

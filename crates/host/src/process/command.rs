@@ -255,7 +255,7 @@ pub struct Finished {
     /// Whether the kernel killed a process because of low memory meanwhile: in this cgroup or, if that is not counted by
     /// cgroup, on this machine.
     pub memory_ran_out: bool,
-    /// The files that it opened; `None` where that was not asked for or can't be seen on this machine.
+    /// The files that it opened; `None` if that was not asked for or can't be seen on this machine.
     pub opened: Option<Opened>,
 }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::cgroup;
 
-/// How many processes the kernel has killed for want of memory: in benchgate's own cgroup and below, where that is
-/// counted, else on the whole machine. `None` where it does not say.
+/// How many processes the kernel has killed for lack of memory: in benchgate's own cgroup and below, where that is
+/// counted, else on the whole machine. `None` if it does not say.
 pub(super) fn out_of_memory_kills() -> Option<u64> {
     let of_cgroup = || {
         let folder = cgroup::own()?;

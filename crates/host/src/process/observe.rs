@@ -146,7 +146,7 @@ impl Handover {
         (self.program.clone(), self.child.as_raw_fd())
     }
 
-    /// The listener, once the program is executing; `None` where the kernel or the container refused the filter.
+    /// The listener, once the program is executing; `None` if the kernel or the container refused the filter.
     pub(super) fn listener(self) -> Option<OwnedFd> {
         let mut control = Control::default();
         let mut byte = 0_u8;
@@ -183,8 +183,8 @@ impl Control {
     }
 }
 
-/// Puts this process under the filter and sends the listener through `socket`. Only makes async-signal-safe calls.
-/// Where that is not allowed, the program runs unobserved.
+/// Puts this process under the filter and sends the listener through `socket`. Only makes async-signal-safe calls. If
+/// that is not allowed, the program runs unobserved.
 pub(super) fn install(program: &[libc::sock_filter], socket: RawFd) {
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     // SAFETY: the program and the message outlive the calls, which keep no pointer to them.
@@ -364,12 +364,12 @@ fn without_parents(path: &Path) -> PathBuf {
     before.join(after.iter().collect::<PathBuf>())
 }
 
-/// Where a supervisor leaves what it saw: memory that both processes share.
+/// The file in which a supervisor records its observations: memory that both processes share.
 pub(super) fn shared_list() -> io::Result<File> {
     Ok(memfd_create(c"opened", MFdFlags::MFD_CLOEXEC).map(File::from)?)
 }
 
-/// Reads what a supervisor left. `None` where not everything was seen.
+/// Reads what a supervisor left. `None` if not everything was seen.
 pub(super) fn read_list(mut file: File) -> Option<Opened> {
     let mut text = Vec::new();
     file.rewind().ok()?;

@@ -22,7 +22,7 @@ pub(super) struct SupervisorPlan {
     /// Reports go out here.
     pub(super) report: RawFd,
     pub(super) cgroup: Option<CgroupPlan>,
-    /// Where the list of what the tool opens goes; `None` does not observe it.
+    /// Descriptor for the list of files that the tool opens; `None` does not observe it.
     pub(super) opened: Option<RawFd>,
     pub(super) cpus: Option<Vec<usize>>,
     /// The tool's whole environment. The supervisor has it under other names: a variable for the tool can't change it.
@@ -80,7 +80,7 @@ impl SupervisorPlan {
         })
     }
 
-    /// The other way. `None` where these are not the arguments of a supervisor.
+    /// The other way. `None` if these are not the arguments of a supervisor.
     pub(super) fn from_parts(
         mut args: impl Iterator<Item = OsString>,
         vars: impl Iterator<Item = (OsString, OsString)>,

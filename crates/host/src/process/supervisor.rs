@@ -113,8 +113,8 @@ pub(super) fn supervise(plan: &SupervisorPlan) -> ! {
     }
 }
 
-/// Starts the tool. When it returns, the program is executing. Calls that open files wait for the listener, where
-/// there is one.
+/// Starts the tool. When it returns, the program is executing. Calls that open files wait for the listener, if there
+/// is one.
 fn start(plan: &SupervisorPlan) -> io::Result<(Pid, Option<OwnedFd>)> {
     // The tool gets none of the descriptors that benchgate opened for us.
     for fd in plan.descriptors() {
@@ -302,7 +302,7 @@ fn end(plan: &SupervisorPlan, tree: ProcessTree) -> ! {
     }
     if let Some(report) = tree.report {
         let bytes = Report { leftovers: tree.killed, ..report }.encode();
-        // Smaller than PIPE_BUF, so it arrives whole. Where benchgate is gone, so is the supervisor's work.
+        // Smaller than PIPE_BUF, so it arrives whole. If benchgate is gone, so is the supervisor's work.
         let _ = write(borrowed(&REPORT), &bytes);
     }
     // SAFETY: ends this process without running anything that belongs to benchgate.

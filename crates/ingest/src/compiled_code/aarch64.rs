@@ -62,7 +62,7 @@ fn is_advanced_simd(word: u32) -> bool {
 #[derive(Default)]
 struct Stack {
     depth: u64,
-    /// `None` where an amount is computed at run time.
+    /// `None` if an amount is computed at run time.
     deepest: Option<u64>,
     /// A register that holds the stack pointer less a constant, before it is aligned and becomes the stack pointer.
     prepared: Option<(u32, u64)>,

@@ -16,10 +16,10 @@ pub(super) struct Counted {
     pub(super) instructions: u64,
     /// Instructions that compute with one floating-point number.
     pub(super) scalar_float: u64,
-    /// Instructions that work on vectors of 128, 256 and 512 bits, and of the processor's own length; `None` where the
+    /// Instructions that work on vectors of 128, 256 and 512 bits, and of the processor's own length; `None` if the
     /// architecture has none.
     pub(super) vector: [Option<u64>; 4],
-    /// Bytes; `None` where they are computed at run time.
+    /// Bytes; `None` if they are computed at run time.
     pub(super) stack_frame: Option<u64>,
 }
 

@@ -14,7 +14,7 @@ impl<'a> Table<'a> {
         Some(Self { buffer, at: follow(buffer, 0)? })
     }
 
-    /// Where a field stands; `None` where the table has none of this number.
+    /// Where a field stands; `None` if the table has none of this number.
     fn field(self, number: usize) -> Option<usize> {
         let signed = i64::from(i32::from_le_bytes(word(self.buffer, self.at)?));
         let vtable = usize::try_from(i64::try_from(self.at).ok()?.checked_sub(signed)?).ok()?;

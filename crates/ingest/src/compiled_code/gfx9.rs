@@ -13,7 +13,7 @@ const EXTENDED: [u32; 2] = [249, 250];
 /// `v_accvgpr_read` and `v_accvgpr_write` have opcodes among those of the matrix instructions, and only copy.
 const COPIES: [u32; 2] = [0x58, 0x59];
 
-/// How many instructions multiply matrices; `None` where an instruction has a format that is not known, because what
+/// How many instructions multiply matrices; `None` if an instruction has a format that is not known, because what
 /// follows it can't be distinguished from its operands.
 pub(super) fn matrix_instructions(code: &[u8]) -> Option<u64> {
     let (words, rest) = code.as_chunks::<4>();

@@ -65,7 +65,7 @@ fn is_plain_eager(record: &BackendRecord) -> bool {
 
 fn eager_rows(file: &RunFile, record: &BackendRecord) -> String {
     let instead = instead(&record.outcome, record.verification.as_ref());
-    // Nothing was started: a row all the same, so that a model does not disappear.
+    // Nothing was started: a row anyway, so that a model does not disappear.
     if record.processes.is_empty() {
         return format!("{},{},{},{}\n", file.created, record.model, record.device, cell(instead, &[]));
     }

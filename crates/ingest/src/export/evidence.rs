@@ -61,7 +61,7 @@ pub(super) fn only_in_run_json(run: &Run) -> Vec<String> {
     facts.into_iter().filter(|(_, held)| *held).map(|(fact, _)| fact.to_owned()).collect()
 }
 
-/// The metrics that a verdict rests on: latency, or all where there is none.
+/// The metrics that a verdict rests on: latency, or all if there is none.
 pub(super) fn deciding(benchmark: &Benchmark) -> impl Iterator<Item = &MetricSeries> {
     let timed = benchmark.metric(&Metric::LATENCY.name).is_some();
     benchmark.metrics.iter().filter(move |series| !timed || series.metric.name == Metric::LATENCY.name)

@@ -20,7 +20,7 @@ pub(super) struct TableHeader {
 /// The counters of one row.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Counters<'a> {
-    /// NaN where what stands under a name is not a number.
+    /// NaN if what stands under a name is not a number.
     pub counters: Vec<(&'a str, f64)>,
     pub label: Option<&'a str>,
 }
@@ -130,7 +130,7 @@ pub(crate) fn counter_metric(name: &str) -> Metric {
         "items_per_second" => Metric::THROUGHPUT,
         _ => Metric {
             name: Cow::Owned(name.to_owned()),
-            // No format says whether a counter is a rate in all of its outputs, so none is believed.
+            // No format says whether a counter is a rate in all of its outputs, so none is trusted.
             unit: Unit::Other(Cow::Borrowed("counter")),
             better: if is_rate(name) { Better::Higher } else { Better::Lower },
             kind: MetricKind::Noisy,

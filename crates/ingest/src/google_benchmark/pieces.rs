@@ -14,8 +14,8 @@ const PIECE: usize = 256 << 10;
 /// A single row or context that needs more than this is not worth reading in pieces.
 const LONGEST: usize = 16 << 20;
 
-/// Reads a whole file that starts with `head`. `None` where the file breaks the format's rules or can't be read:
-/// then reading it as a whole finds the fault and its line.
+/// Reads a whole file that starts with `head`. `None` if the file breaks the format's rules or can't be read: then
+/// reading it as a whole finds the fault and its line.
 pub(crate) fn read(head: Vec<u8>, source: &mut dyn Read) -> Option<Run> {
     read_by(PIECE, head, source)
 }
@@ -79,7 +79,7 @@ impl Window {
         Ok(())
     }
 
-    /// The text without a character that is cut at its end; `None` where it is not UTF-8.
+    /// The text without a character that is cut at its end; `None` if it is not UTF-8.
     fn text(&self) -> Option<&str> {
         let bytes = &self.bytes[..self.filled];
         match std::str::from_utf8(bytes) {

@@ -1,8 +1,7 @@
 //! Rows to benchmarks: what JSON, CSV and console text have in common.
 //!
-//! Rows of one name become the repetitions of one process. Aggregate rows count only where no
-//! repetition was kept. What is not a measurement (an errored row, a zero, a NaN, an unknown unit) is a
-//! lint or an outcome and never a number.
+//! Rows of one name become the repetitions of one process. Aggregate rows count only if no repetition was kept. What
+//! is not a measurement (an errored row, a zero, a NaN, an unknown unit) is a lint or an outcome and never a number.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,7 +16,7 @@ use super::stated::{Instance, StatedRepetitions};
 use super::statistic::Statistic;
 use super::summaries::{Aggregate, summarise};
 
-/// How a row says what it is.
+/// How a row states its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum RowKind {
     /// The format has no mark; the name's suffix may tell.
@@ -290,7 +289,7 @@ impl Families {
         };
         family.mixed_units |= *family.factor.get_or_insert(factor) != factor;
         family.coarse |= row.coarse;
-        // Only where repetitions are numbered, the other count is that of all.
+        // Only if repetitions are numbered, the other count is that of all.
         let repetitions = row.count.filter(|_| row.repetition.is_some());
         family.stated.repetition(row.instance, row.iterations, repetitions);
         let iterations = *family.iterations.get_or_insert(row.iterations);
@@ -374,11 +373,10 @@ impl Families {
         });
     }
 
-    /// Decides what unmarked rows with an aggregate's suffix are. Google Benchmark writes a mean and a
-    /// standard deviation or neither, so a stem that has both is a benchmark and its rows summarise it;
-    /// a lone `BM_x_mean` is a benchmark that happens to be called so. A user's statistic stands once, and
-    /// its row counts as many repetitions as the mean's: a benchmark that does so too was not repeated
-    /// where its neighbor was.
+    /// Decides what unmarked rows with an aggregate's suffix are. Google Benchmark writes a mean and a standard
+    /// deviation or neither, so a stem that has both is a benchmark and its rows summarize it; a lone `BM_x_mean` is a
+    /// benchmark that happens to be called so. A user's statistic stands once, and its row counts as many repetitions
+    /// as the mean's: a benchmark that does so too was not repeated where its neighbor was.
     fn settle(&mut self) {
         let mut undecided = std::mem::take(&mut self.undecided);
         // The stems that have a row of this statistic, with the repetitions it counts.
@@ -387,8 +385,8 @@ impl Families {
             rows.map(|row| (row.stem().to_owned(), row.row.count)).collect()
         };
         let (means, stddevs) = (stems(Statistic::Mean), stems(Statistic::Stddev));
-        // Releases before `_cv` printed the iterations of one repetition where later ones print how many
-        // repetitions are summarised, so without it the column says nothing about n.
+        // Releases before `_cv` printed the iterations of one repetition where later ones print how many repetitions
+        // are summarized, so without it the column says nothing about n.
         let cvs = stems(Statistic::Cv);
         let mut times: HashMap<usize, u64> = HashMap::new();
         for row in &undecided {

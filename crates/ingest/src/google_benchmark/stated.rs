@@ -17,7 +17,7 @@ pub(super) struct StatedRepetitions {
     cpu: Vec<(Statistic, f64)>,
 }
 
-/// Which benchmark of its program a row is; NaN where the format does not tell.
+/// Which benchmark of its program a row is; NaN if the format does not tell.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Instance {
     pub family: f64,
@@ -60,7 +60,7 @@ impl StatedRepetitions {
     }
 
     fn repetitions(&mut self, stated: Option<f64>) {
-        // Releases before 1.6 write 0 where the number came from the command line.
+        // Releases before 1.6 write 0 if the number came from the command line.
         let stated = stated.filter(|stated| *stated > 0.0);
         self.repetitions =
             stated.map(|stated| stated.max(self.repetitions.unwrap_or(stated))).or(self.repetitions);
@@ -72,7 +72,7 @@ impl StatedRepetitions {
     }
 
     /// A contradiction between rows that all belong to one benchmark and were all measured. `times` are wall-clock and
-    /// processor times; `None` where they are not to be compared with their summaries.
+    /// processor times; `None` if they are not to be compared with their summaries.
     pub(super) fn contradiction(&self, rows: u64, times: Option<[&[f64]; 2]>) -> Option<String> {
         if self.no_iterations {
             return Some("a time of no iterations".to_owned());

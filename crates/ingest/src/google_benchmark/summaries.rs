@@ -11,7 +11,7 @@ use super::statistic::Statistic;
 #[derive(Debug)]
 pub(super) struct Aggregate {
     pub statistic: Statistic,
-    /// How many repetitions it summarises.
+    /// How many repetitions it summarizes.
     pub count: Option<f64>,
     pub real: f64,
     pub cpu: Option<f64>,

@@ -50,7 +50,7 @@ impl CompileTime {
     }
 }
 
-/// One backend's row of one model. Names and reasons are raw.
+/// One backend's row of one model. Names and reasons are unescaped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BackendRow {
     pub model: String,
@@ -63,7 +63,7 @@ pub struct BackendRow {
     pub axes: String,
     pub latency: Option<Latency>,
     pub compile: Option<CompileTime>,
-    /// How many times IREE's speed is this row's; above 1 IREE is faster. Only where both compute the same.
+    /// How many times IREE's speed is this row's; above 1 IREE is faster. Only if both compute the same.
     pub iree_is: Option<f64>,
     /// How many times this row's speed is eager's of the same test and axes.
     pub over_eager: Option<f64>,
@@ -291,8 +291,8 @@ fn heading(row: &BackendRow) -> String {
     format!("{} on {}", row.model, row.on)
 }
 
-/// For a terminal; empty where IREE is the only backend. Why something was not measured follows on its row,
-/// however long it is: in a column it would squeeze the numbers.
+/// For a terminal; empty if IREE is the only backend. Why something was not measured follows on its row, however long
+/// it is: in a column it would squeeze the numbers.
 pub fn backends_table(run: &DrawnRun) -> String {
     let table = BackendTable::new(run);
     if table.is_empty() {
@@ -328,7 +328,7 @@ pub fn backends_table(run: &DrawnRun) -> String {
     format!("{text}\n{LEGEND}\n")
 }
 
-/// As GitHub Markdown, safe against hostile names; empty where IREE is the only backend.
+/// As GitHub Markdown, safe against hostile names; empty if IREE is the only backend.
 pub fn backends_markdown(run: &DrawnRun) -> String {
     let table = BackendTable::new(run);
     if table.is_empty() {

@@ -264,7 +264,7 @@ fn rows(file: &BisectionFile) -> Vec<[String; 6]> {
 
 const HEADER: [&str; 6] = ["result", "candidates", "change", "interval", "probability", "blocks"];
 
-/// Candidates that most probably made the step, likeliest first, where it is not yet settled.
+/// Candidates that most probably made the step, likeliest first, if it is not yet settled.
 fn likeliest(file: &BisectionFile) -> Vec<(String, f64)> {
     const SHOWN: usize = 5;
     const LEAST: f64 = 0.01;

@@ -23,7 +23,7 @@ pub struct Compared {
 struct ComparedRow<'a> {
     name: &'a str,
     metric: Option<&'a str>,
-    /// By comparison; `None` where it has no such row.
+    /// By comparison; `None` if it has no such row.
     rows: Vec<Option<&'a Row>>,
 }
 

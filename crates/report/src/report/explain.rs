@@ -224,7 +224,7 @@ struct MetricJson<'a> {
 #[derive(Serialize)]
 struct KernelJson<'a> {
     kernel: &'a str,
-    /// Where base calls it otherwise.
+    /// The name in base, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     base_kernel: Option<&'a str>,
     base_ns: Option<Number>,

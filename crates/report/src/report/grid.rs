@@ -168,7 +168,7 @@ impl Grid {
         let full: Vec<usize> = (0..self.columns.len()).map(|at| self.full(at)).collect();
         let room = width.saturating_sub(self.padding() + least.iter().sum::<usize>());
         let wanted: usize = full.iter().zip(&least).map(|(full, least)| full - least).sum();
-        // Where even words don't fit, the widest column gives: a terminal would break its lines anyway.
+        // If even words don't fit, the widest column is narrowed: a terminal would break its lines anyway.
         let missing = (self.padding() + least.iter().sum::<usize>()).saturating_sub(width);
         let widest = (0..least.len()).filter(|at| self.columns[*at].wraps).max_by_key(|at| least[*at]);
         let mut left = room;

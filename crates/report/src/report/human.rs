@@ -97,7 +97,7 @@ impl Style {
         }
     }
 
-    /// The style where no direction is established: a factor is always head over base, because it has no word.
+    /// The style if no direction is established: a factor is always head over base, because it has no word.
     pub(super) fn for_open_ratio(ratio: f64) -> Self {
         match Self::for_ratio(ratio) {
             Self::Percent => Self::Percent,

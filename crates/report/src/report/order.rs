@@ -39,7 +39,7 @@ impl View<'_> {
 }
 
 impl RowView<'_> {
-    /// Logarithm of the effect, above zero where head is worse.
+    /// Logarithm of the effect, above zero if head is worse.
     fn worsening(&self) -> Option<f64> {
         let change = self.row.estimate.as_ref()?.ratio.ln();
         let better = self.row.metric.as_ref()?.better;

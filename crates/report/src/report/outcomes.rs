@@ -72,8 +72,8 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
-    /// `log` finds the log of a benchmark's failure, as its reader can open it.
-    /// `comparison` is that of the two sides, where there are two.
+    /// `log` finds the log of a benchmark's failure, as its reader can open it. `comparison` is that of the two sides,
+    /// if there are two.
     pub fn new(
         sides: &[(SideName, &Run)],
         comparison: Option<&Comparison>,

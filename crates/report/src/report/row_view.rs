@@ -25,7 +25,7 @@ impl<'a> RowView<'a> {
         Self { row, name: row.benchmark.as_str(), metric, numbers: row }
     }
 
-    /// The effect: `44.1 % slower`, `8.76× faster`, `+0.3 %`. The direction gets its word only where the verdict
+    /// The effect: `44.1 % slower`, `8.76× faster`, `+0.3 %`. The direction gets its word only if the verdict
     /// establishes it.
     pub fn effect(&self) -> Option<String> {
         let row = self.numbers;
@@ -68,7 +68,7 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// `12 blocks`, `samples pooled` …; empty where processes say it all.
+    /// `12 blocks`, `samples pooled` …; empty if processes say it all.
     pub fn method(&self) -> String {
         let Some(estimate) = &self.numbers.estimate else { return String::new() };
         match estimate.method {
@@ -137,7 +137,7 @@ impl<'a> RowView<'a> {
         words::accuracy(self.row)
     }
 
-    /// Why it has its verdict, with the untrusted detail; raw.
+    /// Why it has its verdict, with the untrusted detail; unescaped.
     pub fn sentence(&self) -> String {
         let words = self.words();
         match words.detail {

@@ -6,7 +6,7 @@ const GAP: char = '·';
 /// Values that lie within this share of each other look flat: noise must not fill the whole height.
 const LEAST_SPAN: f64 = 0.05;
 
-/// The newest `width` values, oldest first. `None` where a value is missing or not above zero.
+/// The newest `width` values, oldest first. `None` if a value is missing or not above zero.
 pub fn sparkline(values: &[Option<f64>], width: usize) -> String {
     let shown = &values[values.len().saturating_sub(width)..];
     let logs: Vec<Option<f64>> =

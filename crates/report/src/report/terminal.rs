@@ -152,7 +152,7 @@ impl TerminalPage {
         let (word, rest) = view.headline.split_once(':').unwrap_or((&view.headline, ""));
         let start = self.text.len();
         self.prose(&format!("{word} (exit code {}{why}):{rest}", code.code()), "", "    ");
-        // Coloured after wrapping, because codes have no width.
+        // Colored after wrapping, because codes have no width.
         let end = start + word.len();
         let word = self.styled(style_of(verdict).bold(), word);
         self.text.replace_range(start..end, &word);
@@ -463,7 +463,7 @@ fn fact_in_short(fact: &Fact) -> String {
     format!("{} {} → {}", fact.name, side(&fact.base), side(&fact.head))
 }
 
-/// Where a finding was made, and whether that has its detail: its one case has, of several benchmarks there is a number.
+/// Place of a finding, and whether it includes the detail: a single case does, several benchmarks are counted.
 fn places(group: &LintGroup) -> (String, bool) {
     let benchmarks: BTreeSet<&str> = group.found.iter().filter_map(|(name, _)| name.as_deref()).collect();
     match (group.found.as_slice(), benchmarks.len()) {
@@ -668,7 +668,7 @@ fn name(row: &RowView<'_>) -> String {
     }
 }
 
-/// The first cell of a row: the name, the metric where it is not the usual one, and the row's findings.
+/// The first cell of a row: the name, the metric if it is not the usual one, and the row's findings.
 fn subject(row: &RowView<'_>) -> String {
     let mut lines = vec![clean(row.name)];
     lines.extend(row.metric.map(clean));

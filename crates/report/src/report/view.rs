@@ -42,11 +42,11 @@ pub struct View<'a> {
     pub legend: Option<Legend>,
     /// A command that repeats this comparison.
     pub reproduce: Option<String>,
-    /// Which files were written, in a sentence; set by who knows.
+    /// Which files were written, in a sentence; set by the caller.
     pub written: Option<String>,
     /// Warnings that stand before everything else; unescaped. Set by the caller.
     pub alerts: Vec<String>,
-    /// Whose code was measured; set by who knows.
+    /// Whose code was measured; set by the caller.
     pub source: Option<ResultSource>,
 }
 
@@ -90,13 +90,13 @@ pub struct RegressionCause<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintGroup {
     pub code: LintCode,
-    /// Benchmark (none for the run as a whole), with a metric other than latency, and detail; both raw.
+    /// Benchmark (none for the run as a whole), with a metric other than latency, and detail; both unescaped.
     pub found: Vec<(Option<String>, String)>,
     /// Advice on how to fix it.
     pub fix: &'static str,
 }
 
-/// Something known about both sides. Values are raw.
+/// Something known about both sides. Values are unescaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
     pub name: &'static str,
@@ -266,8 +266,8 @@ fn bad_benchmarks(comparison: &Comparison) -> HashSet<&str> {
     comparison.rows.iter().filter(bad).map(|row| row.benchmark.as_str()).collect()
 }
 
-/// Whether a row belongs to what the verdict is about. A waived row stays where a reader looks for it,
-/// and where no metric decides, all of them are what the reader came for.
+/// Whether a row belongs to what the verdict is about. A waived row stays where a reader looks for it, and if no
+/// metric decides, all of them are what the reader came for.
 fn decides(row: &Row, some_decide: bool) -> bool {
     let named_fatal = row.policy.as_ref().is_some_and(|policy| policy.fatal);
     let excused = row.waiver.is_some() && (row.metric.is_none() || named_fatal);
@@ -567,7 +567,7 @@ fn facts(base: &RunSummary, head: &RunSummary) -> Vec<Fact> {
     facts
 }
 
-/// A mean's change and interval: `36.0 % faster (−37.0 … −35.0 %, 99 % confidence)`. Where the interval includes no
+/// A mean's change and interval: `36.0 % faster (−37.0 … −35.0 %, 99 % confidence)`. If the interval includes no
 /// change, a percentage has no direction.
 pub(super) fn geomean(geomean: &Geomean) -> String {
     let Geomean { ratio, metric, .. } = geomean;

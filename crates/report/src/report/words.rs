@@ -7,7 +7,7 @@ use benchgate_gate::{Method, Reason, Row};
 
 use super::human::{Style, change, interval_in, percent, quantity, significant};
 
-/// The reason of a row that is open, where nothing else is known or a detail says more.
+/// The reason of a row that is open, if nothing else is known or a detail says more.
 pub(super) const UNDECIDED: &str = "undecided";
 
 /// A sentence of ours, and untrusted text: a compiler's message, a tool's error. The second is
@@ -378,7 +378,7 @@ pub(super) fn style(row: &Row) -> Style {
     if is_established(row) { Style::for_ratio(ratio) } else { Style::for_open_ratio(ratio) }
 }
 
-/// The floor that applied: both parts where there are two.
+/// The floor that applied: both parts if there are two.
 pub(super) fn floor(row: &Row) -> String {
     let Some(policy) = &row.policy else { return "the policy".to_owned() };
     let relative = percent(policy.floor.relative);

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use benchgate_core::model::{hex, is_commit};
 
-/// Letters of a name that a file's name keeps, so that a person recognises it.
+/// Letters of a name that a file's name keeps, so that a person recognizes it.
 const KEPT: usize = 48;
 /// Digits of the hash: no two names of one site share them by chance.
 const DIGITS: usize = 12;
@@ -32,7 +32,7 @@ pub fn slug(names: &[&str]) -> String {
     format!("{}-{}", text.trim_end_matches('-'), &digest[..DIGITS]).trim_start_matches('-').to_owned()
 }
 
-/// Where commits are shown, on GitHub or on a server like it.
+/// Address of commits, on GitHub or on a similar server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositoryUrl(String);
 
@@ -51,7 +51,7 @@ impl RepositoryUrl {
             .then_some(Self(url))
     }
 
-    /// The page of a commit. `None` where it is not one.
+    /// The page of a commit. `None` if it is not one.
     pub fn commit(&self, commit: &str) -> Option<String> {
         is_commit(commit).then(|| format!("{}/commit/{commit}", self.0))
     }

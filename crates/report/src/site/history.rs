@@ -145,7 +145,7 @@ impl Timeline {
     }
 }
 
-/// Names each timeline's machine by its device and host, and by the testbed's identifier too where that is not enough.
+/// Names each timeline's machine by its device and host, and by the testbed's identifier too if that is not enough.
 pub fn name_machines(timelines: &mut [Timeline]) {
     let named = |timeline: &Timeline| {
         let device = ["gpu", "device", "cpu"].iter().find_map(|fact| timeline.testbed.facts.get(*fact));
@@ -162,7 +162,7 @@ pub fn name_machines(timelines: &mut [Timeline]) {
     }
 }
 
-/// The values of the processes by metric; one value where no process has its own.
+/// The values of the processes by metric; one value if no process has its own.
 fn measured(benchmark: &BaselineBenchmark) -> BTreeMap<&str, Vec<f64>> {
     let mut found: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for process in &benchmark.processes {
@@ -192,14 +192,14 @@ impl Track {
         Self { unit: record.unit.clone(), better: record.better, kind: record.kind, points: Vec::new() }
     }
 
-    /// The value that every session has; `None` where they differ, or where there are none.
+    /// The value that every session has; `None` if they differ, or if there are none.
     pub fn constant(&self) -> Option<f64> {
         let first = self.points.first()?;
         let equal = |point: &Point| point.low == first.value && point.high == first.value;
         self.points.iter().all(equal).then_some(first.value)
     }
 
-    /// Values as costs: logarithms, larger is worse. `None` where a value has none.
+    /// Values as costs: logarithms, larger is worse. `None` if a value has none.
     pub fn costs(&self) -> Option<Vec<f64>> {
         self.points.iter().map(|point| (point.value > 0.0).then(|| self.cost(point.value))).collect()
     }

@@ -1,5 +1,5 @@
 //! An alert in words: the issue's title and text in Markdown, and the marker that it is found again by. Names come
-//! from anyone and stand in code spans, where nothing is a mention, a link or markup.
+//! from anyone and stand in code spans, if nothing is a mention, a link or markup.
 
 use jiff::Timestamp;
 
@@ -19,7 +19,7 @@ const END: &str = " -->";
 /// Benchmarks in the table; the others are counted.
 const ROWS: usize = 30;
 
-/// Who is mentioned, by what an issue is about.
+/// Handles to mention, by benchmark of an issue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BenchmarkOwner {
     /// Glob over benchmark names.
@@ -49,7 +49,7 @@ impl BenchmarkOwner {
 #[derive(Debug, Clone, Default)]
 pub struct IssueContext<'a> {
     pub repository: Option<&'a RepositoryUrl>,
-    /// Where the site is published, with a slash at the end.
+    /// Address of the published site, with a slash at the end.
     pub site: Option<&'a str>,
     pub owners: &'a [BenchmarkOwner],
 }

@@ -1,4 +1,4 @@
-//! Where levels changed, and what moved together.
+//! Changes of levels, and benchmarks that moved together.
 
 use super::history::{Session, Timeline, Track};
 use benchgate_stats::change_points::change_points;
@@ -15,9 +15,9 @@ pub struct Move {
     pub latest: usize,
     /// Session of the last value that is surely of the old level.
     pub before: usize,
-    /// How many times the cost before it is: above one is worse.
+    /// Ratio of this cost to the one before: above one is worse.
     pub cost_ratio: f64,
-    /// How sure it is: see [`benchgate_stats::change_points::ChangePoint::evidence`].
+    /// Strength of the evidence: see [`benchgate_stats::change_points::ChangePoint::evidence`].
     pub evidence: f64,
     /// Values before and after.
     pub from: f64,
@@ -69,7 +69,7 @@ pub struct Range<'a> {
     pub to: &'a str,
 }
 
-/// The commits of the sources between two sessions. `None` where either is unknown, or both are the same.
+/// The commits of the sources between two sessions. `None` if either is unknown, or both are the same.
 pub fn sources<'a>(old: &'a Session, new: &'a Session) -> Option<Range<'a>> {
     let (from, to) = (old.commit.as_deref()?, new.commit.as_deref()?);
     (from != to).then_some(Range { from, to })

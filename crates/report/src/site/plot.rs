@@ -121,7 +121,7 @@ pub fn chart(timeline: &Timeline, name: &str, track: &Track, moves: &[Move], mar
     }
 }
 
-/// The points that are learned from; all of them where none is.
+/// The points that are learned from; all of them if none is.
 fn usual(points: &[Point]) -> impl Iterator<Item = &Point> {
     let none = points.iter().all(|point| point.held);
     points.iter().filter(move |point| none || !point.held)

@@ -18,7 +18,7 @@ const MOST_DIFFERENCES: usize = 3;
 pub struct Silence {
     pub suite: String,
     pub testbed: String,
-    /// Absent where the whole testbed is silent.
+    /// Absent if the whole testbed is silent.
     pub benchmark: Option<String>,
     /// When it was last measured.
     pub since: Timestamp,
@@ -71,7 +71,8 @@ pub fn silences(timelines: &[Timeline], now: Timestamp, days: u32) -> Vec<Silenc
     found
 }
 
-/// How long nothing may come: a suite that is measured once a week is not silent on the fourth day.
+/// Time without a session after which a timeline counts as silent: a suite that is measured once a week is not silent
+/// on the fourth day.
 fn patience(timeline: &Timeline, days: u32) -> SignedDuration {
     let recent = &timeline.sessions[timeline.sessions.len().saturating_sub(RECENT)..];
     let gaps: Vec<f64> =

@@ -17,7 +17,7 @@ const SLOWER: f64 = 0.05;
 pub struct ProcessSpread {
     /// From the quickest process to the typical one.
     pub below: f64,
-    /// By how much the slowest one is slower than the typical one, where it is slow; `None` where too little is known.
+    /// By how much the slowest one is slower than the typical one, where it is slow; `None` if too little is known.
     pub slow: Option<f64>,
 }
 
@@ -31,7 +31,7 @@ impl ProcessSpread {
         };
         let quickest = costs.iter().copied().fold(f64::INFINITY, f64::min);
         let slowest = costs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // Zero where a session had too few processes.
+        // Zero if a session had too few processes.
         let below = earlier.map(|spread| spread.below).filter(|below| *below > 0.0);
         let usual: Vec<f64> = below.rev().take(LEARNED).collect();
         let usual = describe::median(&usual).filter(|_| usual.len() >= KNOWN);

@@ -1,4 +1,4 @@
-//! Who may do what in the workflows: permissions, triggers, forks, runners, pins.
+//! Security of the workflows: permissions, triggers, forks, runners, pins.
 
 use crate::github::Permissions;
 
@@ -42,7 +42,7 @@ fn present(measuring: &[Placed<'_>]) -> Finding {
     Finding::ok(ID, format!("measuring: {}", placed(measuring)))
 }
 
-/// Code is measured where no token can write, which two events never have.
+/// Code is measured if no token can write, which two events never have.
 fn triggers(measuring: &[Placed<'_>]) -> Finding {
     const ID: &str = "triggers";
     let privileged = |placed: &&Placed<'_>| {

@@ -47,13 +47,13 @@ pub struct GpuReading {
     pub temperature_celsius: Option<f64>,
     pub power_watts: Option<f64>,
     pub memory_used_bytes: Option<u64>,
-    /// In the order of [`Limit`]. `None` where the driver does not say.
+    /// In the order of [`Limit`]. `None` if the driver does not say.
     pub limits: Option<Vec<Limit>>,
     /// Nanoseconds that the clock was held down by power and by heat since the driver was loaded: what
     /// happened between two readings is in their difference.
     pub held_down_ns: Option<[u64; 2]>,
-    /// The processes that have a context on it. `None` where the driver does not say.
+    /// The processes that have a context on it. `None` if the driver does not say.
     pub processes: Option<Vec<u32>>,
-    /// Whether the clock is locked. `None` where the driver does not say.
+    /// Whether the clock is locked. `None` if the driver does not say.
     pub clock_locked: Option<bool>,
 }

@@ -37,7 +37,7 @@ impl Nvidia {
             .collect()
     }
 
-    /// `None` where the driver reports neither name nor place: there is nothing to say about such a device.
+    /// `None` if the driver reports neither name nor place: there is nothing to say about such a device.
     fn describe(&self, device: &Device<'_>) -> Option<Gpu> {
         let pci = device.pci_info().ok()?.bus_id.to_ascii_lowercase();
         Some(Gpu {

@@ -65,7 +65,7 @@ pub fn choose(device: &str, visible: Option<&str>, gpus: &[Gpu]) -> Choice {
     }
 }
 
-/// The list that the variable leaves, in its order. `None` where it can't be understood.
+/// The list that the variable leaves, in its order. `None` if it can't be understood.
 fn shown(names: &str, candidates: &[usize], gpus: &[Gpu]) -> Option<Vec<usize>> {
     names
         .split(',')

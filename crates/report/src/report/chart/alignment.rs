@@ -17,7 +17,7 @@ const PANEL: f64 = 414.0;
 const PANELS: [f64; 2] = [MARGIN, WIDTH - MARGIN - PANEL];
 /// More are not looked at, and a page has to load.
 const MOST_ROWS: usize = 8;
-/// Where the scale is labelled, as shares of its length.
+/// Positions of the labels of a scale, as shares of its length.
 const TICKS: [f64; 3] = [0.08, 0.5, 0.92];
 
 pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {

@@ -203,8 +203,8 @@ fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
     svg.line((middle, top - 4.0), (middle, bottom + 4.0), palette.muted, 1.2);
 }
 
-/// Where a scale that reaches `farthest` doublings to both sides is marked: at doublings, as many apart as leave
-/// them readable; below one doubling at round ratios.
+/// Marks of a scale that reaches `farthest` doublings to both sides: at doublings, far enough apart to be readable;
+/// below one doubling at round ratios.
 fn ticks(farthest: f64) -> Vec<f64> {
     if farthest < 1.0 {
         let round = [0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6];

@@ -23,7 +23,7 @@ pub(super) enum Who {
 pub(super) struct Bar {
     pub(super) label: String,
     pub(super) who: Who,
-    /// `None` where nothing was measured; then `text` says why.
+    /// `None` if nothing was measured; then `text` says why.
     pub(super) value: Option<f64>,
     /// Fastest and slowest process.
     pub(super) range: Option<(f64, f64)>,

@@ -29,7 +29,7 @@ pub(super) struct Span {
     pub(super) to: f64,
 }
 
-/// Where the processes of each model stand in time; the hills are in their order.
+/// Time ranges of the processes of each model; the memory curves are in their order.
 pub(super) fn spans(hills: &[Hill]) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for hill in hills {

@@ -1,7 +1,7 @@
 //! Memory over the run: each process as a hill, where it stood in time.
 //!
 //! A process that noted its memory stage by stage is drawn in steps; of the others the peak is known, and drawn as a
-//! plateau for as long as they ran. Colors tell backends apart or, where there is only one, a few models; models whose
+//! plateau for as long as they ran. Colors tell backends apart or, if there is only one, a few models; models whose
 //! processes follow one another are named below the axis too.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -49,8 +49,7 @@ pub enum Picture {
     Memory,
 }
 
-/// Draws a picture of one or several runs, each with its name; `None` where they hold nothing
-/// to draw.
+/// Draws a picture of one or several runs, each with its name; `None` if they hold nothing to draw.
 pub fn picture(runs: &[DrawnRun], picture: Picture, theme: Theme) -> Option<String> {
     match picture {
         Picture::Alignment => alignment::draw(runs, theme),

@@ -15,8 +15,8 @@ const FLOOR: f64 = HEIGHT - 60.0;
 /// Past this many, thin curves can't be distinguished, and only the suite's own is drawn.
 const MOST_CURVES: usize = 40;
 
-/// How often a slowdown turns a session red, by its size: the suite's curve, and each benchmark's as a thin line.
-/// At zero stands the measured rate of false reds.
+/// How often a slowdown turns a session red, by its size: the suite's curve, and each benchmark's as a thin line. At
+/// zero stands the measured rate of false positives.
 pub fn power_curve(report: &NoiseReport, theme: Theme) -> String {
     let mut svg = Svg::new(HEIGHT, theme);
     let palette = svg.palette;

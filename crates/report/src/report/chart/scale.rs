@@ -1,7 +1,7 @@
 //! Round numbers for axes.
 
-/// 1, 2 or 5 times a power of ten: the first that is at least `least`. Zero where there is none, so that a caller draws no
-/// ticks.
+/// 1, 2 or 5 times a power of ten: the first that is at least `least`. Zero if there is none, so that a caller draws
+/// no ticks.
 pub fn round_step(least: f64) -> f64 {
     if !least.is_finite() || least <= 0.0 {
         return 0.0;

@@ -59,7 +59,7 @@ impl Palette {
     }
 }
 
-/// Where a text stands against its point.
+/// Alignment of a text to its point.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TextAnchor {
     Start,

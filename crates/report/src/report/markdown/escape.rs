@@ -42,7 +42,7 @@ fn clipped(mut text: String, longest: usize) -> String {
     text
 }
 
-/// A code span inside a table. A bar ends a cell even in a code span, and `\|` is only safe where no backslash stands
+/// A code span inside a table. A bar ends a cell even in a code span, and `\|` is only safe if no backslash stands
 /// before it, so a bar becomes the box-drawing one that looks like it.
 pub fn cell(text: &str) -> String {
     code(text).replace('|', "│")

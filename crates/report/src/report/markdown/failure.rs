@@ -1,4 +1,4 @@
-//! The page where there is no comparison: a first run, or something that failed before it.
+//! The page if there is no comparison: a first run, or something that failed before it.
 
 use crate::report::ResultSource;
 use benchgate_core::model::Verdict;
