@@ -21,7 +21,10 @@ pub fn file(path: &Path) -> Result<Vec<u8>, CliError> {
         CliError::input(format!("failed to read {}: {error}", path.display())).maybe_hint(
             match error.kind() {
                 io::ErrorKind::FileTooLarge => Some(SMALLER),
-                io::ErrorKind::Other => Some("name a file; where the command reads stdin, `-` takes a pipe"),
+                io::ErrorKind::NotFound if path.ends_with("run.json") => {
+                    Some("`benchgate run` and `benchgate gate` write it; or name another result")
+                }
+                io::ErrorKind::Other => Some("name a file; `-` reads a pipe if the command reads stdin"),
                 _ => None,
             },
         )

@@ -197,6 +197,7 @@ fn without_number(name: &str) -> String {
 fn unprofiled(benchmark: Option<&Benchmark>) -> Option<String> {
     match benchmark {
         None => Some("it has no such benchmark".to_owned()),
+        Some(benchmark) if !benchmark.outcome.is_ok() => Some("it was not measured".to_owned()),
         Some(benchmark) => match &benchmark.profile {
             None => Some("it was not profiled (`profile` in [measure])".to_owned()),
             Some(profile) => {

@@ -108,7 +108,9 @@ fn kernels(page: &mut TerminalPage, explanation: &Explanation, options: Terminal
         (Some(one), None) | (None, Some(one)) => quantity(one, &Unit::Nanoseconds),
         _ => change_of(base, head, &Unit::Nanoseconds),
     };
-    page.line(&format!("  kernels together: {together}"));
+    let is_rest = base.or(head).zip(latency).is_some_and(|(kernels, latency)| kernels < latency);
+    let rest = if is_rest { "; the rest of the latency is outside of kernels" } else { "" };
+    page.line(&format!("  kernels together: {together}{rest}"));
 }
 
 /// Whether what the latency changed by can be shared out.
@@ -125,7 +127,7 @@ fn table(kernels: &[&KernelChange], moved: Option<f64>) -> Grid {
         GridColumn::number("change"),
     ];
     if moved.is_some() {
-        columns.push(GridColumn::number("share"));
+        columns.push(GridColumn::number("share of the change"));
     }
     let mut table = Grid::new(columns, BARE).indented(2);
     for kernel in kernels {
