@@ -2,7 +2,7 @@
 
 use crate::model::Verdict;
 
-/// How benchgate ended, as its caller sees it. `docs/exit-codes.md` documents each.
+/// The exit code of benchgate. `docs/exit-codes.md` documents each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExitCode {
     /// Every verdict that `fail-on` names is absent.
@@ -25,7 +25,7 @@ pub enum ExitCode {
     InputUnreadable,
     /// The baseline store or GitHub failed.
     StoreFailed,
-    /// Stopped by SIGINT or SIGTERM. What was measured is kept and the next run resumes.
+    /// Stopped by SIGINT or SIGTERM. The measurements are kept, and the next run resumes.
     Interrupted,
 }
 
@@ -44,7 +44,7 @@ impl ExitCode {
         Self::Interrupted,
     ];
 
-    /// The number the operating system sees.
+    /// The number for the operating system.
     pub const fn code(self) -> u8 {
         match self {
             Self::Pass => 0,

@@ -1,6 +1,6 @@
 //! Accuracy of head compared with base, so that speed gained at the cost of accuracy is visible.
 //!
-//! Outputs beyond the tolerance are `diverged` and are decided in `status`. This is about what passes.
+//! Outputs beyond the tolerance are `diverged` and are decided in `status`. This is about passing outputs.
 
 use benchgate_core::model::{Benchmark, Divergence, Lint, LintCode, OutputCheck, VerifyCode};
 
@@ -8,8 +8,8 @@ use super::workload;
 
 /// Two honest roundings of one computation differ by less than this in their root mean square error.
 const WORTH_SAYING: f64 = 2.0;
-/// Without fp64 the distance from the reference is rounding on both sides; below this share of what is
-/// allowed it is nothing else.
+/// Without fp64 the distance from the reference is rounding on both sides; below this share of the allowed error it is
+/// nothing else.
 const ROUNDING_SHARE: f64 = 0.05;
 
 /// Findings about outputs that both sides got right, and about those that differ between the sides.

@@ -4,7 +4,7 @@
 use benchgate_stats::density::{bandwidth, density};
 use benchgate_stats::describe;
 
-/// Points of a curve: a change of 1 % is seen where the values span a factor of two.
+/// Points of a curve: a change of 1 % is visible if the values span a factor of two.
 const POINTS: usize = 160;
 /// Values farther out than this share on either side are not drawn: one disturbed repetition would flatten the rest.
 const TAIL: f64 = 0.005;

@@ -10,13 +10,13 @@ use super::draft::Open;
 use super::series::Readings;
 use super::{Interval, Method, Policy, Reason, Row, TestKind};
 
-/// The question as the classical test answers it. `None` settles the row: the test can't be run.
+/// The question for the classical test. `None` settles the row: the test can't be run.
 ///
 /// The p-values are the textbook's, against "no difference"; the floor then asks whether the estimate
 /// is worth a red. Repetitions of one process are taken as independent, which they are not: that is
 /// the classical tests' choice, and why they are not the default.
 pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question> {
-    // Neither test looks at the spread between processes.
+    // Both tests ignore the spread between processes.
     row.lints.retain(|lint| lint.code != LintCode::AssumedSpread);
     let answer = match policy.test {
         TestKind::Welch => by_welch(open),
@@ -103,8 +103,8 @@ fn shift(open: &Open) -> Option<RankShift> {
     RankShift::new(&logs(head), &logs(base))
 }
 
-/// The interval that belongs to the rank test at the level that decided, as head/base. `None` if so few values can
-/// exclude nothing at that level.
+/// The interval that belongs to the rank test at the level that decided, as head/base. `None` if these few values
+/// can't exclude anything at that level.
 pub fn rank_interval(open: &Open, level: f64) -> Option<Interval> {
     let (low, high) = shift(open)?.interval((1.0 - level) / 2.0)?;
     Some(Interval { low: low.exp(), high: high.exp(), level })

@@ -36,8 +36,8 @@ pub struct CommonShifts {
 }
 
 impl Common {
-    /// `None` if taking it out of the stored sessions doesn't make them more alike. Head has no say in that, so the
-    /// choice favors no verdict.
+    /// `None` if taking it out of the stored sessions doesn't make them more alike. Head does not affect the choice,
+    /// so it favors no verdict.
     pub fn of_rows(rows: &[RowCosts<'_>], sessions: usize, slow: usize) -> Option<Self> {
         let whole = |row: &&RowCosts<'_>| row.now.is_some() && row.stored.len() >= LEAST_SESSIONS;
         if rows.iter().filter(whole).count() < LEAST_ROWS {
@@ -58,7 +58,7 @@ impl Common {
                 stored[*session].push(cost - usual);
             }
         }
-        // A few slow rows are not what a session did to all of them.
+        // A few slow rows are not a common shift.
         stored[sessions..].iter_mut().filter(|rows| rows.len() < LEAST_ROWS).for_each(Vec::clear);
         stored.iter_mut().chain([&mut now]).for_each(|deviations| deviations.sort_by(f64::total_cmp));
         let common = Self { usual, stored, sessions, now };
@@ -73,7 +73,7 @@ impl Common {
         (after < before).then_some(common)
     }
 
-    /// The costs of a row without what the other rows of each session have in common.
+    /// The costs of a row without the common shift of the other rows of each session.
     pub fn without(
         &self,
         row: usize,

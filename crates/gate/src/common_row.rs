@@ -1,4 +1,4 @@
-//! The row of what all rows of a stored comparison have in common.
+//! The row of the common shift of a stored comparison.
 
 use benchgate_core::model::{BenchmarkName, Metric, MetricSeries, Series, Summary, Verdict};
 
@@ -11,8 +11,8 @@ use super::{Estimate, Method, Reason, context, history, series};
 /// The name of the row; no benchmark can have it, because theirs have no parentheses around them.
 pub const ALL_BENCHMARKS: &str = "(all benchmarks)";
 
-/// The draft of the common row, where something common was taken out of the others. It is judged as latency is: a
-/// change that slows everything shows here and nowhere else.
+/// The draft of the common row, if a common shift was removed from the others. It is judged as latency is: a change
+/// that slows everything shows here and nowhere else.
 pub fn draft(session: &ComparedSession<'_>, rules: &Rules<'_>) -> Option<Draft> {
     let metric = Metric::LATENCY;
     let sessions = session.history.as_ref()?;

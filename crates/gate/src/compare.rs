@@ -129,7 +129,7 @@ fn compared(
     }
 }
 
-/// Says of latencies that moved which kernel moved most, where both sides were profiled.
+/// Names the kernel that moved most for each latency that moved, if both sides were profiled.
 fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>]) {
     let both = pairs.iter().filter_map(|pair| pair.base.zip(pair.head));
     let profiled = both.filter(|(base, head)| base.profile.is_some() && head.profile.is_some());
@@ -174,7 +174,7 @@ fn alignment(row: &Row, open: &Open) -> Option<Alignment> {
     Alignment::of_processes(&values(&base.costs), &values(&head.costs), ratio)
 }
 
-/// How the compared sessions were measured, and what becomes of head's.
+/// How the compared sessions were measured, and whether head's is stored.
 #[derive(Debug, Clone, Copy)]
 struct ComparedSessions {
     /// It joins the baseline if it is good.
@@ -183,8 +183,8 @@ struct ComparedSessions {
     in_shards: bool,
 }
 
-/// Gives every open draft its verdict, all of them at once: neighbors steady the estimates, and the
-/// error budget is shared. Returns the effects as head/base, by row.
+/// Gives all open drafts their verdicts at once: neighbors stabilize the estimates, and the error budget is shared.
+/// Returns the effects as head/base, by row.
 fn judge(
     drafts: &mut [Draft],
     policy: &Policy,
@@ -210,7 +210,7 @@ fn judge(
     decide_all(drafts, &questions, policy, suite_rows)
 }
 
-/// The indices of rows whose evidence `of` picks, with what it picked.
+/// The indices of rows whose evidence `of` selects, with the selected evidence.
 fn picked<'a, T>(
     drafts: &'a [Draft],
     indices: &[usize],
@@ -350,7 +350,7 @@ pub(super) fn waive(row: &mut Row, rules: &Rules<'_>) {
     }
 }
 
-/// How many kernels changed, where generated code is compared.
+/// Number of kernels that changed, if generated code is compared.
 fn kernels(pairs: &[Matched<'_>]) -> Option<String> {
     let code = pairs.iter().map(|pair| {
         let of = |side: Option<&'_ Benchmark>| side.and_then(|kernel| kernel.code_sha256.clone());

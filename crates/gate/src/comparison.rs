@@ -17,7 +17,7 @@ pub enum Reason {
     BelowFloor,
     /// Interval wholly below the tolerance.
     WithinTolerance,
-    /// The interval still contains both answers.
+    /// The interval includes both answers.
     Open,
     /// Everything executed is identical on both sides.
     Identical,
@@ -51,12 +51,12 @@ pub enum Reason {
     Unusable(Lint),
     /// The data does not support a verdict (one sample, no spread, repetitions on a grid).
     TooLittle(String),
-    /// The two sides carry units of different kinds.
+    /// The two sides have units of different kinds.
     UnitMismatch { base: String, head: String },
 }
 
 impl Reason {
-    /// Whether the typical time is not what is worse, or may be.
+    /// Whether something other than the typical time is worse, or may be.
     pub fn is_uneven(&self) -> bool {
         matches!(self, Self::Stability | Self::Tail)
     }
@@ -98,7 +98,7 @@ pub struct Geomean {
     pub rows: u32,
 }
 
-/// The whole answer.
+/// The complete result of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     pub suite: Option<String>,

@@ -6,7 +6,7 @@ use benchgate_core::model::{Context, Lint, LintCode, Run, SideName, Testbed};
 /// host counts as overloaded. At three quarters the scheduler has stopped finding idle cores quickly.
 const BUSY_SHARE: f64 = 0.75;
 
-/// Findings that say "measure more". Of a metric that decides nothing they are not said.
+/// Findings that say "measure more". They are not reported for informational metrics.
 pub const ABOUT_LITTLE_DATA: [LintCode; 3] =
     [LintCode::SingleRepetition, LintCode::AssumedSpread, LintCode::AggregatesOnly];
 
@@ -29,7 +29,7 @@ pub fn of_context(context: &Context) -> Vec<Lint> {
     lints
 }
 
-/// Findings about both runs, each naming its side. Findings that a reader put on a run itself are kept.
+/// Findings about both runs, each naming its side. Findings that a reader attached to the run are kept.
 pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
     let mut lints = Vec::new();
     for (side, run) in [(SideName::Base, base), (SideName::Head, head)] {
@@ -74,7 +74,7 @@ fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
         _ => {}
     }
     let chips = fingerprints.and_then(|(base, head)| other_chip(base, head));
-    // benchgate's own fingerprint is of a kind of machine; where it is complete, the host's name adds nothing.
+    // benchgate's fingerprint identifies a kind of machine; if it is complete, the host's name adds no information.
     let is_own = base.session.is_some() || head.session.is_some();
     match (&base.context.host_name, &head.context.host_name) {
         (Some(base), Some(head)) if base != head && !(is_own && fingerprints.is_some()) => {
@@ -111,7 +111,7 @@ fn other_chip(base: &Testbed, head: &Testbed) -> Option<Lint> {
     Some(Lint::new(LintCode::OtherHost, format!("another chip of the same kind: {base} / {head}")))
 }
 
-/// Words by which a target says that it is a GPU's.
+/// Words in the name of a target that identify a GPU.
 const GPU_WORDS: [&str; 10] =
     ["cuda", "hip", "rocm", "vulkan", "metal", "gpu", "nvidia", "amdgpu", "gfx", "webgpu"];
 

@@ -47,8 +47,8 @@ pub fn lint(base: &MetricSeries, head: &MetricSeries, one_file: bool) -> Option<
 }
 
 /// Records of the processes of each block, by side. Resampled sessions (the bootstrap) hold blocks several times,
-/// whole and in no order. They are drawn from what was measured, so that is no copy of a process; a run of blocks that
-/// come again in their order is one (`copied_sequence`).
+/// whole and in no order. They are drawn from measured blocks, so repeated blocks are not copies of a process; a
+/// sequence of blocks that repeats in the same order is one (`copied_sequence`).
 struct Blocks<'a> {
     by_block: HashMap<u32, [HashSet<&'a [u64]>; 2]>,
     holding: HashMap<&'a [u64], Vec<u32>>,
@@ -120,10 +120,10 @@ fn records(series: &MetricSeries) -> Vec<Record> {
     records
 }
 
-/// Processes that recorded what an earlier one did. A process that lies where another one does may agree with it in
-/// the first value, and in each further one that differs from those before as often as two values do: of
-/// one process, or of neighboring ones at the same place, because warming up looks alike in all of them. There
-/// are as many processes to agree with as there are, and as many ways to choose the ones that do.
+/// Processes that recorded the same values as an earlier one. A process that lies where another one does may agree
+/// with it in the first value, and in each further one that differs from those before as often as two values do: of
+/// one process, or of neighboring ones at the same place, because warming up looks alike in all of them. Accounts for
+/// the number of processes to agree with, and for the number of ways to choose them.
 fn copied_processes(distinct: &[&Record], copies: &[&Record]) -> Option<String> {
     let all = distinct.len() + copies.len();
     let neighbors = distinct.windows(2).flat_map(|pair| pair[0].bits.iter().zip(&pair[1].bits));
@@ -145,7 +145,7 @@ fn copied_processes(distinct: &[&Record], copies: &[&Record]) -> Option<String> 
 fn copied_sequence(sides: &[Vec<Vec<u64>>; 2]) -> Option<String> {
     let all = (sides[0].len() + sides[1].len()) as f64;
     let agreement = share_equal(sides.iter().map(|records| equal_pairs(records)));
-    // Any two places may be where the row begins.
+    // The sequence may begin at any two places.
     let length = ((BY_CHANCE.ln() - 2.0 * all.ln()) / agreement.ln()).ceil() as usize;
     let mut places: HashMap<&[Vec<u64>], (usize, usize)> = HashMap::new();
     for (side, records) in sides.iter().enumerate() {
@@ -174,7 +174,7 @@ fn constant_side([base, head]: &[Vec<Vec<u64>>; 2]) -> Option<String> {
     )
 }
 
-/// Pairs of a list that are equal, and all of them.
+/// Number of equal pairs of a list, and of all pairs.
 fn equal_pairs<T: Ord>(list: &[T]) -> (usize, usize) {
     let mut sorted: Vec<&T> = list.iter().collect();
     sorted.sort_unstable();

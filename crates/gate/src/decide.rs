@@ -45,11 +45,11 @@ pub const MDE_POWER: f64 = 0.9;
 #[derive(Debug, Clone)]
 pub struct Question {
     pub effect: Inference,
-    /// Smallest log change worth a red or an improvement.
+    /// Smallest log change that counts as a regression or an improvement.
     pub floor: f64,
     /// Largest log change that a green may hide.
     pub tolerance: f64,
-    /// Share of the red and of the green budget that this look is worth.
+    /// Share of the budgets for regressions and passes that this look may spend.
     red_share: f64,
     green_share: f64,
     /// One-sided p for stability and for the tail where this look judges them.
@@ -57,7 +57,7 @@ pub struct Question {
     p_tail: Option<f64>,
     /// The stability or the tail may have got worse, so that more blocks are wanted before a green.
     in_question: Option<Reason>,
-    /// Why a green can't be shown, whatever the interval says.
+    /// The reason why the row can't pass, whatever the interval is.
     unshown: Option<String>,
     /// Why a slowdown of earlier sessions may not be over.
     unsettled: Option<String>,
@@ -135,7 +135,7 @@ impl Question {
         Self { unsettled, ..self }
     }
 
-    /// Likely slower than at an earlier level, which forbids a green whatever the newest sessions say.
+    /// Likely slower than at an earlier level, which forbids a pass whatever the newest sessions show.
     pub fn since_earlier(self, gradual: Option<&Gradual>) -> Self {
         let gradual =
             gradual.map(|gradual| format!("a gradual slowdown can't be excluded: {}", gradual.text()));
@@ -177,7 +177,7 @@ impl Question {
         Self {
             red_share: LOCATION_SHARE * share,
             green_share: share,
-            // The row's own lopsided blocks must say it by their coins alone, whatever neighbors are like.
+            // The row's own lopsided blocks must show it by their coins alone, independent of its neighbors.
             p_stability: last.then_some(paired.p_stability.max(paired.p_split)),
             p_tail: last.then_some(paired.tail.p),
             in_question: in_question(paired, log_tolerance(rule, floor), last),
@@ -187,7 +187,7 @@ impl Question {
         }
     }
 
-    /// Answered by a classical test.
+    /// The question for a classical test.
     pub fn classical(effect: Effect, rule: &MetricPolicy, floor: f64, classical: Classical) -> Self {
         Self { classical: Some(classical), ..Self::unpaired(Inference::Modelled(effect), rule, floor) }
     }
@@ -230,8 +230,8 @@ impl Question {
         }
     }
 
-    /// The interval that is printed says the same as the p-value: with several modes, a limit may be rejected
-    /// that lies inside of what isn't.
+    /// The printed interval must agree with the p-value: with several modes, a rejected limit may lie inside the
+    /// interval.
     fn shows_worse(&self, level: f64) -> bool {
         self.classical.is_some() || self.effect.lower(level) >= self.floor - ROUNDING
     }

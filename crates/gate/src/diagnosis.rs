@@ -69,7 +69,7 @@ fn of_series(readings: &Readings, side: SideName) -> Vec<Lint> {
     lints
 }
 
-/// A few values far away make a spread as large as one likes, so its digits say nothing beyond a factor of ten.
+/// A few outliers make a spread arbitrarily large, so its digits are meaningless beyond a factor of ten.
 fn percents(fraction: f64) -> String {
     if fraction > 10.0 { "more than 1000 %".to_owned() } else { format!("{:.0} %", fraction * 100.0) }
 }
@@ -79,7 +79,7 @@ fn level(block: &BlockCosts) -> Option<f64> {
     describe::mean(&block.iter().map(|process| process.clean).collect::<Vec<f64>>())
 }
 
-/// How much more often head was slow, where that is worth a word.
+/// The finding that head was slow more often, if it is large enough to mention.
 pub fn of_stability(counts: &Counts, p: f64, processes: (usize, usize)) -> Option<Lint> {
     if p >= 0.05 || counts.head_slower <= counts.base_slower {
         return None;

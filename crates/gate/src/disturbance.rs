@@ -1,4 +1,4 @@
-//! Findings from what the machine did while a row was measured.
+//! Findings about the state of the machine while a row was measured.
 
 use benchgate_core::model::{
     Benchmark, BenchmarkName, Consequence, Lint, LintCode, Run, SideName, Telemetry,
@@ -16,8 +16,8 @@ const BEARABLE: f64 = 0.25;
 /// another look.
 const NOT_CHANCE: f64 = 0.001;
 
-/// Change of the device's temperature over a session that is worth a word. Leakage and the clock that a
-/// chip picks by itself move by about a percent over as much.
+/// Change of the device's temperature over a session that is worth a word. Leakage and the clock that a chip chooses
+/// move by about a percent over this range.
 const DEGREES: f64 = 10.0;
 
 /// Findings that forbid a verdict about a run without any comparison, for the whole run (`None`) or one benchmark.
@@ -31,7 +31,7 @@ pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
         whole.filter(|lint| forbids(lint)).map(|lint| (None, lint)).collect();
     let repeated = repeated::repeated(run);
     for benchmark in &run.benchmarks {
-        // Nothing shared what disturbed this run.
+        // No other side shared the disturbances of this run.
         let alone = of_row(&Benchmark::new(benchmark.name.as_str()), benchmark, false);
         let alone = alone.into_iter().chain(repeated::lint(&benchmark.name, &repeated));
         let lints = benchmark.lints.iter().cloned().chain(alone).filter(|lint| forbids(lint));
@@ -43,8 +43,8 @@ pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
     found
 }
 
-/// Records on each benchmark what forbids a verdict about it and only its telemetry and samples show, for formats that
-/// hold neither as they were.
+/// Records on each benchmark the findings that forbid a verdict and that only telemetry and samples show, for formats
+/// that keep neither.
 pub fn record_unfit(run: &mut Run) {
     for (name, lint) in unfit(run) {
         let found = run.benchmarks.iter_mut().find(|benchmark| Some(&benchmark.name) == name.as_ref());
@@ -73,7 +73,7 @@ pub fn of_row(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     lints
 }
 
-/// In words, where others used what was measured.
+/// A description of other programs' use of the measured devices.
 fn foreign(telemetry: &Telemetry) -> Option<String> {
     let who = telemetry.foreign.join(", ");
     match telemetry.foreign_share {
@@ -86,8 +86,8 @@ fn foreign(telemetry: &Telemetry) -> Option<String> {
     }
 }
 
-/// A disturbance of so many more processes on one side that the result may be of it is the lint itself;
-/// less is said, and no more.
+/// If the disturbance affects so many more processes of one side that it may explain the result, the finding forbids a
+/// verdict; otherwise it is a note.
 fn of_kind(
     sides: &[(SideName, &Benchmark); 2],
     together: bool,
@@ -106,7 +106,7 @@ fn of_kind(
     let (base, head) = (share(&found[0]), share(&found[1]));
     let counts = |at: usize| (found[at].2.len(), found[at].1);
     let ((base_hit, base_all), (head_hit, head_all)) = (counts(0), counts(1));
-    // Sides of different hours have not shared what disturbed them.
+    // Sides that were measured at different times did not share their disturbances.
     let moved = match together {
         true => {
             (base - head).abs() > BEARABLE

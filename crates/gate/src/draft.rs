@@ -19,7 +19,7 @@ use super::{
     accuracy, context, copied, diagnosis, disturbance, expected, incomplete, repeated, status, workload,
 };
 
-/// Metrics of what the compiler made, which need no device.
+/// Metrics of compiler output, which need no device.
 const OF_MODULES: [&str; 3] = ["compile-time", "vmfb-size", "dispatch-count"];
 
 /// A row before the error budget is shared out among all rows.
@@ -32,15 +32,15 @@ pub struct Draft {
 /// An undecided row.
 pub struct Open {
     pub evidence: Evidence,
-    /// The lint that forbids a verdict, whatever the numbers say.
+    /// The lint that forbids a verdict, whatever the numbers are.
     pub forbidden: Option<Lint>,
     /// +1 where a larger value is worse.
     pub worse: f64,
     pub rule: MetricPolicy,
     /// Log scale.
     pub floor: f64,
-    /// Base's and head's repetitions, where a classical test or a picture reads them again. The rows of a large
-    /// comparison are all open at once, so they keep nothing else.
+    /// Base's and head's repetitions, where a classical test or a picture reads them again. All rows of a large
+    /// comparison are open at once, so they keep nothing else.
     pub readings: Option<[Readings; 2]>,
 }
 
@@ -65,7 +65,7 @@ pub struct ComparedSession<'a> {
     pub measured_here: bool,
     pub base: &'a Run,
     pub head: &'a Run,
-    /// The stored sessions that head is judged against, where that is asked.
+    /// The stored sessions that head is judged against, if requested.
     pub history: Option<history::Sessions<'a>>,
     pub forbidden: Option<Lint>,
     /// Benchmarks whose samples were recorded for another one too, on either side.
@@ -173,8 +173,8 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
         drafts.push(Draft::settled(row));
     }
     drafts.extend(untimed);
-    // A reader found values that can't be used. If no row that decides shows it, the benchmark would pass by what is
-    // left of it.
+    // A reader found values that can't be used. If no gating row shows it, the benchmark would pass by its remaining
+    // rows.
     let shows = |draft: &Draft| draft.row.fatal && draft.row.verdict == Verdict::Error;
     if let Some(lint) = unusable.filter(|_| !drafts.iter().any(shows)) {
         drafts.push(Draft::settled(blank(name, pair, Verdict::Error, Reason::Unusable(lint.clone()), true)));
@@ -188,14 +188,14 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
         drafts.push(Draft::settled(row));
     }
     if drafts.is_empty() {
-        // Also where both sides are identical: nothing shows that either of them ran.
+        // This also applies to identical sides: nothing shows that either of them ran.
         let reason = Reason::TooLittle("no metric was measured on either side".to_owned());
         drafts.push(Draft::settled(blank(name, pair, Verdict::Error, reason, true)));
     }
     drafts
 }
 
-/// Whether nothing is timed: both sides' outputs decide.
+/// Whether only outputs are judged and nothing is timed.
 fn judges_outputs(base: &Benchmark, head: &Benchmark) -> bool {
     let by_outputs = |side: &Benchmark| side.labels.get(JUDGED_BY).is_some_and(|by| by == JUDGED_BY_OUTPUTS);
     by_outputs(base) && by_outputs(head)
@@ -299,8 +299,8 @@ fn unverified(head: &Benchmark) -> Option<Lint> {
     })
 }
 
-/// How far apart, as a ratio, the processes of two identical programs may lie. One machine's own states differ by
-/// less; beyond it, something else was measured than the hashes say.
+/// How far apart, as a ratio, the processes of two identical programs may lie. States of one machine differ by less;
+/// beyond it, the measured programs are not those of the hashes.
 const IDENTICAL_RATIO: f64 = 1.5;
 
 /// Why identical programs can't have these times: every process of one side is far beyond every process of the
@@ -328,7 +328,7 @@ fn disagreement(base: &Readings, head: &Readings, together: bool, tolerance: f64
     if !checked {
         return None;
     }
-    // On a busy host the sides as a whole lie far apart by chance; what took turns agrees much more closely.
+    // On a busy host the sides as a whole differ a lot by chance; processes that took turns agree much more closely.
     let blocks = if together { evidence::blocks(base, head) } else { None };
     let paired = blocks.filter(|blocks| blocks.len() > 1).and_then(shift);
     let apart = paired.map_or((head.stats.location / base.stats.location).ln(), |shift| shift.center()).abs();
@@ -383,7 +383,7 @@ fn metric_draft(
         }
         return Draft::settled(row);
     }
-    // Equal modules say nothing about how long it took to make them.
+    // Equal modules can have different compile times.
     let identical = identical && metric.name != Metric::COMPILE_TIME.name;
     if identical && other_work.is_none() {
         let tolerance = row.policy.as_ref().map_or(0.0, |rule| rule.tolerance);
@@ -399,9 +399,9 @@ fn metric_draft(
                 (row.verdict, row.reason) = (Verdict::Pass, Reason::Identical);
                 return Draft::settled(row);
             }
-            // Few processes of a busy host can be as far apart. With more of them they are not, or something else
-            // ran than the hashes say, and their times decide as those of any other row. So do those of another
-            // night: a machine that became slower is not a baseline either.
+            // Few processes of a busy host can be as far apart. With more blocks, identical sides should agree;
+            // otherwise a different program ran, and their times are judged like those of any other row. So do those
+            // of another night: a machine that became slower is not a baseline either.
             Some(detail) if session.measured_here || session.history.is_some() => {
                 row.lints.push(Lint::new(LintCode::Disturbed, detail));
             }
@@ -456,7 +456,7 @@ fn metric_draft(
         Ok(mut evidence) => {
             row.lints.extend(evidence.take_lints());
             if let Evidence::Unpaired { .. } = &evidence {
-                // The medians that are compared, which is what the tools print.
+                // The medians that are compared, as the tools print them.
                 for (stats, readings) in [(&mut row.base, &base_readings), (&mut row.head, &head_readings)] {
                     if let Some((stats, location)) = stats.as_mut().zip(evidence::location(readings, worse)) {
                         stats.location = location;
@@ -468,8 +468,8 @@ fn metric_draft(
             let rule = rules.metric(&row.benchmark, metric);
             let forbidding = context::forbidding(&row.lints).cloned();
             if !rule.fatal {
-                // Compile time is measured once by design. That this is little is worth a word only if something hangs
-                // on it.
+                // Compile time is measured once by design. Too little data is reported only if a verdict depends on
+                // it.
                 row.lints.retain(|lint| !context::ABOUT_LITTLE_DATA.contains(&lint.code));
             }
             let floor = log_floor(&rule, &base_readings.stats, &head_readings.stats);

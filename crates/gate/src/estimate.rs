@@ -23,7 +23,7 @@ pub struct Paired {
     pub counts: Counts,
     /// One-sided p of "head is not slow more often than base".
     pub p_stability: f64,
-    /// Sign test of the lopsided blocks alone: neighbors have no say in it.
+    /// Sign test of the lopsided blocks alone, independent of neighbors.
     pub p_split: f64,
     /// Processes of head that could have been slow.
     pub head_processes: usize,
@@ -51,7 +51,7 @@ pub struct Quickest {
 }
 
 impl Quickest {
-    /// `effect` is what all repetitions together say.
+    /// `effect` is the result of all repetitions together.
     fn new(blocks: &[BlockCosts], effect: f64) -> Self {
         let mut differences = Vec::new();
         for block in blocks {
@@ -83,7 +83,7 @@ impl Quickest {
 /// Rows from which starting threads costs less than it saves: a row takes a millisecond.
 pub(super) const WORTH_SHARING: usize = 16;
 
-/// One row's blocks with what its policy says.
+/// One row's blocks with its policy.
 pub struct PairedRow<'a> {
     pub blocks: &'a Arc<[BlockCosts]>,
     /// Both on the log scale.
@@ -133,8 +133,8 @@ pub fn shift(blocks: Vec<BlockCosts>) -> Option<Inference> {
     Shift::new(blocks).map(|shift| Inference::Randomised(Arc::new(shift)))
 }
 
-/// Whether the slowest repetition of head lies below the fastest one of base. If a process has so many that quantiles
-/// stand for them, their mean lies there too.
+/// Whether the slowest repetition of head lies below the fastest one of base. If quantiles represent the repetitions
+/// of a process, their mean is used too.
 fn outruns(blocks: &[BlockCosts]) -> bool {
     let side = |head: bool| blocks.iter().flatten().filter(move |process| process.head == head);
     let slowest =
@@ -242,11 +242,11 @@ pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEs
         .collect()
 }
 
-/// A slow session lies so many scales above the floor: the point from which an open row is likely slower.
+/// A slow session lies this many scales above the floor: the point from which an undecided row is likely slower.
 const LIKELY_SLOW: f64 = 1.7;
 /// How much more likely the sessions must be under the earlier level than under the slow one: the logarithm of a thousand.
 const SETTLED: f64 = 7.0;
-/// The most that one session counts where two are needed.
+/// The most that one session can contribute, so that two are needed.
 const OF_ONE: f64 = 5.0;
 
 /// The slow sessions, if neither they nor this one show that the slowdown is over: a cumulative sum of the log likelihood

@@ -30,7 +30,7 @@ pub enum Evidence {
         counts: [UnitCounts; 2],
         /// The stability or the tail, if head may be worse in it.
         uneven: Option<Reason>,
-        /// p of "these two runs do not differ", by Mann and Whitney's test on the repetitions; where they were kept.
+        /// p of "these two runs do not differ", by Mann and Whitney's test on the repetitions, if they were kept.
         p_runs: Option<f64>,
     },
     /// Head's session against stored ones; sessions of neighboring rows steady the spread.
@@ -174,11 +174,12 @@ pub fn gather(
 /// Repetitions a side below which no order of them is unlikely: 2 in 252 orders of five and five.
 const LEAST_FOR_RUNS: usize = 5;
 
-/// Head has so many more slow processes than base by chance: as often as three of many and none of base's.
+/// Probability of the excess of head's slow processes by chance, that of three slow processes of head and none of
+/// base.
 const UNEVEN_LIMIT: f64 = 0.13;
 
-/// Whether head is slow, or stalls, more often than base. The location of a side does not see that, and without a schedule
-/// it may be the machine's doing: it keeps a row from being green and makes none red.
+/// Whether head is slow, or stalls, more often than base. The location of a side does not show this, and without a
+/// schedule the machine may be the cause: it prevents a pass but does not make a row red.
 fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Option<Reason> {
     let quicker = |costs: &[f64]| describe::quantile_sorted(&describe::sorted(costs), 0.25);
     let by_process = base.middle.len().min(head.middle.len()) > 1;
@@ -232,7 +233,8 @@ fn side(readings: &Readings, by_process: bool, waiting: f64) -> SeparateSide {
 /// Share of the time on the wall that a program may spend without its processor before other programs are suspected:
 /// reading a file, starting a process.
 const OWN_WAITING: f64 = 0.02;
-/// How much of the logarithm of that share counts as disturbance. A program may wait for itself, so not all of it.
+/// How much of the logarithm of that share counts as disturbance. A program may wait for itself, so only part of it
+/// counts.
 const SUSPECTED: f64 = 0.5;
 
 /// How far the time on the wall lies above the processors' time, as a disturbance: another session waits more or less.

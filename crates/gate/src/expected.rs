@@ -48,7 +48,7 @@ pub fn status(pair: Matched<'_>, rules: &Rules<'_>) -> Option<Status> {
     let expectation = rules.expectation(&head.name)?;
     let worked_at_base = pair.base.is_some_and(|base| met(expectation, base) == Some(Met::Works));
     match met(expectation, head)? {
-        // The suite was wrong about base, or head broke what worked.
+        // The suite was wrong about base, or head broke a working benchmark.
         Met::Fails(_) if worked_at_base || expectation.removed => None,
         Met::Fails(failure) => {
             let reason = Reason::ExpectedFailure { failure, reason: expectation.reason.clone() };

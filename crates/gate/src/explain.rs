@@ -59,7 +59,7 @@ pub struct Machine {
 }
 
 impl KernelChange {
-    /// Head's name, or base's where head has no such kernel.
+    /// Head's name, or base's if head has no such kernel.
     pub fn name(&self) -> &str {
         self.head.as_ref().or(self.base.as_ref()).map_or("", |kernel| kernel.name.as_str())
     }
@@ -77,7 +77,7 @@ impl Explanation {
         self.rows.iter().find(|row| row.metric.as_ref().is_some_and(|it| it.name == metric))
     }
 
-    /// A latency that is not known to be as it was, another metric that is known not to be, or a count.
+    /// A latency that may have changed, another metric that has changed, or a count.
     pub fn moved(&self) -> bool {
         self.rows.iter().any(|row| {
             // Other metrics only if they are known to differ: a compile time from the cache does not count.
@@ -149,7 +149,7 @@ pub fn kernel_lint(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     };
     let total: f64 = changes.iter().map(|change| change.delta().abs()).sum();
     let share = 100.0 * most.delta().abs() / total;
-    // A file may say anything.
+    // The values of a file are untrusted.
     if !share.is_finite() {
         return None;
     }

@@ -53,16 +53,16 @@ impl Gradual {
 
 /// Evidence from which a gradual slowdown is certain: the logarithm of a thousand.
 const CERTAIN: f64 = 7.0;
-/// The most that one night counts: one outlier alone decides nothing.
+/// The most that one session can contribute: a single outlier has no effect on the verdict.
 const OF_ONE: f64 = 5.0;
 /// Standard errors from which a slowdown is likely: one unchanged night in a hundred.
 const LIKELY: f64 = 2.33;
 /// Standard errors, and the floor, by which another level must be better than the first one to be the one that counts. The best
 /// of several is otherwise a lucky one.
 const BETTER: f64 = 3.0;
-/// Sessions at the end of a slowdown that tell its size now.
+/// Sessions at the end of a slowdown that determine its current size.
 const NEWEST: usize = 10;
-/// Smallest believable standard deviation between sessions, as a log ratio.
+/// Smallest plausible standard deviation between sessions, as a log ratio.
 const LEAST_SCALE: f64 = 2e-4;
 /// Variance of a median, relative to that of a mean (normal distribution).
 const OF_MEDIAN: f64 = std::f64::consts::FRAC_PI_2;
@@ -86,9 +86,9 @@ impl Earlier {
         }))
     }
 
-    /// Whether tonight, or the sessions before it, are slower than the earlier level: a cumulative sum of the log likelihood
-    /// ratio between that level and one that is slower by the tolerance (Page 1954, Biometrika 41:100–115). `None` if tonight
-    /// does not continue a slowdown. `storing` as in [`super::StoredSessions`].
+    /// Whether tonight, or the sessions before it, are slower than the earlier level: a cumulative sum of the log
+    /// likelihood ratio between that level and one that is slower by the tolerance (Page 1954, Biometrika 41:100–115).
+    /// `None` if the newest session does not continue a slowdown. `storing` as in [`super::StoredSessions`].
     pub fn judge(&self, floor: f64, tolerance: f64, storing: bool) -> Option<Gradual> {
         let (scale, df) = self.scale()?;
         let (level, center) = self.level(scale, floor)?;

@@ -40,8 +40,8 @@ impl<'a> From<&'a [Run]> for StoredSessions<'a> {
     }
 }
 
-/// The sessions that head may be compared with: those of its testbed. If either side has no fingerprint nothing is
-/// known, and the comparison's own lints say so.
+/// The sessions that head may be compared with: those of its testbed. If either side has no fingerprint, the
+/// comparison's own lints report it.
 pub fn same_testbed<'a>(head: &Run, sessions: &'a [Run]) -> Vec<&'a Run> {
     sessions.iter().filter(|session| is_same_testbed(head, session)).collect()
 }
@@ -72,7 +72,7 @@ pub struct Sessions<'a> {
     rows: HashMap<(&'a BenchmarkName, &'a str), Costs<'a>>,
     /// Levels in the past, of the rows in which head was measured.
     earlier: HashMap<(&'a BenchmarkName, &'a str), Earlier>,
-    /// By metric name: what all rows have in common.
+    /// Common shifts, by metric name.
     common: BTreeMap<&'a str, Common>,
     /// Head's; with one, costs are ratios to it.
     anchor: Option<&'a Anchor>,
@@ -111,7 +111,7 @@ impl<'a> Sessions<'a> {
         self.anchor.is_some()
     }
 
-    /// Says that no stored ratio of this row is to what head's anchor executed.
+    /// The finding that no stored ratio of this row has the artifact of head's anchor.
     pub fn other_anchor(&self, name: &BenchmarkName, metric: &Metric) -> Option<Lint> {
         let anchor = self.anchor?;
         let row = self.rows.get(&(name, metric.name.as_ref())).filter(|row| row.stored.is_empty())?;
@@ -123,7 +123,7 @@ impl<'a> Sessions<'a> {
         Some(Lint::new(LintCode::AnchorChanged, detail))
     }
 
-    /// The shift that all rows of a metric have in common, by session, and head's; where it was taken out of them.
+    /// The common shift of all rows of a metric, by session, and head's; absent if none was removed.
     pub fn common(&self, metric: &str) -> Option<CommonShifts> {
         self.common.get(metric).map(Common::shifts)
     }

@@ -1,5 +1,5 @@
-//! Blocks of a paired session that lost a process: what is left is not what was scheduled, and what was lost may
-//! be what was slow.
+//! Blocks of a paired session that lost a process: the rest is not the schedule, and the lost process may have been
+//! slow.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -12,7 +12,7 @@ pub struct Matched<'a> {
 }
 
 impl<'a> Matched<'a> {
-    /// Either side; head where both are there.
+    /// Either side; head if both are present.
     pub fn any(&self) -> Option<&'a Benchmark> {
         self.head.or(self.base)
     }

@@ -1,4 +1,4 @@
-//! Standing of each row during measurement, and the probable rest of the time. Nothing is decided here.
+//! Standing of each row during measurement, and the probable rest of the time. It has no effect on verdicts.
 
 use benchgate_core::model::{BenchmarkName, Better, Verdict};
 
@@ -15,7 +15,7 @@ pub struct Outlook {
     pub ratio: f64,
     /// The interval that would decide now.
     pub interval: Option<(f64, f64)>,
-    /// Blocks after which the interval is probably narrow enough to decide; `None` if nothing tells.
+    /// Blocks after which the interval is probably narrow enough to decide; `None` if unknown.
     pub blocks_needed: Option<f64>,
 }
 

@@ -29,7 +29,7 @@ impl MetricPolicy {
         let relative = match metric {
             metric if *metric == Metric::SPILLED_REGISTERS || *metric == Metric::SCRATCH => 0.10,
             metric if *metric == Metric::OCCUPANCY => 0.0,
-            // Half as many may do the same work, each twice as wide.
+            // Half as many can do the same work if each is twice as wide.
             metric if *metric == Metric::MATRIX_INSTRUCTIONS => 0.99,
             _ => return Self::UNNAMED,
         };
@@ -56,7 +56,7 @@ impl Default for FailOn {
 /// Statistical test for the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TestKind {
-    /// benchgate's own: paired where blocks pair up, hierarchical otherwise.
+    /// benchgate's test: paired if blocks pair up, hierarchical otherwise.
     #[default]
     Auto,
     /// Welch's t on the pooled samples, as classical tools do.
@@ -149,9 +149,9 @@ impl Default for Policy {
         Self {
             metrics: vec![
                 (Metric::LATENCY.name.into_owned(), MetricPolicy { fatal: true, ..MetricPolicy::UNNAMED }),
-                // Taken once, while other compilers share the processors: it varies by tens of percent, and a
-                // slow compile harms no user of the compiled model. Reported where it is far beyond that, never fatal
-                // unless asked.
+                // Taken once, while other compilers share the processors: it varies by tens of percent, and a slow
+                // compile harms no user of the compiled model. Reported if it is far beyond that, and not fatal by
+                // default.
                 (
                     Metric::COMPILE_TIME.name.into_owned(),
                     MetricPolicy {

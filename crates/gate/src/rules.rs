@@ -41,7 +41,7 @@ pub struct Rules<'a> {
     waivers: Vec<(Pattern, &'a Waiver)>,
     expectations: Vec<(Pattern, &'a Expectation)>,
     today: &'a str,
-    /// By the new name of what was renamed: the name that the policy knows.
+    /// The names that the policy knows, by the new names of renamed benchmarks.
     renamed: BTreeMap<&'a str, BenchmarkName>,
 }
 
@@ -119,7 +119,7 @@ impl<'a> Rules<'a> {
         self.policy.changed_reference
     }
 
-    /// Whether a textbook test on all repetitions was asked for.
+    /// Whether a textbook test on all repetitions was requested.
     pub fn is_classical(&self) -> bool {
         self.policy.test != TestKind::Auto
     }

@@ -1,4 +1,5 @@
-//! Sides that were measured separately: what the model of `stats::unpaired` is asked, and what the row says of its answer.
+//! Sides that were measured separately: the questions for the model of `stats::unpaired`, and the effect of its
+//! answers on the row.
 
 use benchgate_core::model::{Lint, LintCode, Metric, Verdict, counted};
 use benchgate_stats::Inference;
@@ -43,7 +44,7 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
         // A compiler that is slow now and then harms no user of its modules.
         let of_compiler = row.metric.as_ref().is_some_and(|metric| metric.name == Metric::COMPILE_TIME.name);
         let head_processes = counts[1].processes;
-        // A declared spread says that no process is slow now and then, so few of them need not show it.
+        // A declared spread states that no process is occasionally slow, so few processes are enough.
         let is_shown = *source == SpreadSource::Declared || (of_compiler && head_processes > 1);
         questions[index] = Some(if is_shown { question } else { question.shown_by(head_processes) });
     }
@@ -81,7 +82,7 @@ fn assumed(source: SpreadSource, counts: &[UnitCounts; 2], estimated: &Estimated
 /// A ratio so large that no sentence is made of it: the sessions were disturbed too much for any.
 const BEYOND_WORDS: f64 = 11.0;
 
-/// Takes back an interval that says nothing, and says why there is none.
+/// Removes an interval that is too wide to be useful, and gives the reason.
 pub fn withhold(row: &mut Row) {
     let Some(estimate) = &mut row.estimate else { return };
     let separate = matches!(estimate.method, Method::Unpaired | Method::Summaries);

@@ -50,7 +50,7 @@ pub fn open_in_shard(base: &Run, head: &Run, policy: &Policy, suite_rows: u32) -
 /// Benchmarks from which starting threads costs less than it saves: asking about one takes a millisecond.
 const WORTH_SHARING: usize = 8;
 
-/// One benchmark of a run, with what its benchmarks share.
+/// One benchmark of a run, with the data that all its benchmarks share.
 fn only(run: &Run, name: &BenchmarkName) -> Run {
     let spreads_of = |calibration: &Calibration| Calibration {
         source: calibration.source.clone(),

@@ -11,9 +11,9 @@ use benchgate_stats::{describe, unpaired};
 
 use super::SideStats;
 
-/// Where in a process's repetitions its location lies. Interference only adds time, so the lower part
-/// of the repetitions is what the code does when left alone (Chen and Revels 2016, arXiv:1608.04295,
-/// argue for the minimum); the quartile doesn't hang on one lucky repetition as the minimum does.
+/// The quantile of a process's repetitions that is its location. Interference only adds time, so the lower part of the
+/// repetitions is what the code does when left alone (Chen and Revels 2016, arXiv:1608.04295, argue for the minimum);
+/// the quartile doesn't hang on one lucky repetition as the minimum does.
 const LOCATION_QUANTILE: f64 = 0.25;
 
 /// The values of one side that can be used.
@@ -24,7 +24,8 @@ pub struct Readings {
     pub clean: Vec<f64>,
     /// One per process: the median of its repetitions, as a cost.
     pub middle: Vec<f64>,
-    /// One per process: the mean of its repetitions, as a cost. Of a rate it is that of the times it stands for.
+    /// One per process: the mean of its repetitions, as a cost. For a rate it is the quantile of the corresponding
+    /// times.
     pub mean: Vec<f64>,
     /// Place of each process in the paired schedule, if it has one.
     pub slots: Vec<Option<BlockSlot>>,
@@ -48,7 +49,7 @@ impl Readings {
     }
 }
 
-/// One session: what a file carries, unless it says otherwise.
+/// One session: the content of a file unless it states otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionReading {
     /// The median over its processes of the median of each one's repetitions, as a cost.
@@ -82,7 +83,7 @@ fn unusable(value: f64, metric: &Metric) -> Option<Lint> {
     bad.then(|| Lint::new(LintCode::ZeroTime, format!("a value is {value}")))
 }
 
-/// Reads a series, or says why it can't be used.
+/// Reads a series, or returns the reason why it can't be used.
 pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
     let groups: Vec<(&[f64], Option<BlockSlot>)> = match &series.series {
         Series::Exact(value) => vec![(slice::from_ref(value), None)],
@@ -133,7 +134,8 @@ fn cost(value: f64, better: Better) -> f64 {
     }
 }
 
-/// Most repetitions of a process that are compared with others; beyond it as many quantiles stand for them.
+/// Maximum number of repetitions of a process that are compared with others; more are represented by this many
+/// quantiles.
 const MOST_COMPARED: usize = 32;
 
 fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Readings {
@@ -222,10 +224,11 @@ fn sessions_of_summaries(summaries: &[Summary], better: Better) -> Vec<SessionRe
     summaries.chunk_by(|a, b| a.session == b.session).filter_map(of_session).collect()
 }
 
-/// How much a session was disturbed of which a summary was kept: by its quartiles and the interval of its median where it
+/// Disturbance of a session of which only a summary was kept: from its quartiles and the interval of its median, if it
 /// has them. Its deviation, which a few values far away can make large, counts only without them.
 fn stated_disturbance(summary: &Summary) -> Option<f64> {
-    /// Quartiles of normal values are so many standard deviations apart, and 99 % of them lie in so many.
+    /// Quartiles of normal values are this many standard deviations apart, and 99 % of the values lie within this
+    /// many.
     const QUARTILES: f64 = 1.349;
     const INTERVAL: f64 = 5.152;
     /// Standard error of a median of normal values, times the root of their number.

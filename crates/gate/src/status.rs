@@ -71,7 +71,7 @@ fn of_pair(pair: Matched<'_>) -> Option<Status> {
     use Verdict::{Error, Missing, Regressed};
     let (base, head) = match (pair.base, pair.head) {
         (Some(base), Some(head)) => (outcome(base), outcome(head)),
-        // Compilers split and fuse kernels. The row of all kernels judges what the new ones cost.
+        // Compilers split and fuse kernels. The row of all kernels judges the cost of the new ones.
         (Some(kernel), None) | (None, Some(kernel)) if kernel.code_sha256.is_some() => {
             let side = if pair.base.is_some() { SideName::Base } else { SideName::Head };
             return Some(Status::reported(Missing, Reason::OnlyOn(side)));
@@ -89,7 +89,7 @@ fn of_pair(pair: Matched<'_>) -> Option<Status> {
     };
     match (base, head) {
         (Outcome::Ok, Outcome::Ok) => None,
-        // Ended from outside: what that side would have done is not known, whatever the other one did.
+        // Ended from outside: the result of that side is unknown, whatever the other side did.
         (_, Outcome::Failed { stage, why }) if was_killed(pair.head) => {
             Some(Status::fatal(Error, Reason::FailsAtHead { stage, why }))
         }
@@ -106,7 +106,7 @@ fn of_pair(pair: Matched<'_>) -> Option<Status> {
         (_, Outcome::Failed { stage, why }) => Some(Status::fatal(Error, Reason::FailsAtHead { stage, why })),
         (Outcome::Failed { stage, why }, Outcome::Ok) => {
             let reason = Reason::FailsAtBase { stage, why };
-            // Any other failure may be the machine's: nothing is known of base, and a head of whatever speed would pass.
+            // Any other failure may be caused by the machine: base has no result, and a head of any speed would pass.
             let is_repaired = stage == Stage::Compile && was_rejected(pair.base);
             Some(if is_repaired { Status::reported(Missing, reason) } else { Status::fatal(Error, reason) })
         }
@@ -169,12 +169,12 @@ pub fn of_verification(
             Some(Status::fatal(Verdict::Inconclusive, reason))
         }
         VerifyCode::Pass => match base_code {
-            // Repaired at head. Its time is still compared, and this row says that base's numbers came from
-            // a wrong module.
+            // Repaired at head. Its time is still compared, and this row reports that base's numbers came from a wrong
+            // module.
             Some(VerifyCode::Fail) => Some(Status::reported(Verdict::Missing, Reason::WrongOutputOnBase)),
             _ => None,
         },
-        // Wrong on both sides: this change is not the culprit, but nothing here can be believed.
+        // Wrong on both sides: this change is not the cause, but the results can't be trusted.
         VerifyCode::Fail if base_code == Some(VerifyCode::Fail) => {
             Some(Status::fatal(Verdict::Error, Reason::WrongOutputOnBase))
         }
@@ -182,7 +182,7 @@ pub fn of_verification(
         VerifyCode::ExceptionRaised | VerifyCode::EagerFailed if failed_at_base => {
             Some(Status::fatal(Verdict::Error, Reason::FailsOnBoth { stage, why: why() }))
         }
-        // Base's module ran, whether its outputs were verified or not. Without eager there is only nothing to verify with.
+        // Base's module ran, whether its outputs were verified or not. Without an eager run there is no reference.
         VerifyCode::ExceptionRaised | VerifyCode::EagerFailed => {
             let ran = worked_at_base || code == VerifyCode::ExceptionRaised;
             let verdict = if ran { Verdict::Regressed } else { Verdict::Error };
@@ -203,13 +203,13 @@ pub fn of_verification(
             };
             Some(Status::fatal(Verdict::Error, reason))
         }
-        // There is no reference to agree with; the row says `unverified`.
+        // There is no reference; the row has the finding `unverified`.
         VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierSkipped => None,
     }
 }
 
-/// Whether a side's outputs were compared with their references and agree. A constant reference proves little of a
-/// model; of a test of one operator it may be all there is to compute, and the row says so.
+/// Whether a side's outputs were compared with their references and agree. A constant reference proves little about a
+/// model; for a test of one operator it may be the right result, and the row has a note.
 pub fn agrees(side: &Benchmark) -> bool {
     side.verification.as_ref().is_some_and(|found| match found.supported_code() {
         VerifyCode::Pass => true,

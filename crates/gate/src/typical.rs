@@ -51,7 +51,7 @@ impl Row {
     }
 }
 
-/// A typical time and how far apart processes lie.
+/// A typical time and the spread of the processes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Latency {
     pub typical: f64,
@@ -84,8 +84,8 @@ impl Latency {
         Self { typical, least: self.least.min(typical), most: self.most.max(typical), ..self }
     }
 
-    /// Half of what lies between the fastest and the slowest process, as a fraction of the typical one; absent if one
-    /// process has no spread to show.
+    /// Half of the range between the fastest and the slowest process, as a fraction of the typical one; absent with
+    /// one process.
     pub fn half_range(self) -> Option<f64> {
         (self.processes > 1).then(|| (self.most - self.least) / 2.0 / self.typical)
     }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_values_shown_have_exactly_the_ratio_of_the_effect() {
-        // The medians of the sides say slower, the pairs say faster: the report must not say both.
+        // The medians of the sides are slower and the pairs faster: the report must not state both.
         for method in [Method::Paired, Method::Unpaired, Method::Welch, Method::MannWhitney, Method::History]
         {
             let shown = row(method, 0.932, 13.47, 14.65).values_to_show();

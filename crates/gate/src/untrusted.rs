@@ -1,5 +1,5 @@
-//! Compares results that untrusted code could write: the job of a pull request made them. What can be known
-//! without the result comes from elsewhere, and what only the result says is not a reason to pass.
+//! Compares results that untrusted code could write: the job of a pull request made them. Facts that are known without
+//! the result come from elsewhere, and facts from the result alone are not a reason to pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +76,7 @@ fn by_name(run: &Run) -> BTreeMap<&BenchmarkName, &Benchmark> {
     run.benchmarks.iter().map(|benchmark| (&benchmark.name, benchmark)).collect()
 }
 
-/// A run that says nothing of what it executed: its writer could have copied the other side's digests.
+/// A run without trusted artifacts: its writer could have copied the other side's digests.
 fn without_identity(run: &Run) -> Run {
     let mut run = run.clone();
     for artifact in run.benchmarks.iter_mut().filter_map(|benchmark| benchmark.artifact.as_mut()) {
@@ -107,7 +107,7 @@ fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], looks: &Looks) -> Option<
         .then(|| format!("the result ends after {count} blocks, and the schedule has no look there"))
 }
 
-/// A row of an expected benchmark that has nothing to compare is fatal, whatever the result gives as reason.
+/// A row of an expected benchmark without a comparison is fatal, whatever reason the result gives.
 fn insist(row: &mut Row, rules: &Rules<'_>) {
     if row.verdict != Verdict::Missing || row.fatal || row.waiver.is_some() {
         return;
@@ -122,7 +122,7 @@ fn insist(row: &mut Row, rules: &Rules<'_>) {
     waive(row, rules);
 }
 
-/// Rows for what neither side of the result has.
+/// Rows for benchmarks that neither side of the result has.
 fn absent(
     expected: &Expected,
     sides: (Option<&Benchmark>, Option<&Benchmark>),

@@ -1,9 +1,9 @@
-//! Whether both sides were asked to do the same work.
+//! Whether both sides did the same work.
 
 use benchgate_core::model::{Benchmark, Lint, LintCode, SideName, Workload};
 
-/// Findings about what the two sides were asked to do. Results of tools that do not say it are taken as they are, but
-/// of a session that measured both sides, both say it or neither.
+/// Findings about differences in the work of the two sides. Results of tools that do not record it are accepted, but
+/// in a session that measured both sides either both record it or neither does.
 pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     let (base, head) = match (recorded(base), recorded(head)) {
         (Some(base), Some(head)) => (base, head),
@@ -29,7 +29,8 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
         let detail = format!("head was measured with {}", differing.join(", "));
         return vec![Lint::new(LintCode::WorkloadChanged, detail)];
     }
-    // An fp64 reference widens what counts as right. One that comes with another reference is as good as that.
+    // An fp64 reference makes larger errors acceptable. A new fp64 reference together with a new reference is judged
+    // like that reference.
     let detail = match (&base.reference64_sha256, &head.reference64_sha256) {
         (None, Some(_)) => "head adds an fp64 reference, which can make a larger error acceptable",
         (Some(old), Some(new)) if old != new && !other_reference(base, head) => {
@@ -57,7 +58,7 @@ pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
     has_other_reference(base, head) || head.verification.as_ref().is_some_and(|found| found.model_changed)
 }
 
-/// Foreign results say what was measured by name and labels.
+/// Foreign results identify benchmarks by name and labels.
 fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let axis = base.differing_axis(head)?;
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))

@@ -90,7 +90,7 @@ pub struct Benchmark {
     pub lints: Vec<Lint>,
     /// The state of the machine during each process that worked, in the order they ran; empty if it was not watched.
     pub telemetry: Vec<Telemetry>,
-    /// Time per kernel, where it was asked for.
+    /// Time per kernel, if requested.
     pub profile: Option<Profile>,
     /// Statistics of the compiler about the module, by its own names: `execution.dispatch-count`.
     pub compiler: BTreeMap<String, u64>,
@@ -101,7 +101,7 @@ pub struct Benchmark {
 /// The label of a benchmark that had another name at base: that name.
 pub const RENAMED_FROM: &str = "renamed-from";
 
-/// The label of a benchmark that is not timed: what decides instead.
+/// The label of a benchmark that is not timed: the facts that are judged instead.
 pub const JUDGED_BY: &str = "judged-by";
 /// Its outputs do.
 pub const JUDGED_BY_OUTPUTS: &str = "outputs";
@@ -109,7 +109,7 @@ pub const JUDGED_BY_OUTPUTS: &str = "outputs";
 /// Characters of a label in a finding.
 const LONGEST_VALUE: usize = 80;
 
-/// Whether a label tells experiments apart that have one name. Others are in the name, describe a process, or say how
+/// Whether a label distinguishes experiments with equal names. Others are in the name, describe a process, or say how
 /// benchgate made a module.
 fn is_axis(label: &str) -> bool {
     !matches!(
@@ -129,7 +129,7 @@ fn is_axis(label: &str) -> bool {
 }
 
 impl Benchmark {
-    /// A measured benchmark with nothing known but its name.
+    /// A measured benchmark without any data but its name.
     pub fn new(name: impl AsRef<str>) -> Self {
         Self {
             name: BenchmarkName::new(name),

@@ -55,7 +55,7 @@ impl GpuClock {
     }
 }
 
-/// As it is written in the configuration.
+/// The text in the configuration.
 impl fmt::Display for GpuClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

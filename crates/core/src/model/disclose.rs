@@ -1,4 +1,4 @@
-//! How much a report may say.
+//! The amount of information in a report.
 
 words! {
     /// Values that reports may show outside of the measuring machine.

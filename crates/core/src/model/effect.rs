@@ -47,7 +47,7 @@ pub enum Method {
     History,
 }
 
-/// The ratio head/base and how sure it is.
+/// The ratio head/base and its uncertainty.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -93,7 +93,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// A ratio of which nothing else is known yet.
+    /// A ratio without further statistics.
     pub fn unjudged(method: Method, ratio: f64) -> Self {
         Self {
             method,
@@ -172,7 +172,7 @@ pub struct WaiverUse {
     pub owner: String,
     pub reason: String,
     pub expires: String,
-    /// Its day has passed, so it changed nothing.
+    /// Whether it has expired, and so had no effect.
     pub expired: bool,
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[schemars(rename = "ForeignRecord")]
 pub struct ForeignProcess {
     pub pid: u32,
-    /// The kernel's short name of it, where it could be seen.
+    /// Its short name in the kernel, if visible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }

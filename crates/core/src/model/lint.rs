@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The effect of a lint on its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Consequence {
-    /// Said, nothing more.
+    /// Only reported.
     Note,
     /// The row can't be green or red.
     Inconclusive,

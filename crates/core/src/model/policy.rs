@@ -6,7 +6,7 @@ use serde_with::skip_serializing_none;
 
 use super::{Benchmark, Number, Outcome, Stage, VerifyCode, number};
 
-/// The smallest change worth a red.
+/// The smallest slowdown that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "FloorRecord")]
@@ -61,7 +61,7 @@ pub struct Waiver {
 }
 
 impl Waiver {
-    /// Longest time that one may hold from today on: one that outlives its reason hides what comes after it.
+    /// Longest validity of a waiver from today on: a waiver that outlives its reason hides later regressions.
     pub const LONGEST_DAYS: i64 = 366;
 }
 

@@ -13,14 +13,14 @@ use super::number::{self, Number};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ProfileRecord")]
 pub struct Profile {
-    /// Processes that were profiled. Of each kernel the quickest is kept: interference only adds time.
+    /// Processes that were profiled. The quickest time of each kernel is kept, because interference only adds time.
     pub processes: u32,
     /// Iterations in each.
     pub iterations: u32,
     /// In the order of the module.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<Kernel>,
-    /// Why there are no kernels.
+    /// The reason why there are no kernels.
     pub problem: Option<String>,
 }
 
@@ -35,7 +35,7 @@ pub struct Kernel {
     #[serde(with = "number")]
     #[schemars(with = "Number")]
     pub calls: f64,
-    /// Time of all of them in one iteration, in nanoseconds.
+    /// Total time in one iteration, in nanoseconds.
     #[serde(rename = "ns", with = "number")]
     #[schemars(with = "Number")]
     pub nanoseconds: f64,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{BenchmarkName, Stage, Verdict};
 
-/// Where a row stands while it is measured. Between looks it decides nothing.
+/// The state of a row during measurement. It has no effect between looks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
     pub benchmark: BenchmarkName,
@@ -30,7 +30,7 @@ pub struct NextLook {
     pub most: Duration,
 }
 
-/// Something worth telling the person who waits.
+/// A message for the user who waits.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event<'a> {
     /// A stage begins with this many steps.
@@ -58,7 +58,7 @@ pub enum Event<'a> {
     StageFinished {
         stage: Stage,
     },
-    /// Where paired rows stand. `look`: they were judged now, by the declared plan; otherwise it is only shown.
+    /// The state of paired rows. `look`: they were judged now, by the declared plan; otherwise it is only shown.
     Standings {
         rows: &'a [Standing],
         next: Option<NextLook>,

@@ -1,4 +1,4 @@
-//! One execution of a suite on one testbed, seen from one side.
+//! One side of an execution of a suite on one testbed.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl SideName {
     pub const BOTH: [Self; 2] = Self::ALL;
 }
 
-/// Where a run came from.
+/// The origin of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
     /// The format it was read from, for example `google-benchmark-json`.
@@ -108,14 +108,14 @@ pub struct Run {
     pub context: Context,
     pub testbed: Option<Testbed>,
     pub toolchain: Option<Toolchain>,
-    /// The commit of the measured sources, where known.
+    /// The commit of the measured sources, if known.
     pub commit: Option<String>,
     pub benchmarks: Vec<Benchmark>,
     pub calibration: Option<Calibration>,
-    /// Set where an anchor was measured in the same session.
+    /// Set if an anchor was measured in the same session.
     pub anchor: Option<Anchor>,
-    /// Measured in shards, where each row was judged alone until it was decided. It stays alone, or what its neighbors on
-    /// other machines are like could undo a decision when no more blocks can be measured.
+    /// Measured in shards, where each row was judged alone until it was decided. It is judged without neighbors,
+    /// because those on other machines could undo a decision when no more blocks can be measured.
     pub in_shards: bool,
     /// Findings about the whole run; those about one row are on the benchmark.
     pub lints: Vec<Lint>,

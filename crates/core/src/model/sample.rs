@@ -26,7 +26,7 @@ pub struct Process {
     pub session: u32,
     /// Iterations of one repetition; `None` if they are unknown or differ.
     pub iterations: Option<u64>,
-    /// Start of the process, RFC 3339, where known.
+    /// Start of the process, RFC 3339, if known.
     pub started: Option<Arc<str>>,
 }
 

@@ -18,9 +18,9 @@ words! {
     }
 }
 
-/// `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or `file:///folder`. It names a place and nothing
-/// else: no account, endpoint, option or credential. Those come from the environment, so an address that an untrusted
-/// change brings can't send them anywhere.
+/// `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or `file:///folder`. It names only a place: no
+/// account, endpoint, option or credential. Those come from the environment, so an address that an untrusted change
+/// brings can't send them anywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreUrl {
     scheme: StoreScheme,

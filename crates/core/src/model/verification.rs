@@ -77,7 +77,7 @@ pub struct OutputCheck {
     #[schemars(with = "u32")]
     pub index: usize,
     pub code: VerifyCode,
-    /// Why, in words, where the code is not PASS.
+    /// The reason in words, if the code is not PASS.
     pub why: Option<String>,
     /// Absent if shapes or types differ, or nothing was compared.
     pub divergence: Option<Divergence>,
@@ -98,7 +98,7 @@ pub struct Verification {
     /// Head's program and its reference are other ones than base's, so a difference may be intended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub model_changed: bool,
-    /// Why there is no fp64 reference, where one was tried.
+    /// The reason why there is no fp64 reference, if one was tried.
     pub no_fp64: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Untrusted text as it may be shown: without what a terminal or a log would obey, or a reader could not see.
+//! Untrusted text that is safe to show: without control sequences for a terminal or a log, and without invisible
+//! characters.
 
 /// Whether a terminal obeys a character or a reader can't see it: control characters, bidirectional marks, zero-width
 /// characters and line separators.

@@ -1,7 +1,7 @@
 //! Closed sets of names: one table gives an enum its names, its parser, its JSON and its schema.
 
-/// How a set of names is stored. An unknown name is refused where it stands, so that nothing is judged by a
-/// reader that does not know what was found.
+/// How a set of names is stored. An unknown name is rejected, so that no reader judges a result that it does not
+/// understand.
 macro_rules! stored_word {
     ($type:ty, $what:literal, $schema:expr) => {
         impl serde::Serialize for $type {

@@ -138,7 +138,7 @@ fn scaled(a: &[f64], b: &[f64]) -> Option<String> {
     let factor = dot / square;
     let rest: f64 = a.iter().zip(b).map(|(x, y)| ((x - factor * y) / largest).powi(2)).sum();
     let moved = (factor - 1.0).abs();
-    // The remainder must be small compared with what the factor explains.
+    // The remainder must be small compared with the part that the factor explains.
     (moved > 1e-6 && factor != 0.0 && (rest / square).sqrt() < 0.1 * moved)
         .then(|| format!("every element is that of the reference × {}", (factor * 1e6).round() / 1e6))
 }

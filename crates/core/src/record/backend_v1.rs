@@ -81,8 +81,8 @@ pub struct BackendProcessRecord {
     pub collected: Option<CollectedRecord>,
 }
 
-/// Numbers that are taken after the measurement. What was not asked for is absent; what was asked for and did not
-/// happen is empty.
+/// Numbers that are taken after the measurement. Values that were not requested are absent; requested events that did
+/// not happen are empty.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -98,7 +98,7 @@ pub struct CollectedRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProfiledTimesRecord {
-    /// Iterations that were profiled; the times are of all of them.
+    /// Number of profiled iterations; the times cover all of them.
     pub iterations: u32,
     pub cpu_seconds: Number,
     pub cuda_seconds: Number,

@@ -17,8 +17,8 @@ use super::{
     schema, write,
 };
 
-/// One session of a suite on one testbed, as a baseline keeps it: one summary per process. The samples
-/// stay with the run's own file.
+/// One session of a suite on one testbed, as a baseline keeps it: one summary per process. The samples stay in the
+/// run's file.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -107,15 +107,15 @@ pub struct SummaryRecord {
     pub n: u64,
     /// The location: the median of the repetitions.
     pub median: Number,
-    /// First quartile of the cost: what the code does when left alone. Absent for one repetition, as
-    /// are the next two.
+    /// First quartile of the cost: the code's time without interference. Absent for one repetition, as are the next
+    /// two.
     pub undisturbed: Option<Number>,
     /// The spread: sample standard deviation of the repetitions.
     pub stddev: Option<Number>,
     pub min: Option<Number>,
 }
 
-/// One reason not to learn from a run.
+/// A reason to exclude a run from the baseline.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -127,7 +127,7 @@ pub struct QuarantineRecord {
     pub benchmark: Option<String>,
 }
 
-/// Kinds of reasons not to learn from a run.
+/// Kinds of reasons to exclude a run from the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -160,8 +160,7 @@ pub struct AcceptanceFile {
     pub testbed: String,
     /// When it was accepted, RFC 3339.
     pub created: String,
-    /// File name of the first run of the new normal, without `.json`. Older ones are no longer compared
-    /// with.
+    /// File name of the first run of the new normal, without `.json`. Runs are no longer compared with older ones.
     pub from: String,
     /// Glob over benchmark names; absent if it holds for every benchmark.
     pub benchmark: Option<String>,

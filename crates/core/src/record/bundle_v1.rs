@@ -33,7 +33,7 @@ pub struct BundleFile {
     pub files: Vec<BundledFile>,
     /// One, or base and head.
     pub sides: Vec<BundledSide>,
-    /// Notes that a reader of the verdict must see first.
+    /// Notes that stand before the verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }
@@ -69,7 +69,7 @@ pub struct BundledSide {
     pub benchmarks: Vec<BundledBenchmark>,
 }
 
-/// A benchmark up to its module, or up to where it failed.
+/// A benchmark up to its module, or up to its failure.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -108,7 +108,7 @@ pub struct BundledModule {
     pub expected64: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<BundledParameters>,
-    /// Why the reference can't be used, where the exporter said so.
+    /// The exporter's reason why the reference can't be used.
     pub reference_problem: Option<ReferenceProblem>,
 }
 
@@ -129,7 +129,7 @@ pub struct BundledParameters {
     pub path: String,
 }
 
-/// Why there is nothing to verify against.
+/// The reason why there is no reference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceProblem {

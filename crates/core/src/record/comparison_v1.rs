@@ -94,7 +94,7 @@ pub struct ReasonRecord {
     pub text: String,
     /// Text of a tool or a file, not of benchgate.
     pub detail: Option<String>,
-    /// The side it is about, where it is about one.
+    /// The side that it is about, if it is about one.
     pub side: Option<SideName>,
     /// The part of a noisy value that moved, or may have moved.
     pub moved: Option<MovedCode>,

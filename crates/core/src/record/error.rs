@@ -34,7 +34,7 @@ pub(super) fn wrong(at: impl Into<String>, what: impl Into<String>) -> RecordErr
 }
 
 impl RecordError {
-    /// Line and column, counted from 1, where the fault has a place.
+    /// Line and column, counted from 1, if the fault has a place.
     pub fn place(&self) -> Option<(usize, usize)> {
         match *self {
             Self::Truncated { line, column }

@@ -1,9 +1,8 @@
 //! L1: the stored formats and their versions: frozen serde structs and migrations.
 //!
-//! A field that is written once stays readable for ever. Within a version nothing is added, renamed or
-//! given another meaning; what must change gets a new version next to the old one and a migration.
-//! Readers know every field of their version and refuse others: a file that says something this
-//! program does not understand must not be judged by it.
+//! A field that was written once stays readable forever. Within a version nothing is added, renamed or given another
+//! meaning; what must change gets a new version next to the old one and a migration. Readers know every field of their
+//! version and refuse others: a file that says something this program does not understand must not be judged by it.
 //!
 //! Leaf types of the model (lints, metrics, testbeds, verifications …) are their own stored form in version 1. The
 //! schemas and golden files guard them; one whose shape has to differ in a version 2 gets a mirror here.

@@ -45,7 +45,7 @@ pub struct RunFile {
     pub backends: Vec<BackendRecord>,
     /// The bundle, if it was compiled on another machine.
     pub bundle: Option<BundleOrigin>,
-    /// Set where this is one shard of a suite, which can't be judged alone.
+    /// Set if this is one shard of a suite, which can't be judged alone.
     pub shard: Option<ShardRecord>,
     /// The shards that were merged into this run; empty if one machine measured all of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -73,7 +73,7 @@ impl RunFile {
         }
     }
 
-    /// Whether a shard's content is what its writer hashed.
+    /// Whether a shard's content matches its hash.
     pub fn has_shard_seal(&mut self) -> bool {
         let stated = self.shard.as_ref().and_then(|shard| shard.sha256.clone());
         stated.is_some() && stated == self.shard_hash()
@@ -114,7 +114,7 @@ pub enum Design {
 pub struct MeasureRecord {
     /// Repetitions inside one process; absent, like the next three, where it was chosen for each benchmark.
     pub repetitions: Option<u32>,
-    /// Iterations of one repetition, where a count was asked for instead of a time.
+    /// Iterations of one repetition, if a count was requested instead of a time.
     pub iterations: Option<u32>,
     /// Least time of one repetition.
     pub min_time_ns: Option<u64>,
@@ -137,7 +137,7 @@ pub struct MeasureRecord {
 pub struct TimingRecord {
     /// Repetitions inside one process; for a command that is timed as a whole, processes in one slot of the schedule.
     pub repetitions: u32,
-    /// Iterations of one repetition, where a count was asked for instead of a time.
+    /// Iterations of one repetition, if a count was requested instead of a time.
     pub iterations: Option<u32>,
     /// Minimum time of one repetition.
     pub min_time_ns: u64,
@@ -283,7 +283,7 @@ pub struct ShardRecord {
     pub sha256: Option<String>,
 }
 
-/// Where a shard of a merged run was measured.
+/// The machine on which a shard of a merged run was measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MergedShardRecord {

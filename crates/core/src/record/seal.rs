@@ -1,4 +1,4 @@
-//! The hash that a file holds over everything else in it. It finds damage and hand edits; it is not a signature.
+//! The hash in a file over everything else in it. It finds damage and hand edits; it is not a signature.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -21,7 +21,7 @@ macro_rules! sealed {
                 super::seal::content_hash(&Self { sha256: String::new(), ..self.clone() })
             }
 
-            /// Refuses a file whose content is not what its writer hashed.
+            /// Rejects a file whose content does not match its hash.
             fn check_seal(&self) -> Result<(), RecordError> {
                 super::seal::check(&self.sha256, &self.content_hash())
             }

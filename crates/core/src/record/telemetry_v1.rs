@@ -1,4 +1,4 @@
-//! The part of `run.json`, version 1, that says what the machine did while a process was measured.
+//! The part of `run.json`, version 1, that describes the machine while a process was measured.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub struct CpuTelemetryRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GpuTelemetryRecord {
-    /// The chip: its UUID, or where it is plugged in.
+    /// The chip: its UUID, or its place on the bus.
     pub id: String,
     /// Readings taken, the first before the process and the last after it.
     pub readings: u32,

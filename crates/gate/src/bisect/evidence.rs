@@ -31,8 +31,8 @@ pub enum Step {
 const NEAR_NONE: f64 = 0.25;
 const NEAR_ALL: f64 = 0.75;
 
-/// Share of the whole step that what is left of a range may make without being searched: a twentieth is below what
-/// the step's own estimate is sure of.
+/// Share of the whole step that the rest of a range may make without being searched: a twentieth is below the error of
+/// the step's own estimate.
 pub(super) const MINOR: f64 = 0.05;
 
 /// p-values of the two things that can be true of a pair if one change makes the whole step.
@@ -47,7 +47,7 @@ pub struct Tested {
 /// The result of comparing a pair of candidates.
 #[derive(Debug, Clone)]
 pub struct Observed {
-    /// As many as were measured, whatever they are evidence of.
+    /// All that were measured, regardless of their result.
     pub blocks: u32,
     pub verdict: Verdict,
     pub reason: Reason,
@@ -144,9 +144,9 @@ impl Observed {
         }
     }
 
-    /// The pair with the interval at this one-sided level, if that shows it to be worse by less than a share of a step.
-    /// The p-value alone does not: with several modes, a limit may be rejected that lies inside of what isn't. And where
-    /// head is slow more often, the shift is not all that got worse.
+    /// The pair with the interval at this one-sided level, if that shows it to be worse by less than a share of a
+    /// step. The p-value alone is not enough: with several modes, a rejected limit may lie inside the interval. And if
+    /// head is slow more often, more than the shift got worse.
     pub fn minor(&self, size: f64, level: f64) -> Option<Self> {
         let shift = self.shift.as_ref().filter(|_| !self.is_final() && !self.reason.is_uneven())?;
         let limit = MINOR * size;

@@ -10,7 +10,7 @@ pub enum Ends {
     Worse(Observed),
     /// Shown to be not worse, or better.
     NotWorse(Observed),
-    /// Neither could be shown with all blocks.
+    /// Neither could be shown with all blocks that were allowed.
     Open(Observed),
 }
 
@@ -48,7 +48,7 @@ pub struct SearchProgress {
     pub bits: f64,
 }
 
-/// The answer so far; complete once [`Next::Done`](super::Next::Done) was said.
+/// The answer so far; complete once [`Next::Done`](super::Next::Done) was returned.
 #[derive(Debug, Clone)]
 pub struct Found {
     pub ends: Ends,

@@ -1,4 +1,4 @@
-//! The search: what to measure next.
+//! The search, which chooses the next comparison.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub enum Next {
     Done,
 }
 
-/// Everything that was answered so far. Candidate 0 is the good end, the last one the bad end.
+/// All results so far. Candidate 0 is the good end, the last one the bad end.
 #[derive(Debug, Clone)]
 pub struct Search {
     last: usize,
@@ -51,7 +51,7 @@ struct Segment {
 enum Examined {
     NotWorse(Observed),
     Open(Observed),
-    /// In two: what lies before and behind goes on being examined.
+    /// Split in two: the parts before and after are examined further.
     Culprit {
         after: usize,
         upto: usize,
@@ -106,7 +106,7 @@ impl Search {
             return;
         }
         self.same.insert(one.max(other), one.min(other));
-        // Answers about the two are now answers about one; the one with more blocks stays.
+        // Results of the two are now results of one; the one with more blocks is kept.
         for (pair, observed) in std::mem::take(&mut self.observed) {
             let pair = self.programs(pair);
             let known = self.observed.entry(pair).or_insert_with(|| observed.clone());
@@ -192,7 +192,7 @@ impl Search {
         (next, found)
     }
 
-    /// Examines a segment and what it falls into. Says whether it holds something worse.
+    /// Examines a segment and its parts. Whether it contains a worse candidate.
     fn solve(&self, segment: Segment, found: &mut Found) -> Result<bool, PendingSegment> {
         let Segment { low, high } = segment;
         let part = |low, high| Segment { low, high };
@@ -221,7 +221,7 @@ impl Search {
                     None => false,
                 };
                 if !inside {
-                    // Worse as a whole, and neither half is on its own.
+                    // Worse as a whole, although neither half is worse.
                     found.parts.truncate(known);
                     found.parts.push(Part::Unexplained { after: low, upto: high, likely, observed });
                 }
@@ -334,7 +334,7 @@ impl Search {
         Ok(Examined::Split { at: partly.map(|(_, at)| at), likely, observed: whole })
     }
 
-    /// The candidate whose answer divides the probability best, among those that can still say something.
+    /// The candidate whose answer divides the probability best, among those that can still add information.
     fn probe(&self, segment: Segment, step: Step, usable: &[usize], gaps: &[f64]) -> Option<Next> {
         let mut before = 0.0;
         let mut inner: Vec<(f64, usize)> = Vec::new();
@@ -347,7 +347,7 @@ impl Search {
         worth.into_iter().find_map(|(_, candidate)| {
             let mut pairs = [(segment.low, candidate), (candidate, segment.high)];
             if step == Step::Stability {
-                // Here the absence of evidence says little, so both ends are asked in turn.
+                // The absence of evidence means little here, so both ends are compared in turn.
                 pairs
                     .sort_by_key(|&(base, head)| self.seen(base, head).map_or(0, |observed| observed.blocks));
             }
@@ -355,7 +355,7 @@ impl Search {
         })
     }
 
-    /// The blocks after which a pair is looked at again, unless it said what it can.
+    /// The blocks after which a pair is examined again, unless it is exhausted.
     fn more(&self, base: usize, head: usize, step: Step) -> Option<Next> {
         let pair = self.programs(Pair { base, head });
         let blocks = match self.seen(base, head) {

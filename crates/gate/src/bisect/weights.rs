@@ -2,10 +2,10 @@
 //!
 //! A p-value becomes a Bayes factor: where the hypothesis holds it is uniform, and where it doesn't its density is
 //! taken to be ξ p^(ξ − 1). Over ξ that factor can't exceed 1 / (−e p ln p) (Sellke, Bayarri and Berger 2001, The
-//! American Statistician 55:62–71); for one fixed ξ it is also an e-value: its mean is one where the hypothesis holds, whatever the
-//! noise is, so that products over probes, chosen one after the other, exceed 1/δ with probability δ at most
-//! (Ville's inequality; Vovk and Wang 2021, Annals of Statistics 49:1736–1754). The exactness of the
-//! gate's test thus carries over to the search.
+//! American Statistician 55:62–71); for one fixed ξ it is also an e-value: its mean is one where the hypothesis holds,
+//! whatever the noise is, so that products over probes, chosen one after the other, exceed 1/δ with probability δ at
+//! most (Ville's inequality; Vovk and Wang 2021, Annals of Statistics 49:1736–1754). The exactness of the gate's test
+//! thus extends to the search.
 //!
 //! Weighing every position by all answers and asking at the weighted median is the noisy binary search of
 //! Horstein (1963), Karp and Kleinberg (SODA 2007) and Ben-Or and Hassidim (FOCS 2008).
@@ -14,7 +14,7 @@ use super::evidence::Tested;
 
 /// Small, because probes are measured until they say something: their p-values are tiny or ordinary.
 const XI: f64 = 0.2;
-/// Below it a p-value rests on more than what was measured.
+/// A p-value below it depends on more than the measurements.
 const SMALLEST_P: f64 = 1e-9;
 
 /// ln of the evidence against a hypothesis with this p-value.

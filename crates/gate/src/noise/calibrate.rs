@@ -22,7 +22,7 @@ pub struct NoiseOptions {
     pub resamples: u32,
     /// Fewer of them, as soon as every figure is precise enough.
     pub until_precise: bool,
-    /// Sessions that are judged at once; no figure depends on it.
+    /// Number of sessions that are judged at once; it does not affect the figures.
     pub threads: usize,
     /// Slowdowns to inject into one benchmark at a time, as fractions: 0.05 is 5 %.
     pub slowdowns: Vec<f64>,
@@ -85,7 +85,7 @@ impl Share {
     }
 }
 
-/// How often a slowdown of one benchmark was seen.
+/// How often a slowdown of one benchmark was detected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PowerPoint {
     pub slowdown: f64,
@@ -177,7 +177,7 @@ struct JudgedSession {
 }
 
 impl<'a> Calibrating<'a> {
-    /// Knows the spreads at once.
+    /// The spreads are known immediately.
     pub fn new(base: &Run, head: &Run, policy: &'a Policy, options: &'a NoiseOptions) -> Self {
         let recording = Recording::new(base, head, &options.metric);
         let rows = spreads(base, head, policy, options);
@@ -235,7 +235,7 @@ impl<'a> Calibrating<'a> {
         }
     }
 
-    /// Judges another batch of sessions, or as many of it as there is time for: one for each figure at least.
+    /// Judges another batch of sessions, or as many as time allows: at least one for each figure.
     pub fn judge_more(&mut self, is_late: impl Fn() -> bool) {
         let open = (0..self.judged.len()).filter(|&figure| !self.is_settled(figure));
         // The number of the first session that each figure lacks.
@@ -331,8 +331,8 @@ fn points(options: &NoiseOptions) -> Vec<PowerPoint> {
     options.slowdowns.iter().map(point).collect()
 }
 
-/// A larger slowdown is seen at least as often: where figures say otherwise, that is chance, and they are pooled (Ayer et
-/// al. 1955, Ann. Math. Stat. 26:641–647).
+/// A larger slowdown is detected at least as often. If figures contradict this, that is chance, and they are pooled
+/// (Ayer et al. 1955, Ann. Math. Stat. 26:641–647).
 fn rising(points: &mut [PowerPoint]) {
     let mut order: Vec<usize> = (0..points.len()).filter(|&at| points[at].seen.of > 0).collect();
     order.sort_by(|&a, &b| points[a].slowdown.total_cmp(&points[b].slowdown));

@@ -1,4 +1,4 @@
-//! A/A calibration: what a machine's own unchanged runs say about spread, false positives and power.
+//! A/A calibration: spread, false positives and power from a machine's unchanged runs.
 
 mod calibrate;
 mod resample;

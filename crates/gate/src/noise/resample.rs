@@ -110,7 +110,7 @@ impl Recording {
             let (mut a, mut b) = (Vec::new(), Vec::new());
             for (number, &round) in drawn.iter().enumerate() {
                 let swap = [0, 1].map(|_| swaps && random.random::<bool>());
-                // A round this benchmark missed stands for the next one it has.
+                // A round that this benchmark missed is replaced by its next one.
                 let wanted = self.rounds[round];
                 let found =
                     benchmark.blocks.range(wanted..).next().or_else(|| benchmark.blocks.iter().next());

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Where the kernel lists the devices of the bus.
+/// The folder in which the kernel lists the devices of the bus.
 const DEVICES: &str = "/sys/bus/pci/devices";
 
 /// The vendor of what a driver of IREE's runtime drives, and the classes that are unmistakable.

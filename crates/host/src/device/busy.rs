@@ -1,4 +1,4 @@
-//! Who used the processors: what the kernel counted on them, less what we used ourselves.
+//! Use of the processors by other programs: the kernel's counts minus our own use.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,7 +30,7 @@ pub struct Usage {
     pub foreign: f64,
     /// Share that the hypervisor gave to others.
     pub stolen: f64,
-    /// The share that the counters' resolution can't tell from none.
+    /// The share that is below the resolution of the counters.
     pub resolution: f64,
 }
 

@@ -1,8 +1,8 @@
 //! A GPU's clock, held for the time of a run and let go however the run ends.
 //!
-//! What is changed is written down first, in a file that every later start can see. A run that ends, fails,
-//! panics or is asked to stop lets go itself. One that is killed can't, and leaves the file: the next
-//! start, once it holds the lock of the host (so that no other run measures), undoes what the file says.
+//! A change is recorded first, in a file that every later start can see. A run that ends, fails, panics or is asked to
+//! stop unlocks the clock itself. One that is killed can't, and leaves the file: the next start, once it holds the
+//! lock of the host (so that no other run measures), undoes what the file says.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -28,7 +28,7 @@ const ENDING: &str = ".json";
 /// Larger files are not ours.
 const MOST_BYTES: u64 = 4096;
 
-/// The clock of an idle GPU may stand this far above what it was locked to: drivers round to a step.
+/// The clock of an idle GPU may be this far above the locked value, because drivers round to a step.
 const STEP_MHZ: u32 = 20;
 
 /// A lock, written down before it was taken.
@@ -43,7 +43,7 @@ struct WrittenLock {
     boot: String,
 }
 
-/// Clocks that are held. Dropping it lets go of them.
+/// Clocks that are held. Dropping it unlocks them.
 #[derive(Debug)]
 pub struct ClockHold {
     gpus: Arc<Gpus>,
@@ -80,7 +80,7 @@ pub fn hold_clocks(
         let file = write_down(&shared_folder(), &written)
             .map_err(|error| format!("{}: what would be changed can't be written down: {error}", gpu.name))?;
         if let Err(why) = gpus.lock_clock(*index, clock) {
-            // Nothing was changed, so nothing is to be undone.
+            // Nothing was changed, so there is nothing to undo.
             drop(fs::remove_file(&file));
             return Err(format!("{}: {why}", gpu.name));
         }
@@ -110,7 +110,7 @@ pub struct Leftover {
 }
 
 impl Leftover {
-    /// Whether the run that took the lock still goes on.
+    /// Whether the run that took the lock is still active.
     pub fn owner_lives(&self) -> bool {
         self.written.boot == boot_id().unwrap_or_default()
             && self.written.started.is_some()
@@ -127,7 +127,7 @@ impl Leftover {
     }
 }
 
-/// Locks that are written down. While a run goes on, its own are among them.
+/// Locks that are written down. During a run, they include its own.
 pub fn leftover_locks() -> Vec<Leftover> {
     leftovers_in(&shared_folder())
 }
@@ -157,8 +157,8 @@ fn read(path: &Path) -> Option<WrittenLock> {
     serde_json::from_reader(file).ok()
 }
 
-/// Undoes locks whose owners were killed, and says what became of each, in words. The lock of the host
-/// is the proof that no owner measures any more.
+/// Undoes locks whose owners were killed, and returns a message about each. The lock of the host is the proof that no
+/// owner measures any more.
 pub fn undo_leftovers(leftovers: Vec<Leftover>, gpus: &Gpus, _alone: &HostLock) -> Vec<String> {
     let boot = boot_id().unwrap_or_default();
     leftovers.into_iter().map(|leftover| undo(&leftover, gpus, &boot)).collect()
@@ -177,8 +177,8 @@ fn undo(leftover: &Leftover, gpus: &Gpus, boot: &str) -> String {
     let Some(index) = gpus.list().iter().position(|known| known.id == *gpu) else {
         return format!("{what}, which was killed; that GPU is not here now, so the lock can't be undone");
     };
-    // NVML can't be asked for a lock. A clock above what we set proves that another program has changed
-    // the setting since, and such a setting is not ours to undo.
+    // NVML does not report locks. A clock above what we set proves that another program has changed the setting since,
+    // and such a setting is not ours to undo.
     let now = gpus.read(index).clock_mhz;
     if let (GpuClock::Mhz(mhz), Some(now)) = (clock, now)
         && now > mhz.saturating_add(STEP_MHZ)
@@ -254,7 +254,7 @@ mod tests {
     fn another_users_file_is_not_believed() {
         let folder = tempfile::tempdir().unwrap();
         let file = write_down(folder.path(), &written("b")).unwrap();
-        // Only root can give a file away; of anyone else, it stays a file of their own.
+        // Only root can change the owner of a file, so a file belongs to the user who created it.
         let given = std::os::unix::fs::chown(&file, Some(65_534), None).is_ok();
         assert_eq!(leftovers_in(folder.path()).is_empty(), given);
     }

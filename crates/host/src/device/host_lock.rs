@@ -54,7 +54,7 @@ pub async fn lock_host(
     lock("host", limit, progress, cancel).await
 }
 
-/// Waits for the right to measure on a device, saying whom it waits for.
+/// Waits for the lock of a device, and reports its holder.
 pub async fn lock(
     device: &str,
     limit: Option<Duration>,
@@ -143,7 +143,7 @@ pub fn measuring_now() -> Option<String> {
         .custom_flags(O_NOFOLLOW)
         .open(shared_folder().join("benchgate-host.lock"))
         .ok()?;
-    // Dropping the file gives back what a moment's look may have taken.
+    // Dropping the file releases a lock that this check may have taken.
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
             Some(holder(&file).map_or_else(|| "a process of another container".to_owned(), described))

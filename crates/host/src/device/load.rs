@@ -14,8 +14,7 @@ pub fn load_average() -> Vec<f64> {
     parse(&std::fs::read_to_string(counters("loadavg")).unwrap_or_default())
 }
 
-/// How long the machine's processors have had nothing to do since it booted, all of them together; `None` if the
-/// kernel does not say.
+/// Total idle time of the machine's processors since boot; `None` if the kernel does not report it.
 pub fn idle_time() -> Option<std::time::Duration> {
     let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten()?;
     let ticks_per_second = f64::from(i32::try_from(ticks).ok()?);

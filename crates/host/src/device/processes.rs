@@ -44,13 +44,13 @@ impl Stat {
     }
 }
 
-/// When a process began. `None` if it is gone, or can't be seen.
+/// When a process began. `None` if it has ended or is not visible.
 pub(super) fn started(pid: u32) -> Option<u64> {
     Some(Stat::read(Path::new("/proc"), pid)?.started)
 }
 
-/// Whether a process descends from this one. `None` if it can't be seen: it has ended, or it lives in another
-/// container, whose numbers a driver reports and we do not know.
+/// Whether a process descends from this one. `None` if it is not visible: it has ended, or it is in another container,
+/// whose process numbers mean nothing here.
 fn is_ours(proc: &Path, pid: u32, own: u32) -> Option<bool> {
     let mut at = pid;
     // Longer chains than this are loops made by numbers reused while we read.
@@ -68,8 +68,8 @@ fn is_ours(proc: &Path, pid: u32, own: u32) -> Option<bool> {
     Some(false)
 }
 
-/// Who else was on a GPU. `before` and `after` are the processes on it while nothing of ours ran there;
-/// `during` are those seen while our tool did.
+/// Other processes on a GPU. `before` and `after` are the processes on it while nothing of ours ran there; `during`
+/// are those seen while our tool did.
 pub(super) fn foreign_on_gpu(before: &[u32], during: &[(u32, Option<bool>)], after: &[u32]) -> BTreeSet<u32> {
     let mut foreign: BTreeSet<u32> = before.iter().chain(after).copied().collect();
     let mut unknown = BTreeSet::new();
@@ -84,7 +84,7 @@ pub(super) fn foreign_on_gpu(before: &[u32], during: &[(u32, Option<bool>)], aft
             }
         }
     }
-    // A number that means nothing here is our own tool's, seen from the host. A second one is not.
+    // An unknown number belongs to our own tool, as seen from the host. A second one is not.
     let mut rest = unknown.difference(&foreign).copied().collect::<Vec<_>>();
     if rest.len() > 1 {
         foreign.extend(rest.drain(1..));
@@ -92,7 +92,7 @@ pub(super) fn foreign_on_gpu(before: &[u32], during: &[(u32, Option<bool>)], aft
     foreign
 }
 
-/// Marks the processes of a list: ours, another's, not to be seen.
+/// Marks the processes of a list: ours, foreign, or not visible.
 pub(super) fn marked(pids: &[u32]) -> Vec<(u32, Option<bool>)> {
     let own = std::process::id();
     pids.iter().map(|pid| (*pid, is_ours(Path::new("/proc"), *pid, own))).collect()
@@ -107,8 +107,8 @@ pub(super) fn named(pids: impl IntoIterator<Item = u32>) -> Vec<ForeignProcess> 
     pids.into_iter().map(process).collect()
 }
 
-/// Who, most likely, uses these processors now: of the programs that are running there and are not ours,
-/// the one with the most time behind it. Reads all of `/proc`, so it is asked only once something was seen.
+/// Who, most likely, uses these processors now: of the programs that are running there and are not ours, the one with
+/// the most time behind it. Reads all of `/proc`, so it is called only if something was found.
 pub(super) fn busiest_on(cpus: Option<&[usize]>) -> Option<ForeignProcess> {
     let proc = Path::new("/proc");
     let own = std::process::id();

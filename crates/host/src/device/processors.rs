@@ -28,14 +28,14 @@ pub(super) fn stay_with_the_host() {
             return;
         }
     }
-    // If it is refused, the thread costs what it costs anywhere.
+    // If it is refused, the thread runs anywhere.
     let _ = sched_setaffinity(Pid::from_raw(0), &host);
 }
 
-/// The processors that a process may be pinned to here: what the machine has, less what a container hides.
+/// The processors that a process may be pinned to here: those of the machine without those that a container hides.
 pub fn pinnable() -> Vec<usize> {
     let tried = std::thread::Builder::new().spawn(|| {
-        // The kernel refuses a processor that is not there, so asking is trying. This thread ends with the answer.
+        // The kernel refuses a processor that is not there, so asking is trying. This thread ends after the query.
         let takes = |cpu: usize| {
             let mut one = CpuSet::new();
             one.set(cpu).is_ok() && sched_setaffinity(Pid::from_raw(0), &one).is_ok()

@@ -14,8 +14,8 @@ use super::load::counters;
 use super::processors::parse_list;
 use super::sysfs::read_line;
 
-/// Looks at the machine, and at the GPUs that are measured on. What it does not tell is left out, so a
-/// machine that tells less has another fingerprint.
+/// Looks at the machine, and at the GPUs that are measured on. Unknown facts are left out, so a machine that reports
+/// less has a different fingerprint.
 ///
 /// Which chip of its kind a GPU is, is a note: chips of one kind differ by up to a tenth, and a fleet of
 /// them still has one baseline, whose spread between sessions holds that difference.
@@ -35,7 +35,7 @@ pub fn testbed(gpus: &[&Gpu]) -> Testbed {
     note(&mut facts, "governor", read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     note(&mut facts, "turbo", turbo());
     note(&mut facts, "hypervisor", hypervisor(&cpuinfo));
-    // Most machines have one node. It is left out, so that their fingerprint stays what it was before this fact.
+    // Most machines have one node. It is left out, so that their fingerprint does not change.
     let nodes = numa_nodes(&read_line("/sys/devices/system/node/online").unwrap_or_default());
     note(&mut facts, "numa-nodes", (nodes > 1).then(|| nodes.to_string()));
     facts.extend(gpu_facts(gpus));
@@ -187,7 +187,7 @@ fn turbo() -> Option<String> {
     Some(if boost(Path::new("/sys/devices/system"))? { "on" } else { "off" }.to_owned())
 }
 
-/// The virtual machine we are in, by its firmware's name; `virtual` where only the processor tells.
+/// The virtual machine, by its firmware's name; `virtual` if only the processor shows it.
 fn hypervisor(cpuinfo: &str) -> Option<String> {
     let flags = field(cpuinfo, "flags").unwrap_or_default();
     if !flags.split_ascii_whitespace().any(|flag| flag == "hypervisor") {

@@ -23,7 +23,7 @@ use super::processors::stay_with_the_host;
 /// a hundredth of one processor.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Share of the processors' time from which others' use of it is worth a name.
+/// Share of the processors' time from which other programs are named.
 const WORTH_A_NAME: f64 = 0.05;
 
 /// The watched devices and processors.
@@ -149,7 +149,7 @@ impl Sampler {
 
     fn finish(self) -> Vec<GpuSample> {
         drop(self.stop);
-        // A sampler that panicked has left what it saw until then.
+        // A sampler that panicked leaves its observations until then.
         drop(self.thread.join());
         std::mem::take(&mut *self.samples.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(throttle_count(system.path(), &[8]), None);
     }
 
-    /// A second thread of ours is not foreign; what it uses is subtracted.
+    /// A second thread of ours is not foreign; its use is subtracted.
     #[test]
     fn our_own_work_is_not_foreign() {
         let watched = Watched { gpus: Arc::new(Gpus::default()), indices: Vec::new(), cpus: Some(vec![0]) };

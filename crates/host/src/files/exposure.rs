@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 
 use nix::unistd::{getegid, geteuid};
 
-/// Why users other than this one and root can change what this metadata belongs to; `None` if they can't. A group that
-/// this process runs in is its own.
+/// The reason why users other than this one and root can change the file of this metadata; `None` if they can't. A
+/// group that this process runs in is its own.
 pub fn exposure(metadata: &Metadata) -> Option<String> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let is_own = |id: u32, own: u32| id == own || id == 0;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use walkdir::WalkDir;
 
-/// A folder that is kept, and can be made again.
+/// A cached folder that can be created again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFolder {
     pub path: PathBuf,
@@ -39,7 +39,7 @@ impl KeptFolder {
         Ok(kept)
     }
 
-    /// How long ago it was last used; nothing for a time in the future.
+    /// Time since its last use; zero for a time in the future.
     pub fn idle(&self, now: SystemTime) -> Duration {
         now.duration_since(self.last_used).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Pointers of git-lfs: what stands in a checkout where a file's content was not fetched.
+//! Pointers of git-lfs, which replace the content of files that were not fetched.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A lock file, held by a process until it ends for whatever reason.
+//! A lock file that a process holds until it ends for any reason.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;

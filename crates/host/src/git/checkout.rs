@@ -289,7 +289,7 @@ fn is_pointer_blob(repository: &git2::Repository, id: Oid) -> bool {
 /// How the working tree has files that are in git-lfs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WorkingTreeLfs {
-    /// None of these files is there, so git's configuration decides.
+    /// None of these files exists, so git's configuration applies.
     Unknown,
     Content,
     /// A workflow that does not fetch them, which also saves the download here.

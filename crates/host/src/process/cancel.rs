@@ -71,7 +71,7 @@ impl Cancel {
 const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
 /// While this lives, each SIGINT, SIGTERM and SIGHUP requests a stop. Afterwards they end the process again, because
-/// nothing waits for the token any more: what is left to do, such as resampling, may take minutes.
+/// nothing waits for the token any more: the rest of the work, such as resampling, may take minutes.
 #[derive(Debug)]
 pub struct Interrupts {
     pub cancel: Cancel,
@@ -114,7 +114,7 @@ impl Drop for Interrupts {
         let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
         // SAFETY: the default action is no handler, so nothing runs inside one.
         let set_aside = |kind| Some((kind, unsafe { sigaction(kind, &default) }.ok()?));
-        // A signal whose action can't be changed goes on requesting.
+        // A signal whose action can't be changed keeps requesting cancellation.
         listening.aside = ENDING.into_iter().filter_map(set_aside).collect();
     }
 }

@@ -59,7 +59,7 @@ pub struct Command {
     pub capture_stdout: bool,
     /// The processors it may run on.
     pub cpus: Option<Vec<usize>>,
-    /// Note which files it opens. It slows each such call down, so never for what is timed.
+    /// Note which files it opens. It slows down each such call, so it is never used for timed processes.
     pub observed: bool,
 }
 
@@ -255,12 +255,12 @@ pub struct Finished {
     /// Whether the kernel killed a process because of low memory meanwhile: in this cgroup or, if that is not counted by
     /// cgroup, on this machine.
     pub memory_ran_out: bool,
-    /// The files that it opened; `None` if that was not asked for or can't be seen on this machine.
+    /// The files that it opened; `None` if not requested or not observable on this machine.
     pub opened: Option<Opened>,
 }
 
 impl Finished {
-    /// Why the program was ended from outside, so that its end says nothing about the program. `None` otherwise.
+    /// The reason why the program was ended from outside, so that its end is not its own result. `None` otherwise.
     pub fn ended_from_outside(&self) -> Option<&'static str> {
         if matches!(self.exit, Exit::Success | Exit::TimedOut(_) | Exit::Interrupted) {
             return None;

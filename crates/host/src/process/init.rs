@@ -30,7 +30,7 @@ pub(super) fn keep_hook() {
     std::hint::black_box(&HOOK);
 }
 
-/// Does nothing in a program that was started under any other name.
+/// Does nothing in a program that was started under a different name.
 extern "C" fn become_supervisor() {
     // The standard library knows the arguments only from `main` on, on some systems.
     let Ok(line) = std::fs::read("/proc/self/cmdline") else { return };

@@ -21,8 +21,8 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 /// Files and folders that a program read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Opened {
-    /// Files that it opened, and names that it looked for and may not have found. Not what it wrote itself before,
-    /// and nothing of the kernel's own (`/proc`, `/sys`, `/dev`).
+    /// Files that it opened, and names that it looked for and may not have found. Excludes files that it wrote itself
+    /// before, and files of the kernel (`/proc`, `/sys`, `/dev`).
     pub read: BTreeSet<PathBuf>,
     /// Folders whose names it listed.
     pub listed: BTreeSet<PathBuf>,
@@ -33,7 +33,7 @@ const NATIVE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const NATIVE: u32 = 0xC000_00B7;
 
-/// The kernel shows its own state there. What of it decides a result is part of the testbed.
+/// The kernel shows its own state there. The parts that affect a result belong to the testbed.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// Longest name that Linux takes.
@@ -220,13 +220,13 @@ pub(super) fn install(program: &[libc::sock_filter], socket: RawFd) {
     }
 }
 
-/// The supervisor's side: answers the stopped calls and remembers what they name.
+/// The supervisor's side: answers the stopped calls and records the files that they name.
 pub(super) struct Observer {
     listener: RawFd,
     opened: Opened,
     /// Files that the program made itself.
     made: BTreeSet<PathBuf>,
-    /// Whether something may have been opened that was not seen.
+    /// Whether a file may have been opened without being observed.
     hidden: bool,
 }
 
@@ -258,7 +258,7 @@ impl Observer {
             error: if refused { -libc::EPERM } else { 0 },
             flags: if refused { 0 } else { libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32 },
         };
-        // SAFETY: as above. It fails where the process was killed meanwhile.
+        // SAFETY: as above. It fails if the process was killed meanwhile.
         unsafe { libc::ioctl(self.listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
     }
 
@@ -318,7 +318,7 @@ impl Observer {
         }
     }
 
-    /// Leaves what was seen for benchgate. A file that stays empty means that not everything was.
+    /// Passes the observations to benchgate. A file that stays empty means that the observation is incomplete.
     pub(super) fn write(self, file: RawFd) {
         if self.hidden {
             return;
@@ -369,7 +369,7 @@ pub(super) fn shared_list() -> io::Result<File> {
     Ok(memfd_create(c"opened", MFdFlags::MFD_CLOEXEC).map(File::from)?)
 }
 
-/// Reads what a supervisor left. `None` if not everything was seen.
+/// Reads the observations of a supervisor. `None` if the observation is incomplete.
 pub(super) fn read_list(mut file: File) -> Option<Opened> {
     let mut text = Vec::new();
     file.rewind().ok()?;

@@ -7,11 +7,11 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Precedes the name of each variable of the tool in the environment of the supervisor, so that none of them (`LD_*`)
-/// changes the supervisor.
+/// Prefix of each variable of the tool in the supervisor's environment, so that none of them (`LD_*`) affects the
+/// supervisor.
 const OF_TOOL: &str = "@";
 
-/// Stands for a value that is absent.
+/// Placeholder for an absent value.
 const NONE: &str = "-";
 
 /// Instructions for a supervisor: descriptors that were opened for it, and the tool.
@@ -80,7 +80,7 @@ impl SupervisorPlan {
         })
     }
 
-    /// The other way. `None` if these are not the arguments of a supervisor.
+    /// The inverse. `None` if these are not the arguments of a supervisor.
     pub(super) fn from_parts(
         mut args: impl Iterator<Item = OsString>,
         vars: impl Iterator<Item = (OsString, OsString)>,

@@ -249,7 +249,7 @@ struct ProcessTree {
     report: Option<Report>,
     /// Processes that were reaped after they had to be killed.
     killed: u32,
-    /// Sees what the tool opens.
+    /// Observes the files that the tool opens.
     observer: Option<Observer>,
     can_kill_cgroup: bool,
 }
@@ -367,7 +367,7 @@ impl ProcessTree {
         }
     }
 
-    /// Collects every process that has ended. `false` when none is left.
+    /// Collects every process that has ended. `false` if none is left.
     fn reap(&mut self) -> bool {
         loop {
             let mut status = 0;

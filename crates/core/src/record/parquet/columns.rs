@@ -21,7 +21,7 @@ pub(super) enum ColumnKind {
     Bool,
 }
 
-/// A column: its name, what it holds, and whether a row may lack it.
+/// A column: its name, its type, and whether a row may lack it.
 pub(super) struct ParquetColumn {
     pub name: &'static str,
     pub kind: ColumnKind,

@@ -13,7 +13,7 @@ use super::{failed, wrong};
 /// One column of a row group.
 pub(super) struct ReadColumn {
     values: ColumnValues,
-    /// Where the value of a row is; `None` if it has none.
+    /// Index of the value of each row; `None` if it has none.
     places: Vec<Option<usize>>,
     pub rows: usize,
 }

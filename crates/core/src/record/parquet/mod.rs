@@ -28,11 +28,11 @@ const SESSION_KEY: &str = "benchgate.session";
 const MOST_ROWS: usize = 1 << 22;
 /// Rows of a row group, which is held in memory while it is read.
 const MOST_GROUP_ROWS: usize = 1 << 18;
-/// A row group is closed at the first benchmark after so many rows.
+/// A row group is closed at the first benchmark after this many rows.
 const GROUP_ROWS: usize = 1 << 16;
 
 impl BaselineFile {
-    /// The session as Parquet: the same value gives the same bytes. Fails if a file can't hold so many values.
+    /// The session as Parquet: the same value gives the same bytes. Fails if a file can't hold this many values.
     pub fn to_parquet(&self) -> Result<Vec<u8>, RecordError> {
         write::file(self)
     }

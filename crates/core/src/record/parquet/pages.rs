@@ -1,4 +1,4 @@
-//! Pages whose headers are checked against what they hold, before the decoder reserves memory for what they promise.
+//! Pages whose headers are checked against their content before the decoder reserves memory for them.
 
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageMetadata, PageReader};

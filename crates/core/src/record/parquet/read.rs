@@ -89,8 +89,7 @@ fn check_structure(metadata: &ParquetMetaData, size: usize) -> Result<(), Record
     Ok(())
 }
 
-/// Refuses a file whose rows are not those of the session that they were rebuilt to: a query would see what a judgement
-/// does not.
+/// Rejects a file whose rows differ from those of the rebuilt session: queries and verdicts would use different data.
 fn compare(
     shared: &Shared<'_>,
     benchmarks: &[BaselineBenchmark],

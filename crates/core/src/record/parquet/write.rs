@@ -18,7 +18,7 @@ use super::{GROUP_ROWS, MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, failed, wrong};
 
 struct Filled {
     values: ColumnValues,
-    /// 1 where a row has a value, for optional columns.
+    /// 1 if a row has a value, for optional columns.
     levels: Vec<i16>,
 }
 

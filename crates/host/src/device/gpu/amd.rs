@@ -141,7 +141,7 @@ fn megahertz(line: &str) -> Option<u32> {
 /// Limits that hold the clock down, by the driver's table of metrics. Only the layout whose bits mean the same on
 /// every chip and that was seen on real cards is read: 1.3, of graphics cards. `None` for every other.
 fn throttled(metrics: &[u8]) -> Option<Vec<Limit>> {
-    /// Where `indep_throttle_status` is.
+    /// The offset of `indep_throttle_status`.
     const AT: usize = 112;
     let [_, _, 1, 3, ..] = *metrics else { return None };
     let bits = u64::from_le_bytes(metrics.get(AT..AT + 8)?.try_into().ok()?);

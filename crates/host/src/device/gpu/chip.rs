@@ -13,7 +13,7 @@ pub struct Gpu {
     pub vendor: Vendor,
     /// As the driver names the product: `NVIDIA A100-SXM4-40GB`.
     pub name: String,
-    /// This very chip: `GPU-…` for NVIDIA, the fused number for AMD, else where it is plugged in.
+    /// Identity of the chip: `GPU-…` for NVIDIA, the fused number for AMD, otherwise its place on the bus.
     pub id: String,
     /// `0000:3b:00.0`.
     pub pci: String,
@@ -28,7 +28,7 @@ pub struct Gpu {
     pub max_clock_mhz: Option<u32>,
 }
 
-/// Why a GPU's clock is held below what was asked of it.
+/// The reason why a GPU's clock is below the requested value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Limit {

@@ -1,7 +1,7 @@
 //! The GPUs of this machine, as their drivers describe them.
 //!
-//! Looking never changes a setting. What a driver does not tell is absent: on one chip in three some
-//! query is not supported, and none of them is worth ending a run for.
+//! Looking never changes a setting. Facts that a driver does not report are absent: one chip in three lacks some
+//! query, and none of them justifies ending a run.
 
 mod amd;
 mod chip;
@@ -17,7 +17,7 @@ pub use select::{Choice, choose, visible};
 
 use nvidia::Nvidia;
 
-/// Where the kernel shows its devices.
+/// The folder in which the kernel shows its devices.
 const SYSFS: &str = "/sys";
 
 /// How to reach a GPU again.
@@ -33,7 +33,7 @@ pub struct Gpus {
     nvidia: Option<Nvidia>,
     handles: Vec<Handle>,
     list: Vec<Gpu>,
-    /// A driver is there and can't be asked: why.
+    /// The reason why a present driver can't be queried.
     problem: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl Gpus {
         &self.list
     }
 
-    /// Why a driver that is there could not be asked.
+    /// The reason why a present driver could not be queried.
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
@@ -79,7 +79,7 @@ impl Gpus {
         }
     }
 
-    /// Holds the clock at `clock`. See `device::clocks`, which is what makes sure that it is undone.
+    /// Holds the clock at `clock`. See `device::clocks`, which ensures that it is undone.
     pub(super) fn lock_clock(&self, index: usize, clock: GpuClock) -> Result<(), String> {
         match (self.handles.get(index), &self.nvidia) {
             (Some(Handle::Nvidia(number)), Some(nvidia)) => nvidia.lock_clock(*number, clock),
@@ -87,7 +87,7 @@ impl Gpus {
         }
     }
 
-    /// Lets the clock move again.
+    /// Unlocks the clock.
     pub(super) fn unlock_clock(&self, index: usize) -> Result<(), String> {
         match (self.handles.get(index), &self.nvidia) {
             (Some(Handle::Nvidia(number)), Some(nvidia)) => nvidia.unlock_clock(*number),

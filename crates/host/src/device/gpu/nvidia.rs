@@ -44,7 +44,7 @@ impl Nvidia {
             vendor: Vendor::Nvidia,
             name: device.name().ok()?,
             id: device.uuid().unwrap_or_else(|_| pci.clone()),
-            // NVML writes eight digits of domain where everybody else writes four.
+            // NVML writes eight digits of the domain; others write four.
             pci: pci
                 .strip_prefix("0000")
                 .filter(|short| short.len() >= 12)
@@ -77,7 +77,7 @@ impl Nvidia {
                 .running_compute_processes()
                 .ok()
                 .map(|processes| processes.iter().map(|process| process.pid).collect()),
-            // NVML can set a lock and can't be asked for it.
+            // NVML can set a lock but does not report it.
             clock_locked: None,
         }
     }
