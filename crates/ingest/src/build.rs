@@ -32,7 +32,7 @@ pub(super) fn carried(name: &str) -> Result<&str, &'static str> {
     if name.len() > LONGEST { Err("a name of more than 1024 bytes that many rows share") } else { Ok(name) }
 }
 
-/// A machine by what a foreign file states about it; `None` if it states nothing.
+/// The machine that a foreign file describes; `None` if it describes none.
 pub(super) fn testbed(facts: BTreeMap<String, String>) -> Option<Testbed> {
     let id = facts.values().map(String::as_str).collect::<Vec<_>>().join("/");
     (!facts.is_empty()).then_some(Testbed { id, facts, notes: BTreeMap::new() })
@@ -132,7 +132,7 @@ pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, sum
     benchmark.lints.push(Lint::new(code, format!("{}: a stated value is not a measurement", metric.name)));
 }
 
-/// Marks a benchmark as failed: no number of it survives.
+/// Marks a benchmark as failed and drops its numbers.
 pub(super) fn fail(benchmark: &mut Benchmark, stage: Stage, why: impl Into<String>) {
     let why = Some(why.into()).filter(|why| !why.is_empty());
     let why = why.unwrap_or_else(|| "the tool gave no reason".to_owned());

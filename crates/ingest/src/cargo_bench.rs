@@ -12,8 +12,8 @@ enum CargoLine<'a> {
     /// `test sum ... bench:       1,148.71 ns/iter (+/- 110.41)`. The spread is that of the extremes in libtest and a
     /// standard error in criterion's imitation of it, so it is not used.
     Libtest { name: &'a str, value: &'a str, unit: &'a str },
-    /// `sum   time:   [9.1 ns 9.2 ns 9.3 ns]`: the estimate between the ends of its interval. A long name stands on
-    /// the line above.
+    /// `sum time: [9.1 ns 9.2 ns 9.3 ns]`: the estimate between the ends of its interval. A long name is on the line
+    /// above.
     Criterion { name: &'a str, value: &'a str, unit: &'a str },
     /// `test sum ... FAILED`
     Failed { name: &'a str },

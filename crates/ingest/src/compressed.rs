@@ -1,5 +1,5 @@
-//! Results as CI keeps them: gzip and Zstandard, by their first bytes. Archives come from pull requests too, so
-//! what a small file may grow to is bounded.
+//! Compressed results: gzip and Zstandard, by their first bytes. Archives come from pull requests too, so what a small
+//! file may grow to is bounded.
 
 use std::borrow::Cow;
 use std::io::Read;

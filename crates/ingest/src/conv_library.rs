@@ -11,7 +11,7 @@ use super::build::{ByName, fail, own_metric, processes, time_unit};
 use super::error::{LineFault, line_fault};
 use super::text::lines;
 
-/// The keys that say what was convolved, in the order of the name.
+/// The keys that describe the convolution, in the order of the name.
 const PROBLEM: [&str; 16] = [
     "n",
     "c",

@@ -17,7 +17,7 @@ struct CustomEntry {
     value: Value,
 }
 
-/// Reads github-action-benchmark's list. The file does not say which direction is better, so the caller does.
+/// Reads github-action-benchmark's list. The file does not state which direction is better, so the caller does.
 pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: Vec<CustomEntry> = parse(text, &mut rewritten)?;
@@ -31,7 +31,7 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 
-/// `ns`, `ms/op` and `us/iter` are times; of them less is better, whatever the file is read as.
+/// `ns`, `ms/op` and `us/iter` are times, for which less is better in any format.
 fn metric(unit: &str, better: Better) -> (Metric, f64) {
     let time = unit.split_once('/').filter(|(_, per)| matches!(*per, "op" | "iter"));
     match time_unit(time.map_or(unit, |(time, _)| time)) {

@@ -52,7 +52,7 @@ fn decisive_line(line: &str) -> Option<Format> {
 
 const JMH: [&str; 3] = ["mode", "primaryMetric", "jmhVersion"];
 
-/// Whether the bytes are github-action-benchmark's list, which says nothing about which direction is better.
+/// Whether the bytes are github-action-benchmark's list, which does not state which direction is better.
 fn is_custom_list(bytes: &[u8]) -> bool {
     let window = &bytes[..bytes.len().min(WINDOW)];
     let text = String::from_utf8_lossy(window);

@@ -1,4 +1,5 @@
-//! `go test -json`: what `go test` prints, cut into events. Packages run at the same time, so their events are mixed.
+//! `go test -json`: the output of `go test`, split into events. Packages run at the same time, so their events are
+//! mixed.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Transcripts of iree-run-module: `EXEC @main`, result lines, `[SUCCESS]` or `[FAILED]`. They carry no
-//! times; what they say is whether a function ran and whether its outputs were the expected ones.
+//! Transcripts of iree-run-module: `EXEC @main`, result lines, `[SUCCESS]` or `[FAILED]`. They have no times, but show
+//! whether a function ran and whether its outputs were the expected ones.
 
 use benchgate_core::model::{Benchmark, OutputCheck, Run, Stage, Verification, VerifyCode};
 
@@ -84,7 +84,7 @@ fn result_index(line: &str) -> Option<usize> {
     line.strip_prefix("result[")?.split_once("]:")?.0.parse().ok()
 }
 
-/// An IREE status: `FILE.c:12: INVALID_ARGUMENT; what …`.
+/// An IREE status: `FILE.c:12: INVALID_ARGUMENT; message …`.
 pub(super) fn is_status(line: &str) -> bool {
     const CODES: [&str; 15] = [
         "CANCELLED",

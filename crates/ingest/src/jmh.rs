@@ -51,7 +51,7 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     for (param, value) in entry.params.iter().flatten() {
         name.push_str(&format!("/{param}={value}"));
     }
-    // JMH's own default goes without saying.
+    // JMH's default is not part of the name.
     if let Some(threads) = entry.threads.filter(|threads| *threads != 1) {
         name.push_str(&format!("/threads={threads}"));
     }

@@ -25,7 +25,7 @@ impl Joiner {
         Self::default()
     }
 
-    /// Adds one more file as one more process (or several, where the file knows them).
+    /// Adds one file as another process (or several, if the file has them).
     ///
     /// # Errors
     /// More benchmarks than a result may have.
@@ -239,7 +239,7 @@ fn merge_series(kept: &mut Benchmark, next: MetricSeries) {
     }
 }
 
-/// Says which session was measured: the number of its file.
+/// Sets the session: the number of its file.
 fn of_session(series: &mut Series, session: u32) {
     match series {
         Series::Processes(processes) => processes.iter_mut().for_each(|process| process.session = session),

@@ -113,7 +113,7 @@ impl From<Loose<'_>> for Value {
     }
 }
 
-/// The entries of an object in their order; a key that stands twice is an error, where serde takes the last.
+/// The entries of an object in their order; a repeated key is an error, whereas serde takes the last.
 pub(super) fn unique_entries<'de, D, V>(deserializer: D) -> Result<Vec<(String, V)>, D::Error>
 where
     D: Deserializer<'de>,

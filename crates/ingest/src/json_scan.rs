@@ -78,7 +78,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Opens an object; then [`Scanner::next_key`] until it answers `None`.
+    /// Opens an object; call [`Scanner::next_key`] until it returns `None`.
     pub(super) fn begin_object(&mut self) -> Scan<()> {
         self.take(b'{')
     }
@@ -113,7 +113,7 @@ impl<'a> Scanner<'a> {
         &self.text[start..self.at]
     }
 
-    /// Opens an array; then [`Scanner::next_item`] until it answers false.
+    /// Opens an array; call [`Scanner::next_item`] until it returns false.
     pub(super) fn begin_array(&mut self) -> Scan<()> {
         self.take(b'[')
     }
@@ -144,14 +144,14 @@ impl<'a> Scanner<'a> {
         Ok(true)
     }
 
-    /// A string, borrowed where it has no escapes.
+    /// A string, borrowed if it has no escapes.
     #[inline]
     pub(super) fn string(&mut self) -> Scan<Cow<'a, str>> {
         self.take(b'"')?;
         let bytes = self.text.as_bytes();
         let start = self.at;
         loop {
-            // Eight bytes at a time while none of them matters.
+            // Skips eight bytes at a time while none of them is special.
             while let Some(word) = bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
                 let found = string_ends(u64::from_le_bytes(*word));
                 self.at += found.trailing_zeros() as usize / 8;
@@ -218,7 +218,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// `\uXXXX`, two of them where the first is a leading surrogate.
+    /// `\uXXXX`, two of them if the first is a leading surrogate.
     fn unicode_escape(&mut self, at: usize) -> Scan<char> {
         let mut code = u32::from(self.hex4()?);
         if (0xd800..0xdc00).contains(&code) && self.text[self.at..].starts_with("\\u") {
@@ -395,7 +395,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// serde_json decides what is JSON.
+        /// serde_json defines valid JSON.
         #[test]
         fn accepts_exactly_what_serde_json_accepts(text in "([\\[\\]{},:]|\"[a\\\\u\"é]*\"|-?[0-9.eE+]{1,5}|true|null|\\\\ud8|[ \n]|\\PC){0,12}") {
             prop_assert_eq!(accepts(&text), serde_json::from_str::<IgnoredAny>(&text).is_ok(), "{}", text);

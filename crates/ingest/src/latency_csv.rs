@@ -1,8 +1,8 @@
 //! The suites' own `latency.csv` and `iree_latency.csv`: `timestamp, model, device or target, time`.
 //!
-//! Other columns are axes of the experiment (`batch`), unless they number the rows or measure something else.
-//! The time is in milliseconds unless the header says otherwise; instead of it stands `error` or
-//! `unsupported`. Runs append, so every row of a name is one more process.
+//! Other columns are axes of the experiment (`batch`), unless they number the rows or measure something else. The time
+//! is in milliseconds unless the header states another unit; `error` or `unsupported` can replace it. Runs append, so
+//! every row of a name is one more process.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ struct LatencyRows {
     not_finite: u64,
 }
 
-/// Where the columns stand.
+/// Positions of the columns.
 struct LatencyColumns {
     model: usize,
     target: usize,
@@ -115,8 +115,9 @@ fn is_percentile(word: &str) -> bool {
     word.strip_prefix('p').is_some_and(|digits| digits.len() > 1 && digits.parse::<u16>().is_ok())
 }
 
-/// Whether a column says what was measured, so that rows that differ in it are of different experiments. A column that
-/// is not known counts as one: its benchmarks then pair with nothing, where reading them as one would hide a change.
+/// Whether a column identifies the experiment, so that rows that differ in it belong to different experiments. An
+/// unknown column counts as such: its benchmarks then stay without a partner, whereas merging them could hide a
+/// change.
 fn is_axis(words: &[&str]) -> bool {
     let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
     let is_in = |words: &str, word: &str| words.split(' ').any(|known| known == word);
@@ -168,7 +169,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         });
         let rows = &mut list[at];
         rows.take(time, columns.scale).map_err(|what| line_fault(line.number, what))?;
-        // The time may stand last, where a cut number is still a number.
+        // The time may be the last column, and a truncated number is still a number.
         if !line.terminated {
             rows.benchmark.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));
         }

@@ -8,8 +8,8 @@ use super::error::{LineFault, line_fault};
 /// million would need more memory than most machines have.
 pub const MOST_BENCHMARKS: usize = 20_000;
 
-/// Whether a reader keeps one more benchmark. It keeps one too many and leaves out the rest, so that [`check`] sees it
-/// and memory stays bounded.
+/// Whether a reader may keep another benchmark. It keeps one too many and leaves out the rest, so that [`check`]
+/// detects it and memory stays bounded.
 pub(super) fn has_room(kept: usize) -> bool {
     kept <= MOST_BENCHMARKS
 }

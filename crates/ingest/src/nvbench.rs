@@ -119,7 +119,7 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
     let mut labels = Vec::new();
     let has = |tag: &str| state.summaries.0.iter().any(|summary| summary.tag == tag);
     let device = state.device.map(|device| (device, devices.get(&device)));
-    // A benchmark of the host alone has no device, and its writer states whatever number stood in memory.
+    // A host-only benchmark has no device, and its writer states an uninitialized number.
     let device = device.filter(|(_, known)| known.is_some() || !has("nv/cpu_only/sample_size"));
     if let Some((device, known)) = device {
         name.push_str(&format!("/Device={device}"));

@@ -18,8 +18,8 @@ const HEAD: u64 = 256 << 10;
 /// Characters of a fault's description.
 const LONGEST: usize = 400;
 
-/// Reads one file of one format. `label` is how the caller names it; errors and the run carry it. Refuses a file without
-/// a result, and a run.json with two sides.
+/// Reads one file of one format. `label` is the caller's name for it, used in errors and in the run. Refuses a file
+/// without a result, and a run.json with two sides.
 pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestError> {
     let no_results = || IngestError::NoResults { label: label.to_owned(), format };
     let text = || utf8(bytes, label);
@@ -86,7 +86,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
     Ok(run)
 }
 
-/// Whether a format is what a program prints while it runs, where the last thing it prints may be that it crashed.
+/// Whether a format is the output of a running program, which may end with a crash message.
 fn is_log(format: Format) -> bool {
     matches!(
         format,
@@ -99,8 +99,8 @@ fn is_log(format: Format) -> bool {
     )
 }
 
-/// Reads a large file without holding all of it in memory. `None` if its format is not one that is read in pieces, or
-/// where it has a fault: [`read`] finds the same fault and names its line.
+/// Reads a large file without holding all of it in memory. `None` if its format is not read in pieces, or if it has a
+/// fault: [`read`] finds the same fault and names its line.
 pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
     let mut head = Vec::with_capacity(2 * HEAD as usize);
     source.by_ref().take(HEAD).read_to_end(&mut head).ok()?;

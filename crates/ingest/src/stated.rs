@@ -6,18 +6,18 @@ use benchgate_core::model::{Benchmark, Lint, LintCode, Summary};
 /// Share by which a stated number and that of the samples may differ: some tools print three digits.
 const ROUNDING: f64 = 0.01;
 
-/// Whether two numbers are the same but for rounding. A number that is not finite says nothing.
+/// Whether two numbers are the same but for rounding. A number that is not finite is ignored.
 pub(super) fn agree(one: f64, two: f64) -> bool {
     let apart = (one - two).abs();
     apart.is_nan() || apart <= ROUNDING * one.abs().max(two.abs())
 }
 
-/// A contradiction, which keeps the benchmark from being judged.
+/// A contradiction, which prevents a verdict about the benchmark.
 pub(super) fn contradict(benchmark: &mut Benchmark, detail: impl Into<String>) {
     benchmark.lints.push(Lint::new(LintCode::Contradictory, detail));
 }
 
-/// Compares a count that the file states with how many of `what` it has.
+/// Compares a count that the file states with the actual number of `what`.
 pub(super) fn check_count(benchmark: &mut Benchmark, stated: Option<u64>, found: usize, what: &str) {
     if let Some(stated) = stated.filter(|stated| *stated != found as u64) {
         contradict(benchmark, format!("{found} {what} where the file states {stated}"));

@@ -18,7 +18,7 @@ pub(super) struct Line<'a> {
     /// Counted from 1.
     pub number: u64,
     pub text: &'a str,
-    /// False for a last line without its newline: what stands at its end may be cut.
+    /// False for a last line without its newline: its end may be missing.
     pub terminated: bool,
 }
 
@@ -75,7 +75,7 @@ const SIGNALS: [&str; 9] = [
 /// Those that zsh, which writes them in small letters, calls by other names.
 const ZSH_SIGNALS: [&str; 3] = ["abort", "trace trap", "illegal hardware instruction"];
 
-/// The first line that says that the program which wrote a log crashed.
+/// The first line that reports a crash of the program that wrote a log.
 pub(super) fn crash(text: &str) -> Option<&str> {
     // Rows of results are most of a large file.
     let is_row = |line: &&str| line.starts_with('"') || line.starts_with("Benchmark");

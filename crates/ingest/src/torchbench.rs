@@ -103,7 +103,7 @@ fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
     let mut axes = String::new();
     for (axis, value) in &line.experiment {
         let value = match value {
-            // An axis at its default says nothing; old files lack it altogether.
+            // An axis at its default is not part of the name; old files lack it entirely.
             serde_json::Value::Null | serde_json::Value::Bool(false) => continue,
             serde_json::Value::String(text) => text.clone(),
             other => other.to_string(),
@@ -140,7 +140,7 @@ fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
             return Ok(benchmark);
         }
         Some(TorchbenchMetric::Text(why)) => {
-            // A Python traceback says what happened in its last line.
+            // The last line of a Python traceback has the error.
             let last = why.trim().lines().next_back().unwrap_or_default().trim();
             fail(&mut benchmark, Stage::Benchmark, last);
             return Ok(benchmark);

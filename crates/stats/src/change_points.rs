@@ -1,4 +1,4 @@
-//! Where the level of a history of sessions changed.
+//! Changes of the level in a history of sessions.
 //!
 //! Optimal partitioning (Jackson et al. 2005, IEEE Signal Processing Letters 12:105–108): of all ways to
 //! cut the series into stretches of constant level, the one with the least squared error plus a penalty
@@ -17,13 +17,13 @@
 
 use super::describe;
 
-/// Fewest sessions between two changes. Two would let one bad night be a level.
+/// Fewest sessions between two changes. Two would make one outlier a level.
 const SHORTEST: usize = 3;
 /// Values below which there is no change to find.
 pub const LEAST_VALUES: usize = 2 * SHORTEST;
-/// Penalty of a cut, in units of ln n. Three is the information criterion's; five keeps heavy tails quiet.
+/// Penalty of a cut, in units of ln n. Three is the value of the information criterion; five suppresses heavy tails.
 const PENALTY: f64 = 5.0;
-/// Values further than so many standard deviations from their neighbors' median are pulled in.
+/// Values further than this many standard deviations from their neighbors' median are winsorized.
 const WINSOR: f64 = 2.0;
 /// Sessions on each side whose median a value is compared with.
 const REACH: usize = 3;
@@ -47,7 +47,7 @@ const LEAST_NOISE: f64 = 1e-6;
 pub struct ChangePoint {
     /// Index of the first session of the new level.
     pub at: usize,
-    /// Earliest and latest index that fit the values about as well as `at`: where the change may lie.
+    /// Earliest and latest index that fit the values about as well as `at`: the possible range of the change.
     pub earliest: usize,
     pub latest: usize,
     /// Median of the stretch before and of the stretch after, in the values' own scale.
@@ -57,8 +57,8 @@ pub struct ChangePoint {
     pub evidence: f64,
 }
 
-/// The changes of level in a series of logarithms, oldest first. Empty if there are none, or too few values to tell.
-/// Values that are not finite make the answer empty.
+/// The changes of level in a series of logarithms, oldest first. Empty if there are none, or too few values. The
+/// result is empty if a value is not finite.
 pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
     if values.len() < LEAST_VALUES || values.iter().any(|value| !value.is_finite()) {
         return Vec::new();
@@ -118,7 +118,7 @@ fn noise(values: &[f64]) -> f64 {
     let deviations: Vec<f64> = differences.iter().map(|value| (value - centre).abs()).collect();
     let robust = describe::MEDIAN_DEVIATION * describe::median(&deviations).unwrap_or_default()
         / std::f64::consts::SQRT_2;
-    // Coarse values repeat, and half of their differences may be alike. The mean sees those that are not.
+    // Coarse values repeat, and half of their differences may be alike. The mean includes those that are not.
     let sizes: Vec<f64> = differences.iter().map(|value| value.abs()).collect();
     let plain = describe::mean(&sizes).unwrap_or_default() / MEAN_DIFFERENCE;
     if robust < TOO_ALIKE * plain { plain } else { robust }

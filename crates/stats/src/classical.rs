@@ -55,7 +55,7 @@ pub fn welch(x: Moments, y: Moments) -> TestResult {
 /// How the distribution of U is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UMethod {
-    /// All arrangements counted. With ties it is what scipy computes: the tie-free distribution.
+    /// All arrangements counted. With ties it uses the tie-free distribution, like scipy.
     Exact,
     /// Normal approximation with tie correction.
     Asymptotic { continuity: bool },
@@ -86,7 +86,7 @@ pub fn mann_whitney(x: &[f64], y: &[f64], method: UMethod) -> Option<TestResult>
 pub(super) struct RankTest {
     /// U of the first sample.
     u: f64,
-    /// P(U ≥ u) by u, where it is exact.
+    /// P(U ≥ u) by u, if it is exact.
     pub(super) tail: Option<Vec<f64>>,
     /// Standard deviation of U, with tie correction.
     pub(super) deviation: f64,

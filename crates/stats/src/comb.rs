@@ -7,13 +7,13 @@ use super::scores::BlockCosts;
 const COMB_REACH: f64 = 0.35;
 /// Most repetitions of one process that a comb is looked for in.
 const COMB_REPETITIONS: usize = 256;
-/// A second tooth must stand so many times higher than the gap before it.
+/// A second peak must be this many times higher than the gap before it.
 const TOOTH: f64 = 3.0;
 
-/// Whether repetitions of one process fall on a grid: how often two of them differ by one further, narrow
-/// amount, in proportion to how often they agree, where hardly any differ by less than that amount. Noise
-/// falls off from zero and has none; waiting for whole slices of a scheduler makes it. Such repetitions say
-/// how often the process waited, and little about what it computed.
+/// Whether repetitions of one process fall on a grid: how often two of them differ by one further, narrow amount, in
+/// proportion to how often they agree, where hardly any differ by less than that amount. Noise falls off from zero and
+/// has none; waiting for whole slices of a scheduler makes it. Such repetitions show how often the process waited, and
+/// little about the program.
 pub fn comb(blocks: &[BlockCosts]) -> f64 {
     let kernel = kernel();
     let mut table = Table::zeros(-REACH * BANDWIDTH, COMB_REACH + REACH * BANDWIDTH);

@@ -1,5 +1,5 @@
-//! Plain descriptions of a list of numbers. Every function answers `None` if the list is too short to answer, and none
-//! reorders its argument.
+//! Plain descriptions of a list of numbers. Every function returns `None` if the list is too short, and none reorders
+//! its argument.
 
 pub use crate::quantile::{median, quantile_sorted, sorted};
 

@@ -55,7 +55,7 @@ pub fn student_tail(t: f64, df: f64) -> f64 {
     distribution.cdf(-t).clamp(0.0, 1.0)
 }
 
-/// Where a normal distribution has the tail that Student's t has at `t`.
+/// The normal quantile with the same tail as Student's t at `t`.
 fn as_normal(t: f64, df: f64) -> f64 {
     if df >= NORMAL {
         return t;
@@ -163,7 +163,7 @@ pub fn digamma(x: f64) -> f64 {
     if x > 0.0 { statrs::function::gamma::digamma(x) } else { f64::NAN }
 }
 
-/// A quantile that was asked for before.
+/// A cached quantile.
 #[derive(Clone, Copy)]
 struct CachedQuantile {
     alpha: f64,
@@ -176,7 +176,7 @@ struct CachedQuantile {
 const PLACES: usize = 256;
 
 thread_local! {
-    // NaN equals nothing, so an empty place answers nothing.
+    // NaN equals nothing, so an empty slot never matches.
     static FOUND: RefCell<[CachedQuantile; PLACES]> =
         const { RefCell::new([CachedQuantile { alpha: f64::NAN, df: f64::NAN, quantile: f64::NAN }; PLACES]) };
 }

@@ -8,11 +8,10 @@ use super::scores::{BlockCosts, Scored};
 pub enum Draws {
     /// Each pair of neighboring processes has its own coin: p is exact, and fine enough.
     Pairs,
-    /// One coin for the whole block, ABBA or BAAB. A coin a block is exact, but n blocks can't say less than
-    /// 2⁻ⁿ. All orders of a block's processes say more; ABBA cancels what drifts, so for noise whose neighbors
-    /// are at least as alike as processes further apart it is at most as variable as a random order, and the p
-    /// of all orders is too large rather than too small. The coins decide as far as they can count, the orders
-    /// below that.
+    /// One coin for the whole block, ABBA or BAAB. A coin per block is exact, but n blocks can't give a p below 2⁻ⁿ.
+    /// All orders of a block's processes say more; ABBA cancels what drifts, so for noise whose neighbors are at least
+    /// as alike as processes further apart it is at most as variable as a random order, and the p of all orders is too
+    /// large rather than too small. The coins give the p-value down to their limit, and the orders below it.
     Blocks,
 }
 
@@ -22,15 +21,15 @@ const COINS_AT_LEAST: f64 = 6.0;
 const MOST_ORDERED: usize = 8;
 
 impl Draws {
-    /// A block that is no mirror image was drawn by two coins. If all blocks of a session with two coins are mirror
-    /// images, which happens once in 2ⁿ sessions, then one coin a block is what is left of them; the p of pairs
-    /// is made larger by what that leaves out.
+    /// A block that is not a mirror image was drawn by two coins. If all blocks of a session with two coins are mirror
+    /// images, which happens once in 2ⁿ sessions, then one coin a block is what is left of them; the p of pairs is
+    /// made larger by what that leaves out.
     pub fn of_blocks(blocks: &[BlockCosts]) -> Self {
         if blocks.iter().any(alternates) { Self::Pairs } else { Self::Blocks }
     }
 
-    /// The chance that other draws would have favored head as much (`sign` 1) or base (−1); near where it decides
-    /// nothing.
+    /// The probability that other draws would have favored head as much (`sign` 1) or base (−1); approximate if it is
+    /// too large to matter.
     pub fn p_value(self, blocks: &[Vec<Scored>], sign: f64) -> f64 {
         self.p_by(blocks, sign, tail)
     }
@@ -98,7 +97,7 @@ fn whole(block: &[Scored], sign: f64) -> Vec<Contribution> {
     vec![Contribution::swapped(sign * contrast(block, |process, _| process.head))]
 }
 
-/// All orders in which as many processes of the block are head's.
+/// All orders with the same number of head's processes in the block.
 fn orders(block: &[Scored], sign: f64) -> Vec<Contribution> {
     if block.len() > MOST_ORDERED {
         return whole(block, sign);
@@ -175,7 +174,7 @@ mod tests {
             for count in [1, 3, 12] {
                 let blocks = vec![block.clone(); count];
                 let (p, finest) = (draws.p_value(&blocks, 1.0), draws.finest(&blocks));
-                // Below six blocks the coins of whole blocks say less than the orders.
+                // Below six blocks the coins of whole blocks give less evidence than the orders.
                 assert!(finest <= p * (1.0 + 1e-12), "{draws:?} {count}: {finest} {p}");
                 assert!(count < 12 || p <= finest * (1.0 + 1e-12), "{draws:?} {count}: {finest} {p}");
             }

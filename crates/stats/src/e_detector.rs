@@ -1,6 +1,6 @@
-//! Whether something happens to one of many more often than to the others, asked again after every session.
+//! Tests after every session whether an event happens to one of many more often than to the others.
 //!
-//! An e-value has a mean of at most one if nothing is the matter. The detector multiplies those of the sessions since
+//! An e-value has a mean of at most one under the null hypothesis. The detector multiplies those of the sessions since
 //! the most favorable beginning: `M = max(M, 1) · e`. Its mean time until `M ≥ c` by chance is at least `c` sessions,
 //! whenever one looks (the CUSUM e-detector of Shin, Ramdas and Rinaldo 2023, The New England Journal of Statistics in
 //! Data Science 2:229–260).
@@ -10,8 +10,8 @@ const ODDS: [f64; 3] = [2.0, 6.0, 20.0];
 
 /// The e-value of one session in which `hit` of `all` were hit, with the one among them or not.
 ///
-/// Given how many were hit, each is as likely as another to be one of them if nothing is the matter; the mean is exactly
-/// one then. One where all or none were hit.
+/// Under the null hypothesis, given the number of events, each is equally likely to have one; the mean is then exactly
+/// one. One if all or none had the event.
 pub fn e_value(is_hit: bool, hit: usize, all: usize) -> f64 {
     if all == 0 {
         return 1.0;

@@ -34,7 +34,7 @@ impl Effect {
         self.center + self.quantile(alpha) * self.se
     }
 
-    /// How far above a limit the true shift must lie to be seen with `power` at `alpha`.
+    /// How far above a limit the true shift must lie to be detected with `power` at `alpha`.
     pub fn detectable(&self, alpha: f64, power: f64) -> f64 {
         (self.quantile(alpha) + self.quantile(1.0 - power)) * self.se
     }

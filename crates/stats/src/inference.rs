@@ -17,7 +17,7 @@ pub enum Inference {
 }
 
 impl Inference {
-    /// Frees what is only needed to answer. The next question makes it again.
+    /// Frees intermediate data. The next question makes it again.
     pub fn put_away(&self) {
         if let Self::Randomised(shift) = self {
             shift.put_away();
@@ -63,7 +63,7 @@ impl Inference {
         }
     }
 
-    /// How far above a limit the true shift must lie to be seen with `power` at `alpha`.
+    /// How far above a limit the true shift must lie to be detected with `power` at `alpha`.
     pub fn detectable(&self, alpha: f64, power: f64) -> f64 {
         match self {
             Self::Modelled(effect) | Self::Sided { worse: effect, .. } => effect.detectable(alpha, power),

@@ -20,9 +20,9 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The level at which each row is finally tested by Holm's procedure at family level `alpha`:
-/// `alpha / (m − rank)` for rows that are rejected, and for every other row the level at which the
-/// procedure stopped. An interval at this level says the same as the adjusted p.
+/// The level at which each row is finally tested by Holm's procedure at family level `alpha`: `alpha / (m − rank)` for
+/// rows that are rejected, and for every other row the level at which the procedure stopped. An interval at this level
+/// agrees with the adjusted p.
 pub fn holm_levels(p: &[f64], alpha: f64) -> Vec<f64> {
     let mut levels = vec![alpha; p.len()];
     let mut stopped_at: Option<f64> = None;
@@ -36,8 +36,8 @@ pub fn holm_levels(p: &[f64], alpha: f64) -> Vec<f64> {
     levels
 }
 
-/// Benjamini and Hochberg's adjustment (1995, J. R. Statist. Soc. B 57:289–300): controls the share
-/// of false entries in a listing. For ordering what people look at, never for the gate.
+/// Benjamini and Hochberg's adjustment (1995, J. R. Statist. Soc. B 57:289–300): controls the share of false entries
+/// in a listing. Used only to order lists for people, never for the gate.
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![1.0; p.len()];
     let mut lowest: f64 = 1.0;

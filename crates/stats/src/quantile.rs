@@ -1,6 +1,6 @@
 //! Order statistics of a list of numbers. None of these functions reorders its argument.
 
-/// A sorted copy. NaN sorts last, so that a caller who let one through sees it.
+/// A sorted copy. NaN sorts last, so that it stays visible.
 pub fn sorted(values: &[f64]) -> Vec<f64> {
     let mut copy = values.to_vec();
     copy.sort_by(f64::total_cmp);

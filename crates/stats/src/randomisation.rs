@@ -12,8 +12,8 @@ use super::student_tail;
 /// Steps that the largest possible sum is divided into. Half a step a block is far below what one
 /// repetition contributes.
 const STEPS: f64 = 400.0;
-/// Below so many standard deviations the normal distribution answers: p is above one in seven there, and
-/// nothing is decided.
+/// Below this many standard deviations the normal distribution is used: p is above one in seven there, which never
+/// changes a verdict.
 const CLEARLY_OPEN: f64 = 1.0;
 
 /// On the stack: millions of p-values ask for the same few kilobytes.
@@ -33,8 +33,8 @@ impl Contribution {
     }
 }
 
-/// [`exact_tail`], but for a p that decides nothing, which the normal distribution answers: a search for a bound asks
-/// for many of them.
+/// [`exact_tail`], except for a p that can't change a verdict, for which the normal distribution is used: a search for
+/// a bound needs many of them.
 pub fn tail(blocks: &[Contribution]) -> f64 {
     clearly_open(blocks).unwrap_or_else(|| exact_tail(blocks))
 }
@@ -54,8 +54,8 @@ pub fn exact_tail(blocks: &[Contribution]) -> f64 {
         |block: &Contribution| block.possible.iter().map(|&value| whole(value).abs()).max().unwrap_or(0);
     let observed: i64 = blocks.iter().map(|block| whole(block.observed)).sum();
     let mut rest: i64 = blocks.iter().map(most).sum();
-    // `chances[i]` belongs to the sum `low + i`. Sums that reach what was observed whatever follows are counted as
-    // `reached`; those that don't whatever follows are dropped.
+    // `chances[i]` belongs to the sum `low + i`. Sums that reach the observed value in any case are counted as
+    // `reached`; those that can't reach it are dropped.
     let (mut chances, mut low, mut reached): (Chances, _, _) = (smallvec![1.0], 0_i64, 0.0);
     let mut next = Chances::new();
     for block in blocks {

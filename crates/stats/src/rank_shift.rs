@@ -13,7 +13,7 @@ use super::student_quantile;
 pub struct RankShift {
     first: Vec<f64>,
     second: Vec<f64>,
-    /// P(U ≥ u) by u, where it is exact.
+    /// P(U ≥ u) by u, if it is exact.
     tail: Option<Vec<f64>>,
     deviation: f64,
 }
@@ -44,7 +44,8 @@ impl RankShift {
         f64::midpoint(self.smallest(pairs.div_ceil(2)), self.smallest(pairs / 2 + 1))
     }
 
-    /// The shifts that the test does not reject at `alpha` on either side. `None` if so few values reject nothing.
+    /// The shifts that the test does not reject at `alpha` on either side. `None` if these few values can't reject
+    /// anything.
     pub fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
         let rank = self.rejected(alpha);
         (rank > 0).then(|| (self.smallest(rank), self.smallest(self.pairs() + 1 - rank)))

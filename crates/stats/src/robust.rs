@@ -14,8 +14,8 @@ use super::effect::Effect;
 /// one block out of six at ten times the scale moves the centre by less than its standard error.
 pub const NU: f64 = 4.0;
 
-/// Smallest believable scale, as a log ratio. Clock granularity and one page fault exceed 0.02 % of a
-/// repetition, so closer agreement of a few values is luck.
+/// Smallest plausible scale, as a log ratio. Clock granularity and one page fault exceed 0.02 % of a repetition, so
+/// closer agreement of a few values is luck.
 const MIN_SCALE: f64 = 2e-4;
 
 /// EM steps. Convergence is geometric with a ratio below one half for NU = 4, so forty reach rounding.
@@ -32,13 +32,13 @@ impl ScalePrior {
     /// Nothing is known.
     pub const NONE: Self = Self { variance: 0.0, df: 0.0 };
 
-    /// Degrees of freedom that neighbors are worth at most and at least. The estimate of how alike
-    /// rows are is itself rough with a dozen rows; below one it would not steady anything, and above
-    /// eight it would outvote twelve blocks of the row itself.
+    /// Largest and smallest degrees of freedom of the neighbors. The estimate of how alike rows are is itself rough
+    /// with a dozen rows; below one it would not steady anything, and above eight it would outvote twelve blocks of
+    /// the row itself.
     const RANGE: (f64, f64) = (1.0, 8.0);
 
-    /// From the fitted scales of all rows, by Smyth's moments of log variances: rows that differ much
-    /// make a weak prior, rows that are alike a strong one. Fewer than three rows say nothing.
+    /// From the fitted scales of all rows, by Smyth's moments of log variances: rows that differ much make a weak
+    /// prior, rows that are alike a strong one. Fewer than three rows are not enough.
     pub fn pooled(fits: &[Fit]) -> Self {
         // Sorted, so that the order of rows can't change the last bit of a sum.
         let mut logs: Vec<(f64, f64)> = fits

@@ -1,10 +1,10 @@
-//! How far each process lies above or below the others, by a measure that outliers can't move.
+//! The score of each process above or below the others, by a measure that resists outliers.
 //!
-//! Two repetitions that met the host in the same state differ by what the code does; repetitions that met
-//! different states differ by anything. So a pair counts by how close its difference comes to a
-//! candidate distance: a Gaussian kernel, nothing far away. A process that often finds others `distance` below
-//! itself, and seldom above, has a positive score. Partners are sought in the process's own block and,
-//! with less weight each, in all blocks, because a state of the host comes back.
+//! Two repetitions that met the host in the same state differ by what the code does; repetitions that met different
+//! states differ by anything. So the weight of a pair depends on how close its difference is to a candidate distance:
+//! a Gaussian kernel, zero far away. A process that often finds others `distance` below itself, and seldom above, has
+//! a positive score. Partners are sought in the process's own block and, with less weight each, in all blocks, because
+//! a state of the host comes back.
 //!
 //! The scores never look at which side is which: head's repetitions are moved by the shift that is
 //! asked about, and then all processes are treated alike. Whatever is chosen from scores before the labels
@@ -41,7 +41,7 @@ const FARTHEST: f64 = 4.0;
 const RATIO: f64 = 1.4;
 /// Partners are not sought farther away: a shift as large is rejected long before.
 const FARTHEST_PARTNER: f64 = 0.5;
-/// A score of this size separates nothing.
+/// A score of this size does not separate the sides.
 const RIDGE: f64 = 0.02;
 /// A distance whose separation is this much smaller than the best one's weighs e times less. Choosing only the best
 /// one sees less, because which one that is varies from session to session.
@@ -259,7 +259,7 @@ impl Scores {
 /// Scores of sixteen blocks at all distances, on the stack: a row asks dozens of times.
 type ScoreValues = SmallVec<[f64; 1024]>;
 
-/// Logarithm of what a distance weighs before the session is seen.
+/// Logarithm of the prior weight of a distance.
 fn log_prior(x: f64) -> f64 {
     let away = (x / EXPECTED_DISTANCE).ln();
     let below = away.min(0.0) / BELOW_SPREAD;

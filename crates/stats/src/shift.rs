@@ -16,7 +16,7 @@ use super::scores::{BlockCosts, Scores};
 
 /// Share of the level for near pairs; the rest is for ranks, which see that far shifts are wrong.
 const NEAR_SHARE: f64 = 0.9;
-/// A shift is a candidate where pairs agree with it at least so much, compared with the estimate. Data with several
+/// A shift is a candidate if pairs agree with it at least this much, compared with the estimate. Data with several
 /// modes have several candidates, and a bound must lie beyond all of them.
 const CANDIDATE: f64 = 0.7;
 /// The first shift that is rejected is looked for in steps that grow by this factor.
@@ -28,7 +28,7 @@ const FARTHEST: f64 = 4.0;
 /// Steps of bisection between a shift that is rejected and one that isn't.
 const BISECTIONS: u32 = 6;
 
-/// One shift that was asked about.
+/// A shift and its result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct AskedShift {
     /// Distance from the estimate.
@@ -65,7 +65,7 @@ struct ShiftCache {
     p: HashMap<(u64, Towards), f64>,
 }
 
-/// The answer of one row's blocks.
+/// The result of one row's blocks.
 #[derive(Debug)]
 pub struct Shift {
     blocks: Arc<[BlockCosts]>,
@@ -126,7 +126,7 @@ impl Shift {
         Some(shift)
     }
 
-    /// Frees what is only needed to answer. The next question makes it again.
+    /// Frees intermediate data. The next question makes it again.
     pub fn put_away(&self) {
         *self.answers() = ShiftCache::default();
     }
@@ -271,7 +271,7 @@ impl Shift {
         let sign = -towards.outwards();
         let near = self.draws.p_value(&scores.at(shift), sign) / NEAR_SHARE;
         if near <= self.finest / (1.0 - NEAR_SHARE) {
-            // Ranks can't say less.
+            // The smallest p-value of the ranks.
             return near.min(1.0);
         }
         let ranks = self.draws.p_value(&scores.ranks(shift), sign) / (1.0 - NEAR_SHARE);

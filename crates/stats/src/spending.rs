@@ -10,7 +10,7 @@
 /// cost budget.
 const FIRST_USEFUL: u32 = 8;
 
-/// The declared looks: blocks after which the question is asked.
+/// The declared looks: numbers of blocks after which rows are judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looks {
     points: Vec<u32>,
@@ -47,9 +47,8 @@ impl Looks {
         self.points.iter().copied().find(|&point| point > blocks)
     }
 
-    /// The share of the budget that a test after `blocks` blocks is worth: what the spending function
-    /// adds between the look before and this one. A row that stopped between two looks (the time
-    /// ended) counts as a separate look.
+    /// The share of the budget for a test after `blocks` blocks: the increase of the spending function since the look
+    /// before. A row that stopped between two looks (the time ended) counts as a separate look.
     pub fn share(&self, blocks: u32, rho: f64) -> f64 {
         if blocks == 0 {
             return 0.0;

@@ -50,8 +50,8 @@ pub struct RatePrior {
 }
 
 impl RatePrior {
-    /// For a row without neighbors: one block in five, worth five blocks, so that six blocks of its own
-    /// base outvote it.
+    /// The prior for a row without neighbors: one block in five, with the weight of five blocks, so that six blocks of
+    /// its own base outweigh it.
     pub const ALONE: Self = Self { a: 1.0, b: 4.0 };
 
     /// Weight of neighbors in blocks, at least and at most: never more than twelve blocks of the row
@@ -73,7 +73,7 @@ impl RatePrior {
         rates.sort_by(|x, y| x.0.total_cmp(&y.0).then(x.1.total_cmp(&y.1)));
         let blocks: f64 = rates.iter().map(|(_, n)| n).sum();
         let events: f64 = rates.iter().map(|(rate, n)| rate * n).sum();
-        // One event more: none in fifty blocks doesn't make the rate zero, nor all of them one.
+        // One additional event: none in fifty blocks doesn't make the rate zero, nor all of them one.
         let mean = ((events + 1.0) / (blocks + 2.0)).min(1.0 - 1.0 / (blocks + 2.0));
         let values: Vec<f64> = rates.iter().map(|(rate, _)| *rate).collect();
         let typical = blocks / rates.len() as f64;

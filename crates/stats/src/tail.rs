@@ -1,7 +1,7 @@
 //! Whether head's repetitions stall more than base's: a few of them take many times as long as the others.
 //!
 //! A mode doesn't see rare stalls, and a process with one stalled repetition is not a slow process. The mean of its
-//! repetitions sees them. A process's tail is how far that mean lies above its median, as a log ratio: a shift of
+//! repetitions includes them. A process's tail is how far that mean lies above its median, as a log ratio: a shift of
 //! head or a slow process does not change it, so that the schedule's coins judge it exactly.
 
 use super::draws::Draws;
@@ -17,9 +17,8 @@ pub struct StallTail {
 }
 
 impl StallTail {
-    /// `shift` is head's location effect. A head that is faster keeps its lead, as it does where slow processes are
-    /// counted: what its stalls take back of that is no slowdown. Less is held against head then, so the test stays
-    /// on the safe side.
+    /// `shift` is head's location effect. A faster head keeps its lead, as in the count of slow processes: stalls that
+    /// only reduce the lead are not a slowdown. Less is held against head then, so the test stays on the safe side.
     pub fn new(blocks: &[BlockCosts], shift: f64, floor: f64) -> Self {
         let lead = shift.min(0.0);
         let tail =

@@ -1,10 +1,9 @@
-//! Head against base if nothing was paired: sessions of one program on one machine, of which a file usually carries
-//! one.
+//! Comparison of head and base without pairs: sessions of one program on one machine, of which a file usually has one.
 //!
-//! A *repetition* lies in a *process*, a process in a *session* (Kalibera and Jones 2013, ISMM). A lower level says
-//! nothing about a higher one, so what a side has only one of is unknown. An unknown spread gets a prior with t tails
-//! (Gelman 2006, Bayesian Anal. 1:515–534). Its scale follows the evidence about the machine: how much the sessions were
-//! disturbed while they were measured. All rows of a comparison correct it together.
+//! A *repetition* lies in a *process*, a process in a *session* (Kalibera and Jones 2013, ISMM). A lower level does
+//! not show the spread of a higher one, so a level with a single unit has an unknown spread. An unknown spread gets a
+//! prior with t tails (Gelman 2006, Bayesian Anal. 1:515–534). Its scale follows the evidence about the machine: how
+//! much the sessions were disturbed while they were measured. All rows of a comparison correct it together.
 
 use super::describe;
 use super::distributions::student_quantile;
@@ -18,7 +17,7 @@ pub struct SeparateSide {
     pub locations: Vec<f64>,
     /// Processes of a typical unit.
     pub processes: usize,
-    /// Standard error of a location from what happened inside its unit.
+    /// Standard error of a location from the spread inside its unit.
     pub within: f64,
     /// Disturbance of a typical session as a standard deviation; `None` if the data do not show it.
     pub disturbance: Option<f64>,
@@ -50,14 +49,14 @@ const PROCESS: f64 = 0.015;
 const LINEAR: f64 = 1.5;
 const QUADRATIC: f64 = 30.0;
 const MODES: f64 = 0.6;
-/// Disturbance of a session that was measured once, of which nothing is known: what a loaded machine shows.
+/// Assumed disturbance of a session that was measured once: that of a loaded machine.
 const UNSEEN: f64 = 0.15;
 /// Disturbance of a session on a machine that had more to do than this, as time shows that was lost to interruptions or
 /// spent waiting. It shows the modes; medians do not differ by more where more was lost.
 pub const BUSY: f64 = 0.2;
 /// Two sessions of one program differ by no more than a factor of ten in any recording, and t tails reach beyond.
 const MOST_BETWEEN: f64 = 0.75;
-/// Degrees of freedom that a prior is worth.
+/// Degrees of freedom of a prior.
 const PRIOR_DF: f64 = 4.0;
 /// Most degrees of freedom that rows add: rows have tails, which no number of rows turns into a normal distribution's.
 const MOST_DF: f64 = 30.0;
@@ -118,7 +117,7 @@ fn is_single(row: &UnpairedRow) -> bool {
     row.known.is_none() && row.base.locations.len() == 1 && row.head.locations.len() == 1
 }
 
-/// Effects where `disturbed` says how much the session that counts was.
+/// Effects, where `disturbed` gives the disturbance of the relevant session.
 fn toward(rows: &[UnpairedRow], typical: f64, disturbed: impl Fn(&UnpairedRow) -> f64) -> Vec<Option<Found>> {
     let of_row = |row: &UnpairedRow| {
         let most = disturbance(&row.base).max(disturbance(&row.head));
@@ -221,9 +220,9 @@ impl Divided {
     }
 }
 
-/// Rows with one session a side, which share both sessions. What a session does to all rows alike and what it does to each
-/// are both unknown. The densest half of the rows says how much rows differ, and bounds what they have in common: rows
-/// that did not move were not moved.
+/// Rows with one session a side, which share both sessions. The effects of a session on all rows alike and on each row
+/// are both unknown. The densest half of the rows shows how much rows differ, and bounds their common shift: rows that
+/// did not move have none.
 fn together(rows: &[Divided]) -> Vec<Effect> {
     let n = rows.len() as f64;
     let centers: Vec<f64> = rows.iter().map(|row| row.effect.center).collect();
@@ -250,8 +249,8 @@ fn together(rows: &[Divided]) -> Vec<Effect> {
     rows.iter().map(joint).collect()
 }
 
-/// The rows without those that changed for certain, which say nothing of how much unchanged rows differ: at most as many
-/// as leave the densest half whole.
+/// The rows without those that certainly changed, which don't show how much unchanged rows differ: at most as many as
+/// leave the densest half complete.
 fn unmoved(rows: &[Divided], middle: f64) -> Vec<&Divided> {
     let p = |row: &Divided| {
         let away = Effect { center: (row.effect.center - middle).abs(), ..row.effect };
@@ -307,7 +306,7 @@ pub fn disturbance_of(costs: &[f64]) -> Option<f64> {
     Some(slow.max(lost))
 }
 
-/// Standard error of the location of a session that was disturbed so much.
+/// Standard error of the location of a session with this disturbance.
 pub fn within(disturbance: Option<f64>, repetitions: f64) -> f64 {
     // A median of normal values.
     1.2533 * disturbance.unwrap_or_default() / repetitions.clamp(1.0, STRETCHES as f64).sqrt()
@@ -325,7 +324,7 @@ mod tests {
         UnpairedRow { base: side(0.0, disturbance), head: side(change, disturbance), known: None }
     }
 
-    /// p of "no more than 1 % slower", as Holm's first step sees it.
+    /// p of "no more than 1 % slower", for Holm's first step.
     fn adjusted(rows: &[UnpairedRow], at: usize) -> f64 {
         effects(rows)[at].unwrap().worse.p_above(0.01) * rows.len() as f64
     }

@@ -28,7 +28,7 @@ pub(crate) fn is_header(line: &str) -> bool {
     cells(line).is_some_and(|(cells, _)| columns(&cells).is_some())
 }
 
-/// The cells of a table row and what follows the last bar.
+/// The cells of a table row and the text after the last bar.
 fn cells(line: &str) -> Option<(Vec<&str>, &str)> {
     let inner = line.trim().strip_prefix('|')?;
     let (inner, rest) = inner.rsplit_once('|')?;

@@ -9,7 +9,7 @@ pub(super) use markdown::{is_header, read as read_markdown};
 
 use benchgate_core::model::Benchmark;
 
-/// `model/device/backend`, of what is known.
+/// `model/device/backend`, without unknown parts.
 fn named(model: Option<&str>, device: Option<&str>, backend: &str) -> Benchmark {
     let parts: Vec<&str> = [model, device, Some(backend)].into_iter().flatten().collect();
     let mut benchmark = Benchmark::new(parts.join("/"));

@@ -15,7 +15,7 @@ pub(super) fn count(code: &[u8]) -> Counted {
     let (words, _) = code.as_chunks::<4>();
     for word in words {
         let word = u32::from_le_bytes(*word);
-        // Permanently undefined: what fills the space behind a function.
+        // The permanently undefined instruction, which fills the space after a function.
         if word >> 16 == 0 {
             continue;
         }
@@ -83,7 +83,7 @@ impl Stack {
                     *amount = amount.saturating_add(immediate);
                 }
             }
-            // `add sp, sp, #n`. From the frame pointer, `add` and `sub` restore what was before.
+            // `add sp, sp, #n`. From the frame pointer, `add` and `sub` restore the earlier value.
             0b1_0010_0010 if (target, source) == (STACK_POINTER, STACK_POINTER) => {
                 self.depth = self.depth.saturating_sub(immediate);
             }
@@ -98,7 +98,7 @@ impl Stack {
         if target == STACK_POINTER && matches!(word >> 21, 0b110_0101_1001 | 0b100_0101_1001) {
             self.deepest = None;
         }
-        // `mov sp, x8` is `add sp, x8, #0`; only the frame pointer brings back what was before.
+        // `mov sp, x8` is `add sp, x8, #0`; only the frame pointer restores the earlier value.
         const FRAME_POINTER: u32 = 29;
         if word >> 10 == 0b10_0100_0100_0000_0000_0000 && target == STACK_POINTER && source < FRAME_POINTER {
             self.deepest = None;

@@ -10,7 +10,7 @@ use super::{BadCode, CodeObject, aarch64, amdgpu, elf_library, ptx, spirv, x86};
 
 const ELF: &[u8] = b"\x7fELF";
 const ZIP: &[u8] = b"PK\x03\x04";
-/// Where the first entry's name stands in a ZIP archive (APPNOTE 4.3.7).
+/// Offset of the first entry's name in a ZIP archive (APPNOTE 4.3.7).
 const ZIP_NAME_AT: usize = 30;
 /// SPIR-V's magic number, little-endian.
 const SPIRV: &[u8] = b"\x03\x02\x23\x07";
@@ -164,7 +164,7 @@ fn add_launches(object: &mut CodeObject, content: &[u8]) {
         let (Some(launch), Some(block)) = (launch, export.numbers::<3>(BLOCK)) else { continue };
         let threads = block.into_iter().try_fold(1, |product: u64, size| product.checked_mul(size.into()));
         if launch.dynamic_shared.is_none() && launch.threads == threads {
-            // FlatBuffers leave out what is zero.
+            // FlatBuffers leave out zero values.
             let [shared] = export.numbers(SHARED_MEMORY).unwrap_or_default();
             launch.dynamic_shared = Some(shared.into());
         }

@@ -1,5 +1,5 @@
-//! ELF libraries for the host: function by function where they have names, else as a whole. IREE names only the function
-//! that lists the others.
+//! ELF libraries for the host: function by function if they have names, otherwise as a whole. IREE names only the
+//! function that lists the others.
 
 use std::collections::BTreeMap;
 

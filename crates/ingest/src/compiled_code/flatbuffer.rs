@@ -14,7 +14,7 @@ impl<'a> Table<'a> {
         Some(Self { buffer, at: follow(buffer, 0)? })
     }
 
-    /// Where a field stands; `None` if the table has none of this number.
+    /// Offset of a field; `None` if the table has none with this number.
     fn field(self, number: usize) -> Option<usize> {
         let signed = i64::from(i32::from_le_bytes(word(self.buffer, self.at)?));
         let vtable = usize::try_from(i64::try_from(self.at).ok()?.checked_sub(signed)?).ok()?;
@@ -62,7 +62,7 @@ fn half(buffer: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(buffer.get(at..at.checked_add(2)?)?.try_into().ok()?))
 }
 
-/// Where the offset at `at` leads.
+/// Target of the offset at `at`.
 fn follow(buffer: &[u8], at: usize) -> Option<usize> {
     at.checked_add(u32::from_le_bytes(word(buffer, at)?) as usize)
 }

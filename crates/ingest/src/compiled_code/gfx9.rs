@@ -6,9 +6,9 @@ pub(super) fn is_gfx9(processor: &str) -> bool {
     matches!(processor, "gfx908" | "gfx90a" | "gfx940" | "gfx941" | "gfx942" | "gfx950")
 }
 
-/// An operand that says that a literal constant follows.
+/// An operand that announces a literal constant.
 const LITERAL: u32 = 255;
-/// Operands that say that a word for SDWA or DPP follows.
+/// Operands that announce a word for SDWA or DPP.
 const EXTENDED: [u32; 2] = [249, 250];
 /// `v_accvgpr_read` and `v_accvgpr_write` have opcodes among those of the matrix instructions, and only copy.
 const COPIES: [u32; 2] = [0x58, 0x59];

@@ -1,8 +1,8 @@
 //! Facts about generated code, kernel by kernel: IREE modules (.vmfb), AMD code objects (.hsaco), PTX, SPIR-V and ELF
 //! libraries. The same bytes give the same numbers on every machine, so they are compared exactly and without a device.
 //!
-//! Every fact is read from the code itself or from the notes that the assembler put next to it. A fact that a format does not
-//! carry is absent, never zero.
+//! Every fact is read from the code itself or from the notes that the assembler put next to it. A fact that a format
+//! does not have is absent, never zero.
 
 mod aarch64;
 mod amdgpu;
@@ -26,7 +26,7 @@ use super::limit::has_room;
 
 pub(super) use container::is_code;
 
-/// The code of a file, whose facts are asked for once an assembler has said what it makes of it.
+/// The code of a file; its facts are complete once an assembler has processed it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledCode {
     objects: Vec<CodeObject>,
@@ -101,7 +101,7 @@ struct CodeOfKernel {
 struct CodeObject {
     architecture: String,
     kernels: Vec<CodeOfKernel>,
-    /// The text, where it is PTX.
+    /// The text, if it is PTX.
     ptx: Option<ptx::PtxSource>,
 }
 
@@ -174,7 +174,7 @@ fn benchmark(name: &str, sha256: Option<String>, facts: Vec<(Metric, f64)>) -> B
 fn whole(kernels: &[CodeOfKernel]) -> Vec<(Metric, f64)> {
     let mut found: Vec<(Metric, f64)> = Vec::new();
     for (metric, value) in kernels.iter().flat_map(|kernel| &kernel.facts) {
-        // Registers add up to nothing that means something.
+        // The sum of registers has no meaning.
         if [Metric::VECTOR_REGISTERS, Metric::ACCUMULATOR_REGISTERS, Metric::SCALAR_REGISTERS]
             .contains(metric)
         {

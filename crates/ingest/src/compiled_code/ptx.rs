@@ -20,14 +20,14 @@ pub(super) struct PtxSource {
 pub(super) struct Launch {
     /// An entry point, rather than a function that kernels call.
     pub(super) is_kernel: bool,
-    /// Threads of a block, where the code bounds them.
+    /// Threads of a block, if the code bounds them.
     pub(super) threads: Option<u64>,
-    /// Shared memory that whoever starts the kernel has to add; `None` if the code needs some and does not say how
+    /// Shared memory that the caller of the kernel must add; `None` if the code needs some but does not state how
     /// much.
     pub(super) dynamic_shared: Option<u64>,
 }
 
-/// Bytes in which the version has to stand: comments come before it.
+/// Bytes within which the version must appear: comments precede it.
 const HEAD: usize = 4096;
 
 /// Whether these bytes are PTX: a `.version` and a `.target` begin it.
@@ -99,7 +99,7 @@ fn entry_name(line: &str) -> Option<(&str, bool)> {
     let kernel = line.split_once(".entry ");
     let named = match kernel {
         Some((_, name)) => name.trim_start(),
-        // `.func (.param .b32 retval) name(`: what it returns stands in front.
+        // `.func (.param .b32 retval) name(`: the result precedes the name.
         None => {
             let (_, rest) = line.split_once(".func ")?;
             let rest = rest.trim_start();

@@ -47,13 +47,13 @@ fn functions(log: &str) -> Result<BTreeMap<&str, Assembled>, BadCode> {
     Ok(found)
 }
 
-/// The number in front of `what` in a list of such.
+/// The number before `what` in a list of such numbers.
 fn amount(list: &str, what: &str) -> Option<u64> {
     let part = list.split(',').find(|part| part.trim_end().ends_with(what))?;
     part.trim().strip_suffix(what)?.trim().parse().ok()
 }
 
-/// Adds what the assembler says to the facts of kernels that were read from its input.
+/// Adds the assembler's output to the facts of kernels that were read from its input.
 pub(super) fn add(
     kernels: &mut [CodeOfKernel],
     launches: &BTreeMap<String, Launch>,
@@ -65,7 +65,7 @@ pub(super) fn add(
         let name = &kernel.name;
         let said = functions.get(name.as_str());
         let said = said.ok_or_else(|| format!("ptxas states nothing about {name:?}"))?;
-        // Its stack frame has the local arrays and what is spilled.
+        // Its stack frame contains local arrays and spilled registers.
         kernel.facts.retain(|(metric, _)| *metric != Metric::SCRATCH);
         // A store of four bytes for each register.
         let spilled = said.spill_stores.div_ceil(4);

@@ -11,8 +11,8 @@ const OP_ENTRY_POINT: u16 = 15;
 const OP_FUNCTION: u16 = 54;
 const OP_COOPERATIVE_MATRIX_MUL_ADD: u16 = 4459;
 
-/// Reads a module as one kernel: a compiler of kernels writes one entry point for each module. More of them share their
-/// code, so their counts are the module's.
+/// Reads a module as one kernel: a compiler of kernels writes one entry point for each module. If there are more, they
+/// share their code, so their counts are those of the module.
 pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
     let (words, rest) = bytes.as_chunks::<4>();
     if !rest.is_empty() || words.len() < HEADER_WORDS {

@@ -54,7 +54,7 @@ fn head(file: &RunFile) -> impl Iterator<Item = &BenchmarkRecord> {
     side.into_iter().flat_map(|side| &side.benchmarks)
 }
 
-/// Four columns can't tell experiments apart: only what the suites' own script measures goes there.
+/// Four columns can't distinguish experiments, so the file only gets the measurements of the suites' own script.
 fn is_plain_eager(record: &BackendRecord) -> bool {
     record.backend == "eager"
         && record.test == "eval"
@@ -99,7 +99,7 @@ fn function(benchmark: &BenchmarkRecord) -> Option<&str> {
     benchmark.labels.get("function").map(String::as_str).filter(|function| *function != "main")
 }
 
-/// The text in place of a time. The file has no other place to say that the outputs are wrong.
+/// The text in place of a time. The file has no other place to record that the outputs are wrong.
 fn instead(outcome: &OutcomeRecord, verification: Option<&Verification>) -> Option<&'static str> {
     let is_wrong = |found| {
         matches!(code(found), VerifyCode::Fail | VerifyCode::EagerFailed | VerifyCode::ExceptionRaised)
@@ -182,7 +182,7 @@ impl AppendedLine<'_> {
     }
 }
 
-/// The processor's name for CPU targets, the GPU's for the others, where the testbed knows it.
+/// The processor's name for CPU targets, the GPU's for others, if the testbed has it.
 fn accelerator_model(file: &RunFile, accelerator: &str) -> Option<String> {
     let key = if accelerator.contains("cpu") || accelerator.starts_with("local") { "cpu" } else { "gpu" };
     let facts = &file.testbed.facts;

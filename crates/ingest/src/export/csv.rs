@@ -13,7 +13,7 @@ const HEADER: [&str; 9] =
 
 pub(super) fn write(run: &Run) -> ExportedRun {
     let mut out = csv::Writer::from_writer(Vec::new());
-    // A Vec takes every byte, and csv fails for nothing else.
+    // Writing to a Vec can't fail, and csv has no other errors.
     let mut put = |row: [&str; 9]| drop(out.write_record(row.map(inert)));
     put(HEADER);
     for benchmark in &run.benchmarks {
@@ -35,7 +35,7 @@ fn inert(cell: &str) -> Cow<'_, [u8]> {
 fn rows(run: &Run, benchmark: &Benchmark, put: &mut impl FnMut([&str; 9])) {
     let name = benchmark.name.as_str();
     let (outcome, why) = match &benchmark.outcome {
-        // Measured, and a finding says why its values prove nothing.
+        // Measured, but a finding makes its values inconclusive.
         Outcome::Ok => match mark(run, benchmark) {
             None => ("ok", String::new()),
             Some(RowMark::Failed(why) | RowMark::Skipped(why)) => ("ok", why),

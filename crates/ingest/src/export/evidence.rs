@@ -23,7 +23,7 @@ pub(super) fn mark(run: &Run, benchmark: &Benchmark) -> Option<RowMark> {
     worst(lints.filter(|lint| !(single && lint.code == LintCode::SingleRepetition)))
 }
 
-/// The worst of these findings, where one of them withholds green.
+/// The worst of these findings, if one of them forbids a pass.
 pub(super) fn worst<'a>(lints: impl Iterator<Item = &'a Lint> + Clone) -> Option<RowMark> {
     let worst = |consequence| {
         let found = lints.clone().find(|lint| lint.code.consequence() == consequence)?;
@@ -69,7 +69,7 @@ pub(super) fn deciding(benchmark: &Benchmark) -> impl Iterator<Item = &MetricSer
 
 /// The loss in formats that keep only repetitions.
 pub(super) fn spread_of_summaries(run: &Run) -> Option<String> {
-    // A mean alone has none; next to a median it shows a skew.
+    // A mean alone shows no skew; together with a median it does.
     let has_spread =
         |it: &Summary| [it.mean, it.median, it.stddev, it.min, it.max].iter().flatten().count() > 1;
     let lossy = |benchmark: &Benchmark| {

@@ -1,4 +1,4 @@
-//! Google Benchmark JSON, as its own tools and benchgate read it.
+//! Google Benchmark JSON that its own tools and benchgate can read.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ fn context(run: &Run) -> Value {
     put("library_version", context.library_version.as_deref().map(Value::from));
     put("library_build_type", context.library_build_type.as_deref().map(Value::from));
     put("json_schema_version", Some(Value::from(1)));
-    // Text, as all of a user's own context is.
+    // Text, like all user-defined context.
     put(TESTBED, run.testbed.as_ref().map(|testbed| json!(testbed).to_string().into()));
     Value::Object(object)
 }
@@ -106,7 +106,7 @@ fn key(metric: &Metric) -> String {
     }
 }
 
-/// Whether the rows of a benchmark hold a metric, and a reader takes a fall of it for what it is.
+/// Whether the rows of a benchmark have a metric whose direction a reader knows.
 fn is_written(benchmark: &Benchmark, series: &MetricSeries) -> bool {
     if series.metric.name == Metric::LATENCY.name {
         return true;

@@ -36,11 +36,11 @@ pub struct ExportedRun {
     pub bytes: Vec<u8>,
     /// Losses of the format, in sentences; empty when nothing was lost.
     pub lost: Vec<String>,
-    /// The part of it without which a comparison of the written file can pass where one of the run does not.
+    /// The losses that can make a comparison of the written file pass although one of the run does not.
     pub evidence_lost: Vec<String>,
 }
 
-/// Writes a run. `now` (RFC 3339) stands in where the run does not know when it was measured.
+/// Writes a run. `now` (RFC 3339) is used if the run has no time of measurement.
 pub fn export(run: &Run, format: ExportFormat, now: &str) -> ExportedRun {
     match format {
         ExportFormat::RunJson => run_json::write(run, now),
@@ -59,7 +59,7 @@ pub fn format_that_keeps(run: &Run, now: &str) -> Option<ExportFormat> {
     })
 }
 
-/// Why a benchmark has no latency although nothing says that it failed.
+/// The reason why a benchmark without a recorded failure has no latency.
 fn why_unmeasured(benchmark: &Benchmark) -> String {
     let lint = benchmark.lints.first();
     lint.map_or_else(
@@ -88,7 +88,7 @@ fn several_processes(benchmark: &Benchmark) -> bool {
     benchmark.metrics.iter().any(|metric| count(&metric.series) > 1)
 }
 
-/// Says which metrics are not in a file, once.
+/// Notes once which metrics are not in a file.
 fn left_out(names: &BTreeSet<&str>) -> Option<String> {
     let names = names.iter().copied().collect::<Vec<_>>().join(", ");
     (!names.is_empty()).then(|| format!("the format can't hold these metrics: {names}"))

@@ -67,7 +67,7 @@ fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
 pub(super) fn unmeasured(mark: RowMark) -> Map<String, Value> {
     let fields = match mark {
         RowMark::Failed(why) => vec![("error", why)],
-        // The runner's own word for what it does not run.
+        // The runner's word for a benchmark that it does not run.
         RowMark::Skipped(why) => vec![("error", "SKIP".to_owned()), ("reason", why)],
     };
     fields.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect()
@@ -116,7 +116,7 @@ fn processes(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
         .collect()
 }
 
-/// Iterations of one repetition, where the file that was read said so.
+/// Iterations of one repetition, if the file that was read has them.
 fn iterations(benchmark: &Benchmark) -> u32 {
     benchmark.labels.get("iterations_per_run").and_then(|count| count.parse().ok()).unwrap_or(1)
 }
@@ -145,12 +145,12 @@ fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Map<String, Va
         "metrics": metrics,
         "timestamp": run.context.date,
         "verification_code": benchmark.verification.as_ref().map_or(VerifyCode::VerifierSkipped, code).as_str(),
-        // The runner's own tools skip what they do not know.
+        // The runner's own tools skip unknown fields.
         "benchgate": { "context": run.context, "testbed": run.testbed },
     })
 }
 
-/// The outputs themselves are not written, so the code says all that is known of them.
+/// The outputs themselves are not written, so only the code describes them.
 pub(super) fn code(verification: &Verification) -> VerifyCode {
     match verification.supported_code() {
         VerifyCode::VerifierSkipped if verification.differs_from_base() => VerifyCode::Fail,

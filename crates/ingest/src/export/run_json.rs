@@ -1,4 +1,4 @@
-//! run.json, through `record`'s own writer. What a foreign file does not know stands as unknown.
+//! run.json, through `record`'s own writer. Facts that a foreign file lacks are stored as unknown.
 
 use std::collections::BTreeMap;
 
@@ -90,13 +90,13 @@ pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
     ExportedRun { bytes: file.to_json(), lost, evidence_lost }
 }
 
-/// When the tool says it ran, where that is a time `record` accepts.
+/// The tool's time of measurement, if `record` accepts it.
 fn measured_at(run: &Run, now: &str) -> String {
     let stated = run.context.date.as_deref().filter(|date| date.parse::<jiff::Timestamp>().is_ok());
     stated.unwrap_or(now).to_owned()
 }
 
-/// The host's name is the only fact that most tools tell.
+/// The host's name is the only fact that most tools record.
 fn testbed(run: &Run) -> Testbed {
     if let Some(testbed) = &run.testbed {
         return testbed.clone();

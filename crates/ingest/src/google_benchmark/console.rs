@@ -177,7 +177,7 @@ fn is_coarse(printed: &str) -> bool {
     half / value > COARSE
 }
 
-/// Without the escape sequences that a colored terminal log carries.
+/// Removes the escape sequences of a colored terminal log.
 pub(crate) fn without_colours(line: &str) -> Cow<'_, str> {
     if !line.contains('\u{1b}') {
         return Cow::Borrowed(line);

@@ -10,17 +10,17 @@ use benchgate_core::model::{Better, Metric, MetricKind, Unit};
 /// Counters beyond this in one row are an attack, not a benchmark.
 pub(super) const MAX_COUNTERS: usize = 256;
 
-/// The header of a table, as far as it says how to read the counters of its rows.
+/// The parts of a table's header that are needed to read the counters of its rows.
 #[derive(Debug, Default)]
 pub(super) struct TableHeader {
-    /// Everything behind `Iterations`, where counters are columns.
+    /// The part after `Iterations`, if counters are columns.
     columns: Option<String>,
 }
 
 /// The counters of one row.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Counters<'a> {
-    /// NaN if what stands under a name is not a number.
+    /// NaN if the value under a name is not a number.
     pub counters: Vec<(&'a str, f64)>,
     pub label: Option<&'a str>,
 }
@@ -42,7 +42,7 @@ impl TableHeader {
     }
 }
 
-/// Both name and value end where their column does, so the ends of the values say where a name with spaces
+/// Names and values are aligned to the end of their column, so the ends of the values show where a name with spaces
 /// ends. A value wider than its column moves the rest; then names without spaces are counted instead.
 fn tabular<'a>(columns: &'a str, rest: &'a str) -> Counters<'a> {
     let words: Vec<(usize, &str)> = words_with_ends(rest).collect();
@@ -130,7 +130,7 @@ pub(crate) fn counter_metric(name: &str) -> Metric {
         "items_per_second" => Metric::THROUGHPUT,
         _ => Metric {
             name: Cow::Owned(name.to_owned()),
-            // No format says whether a counter is a rate in all of its outputs, so none is trusted.
+            // No format states in all of its outputs whether a counter is a rate, so it is not assumed.
             unit: Unit::Other(Cow::Borrowed("counter")),
             better: if is_rate(name) { Better::Higher } else { Better::Lower },
             kind: MetricKind::Noisy,

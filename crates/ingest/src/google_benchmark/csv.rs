@@ -1,6 +1,6 @@
-//! Google Benchmark CSV (`--benchmark_format=csv`), with the host's lines above it where both streams
-//! were kept. CSV does not mark aggregates: their names tell, and a `_cv` row has no unit. Rows that were
-//! not measured end with their message, before the columns of the counters.
+//! Google Benchmark CSV (`--benchmark_format=csv`), with the host's lines above it if both streams were kept. CSV does
+//! not mark aggregates: their names tell, and a `_cv` row has no unit. Rows that were not measured end with their
+//! message, before the columns of the counters.
 
 use std::borrow::Cow;
 
@@ -88,7 +88,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
     Ok(run)
 }
 
-/// Whether the row says why it was not measured and ends there.
+/// Whether the row gives a reason for not being measured and ends there.
 fn is_without_counters(record: &csv::StringRecord, columns: &[CsvColumn]) -> bool {
     let is_last = matches!(columns.get(record.len() - 1), Some(CsvColumn::ErrorMessage));
     let marked = columns
@@ -150,7 +150,7 @@ fn read_row(
     if row.family.is_empty() {
         return Err(line_fault(line, "a row without a name"));
     }
-    // `false` stands only in rows that were skipped with a message.
+    // Only rows that were skipped with a message have `false`.
     if errored == "false" && real.is_none() {
         row.skipped = Some(Cow::Owned(message.to_owned()));
         return Ok(row);

@@ -87,7 +87,7 @@ pub(super) fn context(json: &mut Scanner<'_>) -> Scan<(Context, Option<Testbed>)
     Ok((context, named.or(caches)))
 }
 
-/// The machine by the sizes of its caches: the tool states nothing else about the processor than how many there are.
+/// The machine by the sizes of its caches: apart from the number of processors, the tool states nothing else about it.
 fn machine(json: &mut Scanner<'_>) -> Scan<Option<Testbed>> {
     /// Processors have fewer.
     const MOST: usize = 32;
@@ -119,7 +119,7 @@ fn machine(json: &mut Scanner<'_>) -> Scan<Option<Testbed>> {
     Ok(testbed(facts.into_iter().collect()))
 }
 
-/// The kernel gives three; more would be someone else's list.
+/// The kernel reports three; a longer list has another source.
 fn load_averages(json: &mut Scanner<'_>) -> Scan<Vec<f64>> {
     let mut values = Vec::new();
     json.begin_array()?;
@@ -134,7 +134,7 @@ fn load_averages(json: &mut Scanner<'_>) -> Scan<Vec<f64>> {
     Ok(values)
 }
 
-/// The keys of a row that may stand in it once.
+/// The keys that a row may have once.
 #[derive(Debug, Clone, Copy, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 enum Key {
@@ -342,7 +342,7 @@ fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut GoogleBenchm
     Ok(())
 }
 
-/// Takes a number of the tool's. A user's counter may have the same name; the tool's own stands first.
+/// Takes a number of the tool's. A user's counter may have the same name; the tool's own key comes first.
 fn set(place: &mut f64, json: &mut Scanner<'_>) -> Scan<()> {
     if let Some(value) = number_or_skip(json)?
         && place.is_nan()

@@ -9,7 +9,7 @@ use super::super::json_scan::{Scan, Scanner};
 use super::json::{KeyLayout, context, read_row, second_list};
 use super::rows::{Families, GoogleBenchmarkRow};
 
-/// Bytes read at once.
+/// Number of bytes per read.
 const PIECE: usize = 256 << 10;
 /// A single row or context that needs more than this is not worth reading in pieces.
 const LONGEST: usize = 16 << 20;
@@ -60,7 +60,7 @@ impl Window {
         self.filled -= taken;
     }
 
-    /// Reads one piece more, or as much as is there already, so that a long row is not scanned again for each piece.
+    /// Reads one more piece, or as much as there is already, so that a long row is not scanned again for each piece.
     fn fill(&mut self, piece: usize, source: &mut dyn Read) -> io::Result<()> {
         let end = self.filled + piece.max(self.filled);
         if self.bytes.len() < end {
@@ -92,7 +92,7 @@ impl Window {
     }
 }
 
-/// Where in the file the next step starts.
+/// Position in the file of the next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FilePosition {
     Start,

@@ -2,7 +2,7 @@
 
 use benchgate_core::model::Context;
 
-/// Takes what one line says into the context; lines that say nothing of it are left alone.
+/// Adds the facts of one line to the context; other lines are skipped.
 pub(super) fn read_line(line: &str, context: &mut Context) {
     let line = line.trim();
     if let Some(executable) = line.strip_prefix("Running ") {

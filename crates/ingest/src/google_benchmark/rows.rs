@@ -1,4 +1,4 @@
-//! Rows to benchmarks: what JSON, CSV and console text have in common.
+//! Conversion of rows to benchmarks, shared by JSON, CSV and console text.
 //!
 //! Rows of one name become the repetitions of one process. Aggregate rows count only if no repetition was kept. What
 //! is not a measurement (an errored row, a zero, a NaN, an unknown unit) is a lint or an outcome and never a number.
@@ -19,7 +19,7 @@ use super::summaries::{Aggregate, summarise};
 /// How a row states its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum RowKind {
-    /// The format has no mark; the name's suffix may tell.
+    /// The format has no mark; the name's suffix may show it.
     #[default]
     Unmarked,
     Iteration,
@@ -29,7 +29,7 @@ pub(super) enum RowKind {
 /// The unit of a row's two time columns.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TimeUnit<'a> {
-    /// Nanoseconds in one of it.
+    /// Nanoseconds in one unit.
     Known(f64),
     /// The columns hold a ratio (`_cv`, `_RMS`), not a time; 1 in this unit is so much.
     Ratio(f64),
@@ -49,13 +49,13 @@ impl<'a> TimeUnit<'a> {
     }
 }
 
-/// One row, whatever it was written as. Reused from row to row.
+/// One row of any format. Reused from row to row.
 #[derive(Debug, Clone)]
 pub(super) struct GoogleBenchmarkRow<'a> {
-    /// Without an aggregate's suffix where the format tells.
+    /// Without an aggregate's suffix, if the format marks aggregates.
     pub family: Cow<'a, str>,
     pub kind: RowKind,
-    /// Number of this repetition, where the format has one.
+    /// Number of this repetition, if the format has one.
     pub repetition: Option<f64>,
     /// Number of repetitions that an aggregate summarizes.
     pub count: Option<f64>,
@@ -257,7 +257,7 @@ impl Families {
             (Some(_), None) => false,
             (None, _) => revisited && family.rows > 1,
         };
-        // The tool writes summaries behind what they summarize.
+        // The tool writes summaries after the rows that they summarize.
         family.duplicated |= !family.aggregates.is_empty();
         family.last_repetition = row.repetition;
         if family.label.is_none() {
@@ -289,7 +289,7 @@ impl Families {
         };
         family.mixed_units |= *family.factor.get_or_insert(factor) != factor;
         family.coarse |= row.coarse;
-        // Only if repetitions are numbered, the other count is that of all.
+        // The other count includes all rows only if repetitions are numbered.
         let repetitions = row.count.filter(|_| row.repetition.is_some());
         family.stated.repetition(row.instance, row.iterations, repetitions);
         let iterations = *family.iterations.get_or_insert(row.iterations);
@@ -373,10 +373,10 @@ impl Families {
         });
     }
 
-    /// Decides what unmarked rows with an aggregate's suffix are. Google Benchmark writes a mean and a standard
-    /// deviation or neither, so a stem that has both is a benchmark and its rows summarize it; a lone `BM_x_mean` is a
-    /// benchmark that happens to be called so. A user's statistic stands once, and its row counts as many repetitions
-    /// as the mean's: a benchmark that does so too was not repeated where its neighbor was.
+    /// Classifies unmarked rows with an aggregate's suffix. Google Benchmark writes a mean and a standard deviation or
+    /// neither, so a stem that has both is a benchmark and its rows summarize it; a lone `BM_x_mean` is a benchmark
+    /// that happens to be called so. A user's statistic stands once, and its row counts as many repetitions as the
+    /// mean's: a benchmark that does so too was not repeated where its neighbor was.
     fn settle(&mut self) {
         let mut undecided = std::mem::take(&mut self.undecided);
         // The stems that have a row of this statistic, with the repetitions it counts.
@@ -454,7 +454,7 @@ impl Family {
                 iterations.filter(|n| n.fract() == 0.0 && (1.0..9e15).contains(n)).map(|n| n as u64);
             let mut column = |metric: Metric, mut samples: Vec<f64>| {
                 if !samples.is_empty() {
-                    // Hundreds of joined files keep nothing but these.
+                    // Only these are kept when hundreds of files are joined.
                     samples.shrink_to_fit();
                     let process = Process { samples, iterations, ..Process::default() };
                     benchmark.metrics.push(MetricSeries { metric, series: Series::Processes(vec![process]) });

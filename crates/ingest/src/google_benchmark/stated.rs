@@ -31,14 +31,14 @@ impl Instance {
     pub(super) const UNKNOWN: Self =
         Self { family: f64::NAN, in_family: f64::NAN, threads: f64::NAN, table: f64::NAN };
 
-    /// A row of this table, in a format that tells nothing else.
+    /// A row of this table, in a format without other marks.
     pub(super) fn of_table(table: u32) -> Self {
         Self { table: f64::from(table), ..Self::UNKNOWN }
     }
 }
 
 impl StatedRepetitions {
-    /// Takes one repetition; `repetitions` where the row says of how many it is one.
+    /// Adds one repetition; `repetitions` is the total that the row states, if any.
     pub(super) fn repetition(&mut self, instance: Instance, iterations: f64, repetitions: Option<f64>) {
         let first = *self.instance.get_or_insert(instance);
         let differ = |one: f64, two: f64| !one.is_nan() && !two.is_nan() && one != two;
@@ -50,7 +50,7 @@ impl StatedRepetitions {
         self.repetitions(repetitions);
     }
 
-    /// Takes a row that summarizes repetitions which are in the file too, in nanoseconds; NaN says nothing.
+    /// Adds a row that summarizes repetitions of the same file, in nanoseconds; NaN is ignored.
     pub(super) fn summary(&mut self, statistic: Statistic, [real, cpu]: [f64; 2], repetitions: Option<f64>) {
         self.real.push((statistic, real));
         self.cpu.push((statistic, cpu));

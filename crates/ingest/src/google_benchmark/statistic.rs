@@ -12,7 +12,7 @@ pub(super) enum Statistic {
     Max,
     /// An asymptotic fit (`BigO`) or its residual (`RMS`) over other benchmarks: a measurement of nothing.
     Fit,
-    /// A user's own statistic: never a time of ours.
+    /// A user-defined statistic, never a time.
     Other,
 }
 

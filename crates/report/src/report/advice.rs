@@ -72,5 +72,5 @@ fn way_out_with(repeat: &str, compare: &str, is_overloaded: bool) -> String {
     )
 }
 
-/// The fix for an assumed spread where the way out is said first.
+/// The fix for an assumed spread if other advice precedes it.
 pub(super) const DECLARE: &str = "If you know how much processes differ, declare it: `--between-cv 1%`.";

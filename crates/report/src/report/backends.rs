@@ -56,7 +56,7 @@ pub struct BackendRow {
     pub model: String,
     /// `iree`, or a backend's name.
     pub backend: String,
-    /// The target of IREE's rows, else the device.
+    /// The target of IREE's rows, otherwise the device.
     pub on: String,
     pub test: String,
     /// Axes that are not the model's own: `batch 8, bf16`.
@@ -68,7 +68,7 @@ pub struct BackendRow {
     /// How many times this row's speed is eager's of the same test and axes.
     pub over_eager: Option<f64>,
     pub code: Option<&'static str>,
-    /// Why there is no time.
+    /// The reason why there is no time.
     pub why: Option<String>,
 }
 
@@ -243,7 +243,7 @@ impl BackendRow {
         self.latency.map(|latency| quantity(latency.typical, &Unit::Nanoseconds))
     }
 
-    /// `± 1.2 %`: half of what lies between the fastest and the slowest process.
+    /// `± 1.2 %`: half of the range between the fastest and the slowest process.
     fn spread(&self) -> String {
         let half = self.latency.and_then(Latency::half_range);
         half.map(|half| format!(" ± {}", super::percent(half))).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A bisection in words: what was found, where it lies, and how sure that is.
+//! A bisection in words: the change, its position, and the certainty.
 
 use benchgate_core::model::counted;
 use benchgate_core::record::{
@@ -157,7 +157,7 @@ fn change(observation: &ObservationRecord) -> String {
     } else if observation.exact {
         format!("{change:+}").replace('-', "−")
     } else {
-        // A percentage has a sign, and a factor has none.
+        // A percentage has a sign; a factor does not.
         let direction = match factor {
             human::Style::Percent => "",
             human::Style::TimesMore => " worse",

@@ -23,7 +23,7 @@ pub struct Compared {
 struct ComparedRow<'a> {
     name: &'a str,
     metric: Option<&'a str>,
-    /// By comparison; `None` if it has no such row.
+    /// One cell per comparison; `None` if it has no such row.
     rows: Vec<Option<&'a Row>>,
 }
 
@@ -108,7 +108,7 @@ fn lines<'a>(views: &[View<'a>], all: bool) -> Vec<ComparedRow<'a>> {
             lines[place].rows[at].get_or_insert(row.row);
         }
     }
-    // A row that is worth showing in one column is shown in all.
+    // A row that is shown in one column is shown in all.
     for line in &mut lines {
         for (row, view) in line.rows.iter_mut().zip(views) {
             let same = |other: &&'a Row| {

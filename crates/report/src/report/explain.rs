@@ -47,7 +47,7 @@ fn one(page: &mut TerminalPage, explanation: &Explanation, options: TerminalOpti
     }
 }
 
-/// Latency always; another metric where it moved.
+/// Latency always; another metric if it changed.
 fn is_shown(row: &Row) -> bool {
     let latency = row.metric.as_ref().is_none_or(|metric| metric.name == Metric::LATENCY.name);
     let exact = row.metric.as_ref().is_some_and(|metric| metric.kind == MetricKind::Exact);
@@ -113,7 +113,7 @@ fn kernels(page: &mut TerminalPage, explanation: &Explanation, options: Terminal
     page.line(&format!("  kernels together: {together}{rest}"));
 }
 
-/// Whether what the latency changed by can be shared out.
+/// Whether the change of the latency can be divided among kernels.
 fn latency_moved(explanation: &Explanation) -> bool {
     let row = explanation.row(&Metric::LATENCY.name);
     row.is_some_and(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Improved))
@@ -171,7 +171,7 @@ fn one_sided(kernels: &[&KernelChange]) -> Grid {
     table
 }
 
-/// `1`, or `1 → 2` where it is launched more often.
+/// `1`, or `1 → 2` if it is launched more often.
 fn calls(kernel: &KernelChange) -> String {
     let of = |side: &Option<benchgate_core::model::Kernel>| side.as_ref().map(|kernel| kernel.calls);
     match (of(&kernel.base), of(&kernel.head)) {

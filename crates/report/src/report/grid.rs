@@ -47,7 +47,7 @@ impl GridCell {
     }
 }
 
-/// The color of a verdict. What did not change has none. The bright ones can't be read on a light background.
+/// The color of a verdict. Unchanged values have none. The bright ones can't be read on a light background.
 pub(super) const fn verdict_color(verdict: Verdict) -> Option<Color> {
     match verdict {
         Verdict::Pass => None,
@@ -71,11 +71,11 @@ impl From<&str> for GridCell {
 
 /// Lines between rows, for rows of several lines.
 pub(super) const RULED: TableStyle = presets::UTF8_HORIZONTAL_ONLY;
-/// Without lines between rows: a zoo has more of them than a screen.
+/// No lines between rows, because long tables exceed a screen.
 pub(super) const PLAIN: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('═').junction('═'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));
-/// With nothing but a line below the header.
+/// Only a line below the header.
 pub(super) const BARE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 

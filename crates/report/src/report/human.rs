@@ -125,7 +125,7 @@ impl Style {
     }
 }
 
-/// A percentage or a factor beyond this says "could be anything": its digits mean nothing and take the room of a name.
+/// A percentage or a factor beyond this is meaningless in detail, and its digits take the space of a name.
 const WIDEST: f64 = 1_000.0;
 
 fn signed(percents: f64) -> String {

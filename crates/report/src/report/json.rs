@@ -99,9 +99,9 @@ pub(super) fn code(reason: &Reason) -> ReasonCode {
         Reason::WithinTolerance => ReasonCode::WithinTolerance,
         Reason::Open => ReasonCode::Open,
         Reason::Identical => ReasonCode::Identical,
-        // The reasons of version 1 are fixed; `moved` tells the two apart.
+        // The reasons of version 1 are fixed; `moved` distinguishes the two.
         Reason::Stability | Reason::Tail => ReasonCode::Stability,
-        // The reasons of version 1 are fixed; the text says which of them it is.
+        // The reasons of version 1 are fixed; the text distinguishes them.
         Reason::Exact | Reason::Verified => ReasonCode::Exact,
         Reason::ExpectedFailure { .. } => ReasonCode::FailsOnBoth,
         Reason::OnlyOn(_) => ReasonCode::OnlyOn,

@@ -47,7 +47,7 @@ pub fn markdown(view: &View<'_>, options: MarkdownOptions) -> String {
     page(view, fits)
 }
 
-/// A verdict at a glance. The word follows it: not all readers see colors.
+/// A verdict at a glance. A word follows the icon, because not all readers see colors.
 fn icon(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "✅",
@@ -97,7 +97,7 @@ fn page(view: &View<'_>, rows: usize) -> String {
 /// How much of a row a table shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RowDetail {
-    /// Two lines a row: what a reader has to weigh.
+    /// Two lines per row, with the main values.
     Full,
     Brief,
 }
@@ -114,7 +114,7 @@ impl MarkdownPage {
         self.text.push('\n');
     }
 
-    /// The verdict, the count, and what must be known before anything else.
+    /// The verdict, the count, and warnings that stand before everything else.
     fn top(&mut self, view: &View<'_>) {
         let (word, rest) = view.headline.split_once(": ").unwrap_or((&view.headline, ""));
         let suite = view.comparison.suite.as_ref().map(|suite| format!(" · {}", code(suite)));
@@ -234,7 +234,7 @@ impl MarkdownPage {
         self.reasons(&waived);
     }
 
-    /// Both sides' densities in a line each, so that a reader can check by eye what an estimate says.
+    /// The densities of both sides, one line each, so that a reader can check an estimate by eye.
     fn alignments(&mut self, sections: &[&Vec<RowView<'_>>]) {
         let rows = sections.iter().copied().flatten();
         let rows: Vec<_> = rows.filter_map(|row| Some((row, row.row.alignment.as_ref()?))).collect();
@@ -367,7 +367,7 @@ impl MarkdownPage {
 /// The verdict of a row in a word or two.
 fn standing(row: &RowView<'_>) -> String {
     let words = match (&row.row.verdict, &row.row.reason) {
-        // The change says the rest.
+        // The rest follows from the change.
         (Verdict::Regressed | Verdict::Improved, Reason::BeyondFloor | Reason::BelowFloor) => {
             row.row.verdict.to_string()
         }

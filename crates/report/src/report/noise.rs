@@ -26,7 +26,7 @@ pub fn spread_lines(rows: &[NoiseRow]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// A slowdown that is seen so often can be gated.
+/// A slowdown that is detected this often can be gated.
 const ENOUGH_POWER: f64 = 0.9;
 
 /// The conclusion for a gate on this machine; `block` is the time of a block of one row.

@@ -33,7 +33,7 @@ pub struct OutcomeRow {
     pub processes: u32,
     /// Every metric that the run has of it: the typical value, in the metric's unit.
     pub metrics: Vec<MetricValue>,
-    /// Where the whole message of a failure is.
+    /// Path of the complete message of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
     #[serde(skip)]
@@ -108,7 +108,7 @@ impl Outcomes {
     }
 }
 
-/// Why a benchmark that ran has no latency, where its reader said so.
+/// The reader's reason why a benchmark that ran has no latency.
 fn unusable(benchmark: &Benchmark) -> Option<String> {
     let measured = benchmark.metric(&Metric::LATENCY.name).is_some();
     let mut lints = benchmark.lints.iter().filter(|_| !measured);
@@ -123,13 +123,13 @@ impl OutcomeRow {
             Outcome::Failed { stage, why } => (RowStatus::Failed, Some(*stage), Some(why.clone())),
             Outcome::Unsupported { reason } => (RowStatus::Unsupported, None, Some(reason.clone())),
             Outcome::Skipped { reason } => (RowStatus::Skipped, None, Some(reason.clone())),
-            // A time of zero is none: the tool left no value that can be used.
+            // A time of zero is not a time: the tool left no usable value.
             Outcome::Ok if unusable(benchmark).is_some() => {
                 (RowStatus::Failed, Some(Stage::Benchmark), unusable(benchmark))
             }
             Outcome::Ok => match code {
                 None | Some(VerifyCode::Pass) => (RowStatus::Ok, None, None),
-                // There is no reference to be wrong against.
+                // There is no reference.
                 Some(VerifyCode::VerifierSkipped | VerifyCode::NondeterministicEagerRun) => {
                     (RowStatus::Ok, None, unverified(benchmark))
                 }
@@ -193,7 +193,7 @@ fn unverified(benchmark: &Benchmark) -> Option<String> {
     of_output.or_else(|| verification.why.clone())
 }
 
-/// A reason as long as the table has room for in two or three lines; the whole of it stands below.
+/// A reason shortened to two or three lines of the table; the complete one is below.
 fn shortened(text: &str, width: u16) -> Option<String> {
     let letters = usize::from(width.max(80)) + 10;
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");

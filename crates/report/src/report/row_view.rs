@@ -6,8 +6,8 @@ use benchgate_gate::{Method, Reason, Row, SideStats, Typical};
 use super::human::{change, change_of, changed_by, directed, interval_in, percent, quantity};
 use super::words;
 
-/// A row and its cells, which are worded when they are asked for: most formats show some rows, and few
-/// cells of them. The name is untrusted and raw.
+/// A row and its cells, which are formatted on demand: most formats show some rows, and few of their cells. The name
+/// is untrusted and raw.
 #[derive(Debug, Clone, Copy)]
 pub struct RowView<'a> {
     pub row: &'a Row,
@@ -68,7 +68,7 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// `12 blocks`, `samples pooled` …; empty if processes say it all.
+    /// `12 blocks`, `samples pooled` …; empty if the number of processes is enough.
     pub fn method(&self) -> String {
         let Some(estimate) = &self.numbers.estimate else { return String::new() };
         match estimate.method {
@@ -121,7 +121,7 @@ impl<'a> RowView<'a> {
         self.numbers.policy.as_ref().map(|_| words::floor(self.numbers)).unwrap_or_default()
     }
 
-    /// The smallest change that the row could have seen.
+    /// The smallest change that the row could have detected.
     pub fn smallest(&self) -> String {
         let estimate = self.numbers.estimate.as_ref();
         estimate.and_then(|estimate| estimate.minimum_detectable).map(percent).unwrap_or_default()

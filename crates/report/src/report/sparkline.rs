@@ -1,7 +1,7 @@
 //! A history in the height of one line.
 
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Where there is no value.
+/// Placeholder for a missing value.
 const GAP: char = '·';
 /// Values that lie within this share of each other look flat: noise must not fill the whole height.
 const LEAST_SPAN: f64 = 0.05;

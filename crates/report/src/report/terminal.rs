@@ -37,7 +37,7 @@ impl Default for TerminalOptions {
 const PROSE: usize = 100;
 /// Sentences of one section before the rest is only counted.
 const SENTENCES: usize = 20;
-/// Benchmarks whose cause stands at the top.
+/// Number of benchmarks whose cause is at the top.
 pub(super) const CAUSES: usize = 3;
 /// Rows of a table before the rest is only counted, unless everything is asked for.
 const ROWS: usize = 50;
@@ -46,8 +46,7 @@ const NAMES: usize = 3;
 /// Cases of one lint before the rest is only counted.
 const CASES: usize = 3;
 
-/// Renders a view as text: the rows that decide, their reasons, what was found besides, and the verdict last, where a
-/// terminal's cursor is.
+/// Renders a view as text: gating rows, their reasons, findings, and the verdict last, where a terminal's cursor is.
 pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     let mut page = TerminalPage::new(options);
     page.tables(view);
@@ -117,8 +116,8 @@ impl TerminalPage {
         self.line(&format!("\n{title}"));
     }
 
-    /// Begins a section: with its title where everything is shown. Else a blank line below the table is enough, because
-    /// each line says what it is about.
+    /// Begins a section: with its title if everything is shown. Otherwise a blank line below the table is enough,
+    /// because each line names its subject.
     fn heading(&mut self, title: &str) {
         if self.options.all {
             self.title(title);
@@ -287,7 +286,7 @@ impl TerminalPage {
                 continue;
             }
             let detail = group.detail.as_deref().map(first_lines);
-            // That the row is inconclusive is said already.
+            // The line already states that the row is inconclusive.
             let sentence =
                 Some(group.sentence.as_str()).filter(|said| detail.is_none() || *said != UNDECIDED);
             let reason = sentence.into_iter().chain(detail.as_deref()).collect::<Vec<_>>().join(": ");
@@ -327,7 +326,7 @@ impl TerminalPage {
     }
 
     fn lints(&mut self, view: &View<'_>) {
-        // That the tools differ is said with the facts, which name them.
+        // The facts already name the differing tools.
         let repeated = |group: &&LintGroup| {
             !self.options.all
                 && group.code == LintCode::ToolchainMismatch
@@ -337,7 +336,7 @@ impl TerminalPage {
         if !lints.is_empty() {
             self.heading("Findings");
         }
-        // Notes that only say where they were made need no line each.
+        // Notes without details share one line.
         let mut counts = Vec::new();
         for group in lints {
             let consequence = match group.code.consequence() {
@@ -364,7 +363,7 @@ impl TerminalPage {
         }
     }
 
-    /// A finding with its meaning, its first cases, and what to do about it.
+    /// A finding with its meaning, its first cases, and its fix.
     fn finding(&mut self, group: &LintGroup, consequence: &str) {
         self.entry(&format!("{} ({consequence}): {}", group.code, group.code.description()));
         for (benchmark, detail) in group.found.iter().take(CASES) {
@@ -434,7 +433,7 @@ impl TerminalPage {
     }
 }
 
-/// Whether a fact that differs says something. Files have different names and times in every comparison, and another
+/// Whether a differing fact is worth reporting. Files have different names and times in every comparison, and another
 /// version of the tools has other commits and another benchmark library.
 fn is_telling(fact: &Fact, view: &View<'_>) -> bool {
     let other_version = || view.facts.iter().any(|fact| fact.name == "tools" && fact.base != fact.head);
@@ -567,7 +566,7 @@ fn three_lines(rows: &[RowView<'_>]) -> Grid {
     grid
 }
 
-/// Every number in a column of its own.
+/// Every number in a separate column.
 fn wide(rows: &[RowView<'_>]) -> Grid {
     let columns = vec![
         GridColumn::text("benchmark"),

@@ -135,7 +135,7 @@ impl<'a> View<'a> {
             if words::accuracy(row).is_some() {
                 view.less_accurate.push(RowView::new(row));
             }
-            // A time of a wrong program is not a result of its own: it is shown with what is wrong.
+            // The time of a wrong program is not a separate result: it is shown with the fault.
             if is_latency(row) && row.verdict != Verdict::Regressed && bad.contains(row.benchmark.as_str()) {
                 latencies.insert(row.benchmark.as_str(), row);
                 continue;
@@ -158,14 +158,13 @@ impl<'a> View<'a> {
         view
     }
 
-    /// The rows of the table about what decides: what is wrong or failed first, then what changed.
+    /// The rows of the main table: wrong and failed ones first, then changed ones.
     pub fn deciding(&self) -> Vec<RowView<'a>> {
         let sections = [&self.diverged, &self.failed, &self.changed, &self.open, &self.unchanged];
         sections.into_iter().flatten().copied().collect()
     }
 
-    /// The means worth saying: the mean of one row is that row, and a mean of what decides nothing is
-    /// only said when `all` is asked for.
+    /// The means to show: the mean of one row is that row, and a mean of informational rows is only shown with `all`.
     pub fn geomeans(&self, all: bool) -> Vec<&'a Geomean> {
         let named = &self.comparison.policy.metrics;
         let decides = |name: &str| named.iter().any(|(known, policy)| known == name && policy.fatal);
@@ -197,14 +196,14 @@ impl<'a> View<'a> {
     }
 }
 
-/// Sessions a side that show what one can't, where a program is slow in one start of five.
+/// Sessions per side that are enough to detect a program that is slow in one start of five.
 const ENOUGH_SESSIONS: u32 = 21;
 
 fn way_out(comparison: &Comparison) -> Option<String> {
     let few = |row: &Row| {
         let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
         let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);
-        // A compiler is timed once a session, whatever is done with files.
+        // A compiler is timed only once per session, so more files don't help.
         let is_compile_time =
             row.metric.as_ref().is_some_and(|metric| metric.name == Metric::COMPILE_TIME.name);
         row.fatal
@@ -257,8 +256,7 @@ fn is_latency(row: &Row) -> bool {
     row.metric.as_ref().is_some_and(|metric| metric.name == Metric::LATENCY.name)
 }
 
-/// Benchmarks that have a row about wrong outputs or a failure as a whole, which says what their times are
-/// worth.
+/// Benchmarks with a row about wrong outputs or a failure as a whole, which invalidates their times.
 fn bad_benchmarks(comparison: &Comparison) -> HashSet<&str> {
     let bad = |row: &&Row| {
         row.metric.is_none() && row.fatal && matches!(row.verdict, Verdict::Diverged | Verdict::Error)
@@ -266,8 +264,8 @@ fn bad_benchmarks(comparison: &Comparison) -> HashSet<&str> {
     comparison.rows.iter().filter(bad).map(|row| row.benchmark.as_str()).collect()
 }
 
-/// Whether a row belongs to what the verdict is about. A waived row stays where a reader looks for it, and if no
-/// metric decides, all of them are what the reader came for.
+/// Whether a row is part of the verdict. A waived row stays in place, and if no metric is gating, all of them are
+/// shown.
 fn decides(row: &Row, some_decide: bool) -> bool {
     let named_fatal = row.policy.as_ref().is_some_and(|policy| policy.fatal);
     let excused = row.waiver.is_some() && (row.metric.is_none() || named_fatal);
@@ -295,17 +293,17 @@ fn by_importance(a: &RowView<'_>, b: &RowView<'_>) -> std::cmp::Ordering {
 /// The category of a benchmark in the headline.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum HeadlineStanding {
-    /// Compared, and none of its metrics decides.
+    /// Compared, but none of its metrics is gating.
     Reported,
     /// New, repaired or not measured on one side.
     NotCompared,
     /// Its worst deciding row; the higher the precedence, the worse.
     Judged(u8),
-    /// Good, but for what a waiver excuses.
+    /// Good except for waived rows.
     Waived,
 }
 
-/// Counts benchmarks by what they come to.
+/// Counts benchmarks by their standing.
 fn tally(comparison: &Comparison, some_decide: bool) -> BTreeMap<HeadlineStanding, usize> {
     let mut worst: BTreeMap<&str, HeadlineStanding> = BTreeMap::new();
     for row in &comparison.rows {
@@ -433,9 +431,9 @@ pub(super) const MORE_COLUMNS: &str = "CV: standard deviation over mean. n: proc
 #[derive(Debug, Clone)]
 pub struct OpenGroup<'a> {
     pub rows: Vec<RowView<'a>>,
-    /// The reason in a sentence of ours.
+    /// The reason, in benchgate's words.
     pub sentence: String,
-    /// The change that this much data could have shown, where more of it would help.
+    /// The change that this much data could have shown, if more data would help.
     pub smallest: Option<String>,
     /// Message of the tool about the first row; unescaped.
     pub detail: Option<String>,

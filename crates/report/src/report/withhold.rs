@@ -3,7 +3,8 @@
 use benchgate_core::model::Disclose;
 use benchgate_gate::{Comparison, Reason, SideStats, Typical};
 
-/// Takes out of a comparison what may not be disclosed. Verdicts, changes, intervals and counts of samples stay.
+/// Removes values from a comparison that may not be disclosed. Verdicts, changes, intervals and counts of samples
+/// stay.
 pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
     if disclose == Disclose::All {
         return;
@@ -19,7 +20,7 @@ pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
         if let Some(policy) = &mut row.policy {
             policy.floor.absolute = 0.0;
         }
-        // A detail quotes what was measured.
+        // Details quote measurements.
         for lint in &mut row.lints {
             lint.detail.clear();
         }

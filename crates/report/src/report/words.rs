@@ -7,7 +7,7 @@ use benchgate_gate::{Method, Reason, Row};
 
 use super::human::{Style, change, interval_in, percent, quantity, significant};
 
-/// The reason of a row that is open, if nothing else is known or a detail says more.
+/// The reason of an undecided row without a more specific one, or with a detail.
 pub(super) const UNDECIDED: &str = "undecided";
 
 /// A sentence of ours, and untrusted text: a compiler's message, a tool's error. The second is
@@ -130,7 +130,7 @@ pub(super) fn reason(row: &Row) -> Words {
     }
 }
 
-/// A row whose typical time did not get worse, and what did or may have.
+/// The sentence for a row whose typical time did not get worse, but whose stability or tail did or may have.
 fn uneven(row: &Row, what: &str) -> String {
     match row.verdict {
         Verdict::Inconclusive => format!(
@@ -353,7 +353,7 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
     (sentence, why.unwrap_or_default())
 }
 
-/// A description that stands alone as the fragment of a sentence.
+/// A description as the fragment of a sentence.
 fn fragment(sentence: &str) -> String {
     let mut letters = sentence.chars();
     let first = letters.next().map(|letter| letter.to_lowercase().to_string()).unwrap_or_default();
@@ -367,7 +367,7 @@ fn bounds(row: &Row) -> String {
     }
 }
 
-/// Whether the verdict says in which direction the typical value moved.
+/// Whether the verdict establishes the direction of the typical value.
 pub(super) fn is_established(row: &Row) -> bool {
     matches!(row.verdict, Verdict::Regressed | Verdict::Improved) && !row.reason.is_uneven()
 }

@@ -56,8 +56,8 @@ fn wrapped_line(line: &str, width: usize) -> Vec<String> {
     lines.iter().map(|line| line.trim_end_matches(' ').to_owned()).collect()
 }
 
-/// A paragraph whose lines are at most this wide: the first starts with `first`, the others with `rest`. A name that
-/// is wider goes on after one of its separators. A command in backticks is never divided, so that it can be copied.
+/// A paragraph whose lines are at most this wide: the first starts with `first`, the others with `rest`. A wider name
+/// continues after one of its separators. A command in backticks is never divided, so that it can be copied.
 pub fn paragraph(text: &str, width: usize, first: &str, rest: &str) -> String {
     let room = width.saturating_sub(width_of(first).max(width_of(rest)));
     let whole = |word: &&str| word.contains('`') && word.contains(' ');

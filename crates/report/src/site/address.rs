@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use benchgate_core::model::{hex, is_commit};
 
-/// Letters of a name that a file's name keeps, so that a person recognizes it.
+/// Letters of a name that are kept in a file's name, so that a person recognizes it.
 const KEPT: usize = 48;
 /// Digits of the hash: no two names of one site share them by chance.
 const DIGITS: usize = 12;
@@ -37,7 +37,7 @@ pub fn slug(names: &[&str]) -> String {
 pub struct RepositoryUrl(String);
 
 impl RepositoryUrl {
-    /// `https://github.com/OWNER/REPO`, also as git writes it. Anything else has no pages to link.
+    /// `https://github.com/OWNER/REPO`, also as git writes it. Other addresses have no pages to link.
     pub fn parse(url: &str) -> Option<Self> {
         let url = url.trim().trim_end_matches('/').trim_end_matches(".git");
         let url = match url.strip_prefix("git@").and_then(|rest| rest.split_once(':')) {
@@ -56,7 +56,7 @@ impl RepositoryUrl {
         is_commit(commit).then(|| format!("{}/commit/{commit}", self.0))
     }
 
-    /// The page of what lies between two commits.
+    /// The page that compares two commits.
     pub fn compare(&self, from: &str, to: &str) -> Option<String> {
         (is_commit(from) && is_commit(to)).then(|| format!("{}/compare/{from}...{to}", self.0))
     }

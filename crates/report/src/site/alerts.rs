@@ -1,5 +1,5 @@
-//! Actions for causes that got worse: which issue is opened, updated, closed or opened again. Pure: issues come as
-//! what GitHub lists, and actions go back.
+//! Actions for causes that got worse: which issue is opened, updated, closed or opened again. Pure: takes GitHub's
+//! list of issues and returns actions.
 //!
 //! An issue is found again by what its marker holds: when the new level began and whose it was. Estimates of a
 //! change's place move by a session or two from night to night, so a cause is the one of an issue where the
@@ -17,7 +17,7 @@ use super::recovery::{BEFORE, IssueTrace, Over, acceptance, has_recovered};
 /// When to speak.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AlertPolicy {
-    /// Slowdowns below this fraction are not worth an issue.
+    /// Slowdowns below this fraction don't open an issue.
     pub floor: f64,
     /// Evidence that a benchmark needs to belong to a cause. Among 500 benchmarks in 365 nights, a normal deviate whose
     /// square is beyond 36 is met once in a thousand years.
@@ -102,7 +102,7 @@ pub struct AlertPlan<'a> {
     pub waiting: usize,
 }
 
-/// Decides what to do, given the issues that are there.
+/// Chooses the actions, given the existing issues.
 pub fn plan<'a>(
     timelines: &'a [Timeline],
     known: &[KnownIssue],
@@ -151,8 +151,7 @@ pub fn plan<'a>(
     plan
 }
 
-/// The issue that a cause belongs to: an open one first, then the newest, because an old twin that is closed has nothing
-/// to say.
+/// The issue that a cause belongs to: an open one first, then the newest, because an older closed one is irrelevant.
 fn issue_of<'i>(known: &'i [KnownIssue], cause: &Cause<'_>) -> Option<&'i KnownIssue> {
     let newest = |found: &&KnownIssue| (found.open, found.number);
     let same = known.iter().filter(|issue| is_same(&issue.trace, cause)).max_by_key(newest);
@@ -202,7 +201,7 @@ fn followed<'a>(
     reopen.then_some(Action::Reopen { number, cause, trace })
 }
 
-/// Whether the slowdown is so much larger than what was reported that it is worth a comment, in each of the newest sessions.
+/// Whether the slowdown has grown enough since the last report for a comment, in each of the newest sessions.
 fn has_grown(cause: &Cause<'_>, before: f64, policy: &AlertPolicy) -> bool {
     let total = cause.total();
     if total - before < (before * GROWTH).max(policy.floor) {
@@ -240,7 +239,8 @@ fn is_same(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
     shares && from < trace.at && trace.at <= to
 }
 
-/// Whether a cause is a further step of an issue. One that is larger than what a person closed is another issue.
+/// Whether a cause is a further step of an issue. A slowdown that is larger than the one a person closed opens another
+/// issue.
 fn continues(issue: &KnownIssue, cause: &Cause<'_>) -> bool {
     let trace = &issue.trace;
     let since = cause.until().duration_since(trace.at);
@@ -279,7 +279,7 @@ impl Track {
     }
 }
 
-/// The changes of a cause that are worth a row, the worst first.
+/// The changes of a cause that get a row, the worst first.
 pub fn rows<'a, 'b>(cause: &'b Cause<'a>) -> impl Iterator<Item = (&'b Member<'a>, &'b Move)> {
     cause.members.iter().map(|member| (member, &member.change))
 }

@@ -14,7 +14,7 @@ use crate::report::{change, clean, quantity};
 /// Sessions in the table; the chart and its data have all of them.
 const ROWS: usize = 30;
 
-/// Where the page lies.
+/// Path of the page.
 pub fn path(timeline: &Timeline, benchmark: &str) -> String {
     format!("b/{}.html", slug(&[benchmark, &timeline.suite, &timeline.testbed.id]))
 }
@@ -121,7 +121,7 @@ fn commit(text: &str, repository: Option<&RepositoryUrl>) -> Markup {
     }
 }
 
-/// For the script: what it shows of a point.
+/// Data of a point for the script.
 fn points(timeline: &Timeline, track: &Track) -> serde_json::Value {
     let session = |at: usize| &timeline.sessions[at];
     let rounded = |value: f64| format!("{value:.6e}").parse().unwrap_or(value);
@@ -139,7 +139,7 @@ fn points(timeline: &Timeline, track: &Track) -> serde_json::Value {
     })
 }
 
-/// Acceptances, and what changed about the tools and the machine.
+/// Acceptances, and changes of the tools and the machine.
 fn marks(timeline: &Timeline, benchmark: &str) -> Vec<Mark> {
     let mut marks = Vec::new();
     for accepted in &timeline.acceptances {

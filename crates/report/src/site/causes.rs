@@ -8,9 +8,9 @@ use super::address::slug;
 use super::history::{Session, Timeline};
 use super::moves::Move;
 
-/// Sessions that may lie between two causes that are taken for one.
+/// Maximum number of sessions between two causes that are merged.
 const APART: usize = 2;
-/// A cause of so many times as many benchmarks as the other keeps its own range.
+/// A cause with this many times as many benchmarks as the other keeps its own range.
 const OUTNUMBERED: usize = 4;
 
 /// One metric of one benchmark that moved.
@@ -31,7 +31,7 @@ pub struct Cause<'a> {
     /// that were joined the range of both, or of the larger one.
     pub old: &'a Session,
     pub new: &'a Session,
-    /// Further slowdowns of the same benchmarks, oldest first, where one issue is about all of them.
+    /// Further slowdowns of the same benchmarks, oldest first, if one issue is about all of them.
     pub later: Vec<Cause<'a>>,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Cause<'a> {
     }
 }
 
-/// Groups what moved, the newest cause first.
+/// Groups changes by cause, the newest first.
 pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
     moved.sort_by_key(|member| (member.range().1, member.at()));
     let mut points: Vec<Timestamp> = Vec::new();
@@ -130,7 +130,7 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
     let mut groups: Vec<Vec<Member<'a>>> = points.iter().map(|_| Vec::new()).collect();
     for member in moved {
         let (after, until) = member.range();
-        // A wide range meets several: the one nearest to where it most likely lies.
+        // A wide range meets several; the nearest to its most likely position is chosen.
         let distance = |point: &Timestamp| point.duration_since(member.at()).abs();
         let meeting = points.iter().enumerate().filter(|(_, point)| after < **point && **point <= until);
         if let Some((at, _)) = meeting.min_by_key(|(_, point)| distance(point)) {
@@ -148,9 +148,9 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
     found
 }
 
-/// One wild night next to a change moves where it seems to lie by a session or two, and of several benchmarks that moved
-/// together some had one. A cause joins another one next to it. Two causes of different nights may become one issue so,
-/// whose range has both; one cause becomes two issues more often otherwise.
+/// One outlier next to a change shifts its estimated position by a session or two, and some of the benchmarks that
+/// moved together have such outliers. A cause joins another one next to it. Two causes of different nights may become
+/// one issue so, whose range has both; one cause becomes two issues more often otherwise.
 fn joined(mut found: Vec<Cause<'_>>) -> Vec<Cause<'_>> {
     found.sort_by_key(|cause| std::cmp::Reverse(cause.members.len()));
     let mut kept: Vec<Cause<'_>> = Vec::new();

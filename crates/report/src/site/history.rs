@@ -39,7 +39,7 @@ pub struct Session {
     pub toolchain: Option<Toolchain>,
     /// Facts about the machine that may differ between sessions.
     pub notes: BTreeMap<String, String>,
-    /// Why it, or a benchmark of it, is still excluded.
+    /// The reason why it, or a benchmark of it, is still excluded.
     pub held: Vec<QuarantineRecord>,
     /// The machine's state while it was measured: the median over processes, by name with the unit in it.
     pub state: BTreeMap<String, f64>,
@@ -50,7 +50,7 @@ pub struct Session {
 pub struct BenchmarkHistory {
     /// By metric name.
     pub tracks: BTreeMap<String, Track>,
-    /// Session and reason, where it was planned and not measured.
+    /// Session and reason, if it was planned but not measured.
     pub failures: Vec<(usize, String)>,
 }
 
@@ -92,7 +92,8 @@ impl Timeline {
         }
     }
 
-    /// Adds the next session; the oldest comes first. `held`: why it, or a benchmark of it, is still excluded.
+    /// Adds the next session; the oldest comes first. `held`: the reason why it, or a benchmark of it, is still
+    /// excluded.
     pub fn add(&mut self, name: &str, began: Timestamp, file: BaselineFile, held: Vec<QuarantineRecord>) {
         let at = self.sessions.len();
         let metrics: BTreeMap<&str, &Metric> =

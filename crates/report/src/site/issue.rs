@@ -1,5 +1,5 @@
-//! An alert in words: the issue's title and text in Markdown, and the marker that it is found again by. Names come
-//! from anyone and stand in code spans, if nothing is a mention, a link or markup.
+//! An alert in words: the issue's title and text in Markdown, and the marker that it is found again by. Names are
+//! untrusted and are written in code spans, where nothing is a mention, a link or markup.
 
 use jiff::Timestamp;
 
@@ -91,7 +91,7 @@ impl IssueTrace {
     }
 }
 
-/// The title: what is slower, and by how much now.
+/// The title: the slower benchmarks, and the current slowdown.
 pub fn title(cause: &Cause<'_>) -> String {
     let Some(worst) = cause.slowest() else { return String::new() };
     let more = cause.members.len() - 1;
@@ -185,7 +185,7 @@ pub fn growth(cause: &Cause<'_>, before: f64, context: &IssueContext<'_>) -> Str
     text
 }
 
-/// The text of an issue that is over, above what it said.
+/// The text of a closed issue, above its earlier text.
 pub fn closing(trace: &IssueTrace, why: &Over, now: Timestamp, old: &str) -> String {
     let reason = match why {
         Over::Recovered => "the benchmarks are back at their earlier level".to_owned(),

@@ -1,5 +1,5 @@
-//! L3: the stored history as pages. What each page shows is decided here and rendered here; nothing is read, and only
-//! `folder` writes. Sessions come reduced: see [`Timeline`].
+//! L3: the stored history as pages. This module selects and renders the content of each page; it reads nothing, and
+//! only `folder` writes. Sessions are reduced: see [`Timeline`].
 //!
 //! ```text
 //! baseline files ─▶ history ─▶ moves ─▶ causes ─┐

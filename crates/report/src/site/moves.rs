@@ -13,7 +13,7 @@ pub struct Move {
     pub at: usize,
     pub earliest: usize,
     pub latest: usize,
-    /// Session of the last value that is surely of the old level.
+    /// Session of the last value that certainly has the old level.
     pub before: usize,
     /// Ratio of this cost to the one before: above one is worse.
     pub cost_ratio: f64,
@@ -34,7 +34,7 @@ impl Move {
 }
 
 impl Track {
-    /// Every change of level that is worth showing, oldest first.
+    /// Every change of level that is shown, oldest first.
     pub fn moves(&self) -> Vec<Move> {
         let Some(costs) = self.costs() else { return Vec::new() };
         let session = |at: usize| self.points[at].session;

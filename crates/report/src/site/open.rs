@@ -1,4 +1,4 @@
-//! Slowdowns that are neither over nor accepted: what is slower now, since when, and which commits may have caused it.
+//! Slowdowns that are neither over nor accepted: the benchmark, the start, and the commits that may have caused it.
 
 use jiff::Timestamp;
 

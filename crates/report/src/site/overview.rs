@@ -258,7 +258,7 @@ impl Overview<'_> {
         html! {
             section {
                 h2 { "All benchmarks" }
-                // Without a script there is nothing that filters.
+                // Filtering needs a script.
                 div.filters hidden {
                     label { "Search " input type="search" id="search"; }
                     label { "Suite " select id="suite" { option value="" { "all" }

@@ -26,7 +26,7 @@ const SMALL: f64 = 64.0;
 pub struct Mark {
     pub session: usize,
     pub class: &'static str,
-    /// The list's entry of it.
+    /// Its entry in the list.
     pub target: String,
     pub label: String,
 }
@@ -121,14 +121,14 @@ pub fn chart(timeline: &Timeline, name: &str, track: &Track, moves: &[Move], mar
     }
 }
 
-/// The points that are learned from; all of them if none is.
+/// The points that belong to the baseline; all of them if none does.
 fn usual(points: &[Point]) -> impl Iterator<Item = &Point> {
     let none = points.iter().all(|point| point.held);
     points.iter().filter(move |point| none || !point.held)
 }
 
-/// The points that the chart must show: those that are learned from, those that are excluded since the last of them, and
-/// others that are not far off. A disturbed night ten times as slow must not press the rest flat.
+/// The points that the chart must show: those of the baseline, those excluded since the last of them, and others
+/// nearby. A disturbed night ten times as slow must not press the rest flat.
 fn shown(points: &[Point]) -> impl Iterator<Item = &Point> {
     const FAR: f64 = 2.0;
     let newest = points.iter().rposition(|point| !point.held).unwrap_or(0);

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::history::Timeline;
 use benchgate_stats::describe;
 
-/// Sessions that the usual time between two sessions is learned from.
+/// Number of sessions from which the usual time between two sessions is determined.
 const RECENT: usize = 20;
 /// Usual times between two sessions that may pass.
 const MISSED: f64 = 3.0;
@@ -83,7 +83,7 @@ fn patience(timeline: &Timeline, days: u32) -> SignedDuration {
 
 /// An acceptance that was given after the last session, for what is silent: it is known.
 fn acknowledged(timeline: &Timeline, benchmark: Option<&str>, since: Timestamp) -> Option<String> {
-    // An acceptance of whole runs says nothing about one benchmark that is silent.
+    // An acceptance of whole runs does not apply to one silent benchmark.
     let given = |created: &str| created.parse::<Timestamp>().is_ok_and(|created| created > since);
     let mut newest = timeline.acceptances.iter().rev();
     let found = newest.find(|known| {

@@ -1,4 +1,4 @@
-//! How the processes of one session lie about the typical one, and whether one of them was slow.
+//! The spread of one session's processes around the typical one, and whether one of them was slow.
 
 use benchgate_stats::describe;
 
@@ -12,12 +12,12 @@ const KNOWN: usize = 5;
 const FAR: f64 = 5.0;
 const SLOWER: f64 = 0.05;
 
-/// How the processes of one session lie about the typical one, as costs.
+/// The spread of one session's processes around the typical one, as costs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ProcessSpread {
     /// From the quickest process to the typical one.
     pub below: f64,
-    /// By how much the slowest one is slower than the typical one, where it is slow; `None` if too little is known.
+    /// By how much the slowest one is slower than the typical one, if it is slow; `None` with too little data.
     pub slow: Option<f64>,
 }
 
@@ -43,7 +43,7 @@ impl ProcessSpread {
     }
 }
 
-/// The number of processes that are compared in a session: what every benchmark with enough of them has.
+/// The number of processes that are compared in a session: every benchmark with enough processes has them.
 pub fn compared(processes: impl Iterator<Item = usize>) -> usize {
     processes.filter(|count| *count >= LEAST).min().unwrap_or(0)
 }

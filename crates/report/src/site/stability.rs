@@ -1,6 +1,6 @@
-//! Benchmarks that are slow now and then. A process that is much slower than the others of its session may be the
-//! machine's fault, and no single night can tell. Over nights, a benchmark to which it happens more often than to the
-//! others of its suite is unstable.
+//! Benchmarks that are slow now and then. A process that is much slower than the others of its session may be caused
+//! by the machine, and a single session can't show which. Over nights, a benchmark to which it happens more often than
+//! to the others of its suite is unstable.
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ use benchgate_stats::e_detector::{EDetector, e_value};
 
 /// Sessions of a suite in which one benchmark is listed by chance.
 const CHANCE: f64 = 1000.0;
-/// Evidence is kept up to so many times what is needed: a benchmark that is mended leaves the list.
+/// Evidence is limited to this many times the required amount, so that a repaired benchmark leaves the list.
 const KEPT: f64 = 10.0;
 /// Newest sessions of which one has to be slow.
 const RECENT: usize = 30;

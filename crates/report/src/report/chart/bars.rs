@@ -1,5 +1,5 @@
-//! Horizontal bars in groups, each group on its own scale: models differ by orders of magnitude, and what is
-//! compared is what runs one of them.
+//! Horizontal bars in groups, each group on its own scale: models differ by orders of magnitude, and the comparison is
+//! between backends of one model.
 
 use super::Theme;
 use super::data::{Bar, Chart, Group, Who};
@@ -176,7 +176,7 @@ fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
         let at = x(ratio);
         svg.line((at, top - 4.0), (at, bottom + 4.0), palette.grid, 1.0);
         let text = match ratio {
-            // A doubling and its half are the same distance, and say so.
+            // A doubling and a halving have the same length.
             ..1.0 if farthest >= 1.0 => format!("1/{} ×", ratio.recip()),
             _ => format!("{ratio} ×"),
         };

@@ -23,7 +23,7 @@ pub(super) enum Who {
 pub(super) struct Bar {
     pub(super) label: String,
     pub(super) who: Who,
-    /// `None` if nothing was measured; then `text` says why.
+    /// `None` if nothing was measured; then `text` has the reason.
     pub(super) value: Option<f64>,
     /// Fastest and slowest process.
     pub(super) range: Option<(f64, f64)>,
@@ -210,7 +210,7 @@ pub(super) fn compile_time(runs: &[DrawnRun]) -> Chart {
     let mut groups = Groups::default();
     let several = runs.len() > 1;
     let mut bar = |group: String, label: String, who, compile: Option<CompileTime>| {
-        // Eager compiles nothing: no bar at all.
+        // Eager mode does not compile, so it has no bar.
         if let Some(compile) = compile {
             let (value, text) = (Some(compile.seconds * 1e9), compile.text());
             groups.put(group, Bar { label, who, value, range: None, text });
@@ -239,7 +239,7 @@ fn is_eager(label: &str) -> bool {
     label.starts_with("eager") || label.rsplit('/').next() == Some("eager")
 }
 
-/// Against eager where it was measured, else against the base side, else against the first row.
+/// Relative to eager if it was measured, otherwise to the base side, otherwise to the first row.
 pub(super) fn speedup(runs: &[DrawnRun]) -> Chart {
     // Benchmarks of different work are not compared, unless one of them is eager.
     let alone = matches!(runs, [run] if is_alone(&run.file, false));

@@ -132,7 +132,7 @@ pub(super) fn hills_of(run: &RunFile, offset: f64, by_model: bool) -> Vec<Hill> 
     }
     found.sort_by(|a, b| a.began.total_cmp(&b.began));
     let Some(first) = found.first().map(|found| found.began) else { return Vec::new() };
-    // An interrupted run that went on hours later, or a wait for the host: nothing of it happened there.
+    // A gap: the run was interrupted and resumed later, or waited for the host.
     let (mut skipped, mut ended) = (0.0, first);
     let hills = found.into_iter().map(|found| {
         if found.began - ended > LONGEST_GAP {

@@ -1,7 +1,7 @@
-//! Memory over the run: each process as a hill, where it stood in time.
+//! Memory over the run: each process as a curve at its position in time.
 //!
-//! A process that noted its memory stage by stage is drawn in steps; of the others the peak is known, and drawn as a
-//! plateau for as long as they ran. Colors tell backends apart or, if there is only one, a few models; models whose
+//! A process that recorded its memory for each stage is drawn in steps; the others only have a peak, which is drawn as
+//! a plateau over their duration. Colors tell backends apart or, if there is only one, a few models; models whose
 //! processes follow one another are named below the axis too.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,7 +89,7 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     for Span { model, from, to } in &spans {
         let room = x(*to) - x(*from);
         let text = fitted(model, 11.0, room);
-        // Less than a few letters says nothing.
+        // A few letters alone are not useful.
         if room >= width_of("mmm…", 11.0) {
             svg.text(
                 ((x(*from) + x(*to)) / 2.0, floor + 38.0),

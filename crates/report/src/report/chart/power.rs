@@ -15,8 +15,8 @@ const FLOOR: f64 = HEIGHT - 60.0;
 /// Past this many, thin curves can't be distinguished, and only the suite's own is drawn.
 const MOST_CURVES: usize = 40;
 
-/// How often a slowdown turns a session red, by its size: the suite's curve, and each benchmark's as a thin line. At
-/// zero stands the measured rate of false positives.
+/// How often a slowdown turns a session red, by its size: the suite's curve, and each benchmark's as a thin line. The
+/// value at zero is the measured rate of false positives.
 pub fn power_curve(report: &NoiseReport, theme: Theme) -> String {
     let mut svg = Svg::new(HEIGHT, theme);
     let palette = svg.palette;
@@ -47,7 +47,7 @@ pub fn power_curve(report: &NoiseReport, theme: Theme) -> String {
         for row in &report.rows {
             let points = place(&curve(&row.power));
             svg.curve(&points, palette.other, 1.0);
-            // Curves lie apart where they begin; at their ends all reach the top.
+            // Curves are labeled at their start, where they are apart; at their ends all reach the top.
             if let Some((x, y)) = points.first() {
                 svg.text((x - 6.0, y + 4.0), 11.0, TextAnchor::End, palette.muted, row.benchmark.as_str());
             }

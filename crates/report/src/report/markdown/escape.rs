@@ -35,7 +35,7 @@ fn span(text: &str, longest: usize) -> String {
 fn clipped(mut text: String, longest: usize) -> String {
     if text.len() > longest {
         text.truncate(text.floor_char_boundary(longest));
-        // A space at the end would not be seen, and before the fence it would not be kept.
+        // A space at the end is not visible, and before the fence it is dropped.
         text.truncate(text.trim_end().len());
         text.push('…');
     }
@@ -80,7 +80,7 @@ pub(crate) fn text(text: &str) -> String {
     escaped
 }
 
-/// A paragraph of it, as long as anybody reads.
+/// A paragraph of limited length.
 pub(super) fn paragraph(paragraph: &str) -> String {
     const LONGEST_PARAGRAPH: usize = 2_000;
     text(&clipped(paragraph.to_owned(), LONGEST_PARAGRAPH))

@@ -6,7 +6,7 @@ use benchgate_core::model::Verdict;
 use super::escape::{message, paragraph};
 use super::source::footer;
 
-/// Why there is no comparison.
+/// The reason why there is no comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure<'a> {
     /// [`Verdict::Missing`] for a first run.

@@ -2,14 +2,14 @@
 
 use super::escape::code;
 
-/// Where a result comes from.
+/// The origin of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultSource {
     /// The commit that was proposed or pushed.
     pub commit: String,
     /// The code of a pull request measured itself.
     pub pull_request: bool,
-    /// It lies in another repository.
+    /// It belongs to another repository.
     pub fork: bool,
     /// Address of the run that measured; always of this repository.
     pub page: Option<String>,
