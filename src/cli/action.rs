@@ -1,8 +1,8 @@
 //! `benchgate action`: the inputs of action.yml become one of the other commands.
 //!
-//! Inputs arrive as `BENCHGATE_INPUT_*`, never inside a script, and leave as an argument list, never as a
-//! line of shell. What an event says about the base and about forks is decided here, so that workflows
-//! need no expressions for it.
+//! Inputs arrive as `BENCHGATE_INPUT_*`, never inside a script, and leave as an argument list, never as a line of
+//! shell. This module derives the base and the rules for forks from the event, so that workflows need no expressions
+//! for them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -40,11 +40,11 @@ pub struct ActionArgs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ActionInvocation {
     arguments: Vec<String>,
-    /// Where the code that is measured comes from; merged if nothing is measured.
+    /// Origin of the measured code; merged code if nothing is measured.
     origin: CodeOrigin,
-    /// The file of measurements, where the command writes one.
+    /// The results file, if the command writes one.
     measurements: Option<PathBuf>,
-    /// The plan, where the command writes one.
+    /// The plan, if the command writes one.
     plan: Option<PathBuf>,
     /// The result of a bisection, which becomes the job's summary.
     bisection: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub fn run(args: &ActionArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
         Ok(invocation) => invocation,
         Err(error) if args.print => return Err(error),
         Err(error) => {
-            // A job whose inputs make no sense has no verdict, and says so where the others say theirs.
+            // A job with invalid inputs has no verdict, and reports that in the same place as other jobs.
             let texts = Texts::new(&Story::Failed(&error), None, true);
             Reporting { job: true, folder: None }.report(&texts, None, None, terminal)?;
             return Err(error);
@@ -121,7 +121,7 @@ fn layer(origin: CodeOrigin) -> Option<&'static str> {
     }
 }
 
-/// Where the code that lies here comes from. A checkout of another commit than the event's may be anyone's.
+/// Origin of the code in the working folder. A checkout of another commit than the event's may be anyone's.
 fn origin(job: &Job, folder: &Path) -> CodeOrigin {
     let head = Repository::open(folder).ok().and_then(|repository| repository.resolve("HEAD").ok());
     let known = [job.commit.as_str(), job.head().as_str()];
@@ -131,8 +131,8 @@ fn origin(job: &Job, folder: &Path) -> CodeOrigin {
     }
 }
 
-/// The commit that GitHub merged a pull request onto, where that merge is what lies here. The base that
-/// the event names may be older, and what the branch gained since would be blamed on the pull request.
+/// The commit that GitHub merged a pull request onto, if that merge is checked out. The base that the event names may
+/// be older, and what the branch gained since would be blamed on the pull request.
 fn merged_onto(job: &Job, folder: &Path) -> Option<String> {
     let GitHubEvent::PullRequest(pull) = &job.event else { return None };
     let repository = Repository::open(folder).ok()?;
@@ -196,7 +196,7 @@ fn default_path(input: &str) -> &'static str {
     if input == "plan" { "plan.json" } else { "run.json" }
 }
 
-/// Whether a command does what the repository says. A plan runs nothing, but checks the base out into the cache.
+/// Whether a command runs code of the repository. A plan runs no code, but checks the base out into the cache.
 fn measures(command: &str) -> bool {
     matches!(command, "gate" | "run" | "bisect" | "plan")
 }
@@ -360,7 +360,7 @@ mod tests {
         };
         assert_eq!(origin(&[("fork-runner", "ephemeral")], false), CodeOrigin::Unknown);
         assert_eq!(origin(&[], true), CodeOrigin::Unknown);
-        // Publishing runs nothing of it.
+        // Publishing runs no code of it.
         assert_eq!(origin(&[("command", "publish")], false), CodeOrigin::Merged);
     }
 

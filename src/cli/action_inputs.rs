@@ -36,7 +36,7 @@ impl Inputs {
             let value = variable(&variable_name)?.trim().to_owned();
             (!value.is_empty()).then_some((name, value))
         });
-        // That there is one is all that anything here needs to know.
+        // Only its presence matters here.
         let token = variable("GITHUB_TOKEN").filter(|token| !token.is_empty());
         Self(given.chain(token.map(|_| ("github-token", "given".to_owned()))).collect())
     }
@@ -85,7 +85,7 @@ const NEEDED: [(&str, &[&str]); 5] = [
     ("site", &["output-dir"]),
 ];
 
-/// Inputs about a verdict. A shard has none: the merged run is judged.
+/// Inputs about a verdict. A shard has no verdict: the merged run is judged.
 const OF_A_VERDICT: [&str; 6] = ["baseline", "fail-on", "warn-only", "github-token", "comment", "check-run"];
 
 /// The values that some inputs are limited to.

@@ -1,4 +1,4 @@
-//! `benchgate alert`: issues and a webhook about what got slower, and what is missing.
+//! `benchgate alert`: issues and a webhook about slowdowns and missing benchmarks.
 
 use std::path::{Path, PathBuf};
 
@@ -200,7 +200,7 @@ impl Night<'_> {
         Ok(said)
     }
 
-    /// Does it, and returns the issue's number and what a webhook is sent: nothing for an update.
+    /// Performs the action, and returns the issue's number and the webhook's message, which is empty for an update.
     async fn carry_out(
         &self,
         client: &Client,
@@ -287,7 +287,7 @@ impl Night<'_> {
                 counted(plan.waiting, "cause")
             ));
         }
-        // Fewer sessions can't show a change, so that nothing is found says nothing.
+        // Fewer sessions can't show a change, so an empty result has no meaning.
         let longest = self.timelines.iter().map(|timeline| timeline.sessions.len()).max().unwrap_or(0);
         if text.is_empty() && longest < LEAST_VALUES {
             text = format!(

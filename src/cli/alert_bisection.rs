@@ -16,7 +16,7 @@ pub struct Bisection<'a> {
 pub enum CommentTarget {
     /// The issue of this action of the plan, which may not have a number yet.
     Action(usize),
-    /// One that the plan leaves as it is.
+    /// An issue that the plan leaves unchanged.
     Issue(u64),
 }
 
@@ -24,7 +24,7 @@ pub enum CommentTarget {
 const LINK_BYTES: usize = 1000;
 
 impl Bisection<'_> {
-    /// The issue about the benchmark that stays open; of several the newest.
+    /// The issue about the benchmark that stays open; the newest of several.
     pub fn target(
         &self,
         timelines: &[Timeline],

@@ -29,7 +29,7 @@ pub struct Texts {
     pub code: ExitCode,
     /// One sentence, no names.
     pub headline: String,
-    /// Whether anything is worth a comment under `on-change`.
+    /// Whether there is a reason for a comment under `on-change`.
     pub changed: bool,
     /// Without its marker.
     pub comment: String,
@@ -41,12 +41,12 @@ pub struct Texts {
     pub report: Option<String>,
     pub regressions: usize,
     pub improvements: usize,
-    /// The base's commit, where it is one.
+    /// The base's commit, if it is one.
     pub baseline: Option<Sha>,
 }
 
 impl Texts {
-    /// `source` says whose code was measured, if that is known.
+    /// `source` is the origin of the measured code, if known.
     pub fn new(story: &Story<'_>, source: Option<ResultSource>, annotate: bool) -> Self {
         let (comparison, view) = match story {
             Story::Failed(error) => return failed(error, source, annotate),

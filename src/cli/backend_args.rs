@@ -11,7 +11,7 @@ use crate::record::RunFile;
 
 use super::{CliError, Terminal, choices};
 
-/// Other backends and what a run leaves in addition to run.json.
+/// Other backends, and the files of a run in addition to run.json.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Other backends")]
 pub struct BackendArgs {

@@ -1,4 +1,4 @@
-//! `benchgate baseline`: stored runs, what became of them, and what is learned from.
+//! `benchgate baseline`: stored runs, their quarantine, and acceptances.
 
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ enum BaselineCommand {
 ///
 /// Compares the run with the stored sessions, prints that comparison, and stores the run. One that is red, failed,
 /// wrong, unverified or undecided (a disturbed machine, say) is stored too, and excluded from the baseline until it is
-/// accepted. The exit code says so; the run is stored whatever it is.
+/// accepted. The exit code reports it; the run is stored in any case.
 #[derive(Debug, clap::Args)]
 struct Update {
     #[command(flatten)]
@@ -129,8 +129,8 @@ struct Prune {
 
 /// Copy the baseline to Parquet files
 ///
-/// One file a session, in the layout of an object store, for DuckDB, ClickHouse or Athena. What is there already is left
-/// alone, so the same command copies new sessions.
+/// One file a session, in the layout of an object store, for DuckDB, ClickHouse or Athena. Existing files are left
+/// unchanged, so the same command copies new sessions.
 #[derive(Debug, clap::Args)]
 struct Export {
     /// Folder or object store for the files; a folder is created if absent
@@ -159,8 +159,8 @@ pub fn run(args: &BaselineArgs, terminal: &Terminal) -> Result<ExitCode, CliErro
     }
 }
 
-/// `[store]` of the configuration and the folder that it starts at. A suite's results can be looked at
-/// without its configuration, so one that is nowhere says nothing.
+/// `[store]` of the configuration and the folder that it starts at. A suite's results can be inspected without its
+/// configuration, so a missing configuration is not an error.
 fn configured(args: &BaselineArgs) -> Result<(Store, PathBuf), CliError> {
     let (file, measures) = match &args.command {
         BaselineCommand::Update(update) => (update.measuring.config.clone(), update.measure),

@@ -106,7 +106,7 @@ impl BenchmarkTrack {
         describe::stddev(&good.map(|(_, value)| value.ln()).collect::<Vec<_>>())
     }
 
-    /// The newest sessions, held ones too: what was quarantined is where a reader looks first.
+    /// The newest sessions, including quarantined ones, which a reader looks at first.
     fn line(&self, sessions: usize) -> String {
         let mut values = vec![None; sessions];
         for (at, value) in &self.points {
@@ -182,7 +182,7 @@ fn load(
     newest: usize,
     terminal: &Terminal,
 ) -> Result<(Vec<Stored>, bool), StoreError> {
-    // One more, to know whether there are older ones.
+    // One more than shown, to know whether there are older ones.
     let runs = shelf.newest_runs(files, newest.saturating_add(1))?;
     let more = runs.names.len() > newest;
     say_faults(&shelf.faults, terminal);

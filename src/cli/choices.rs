@@ -11,7 +11,7 @@ where
     described(all, name, |_| None)
 }
 
-/// One of these values, by its name; `--help` says what each means.
+/// One of these values, by its name; `--help` describes each.
 pub fn described<T>(
     all: &'static [T],
     name: fn(T) -> &'static str,

@@ -90,7 +90,7 @@ pub fn run(args: &CleanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     Ok(ExitCode::Pass)
 }
 
-/// Folders and bytes, and how many of them go.
+/// Folders and bytes to remove.
 #[derive(Debug, Default)]
 struct Line {
     folders: usize,

@@ -17,7 +17,7 @@ use super::{CliError, Terminal, compare_columns, guesses, invocation};
 /// Reads benchgate's own run.json and the formats of other tools, recognized by content. Prints a table and ends with
 /// the exit code of the verdict (docs/exit-codes.md).
 #[derive(Debug, clap::Args)]
-// A script whose variables are empty must not compare whatever run.json lies here.
+// A script with empty variables must not compare an unrelated run.json in this folder.
 #[command(
     after_help = EXAMPLES,
     group = clap::ArgGroup::new("results").args(["base_file", "base", "run", "explain"]).required(true).multiple(true)
@@ -109,7 +109,7 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     comparison.notes.extend(notes);
     comparison.notes.extend(guesses::notes(&base.run, &head.run));
     if foreign && args.policy.policy.is_none() {
-        // The file may come from a fork: what it says about its own judging must not pass unseen.
+        // The file may come from a fork, so a policy inside it must be reported.
         let note =
             "judged by the policy in the run file, which is not the default one; --policy FILE names another";
         comparison.notes.push(note.to_owned());

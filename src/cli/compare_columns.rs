@@ -14,14 +14,14 @@ use super::{CliError, Terminal};
 /// A request to compare results in columns.
 #[derive(Debug)]
 pub struct ColumnsRequest<'a> {
-    /// The results as they were named; the first is the base of all others.
+    /// The results as the user named them; the first is the base of all others.
     pub names: &'a [String],
     pub source: &'a SourceArgs,
     pub options: CompareOptions,
     pub report: &'a ComparisonArgs,
     pub select: &'a SelectArgs,
     pub policy: &'a PolicyArgs,
-    /// Publishing was asked for, which takes two results.
+    /// Publishing was requested, which takes two results.
     pub github: bool,
 }
 

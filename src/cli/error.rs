@@ -176,7 +176,7 @@ impl From<GitError> for CliError {
             GitError::NotARepository(_) | GitError::Bare(_) => Self::usage(message).hint(
                 "--base needs the suite in a git work tree; two sides of one suite need [side.base] instead",
             ),
-            // These and the others say themselves what to run.
+            // The messages of these and of the others name the command to run.
             GitError::UnknownReference { .. }
             | GitError::AmbiguousReference(_)
             | GitError::ShallowLine { .. }

@@ -70,8 +70,8 @@ pub fn named_by_criterion(mut run: Run, format: Format, path: &Path) -> Result<R
     Ok(run)
 }
 
-/// criterion keeps two states of each benchmark and writes each twice: `new` is the latest, and `sample.json`
-/// holds what `estimates.json` summarizes. `benchmark.json` and `tukey.json` describe them.
+/// criterion keeps two states of each benchmark and writes each twice: `new` is the latest, and `sample.json` has the
+/// samples behind `estimates.json`. `benchmark.json` and `tukey.json` describe them.
 fn is_left_by_criterion(path: &Path) -> bool {
     let Some(folder) = path.parent() else { return false };
     let name = path.file_name().and_then(|name| name.to_str());

@@ -113,7 +113,7 @@ pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         let situation = match Situation::find(&github, None, false) {
             Ok(situation) => situation,
             Err(error) => {
-                // GitHub can't be asked; the job's own summary still has the verdict.
+                // GitHub can't be reached; the job's summary still has the verdict.
                 args.github.reporting().report(&Texts::new(&story, None, true), None, None, terminal)?;
                 return Err(error);
             }
@@ -131,7 +131,7 @@ pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     Ok(judged?.comparison.exit_code)
 }
 
-/// A verdict, and what the configuration that judged says about telling it.
+/// A verdict, and the reporting settings of the configuration that judged it.
 struct Judged {
     comparison: Comparison,
     suite: String,
@@ -204,7 +204,7 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
 /// Looks while measuring and the verdict afterwards go by one policy.
 fn adjust(args: &GateArgs, sides: &mut [SideInput]) -> Result<(), CliError> {
     for side in sides {
-        // After the base had its say: the command line has the last word.
+        // The command line overrides the base.
         args.measure.adjust(&mut side.config);
         side.config.policy = args.measure.limit(args.policy.over(side.config.policy.clone())?);
     }
@@ -281,7 +281,7 @@ fn only_merged() -> Result<(), CliError> {
     .hint("name the branch to merge into: `benchgate gate --base origin/main`"))
 }
 
-/// Says whose history and whose policy judge if no base is named.
+/// Reports the history and the policy that apply if no base is named.
 fn say_what_judges(args: &GateArgs, config: &Config, terminal: &Terminal) -> Result<(), CliError> {
     let head = history(&config.root)?.head()?;
     let own = || config.policy_file.as_ref().map(|name| config.root.join(name));
@@ -294,7 +294,7 @@ fn say_what_judges(args: &GateArgs, config: &Config, terminal: &Terminal) -> Res
     Ok(())
 }
 
-/// The repository that says which stored sessions lie behind the head.
+/// The repository that determines which stored sessions belong to ancestors of the head.
 fn history(root: &Path) -> Result<Repository, CliError> {
     Repository::open(root).map_err(|error| {
         CliError::baseline_missing(format!(
@@ -336,7 +336,7 @@ pub fn against_merge_base(
     reference: &str,
     terminal: &Terminal,
 ) -> Result<(Vec<SideInput>, Vec<String>), CliError> {
-    // Absolute, because "at ." does not say where.
+    // Absolute, because "at ." does not identify the folder.
     let root = std::path::absolute(&head_config.root).unwrap_or_else(|_| head_config.root.clone());
     let repository = Repository::open(&root)?;
     let merge_base = repository.merge_base(reference)?;
@@ -386,11 +386,11 @@ pub fn against_merge_base(
     Ok((vec![base, head], notices))
 }
 
-/// Says which keys of the configuration a change touches.
+/// Reports the keys of the configuration that a change edits.
 fn configuration_notices(base: &Config, head: &Config, merge_base: &str) -> Vec<String> {
     let policy = config::policy_changes(&base.policy_part(), &head.policy_part());
     let ConfigChanges { ignored, chosen } = head.changes(base);
-    // Twelve digits are what git shows for a commit in a large repository.
+    // git shows twelve digits of a commit in a large repository.
     let short = merge_base.get(..12).unwrap_or(merge_base);
     [
         ("edits the policy that judges changes; it was judged by the policy of", policy),

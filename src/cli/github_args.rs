@@ -22,7 +22,7 @@ pub struct GithubArgs {
 }
 
 impl GithubArgs {
-    /// Whether any of it was asked for.
+    /// Whether any of it was requested.
     pub fn wanted(&self) -> bool {
         self.github || self.output_dir.is_some()
     }
@@ -32,7 +32,7 @@ impl GithubArgs {
     }
 }
 
-/// Options of every command that posts to GitHub. The token comes from GITHUB_TOKEN and from nowhere else.
+/// Options of every command that posts to GitHub. The token comes only from GITHUB_TOKEN.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "GitHub")]
 pub struct PostArgs {
@@ -45,7 +45,7 @@ pub struct PostArgs {
 }
 
 impl PostArgs {
-    /// These options over what the configuration says.
+    /// These options over the configuration.
     pub fn over(&self, mut configured: GitHub) -> GitHub {
         configured.comment = self.comment.unwrap_or(configured.comment);
         configured.check_run = self.check_run.unwrap_or(configured.check_run);

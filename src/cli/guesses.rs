@@ -95,7 +95,7 @@ fn has_several_sessions(run: &Run) -> bool {
     })
 }
 
-/// When a tool says it ran, to the second.
+/// The tool's time of measurement, to the second.
 fn measured(run: &Run) -> Option<jiff::Timestamp> {
     let date = run.context.date.as_deref()?;
     let known = date.parse::<jiff::Timestamp>().or_else(|_| {

@@ -15,7 +15,7 @@ use super::{CliError, folder, guesses, reading};
 /// The name of stdin.
 const STDIN: &str = "-";
 
-/// One input as it was asked for: `PATH`, `PATH#base`, `PATH#head` or `-`.
+/// One input as the user named it: `PATH`, `PATH#base`, `PATH#head` or `-`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
     path: String,
@@ -30,7 +30,7 @@ impl Input {
         &self.path
     }
 
-    /// Leaves only the side that was asked for.
+    /// Keeps only the requested side.
     fn keep_side(&self, file: &mut RunFile) -> Result<(), CliError> {
         let Some(wanted) = self.side else { return Ok(()) };
         file.sides.retain(|side| side.name == wanted);
@@ -54,7 +54,7 @@ impl Input {
     }
 }
 
-/// A run and what the reader should know about how it came together.
+/// A run and notes about its files.
 #[derive(Debug, Clone)]
 pub struct LoadedRun {
     pub run: Run,
@@ -190,7 +190,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     Ok(LoadedRun { run, notes, recorded: None })
 }
 
-/// Refuses a file that stands for several processes: what was measured once would count as often.
+/// Rejects a file that is given several times, because its measurements would count several times.
 fn refuse_repeated(inputs: &[Input]) -> Result<(), CliError> {
     let mut known = HashSet::new();
     // A file that can't be found is an error once it is read.
@@ -323,7 +323,7 @@ pub fn complete_run(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
     complete(run_file(bytes, label)?, label)
 }
 
-/// `None` for a folder's file that no format claims.
+/// `None` for a folder's file that no format recognizes.
 fn load_one(input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
     if input.path != STDIN
         && input.side.is_none()
@@ -340,7 +340,8 @@ fn load_one(input: &Input, format: Option<Format>) -> Result<Option<Run>, CliErr
     load_foreign(&bytes, input, format)
 }
 
-/// A result as the record that reports are made of, complete or not; `None` for a folder's file that no format claims.
+/// A result as the record that reports are made of, complete or not; `None` for a folder's file that no format
+/// recognizes.
 pub fn load_record(input: &Input, format: Option<Format>) -> Result<Option<RunFile>, CliError> {
     let bytes = read_contents(&input.path)?;
     if is_run_json(&bytes, format) {
@@ -358,7 +359,7 @@ fn is_run_json(bytes: &[u8], asked: Option<Format>) -> bool {
     format_of(bytes, asked) == Some(Format::RunJson)
 }
 
-/// As [`load_one`], for what is not a run.json.
+/// As [`load_one`], for other files than a run.json.
 fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
     let run = match format_of(bytes, format) {
         None if input.optional => return Ok(None),
@@ -375,7 +376,7 @@ fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<O
     run.map(Some)
 }
 
-/// The format that was asked for, or the one that the content shows.
+/// The requested format, or the detected one.
 fn format_of(bytes: &[u8], asked: Option<Format>) -> Option<Format> {
     let shown = || ingest::detect(bytes).or_else(|| is_record(bytes).then_some(Format::RunJson));
     asked.or_else(shown)
@@ -388,7 +389,7 @@ fn is_record(bytes: &[u8]) -> bool {
     bytes.trim_ascii_start().first() == Some(&b'{') && bytes.windows(MARK.len()).any(|window| window == MARK)
 }
 
-/// The content of a run.json. The bytes are freed before anything is made of it.
+/// The content of a run.json. The bytes are freed before the result is processed.
 pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
     let file = RunFile::from_slice(&bytes).map_err(|error| {
         use crate::record::RecordError;
@@ -435,7 +436,7 @@ fn complete(file: RunFile, label: &str) -> Result<RunFile, CliError> {
         .hint("run the suite again: it resumes where it stopped"))
 }
 
-/// The side that was asked for, or the only one.
+/// The requested side, or the only one.
 fn pick(mut runs: Vec<(SideName, Run)>, input: &Input) -> Result<Run, CliError> {
     let path = &input.path;
     let several = runs.len() > 1;
@@ -478,7 +479,7 @@ pub fn contents<'a>(bytes: &'a [u8], path: &str) -> Result<Cow<'a, [u8]>, CliErr
     })
 }
 
-/// The bytes of a file, or of stdin where it is `-`.
+/// The bytes of a file, or of stdin if it is `-`.
 pub fn read(path: &str) -> Result<Vec<u8>, CliError> {
     if path == STDIN { reading::stdin() } else { reading::file(Path::new(path)) }
 }

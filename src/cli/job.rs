@@ -6,7 +6,7 @@ use crate::github::{EventError, GitHubEvent, Job};
 
 use super::{CliError, paths};
 
-/// The job, or none outside of GitHub Actions.
+/// The job; `None` outside of GitHub Actions.
 pub fn current() -> Result<Option<Job>, CliError> {
     if variable("GITHUB_EVENT_NAME").is_none() {
         return Ok(None);
@@ -39,12 +39,12 @@ pub fn is_for_a_proposed_change() -> Result<bool, CliError> {
     }))
 }
 
-/// The job, for what makes no sense anywhere else.
+/// The job, for commands that only work in one.
 pub fn needed(job: Option<Job>) -> Result<Job, CliError> {
     job.ok_or_else(|| not_understood(format!("failed to {}", EventError::Absent("GITHUB_EVENT_NAME"))))
 }
 
-/// A variable that the runner sets; an empty one is as good as none.
+/// A variable that the runner sets; an empty one counts as absent.
 pub fn variable(name: &'static str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }

@@ -147,14 +147,14 @@ pub enum CliCommand {
     Man(man::ManArgs),
 }
 
-/// Parses the arguments, runs the command, and says how it ended.
+/// Parses the arguments, runs the command, and returns its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     secrets::take();
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             let failed = error.use_stderr();
-            // Nothing is left to report to when the terminal itself is gone.
+            // Without a terminal there is nowhere to report to.
             drop(error.print());
             return if failed { ExitCode::Usage } else { ExitCode::Pass };
         }

@@ -17,7 +17,7 @@ use super::rendering::{Destination, OutputArgs, OutputFormat};
 use super::session::{MeasureArgs, side};
 use super::{CliError, Terminal, inputs, policy_args, progress};
 
-/// Fewer blocks say nothing about a spread, and resampling them would promise a quiet machine.
+/// Fewer blocks don't show a spread, and resampling them would suggest a quiet machine.
 const LEAST_BLOCKS: u32 = 4;
 
 /// Measure this machine's noise: unchanged code against itself
@@ -65,7 +65,7 @@ pub struct NoiseArgs {
 const RESAMPLING_SEED: u64 = 1;
 
 pub fn run(args: &NoiseArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    // A wrong path is said before hours are measured.
+    // A wrong path is reported before hours of measuring.
     let plot = args.plot.as_deref().map(Destination::file).transpose()?;
     let destination = args.output.open()?;
     let NoiseSession { base, head, policy, source, measured } =
@@ -116,10 +116,10 @@ pub fn run(args: &NoiseArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     Ok(code)
 }
 
-/// Longest wait for figures where `--resamples` asks for none in particular.
+/// Longest wait for figures without `--resamples`.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// Draws and judges sessions until the figures are precise, or as many as were asked for; shows how long that takes.
+/// Draws and judges sessions until the figures are precise, or the requested number; shows the progress.
 fn resampled(mut calibrating: Calibrating<'_>, options: &NoiseOptions, terminal: &Terminal) -> NoiseReport {
     let bar = progress::waiting_bar(terminal.interactive && !terminal.quiet, "resample");
     report::spread_lines(calibrating.rows()).iter().for_each(|line| bar.println(line));
@@ -161,7 +161,7 @@ struct NoiseSession {
     policy: Policy,
     /// Its origin, for the report.
     source: String,
-    /// Its record, where this command measured it.
+    /// Its record, if this command measured it.
     measured: Option<RunFile>,
 }
 

@@ -115,8 +115,8 @@ pub struct CommandPairArgs {
 /// Variables of a job that would let the commands write its summary and its outputs.
 const OF_THE_RUNNER: [&str; 3] = ["GITHUB_", "ACTIONS_", "RUNNER_"];
 
-/// Blocks after which an open row is inconclusive. A whole process tells less of itself than the repetitions of a module's,
-/// so more of them are needed than in a suite.
+/// Blocks after which an open row is inconclusive. A whole process gives less information than the repetitions of a
+/// module's process, so more of them are needed than in a suite.
 const MAX_BLOCKS: u32 = 48;
 
 pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {

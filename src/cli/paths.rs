@@ -1,4 +1,4 @@
-//! Where benchgate keeps things.
+//! Paths of benchgate's own folders.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::files::{self, FileDraft};
 
 use super::CliError;
 
-/// The cache folder: as given, else `$XDG_CACHE_HOME/benchgate`, else `~/.cache/benchgate`.
+/// The cache folder: the given one, otherwise `$XDG_CACHE_HOME/benchgate`, otherwise `~/.cache/benchgate`.
 pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
     if let Some(given) = given {
         return std::path::absolute(given).map_err(|error| {
@@ -27,7 +27,8 @@ pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
 
 /// Removes the result that an earlier attempt left at `output`, or that a pull request committed there, so that only
 /// this attempt's own result is found there. It is called when the work begins: a command that is refused must not
-/// remove a result of the user (`job::leave_no_earlier_result` says what holds in a job). Devices and pipes stay, and any other file is an error.
+/// remove a result of the user (`job::leave_no_earlier_result` says what holds in a job). Devices and pipes are kept,
+/// and any other file is an error.
 pub fn remove_output(output: &Path) -> Result<(), CliError> {
     let Ok(found) = std::fs::symlink_metadata(output) else { return Ok(()) };
     // `/dev/stdout` is a link, and belongs to the system.

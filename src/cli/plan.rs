@@ -70,7 +70,7 @@ pub struct PlanArgs {
 /// The jobs that GitHub Actions starts of one matrix.
 const MOST_JOBS: usize = 256;
 
-/// Labels, for one target or for all that have none of their own.
+/// Labels, for one target or for all targets without their own.
 #[derive(Debug, Clone)]
 struct RunnerLabels {
     target: Option<String>,

@@ -10,7 +10,7 @@ use crate::model::Verdict;
 use super::inputs::Recorded;
 use super::{CliError, choices, invocation};
 
-/// Options that change what a verdict allows.
+/// Options that change the policy.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Policy")]
 pub struct PolicyArgs {
@@ -75,7 +75,7 @@ impl PolicyArgs {
     pub fn again(&self, recorded: Option<Recorded>) -> Result<Policy, CliError> {
         let Some(Recorded { policy, blocks }) = recorded else { return self.resolve() };
         let mut policy = self.over(policy)?;
-        // The looks are part of how it was measured, whatever else judges it now.
+        // The looks are part of the measurement, whatever policy judges it now.
         policy.sequential = blocks.unwrap_or(policy.sequential);
         Ok(policy)
     }
@@ -131,7 +131,7 @@ pub fn load(file: &Path) -> Result<Policy, CliError> {
     })
 }
 
-/// Refuses waivers that expire too late. What is not a date never holds, so it needs no bound.
+/// Refuses waivers that expire too late. An invalid date never applies, so it needs no limit.
 fn bounded(waivers: &[Waiver], today: &str) -> Result<(), CliError> {
     let day = |text: &str| text.parse::<jiff::civil::Date>().ok();
     let latest = day(today).map(|day| day.saturating_add(jiff::Span::new().days(Waiver::LONGEST_DAYS)));

@@ -17,13 +17,13 @@ use super::provenance::Commits;
 use super::reporting::{Posts, Reporting};
 use super::{CliError, ErrorKind, Terminal, job, runtime, secrets};
 
-/// Where the verdict comes from and goes to.
+/// The origin and the destination of the verdict.
 pub struct Situation {
-    /// Absent on a laptop, where a dry run is all there is.
+    /// Absent on a laptop, where only a dry run is possible.
     pub job: Option<Job>,
     pub pull_request: Option<PullRequest>,
     token: Option<GitHubToken>,
-    /// Why there is no pull request to comment on, where one is expected.
+    /// The reason why an expected pull request is missing.
     silent: Option<String>,
 }
 
@@ -151,7 +151,7 @@ impl Situation {
         })
     }
 
-    /// Whose code was measured, as far as it is known.
+    /// Origin of the measured code, if known.
     pub fn source(&self) -> Option<ResultSource> {
         let job = self.job.as_ref()?;
         let fork = match &job.event {
@@ -192,7 +192,7 @@ fn moved_on(head: &Sha) -> String {
     format!("no open pull request is at {} any more, so nothing is posted", head.short())
 }
 
-/// Everything that is to be posted.
+/// Everything to post.
 pub struct PostingPlan {
     marker: Marker,
     comment: String,
@@ -307,7 +307,7 @@ fn allowed<T>(
     }
 }
 
-/// Red only if the job is red; green only for a verdict that is good; everything else claims nothing.
+/// Failure only if the job fails; success only for a good verdict; otherwise neutral.
 fn conclusion(code: ExitCode, verdict: Verdict) -> Conclusion {
     match (code, verdict) {
         (ExitCode::Pass, Verdict::Pass | Verdict::Improved) => Conclusion::Success,
@@ -316,8 +316,8 @@ fn conclusion(code: ExitCode, verdict: Verdict) -> Conclusion {
     }
 }
 
-/// Reports to the API, the job's files and the folder. The verdict's exit code stands; where it is good and
-/// GitHub failed, the code says so.
+/// Reports to the API, the job's files and the folder. The verdict's exit code applies; if it is 0 and GitHub failed,
+/// the code is that of the failure.
 pub fn publish(
     story: &Story<'_>,
     suite: &str,
@@ -337,8 +337,8 @@ pub fn publish(
             terminal.error(&error);
             Ok(texts.code)
         }
-        // The check run carries the verdict at the commit that it is about. This job's own mark is shown on
-        // the default branch, which has nothing to do with it.
+        // The check run shows the verdict at its commit. This job's own mark is shown on the default branch, which has
+        // nothing to do with it.
         Ok(parts) if parts.check && situation.reports_another_run() => Ok(ExitCode::Pass),
         Ok(_) => Ok(texts.code),
     }

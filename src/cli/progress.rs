@@ -1,4 +1,4 @@
-//! Shows the wait: bars that move where a person watches, plain lines in CI and pipes, else nothing.
+//! Shows progress: bars on a terminal, plain lines in CI and pipes.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,7 +21,7 @@ pub fn listener(quiet: bool, interactive: bool) -> Box<dyn Progress> {
     }
 }
 
-/// Interval of the spinner. Ten times a second looks alive and costs nothing measurable.
+/// Interval of the spinner. Ten times a second looks smooth and has no measurable cost.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Turns the spinner of a bar until it is finished, by a thread. indicatif's own way of doing that panics if no thread
@@ -71,7 +71,7 @@ struct StageBar {
     running: Vec<String>,
     /// One line for each row that is still measured.
     rows: Vec<ProgressBar>,
-    /// When open rows are judged next, and the line that says so.
+    /// The time of the next look, and its line.
     next: Option<(NextLook, Instant)>,
     look: Option<ProgressBar>,
 }
@@ -86,7 +86,7 @@ impl Bars {
 
     fn add(&self, stage: Stage, steps: usize) {
         let bar = self.all.add(ProgressBar::new(steps as u64));
-        // How many processes are measured is decided while they are, so there is no total that would stay the same.
+        // The number of processes is determined during measurement, so there is no fixed total.
         let template = if stage == Stage::Benchmark {
             "{spinner} {prefix:10} {bar:24} {pos} {elapsed} {wide_msg}"
         } else {
@@ -107,7 +107,7 @@ impl Bars {
         });
     }
 
-    /// Shows where the open rows stand, below the bar of their stage.
+    /// Shows the state of undecided rows, below the bar of their stage.
     fn stand(&self, rows: &[Standing], next: Option<NextLook>) {
         let mut stages = lock(&self.stages);
         let Some(stage) = bar_of(&mut stages, Stage::Benchmark) else { return };
@@ -156,7 +156,7 @@ impl Progress for Bars {
                 }
             }
             Event::StepFinished { stage, what, note, .. } => {
-                // A failure stays in sight; the bar it belongs to moves on.
+                // A failure stays visible while its bar continues.
                 if note.starts_with("failed") {
                     self.say(&format!("{stage} {}: {}", clean(what), clean(note)));
                 }
@@ -210,13 +210,13 @@ fn bar_of(stages: &mut [StageBar], stage: Stage) -> Option<&mut StageBar> {
     stages.iter_mut().find(|known| known.stage == stage)
 }
 
-/// Ends of an interval that are further apart say nothing yet.
+/// A wider interval is not shown yet.
 const SAYS_NOTHING: f64 = 1.5;
 
 /// Open rows that a line names.
 const NAMED: usize = 2;
 
-/// How far a row has moved, where that can be said already.
+/// The change of a row, if it is known already.
 fn moved(row: &Standing) -> String {
     match row.interval {
         Some((low, high)) if row.open && high / low > SAYS_NOTHING => "unclear yet".to_owned(),
@@ -234,7 +234,7 @@ fn standing(row: &Standing) -> String {
     format!("{}  {change}  {} blocks  {state}", clean(row.benchmark.as_str()), row.blocks)
 }
 
-/// Whole seconds: what is estimated is not known to the millisecond.
+/// Whole seconds, because an estimate is not precise to the millisecond.
 fn coarse(wait: Duration) -> String {
     const MINUTE: u64 = 60;
     match wait.as_secs_f64().round().max(1.0) as u64 {
@@ -289,7 +289,7 @@ struct StageCount {
     began: Instant,
     /// How its steps ended, in words without numbers, and how many of them did.
     notes: BTreeMap<String, usize>,
-    /// Where its rows stand when none is open any more.
+    /// The state of its rows when all are decided.
     decided: Option<String>,
 }
 
@@ -326,14 +326,14 @@ impl<W> LineState<W> {
         self.stages.iter_mut().find(|known| known.stage == stage)
     }
 
-    /// The line that an event is worth, if it is.
+    /// The line for an event, if any.
     fn line(&mut self, event: &Event<'_>) -> Option<String> {
         match *event {
             Event::StageStarted { stage, steps } => {
                 self.stages.retain(|known| known.stage != stage);
                 let (began, notes) = (Instant::now(), BTreeMap::new());
                 self.stages.push(StageCount { stage, steps, done: 0, began, notes, decided: None });
-                // Where measuring begins is worth knowing at once: it is what takes long.
+                // The start of measuring is reported immediately, because measuring takes long.
                 (stage == Stage::Benchmark).then(|| format!("{stage}: {}", counted(steps, "step")))
             }
             Event::StepsAdded { stage, steps } => {
@@ -374,7 +374,7 @@ impl<W> LineState<W> {
                     && rows.iter().all(|row| !row.open)
                     && let Some(stage) = self.stage(Stage::Benchmark)
                 {
-                    // Said with the end of the stage, which follows.
+                    // Reported with the end of the stage, which follows.
                     stage.decided = Some(text);
                     return None;
                 }

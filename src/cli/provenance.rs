@@ -29,8 +29,8 @@ pub struct Commits {
 }
 
 impl Commits {
-    /// Facts that the event itself states. A workflow_run event names neither the merge that was measured nor its
-    /// base: GitHub is asked for those.
+    /// Facts that the event itself states. A workflow_run event names neither the measured merge nor its base, so they
+    /// are requested from GitHub.
     pub fn from_job(job: &Job) -> Self {
         let known = |sha: &crate::github::Sha| sha.as_str().to_owned();
         let own = || vec![known(&job.commit)];
@@ -105,7 +105,7 @@ fn renamed(mut expected: Vec<Expected>, file: &RunFile) -> Result<Vec<Expected>,
     Ok(expected)
 }
 
-/// Refuses a result that contradicts what is known without it.
+/// Rejects a result that contradicts facts from other sources.
 fn check(
     file: &RunFile,
     config: &Config,
@@ -205,8 +205,8 @@ fn declared(base: &SideRecord, expected: &[Expected]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Each process stands on the side that the schedule gave its slot. A result with its sides exchanged would
-/// show a regression as an improvement.
+/// Each process must have the side that the schedule gave its slot. A result with its sides exchanged would show a
+/// regression as an improvement.
 fn on_schedule(file: &RunFile) -> Result<(), CliError> {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     // As the pipeline counts them: head's benchmarks, then those that only base has.

@@ -77,7 +77,7 @@ pub fn run(args: &PublishArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     let situation = match Situation::find(&github, args.pull_request, args.dry_run) {
         Ok(situation) => situation,
         Err(error) => {
-            // The job's summary says why there is nothing on the pull request.
+            // The job's summary gives the reason why nothing is posted on the pull request.
             let texts = Texts::new(&Story::Failed(&error), None, github.annotations);
             Reporting { job: !args.dry_run, folder: args.output_dir.clone() }
                 .report(&texts, None, None, terminal)?;

@@ -34,7 +34,7 @@ pub fn file(path: &Path) -> Result<Vec<u8>, CliError> {
 /// From this size on a result is read in pieces where its format allows it.
 const LARGE: u64 = 1 << 20;
 
-/// A large foreign result, read in pieces. `None` if [`file`] has to read it or to say what is wrong with it.
+/// A large foreign result, read in pieces. `None` if [`file`] has to read it or to report its problem.
 pub fn in_pieces(path: &Path) -> Option<Run> {
     let (file, length) = files::open_bounded(path, MOST_RESULT_BYTES).ok()?;
     if length < LARGE {

@@ -14,7 +14,7 @@ use crate::report::{self, MarkdownOptions, Order, TerminalOptions, View};
 
 use super::{CliError, Terminal, choices};
 
-/// The formats of what commands print; each has some of them.
+/// Output formats of commands; each command has some of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum OutputFormat {
     /// Aligned tables for people
@@ -35,7 +35,7 @@ impl OutputFormat {
     pub const PEOPLE_OR_PROGRAMS: &[Self] = &[Self::Terminal, Self::Json];
     pub const OF_COMPARISONS: &[Self] = &[Self::Terminal, Self::Json, Self::Markdown, Self::Csv, Self::Junit];
 
-    /// Lets an argument take only these formats.
+    /// Restricts an argument to these formats.
     pub fn limit(argument: clap::Arg, known: &'static [Self]) -> clap::Arg {
         let names = known.iter().filter_map(ValueEnum::to_possible_value);
         argument.value_parser(PossibleValuesParser::new(names).try_map(|name| Self::from_str(&name, false)))
@@ -68,7 +68,7 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Opens what will be written, before anything else is done, so that a wrong path costs nothing.
+    /// Opens the output before anything else is done, so that a wrong path costs nothing.
     pub fn open(&self) -> Result<Destination, CliError> {
         self.output.as_deref().map_or(Ok(Destination::Stdout), Destination::file)
     }

@@ -119,8 +119,7 @@ fn filter(files: &[(String, RunFile)], patterns: &[Regex]) -> Result<Option<Filt
     select::matching(patterns, names, "--filter").map(Some)
 }
 
-/// Leaves only the benchmarks that a filter selects, and the other backends of those. Returns how many names that
-/// leaves out.
+/// Keeps only the benchmarks that a filter selects, and their other backends. Returns how many names that leaves out.
 fn keep(file: &mut RunFile, filter: &Filter) -> usize {
     let mut left_out = BTreeSet::new();
     for side in &mut file.sides {

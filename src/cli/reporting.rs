@@ -24,7 +24,7 @@ pub struct Posts<'a> {
 }
 
 impl Reporting {
-    /// Reports everything but the posts, and keeps a copy of those too.
+    /// Writes all reports except the posts, and keeps a copy of the posts.
     pub fn report(
         &self,
         texts: &Texts,

@@ -107,7 +107,7 @@ fn print(
 }
 
 /// A failure on any side makes the run an error, and a wrong output makes it diverged, unless the suite expects it; so
-/// does a benchmark that works and should not. What was measured is in the file anyway.
+/// does a benchmark that works and should not. The measurements are in the file anyway.
 fn exit_code(session: &MeasuredRun, policy: &Policy) -> ExitCode {
     let expectations = Expectations::new(policy);
     let mut code = ExitCode::Pass;
@@ -154,7 +154,7 @@ fn summary(session: &MeasuredRun, args: &RunArgs, options: TerminalOptions) -> R
     })
 }
 
-/// Where the tool's whole message is. The record names logs relative to itself.
+/// Path of the tool's complete message. The record names logs relative to itself.
 fn log_of_failure(session: &MeasuredRun, side: SideName, benchmark: &str, output: &Path) -> Option<String> {
     let benchmarks = &session.file.side(side)?.benchmarks;
     let record = benchmarks.iter().find(|record| record.name == benchmark)?;

@@ -40,7 +40,7 @@ pub fn block_on<T>(work: impl AsyncFnOnce(Cancel) -> Result<T, CliError>) -> Res
         })
 }
 
-/// Whether as many threads as the runtime needs can be had at once: tokio panics, or hangs, where they can't.
+/// Whether the threads that the runtime needs can be started at once: otherwise tokio panics or hangs.
 fn check_threads() -> io::Result<()> {
     let before = own_threads();
     let checked = start_threads();

@@ -6,12 +6,12 @@ use std::sync::OnceLock;
 
 use crate::process;
 
-/// The variables that hold a token of ours.
+/// The variables that hold benchgate's tokens.
 const NAMES: [&str; 4] =
     ["GITHUB_TOKEN", "BENCHGATE_TOKEN", "BENCHGATE_WEBHOOK_URL", "BENCHGATE_WEBHOOK_SECRET"];
 
-/// The variables that name a file from which the runner takes orders for the later steps of the job. Measured code that
-/// knows one of them could set their variables.
+/// The variables that name a file from which the runner takes orders for the later steps of the job. Measured code
+/// that knows a command of the runner could set its variables.
 const RUNNER_FILES: [&str; 5] =
     ["GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"];
 

@@ -34,7 +34,7 @@ impl SelectArgs {
         !self.base_filter.is_empty() || !self.head_filter.is_empty()
     }
 
-    /// Keeps of both runs, and of the policy, what was asked for, with `--filter`. Returns what the reader should know.
+    /// Reduces both runs and the policy to the selection, including `--filter`. Returns what the reader should know.
     ///
     /// # Errors
     /// A pattern, a name or a metric that matches nothing: what is left would be judged in its place.
@@ -129,7 +129,7 @@ impl SelectArgs {
     }
 }
 
-/// Keeps of one or both runs what a filter selects, and returns how many names that leaves out.
+/// Reduces one or both runs to the benchmarks that a filter selects, and returns the number of names left out.
 fn keep<const N: usize>(runs: [&mut Run; N], patterns: &[Regex], option: &str) -> Result<usize, CliError> {
     if patterns.is_empty() {
         return Ok(0);
@@ -163,8 +163,8 @@ pub fn left_out(count: usize) -> String {
     format!("--filter leaves out {}, which were not judged", counted(count, "benchmark"))
 }
 
-/// Results of other tools may hold one metric only, a rate or a counter: there is nothing else that could decide. A list
-/// that a script wrote has one value for each benchmark, and each of them decides.
+/// Results of other tools may have only one metric, a rate or a counter, which is then gating. A list that a script
+/// wrote has one value for each benchmark, and each of them decides.
 fn only_metric_decides(base: &Run, head: &Run, policy: &mut Policy) {
     let benchmarks = || base.benchmarks.iter().chain(&head.benchmarks);
     let names: BTreeSet<&str> = benchmarks()
@@ -182,7 +182,7 @@ fn only_metric_decides(base: &Run, head: &Run, policy: &mut Policy) {
     }
 }
 
-/// The new name, where `from` describes this one.
+/// The new name, if `from` matches this one.
 pub(super) fn renamed(name: &str, from: &str, to: &str) -> Option<String> {
     if name == from {
         return Some(to.to_owned());

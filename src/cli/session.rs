@@ -169,7 +169,7 @@ impl MeasureArgs {
         })
     }
 
-    /// The working folder, made ready for measurements to be kept in.
+    /// The working folder, prepared for measurements.
     pub fn prepared_work_dir(&self, root: &Path) -> Result<PathBuf, CliError> {
         let work = self.work_dir(root)?;
         prepare_work_dir(&work)?;
@@ -319,7 +319,7 @@ pub fn measure_sides(
     })
 }
 
-/// One side from a configuration, with its lock file and what git says of its folder.
+/// One side from a configuration, with its lock file and the git state of its folder.
 pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliError> {
     let Some(mut side) = config.side(name).cloned() else { return Ok(None) };
     // Tools run in the folder of the sources, so paths that reach them must not depend on ours.
@@ -343,8 +343,8 @@ fn anchor(head: &SideInput) -> Option<SideInput> {
     Some(SideInput { name: SideName::Base, anchor: true, side, ..head.clone() })
 }
 
-/// Head, behind its anchor if it has one. Every session measures as many blocks: how well a ratio is known must not depend
-/// on what it is.
+/// Head, behind its anchor if it has one. Every session measures the same number of blocks: the precision of a ratio
+/// must not depend on its value.
 pub fn with_anchor(head: SideInput) -> Vec<SideInput> {
     let mut sides: Vec<SideInput> = anchor(&head).into_iter().chain([head]).collect();
     if sides.len() == 2 {
@@ -355,7 +355,8 @@ pub fn with_anchor(head: SideInput) -> Vec<SideInput> {
     sides
 }
 
-/// Refuses `cpus` that are not on this machine before anything is compiled for them. `named_in` is where they are named.
+/// Refuses `cpus` that are not on this machine before anything is compiled for them. `named_in` is the place that
+/// names them.
 pub fn check_processors(measure: &Measure, named_in: &dyn Display) -> Result<(), CliError> {
     let Some(asked) = &measure.cpus else { return Ok(()) };
     let here = device::pinnable();
@@ -393,8 +394,8 @@ pub fn prepare_work_dir(work: &Path) -> Result<(), CliError> {
 /// Refuses measurements that came with the repository: a session that looks interrupted would be resumed, and
 /// whatever times it was committed with would be judged.
 fn refuse_committed_sessions(work: &Path) -> Result<(), CliError> {
-    // A working folder outside of any repository has nothing from one. The folder itself may be a submodule, so the
-    // repository is looked for above it.
+    // A working folder outside of any repository contains no files of one. The folder itself may be a submodule, so
+    // the repository is looked for above it.
     let Some(above) = work.parent().and_then(|above| above.canonicalize().ok()) else { return Ok(()) };
     let Some(name) = work.file_name() else { return Ok(()) };
     let kept = ["sessions", "bisect"];

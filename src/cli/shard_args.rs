@@ -36,7 +36,7 @@ impl ShardArgs {
         self.plan.as_deref().zip(self.shard)
     }
 
-    /// Refuses a shard where there can be none.
+    /// Rejects a shard if there can't be one.
     pub fn refuse(&self, why: &str) -> Result<(), CliError> {
         match self.plan {
             None => Ok(()),
@@ -84,7 +84,7 @@ impl ShardArgs {
         self.planned().map_or(Ok(0), |(path, _)| read(path).map(|plan| plan.rows))
     }
 
-    /// Says in a verdict that it is not the suite's.
+    /// Notes in a verdict that it is not that of the suite.
     pub fn note(&self) -> Option<String> {
         let (_, number) = self.planned()?;
         Some(format!("this is shard {number}; `benchgate merge` joins all shards to the result of the suite"))

@@ -132,7 +132,7 @@ impl HistoryArgs {
         site::silences(timelines, self.now(), self.silent_after)
     }
 
-    /// Lists what is unstable and what is missing, and says whether that fails.
+    /// Lists unstable and missing benchmarks, and returns whether they fail the command.
     pub fn judge(&self, unstable: &[Unstable<'_>], silent: &[Silence], terminal: &Terminal) -> ExitCode {
         let now = self.now();
         for unstable in unstable {

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::files;
 use crate::model::hex;
 
-/// Names what the site wrote.
+/// Lists the files that the site wrote.
 const MANIFEST: &str = "benchgate-site.json";
 const SCHEMA: &str = "benchgate/site/v1";
 
@@ -76,7 +76,7 @@ impl Folder {
         Ok(Self { root: root.to_owned(), old, new, written: 0, unchanged: 0, removed: 0 })
     }
 
-    /// Writes one file, unless it is there as it should be.
+    /// Writes one file, unless it exists with this content.
     pub fn write(&mut self, path: &str, content: &[u8]) -> Result<(), FolderError> {
         let digest = hex(&Sha256::digest(content));
         let file = self.root.join(path);
@@ -97,7 +97,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes what the site no longer has, and writes down what it has.
+    /// Removes files that the site no longer has, and writes the list of its files.
     pub fn finish(&mut self) -> Result<(), FolderError> {
         let gone: BTreeSet<String> =
             self.old.files.keys().filter(|path| !self.new.files.contains_key(*path)).cloned().collect();

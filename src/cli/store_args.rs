@@ -129,7 +129,7 @@ pub fn git_environment() -> Vec<(OsString, OsString)> {
 }
 
 impl StoreArgs {
-    /// Whether the command line or the environment already say where the baseline is.
+    /// Whether the command line or the environment name the baseline.
     pub fn is_named(&self) -> bool {
         self.store.is_some() || self.branch.is_some()
     }
@@ -190,7 +190,7 @@ fn find_remote(named: &str, repository: Option<&Repository>) -> Result<Remote, C
     Ok(Remote::new(&url, token_for(&url), git_environment()).map_err(StoreError::Git)?)
 }
 
-/// A remote in a folder, as git finds it from `folder`: git itself runs elsewhere. Other addresses stay.
+/// A remote in a folder, as git finds it from `folder`: git itself runs elsewhere. Other addresses are kept.
 fn absolute(url: &str, folder: &Path) -> String {
     // `host:path` is scp's form; a colon behind a slash belongs to a path.
     let is_path = !url.contains("://") && url.split('/').next().is_some_and(|first| !first.contains(':'));
@@ -203,7 +203,7 @@ fn absolute(url: &str, folder: &Path) -> String {
         .map_or_else(|_| url.to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
-/// BENCHGATE_TOKEN goes where the command line says; GITHUB_TOKEN only to the GitHub that gave it.
+/// BENCHGATE_TOKEN is sent to the remote of the command line; GITHUB_TOKEN only to the GitHub server that issued it.
 fn token_for(url: &str) -> Option<GitToken> {
     let variable = |name: &str| secrets::get(name).and_then(|text| GitToken::new(&text));
     if let Some(token) = variable("BENCHGATE_TOKEN") {

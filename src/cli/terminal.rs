@@ -1,4 +1,4 @@
-//! The person's side: what goes to stdout, what to stderr, and with which colors.
+//! Output to the user: stdout, stderr, and colors.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ impl Terminal {
         Self { color, quiet: global.quiet, interactive, lost: AtomicBool::new(false) }
     }
 
-    /// Whether what goes to stdout may carry colors.
+    /// Whether stdout may have colors.
     pub fn colors_stdout(&self) -> bool {
         match self.color {
             anstream::ColorChoice::Auto => {
@@ -48,7 +48,7 @@ impl Terminal {
         }
     }
 
-    /// Columns of the terminal; `COLUMNS` if it is not one, else 80.
+    /// Columns of the terminal; without one `COLUMNS`, otherwise 80.
     pub fn width(&self) -> u16 {
         let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let shown = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
@@ -78,7 +78,7 @@ impl Terminal {
         };
         match written {
             Ok(()) => {}
-            // A reader that went away has read what it wanted.
+            // A reader that closed the pipe has read enough.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             Err(error) => {
                 self.lost.store(true, Ordering::Relaxed);
@@ -92,7 +92,7 @@ impl Terminal {
         if code == ExitCode::Pass && self.lost.load(Ordering::Relaxed) { ExitCode::Error } else { code }
     }
 
-    /// Prints a line about what is going on.
+    /// Prints a progress line.
     pub fn note(&self, text: &str) {
         if !self.quiet {
             self.eprint("", &format!("{text}\n"));

@@ -64,7 +64,7 @@ Examples:
     Verify(Suite),
     /// Remove installed tools and Python environments
     ///
-    /// What a suite needs again is installed again. `benchgate clean` removes what nothing has used for a while.
+    /// What a suite needs again is installed again. `benchgate clean` removes unused entries.
     #[command(after_help = "\
 Examples:
   benchgate tools remove 3.11.0

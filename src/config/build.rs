@@ -15,7 +15,7 @@ use super::{
     services, side, target,
 };
 
-/// A configuration and what is left to check about it.
+/// A configuration and its remaining checks.
 pub(super) struct Built {
     pub config: Config,
     pub files: Vec<NamedFile>,
@@ -25,7 +25,7 @@ pub(super) struct Built {
 }
 
 impl Config {
-    /// A suite of nothing but commands, with the defaults of every table.
+    /// A suite that only has commands, with the defaults of every table.
     pub fn of_commands(suite: &str, commands: Vec<CommandSpec>) -> Self {
         // Keys that a document without a model lacks are not missing here.
         let mut problems = Collector::default();
@@ -34,7 +34,7 @@ impl Config {
     }
 }
 
-/// Builds as much as there is; only meaningful when `problems` stays empty.
+/// Builds as much as possible; only meaningful if `problems` stays empty.
 pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collector) -> Built {
     let targets = target::targets(root, problems);
     let mut files = Vec::new();

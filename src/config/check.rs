@@ -55,7 +55,7 @@ fn elsewhere(key: &str, here: &Section) -> String {
         .map_or_else(String::new, |title| format!("; it belongs in {title}"))
 }
 
-/// Reports where `value` is not what `kind` asks for.
+/// Reports a `value` that does not match `kind`.
 pub(super) fn check(value: &Value<'_>, kind: &'static ValueKind, key: &str, problems: &mut Collector) {
     let at = value.span.start;
     let wrong = |expected: &str, problems: &mut Collector| {

@@ -164,15 +164,15 @@ pub enum OutputReading {
     /// In the format that the output shows; a command whose output shows none is timed as a whole.
     Detected,
     Format(Format),
-    /// Whole processes are timed, whatever they print.
+    /// Whole processes are timed, regardless of their output.
     Whole,
 }
 
 impl CommandLine {
-    /// Stands for the folder that the command is built in.
+    /// Placeholder for the folder in which the command is built.
     pub const BUILD: &'static str = "{build}";
 
-    /// Stands for the file that the command writes its results to.
+    /// Placeholder for the file to which the command writes its results.
     pub const OUTPUT: &'static str = "{output}";
 
     /// Stands for the tool's own pattern of the benchmarks that are still to be measured.
@@ -190,7 +190,7 @@ impl CommandLine {
         }
     }
 
-    /// The words that may name what it reads: all of them, split as a shell does, without those that it redirects to.
+    /// The words that may name its input: all of them, split as a shell does, without targets of redirections.
     pub fn words_read(&self) -> Vec<String> {
         match self {
             Self::Words(words) => words.clone(),

@@ -1,4 +1,4 @@
-//! The grammar that describes a configuration: what a key holds, and what a table contains.
+//! The grammar of a configuration: types of keys, and keys of tables.
 //!
 //! Every table is declared in it once (see [`super::table`]); unknown keys, wrong types, the JSON Schema and the
 //! reference page all come from there.
@@ -88,7 +88,7 @@ pub(super) enum ChosenBy {
     Base,
     /// The head, and the report shows its choice.
     Head,
-    /// The keys of the table that it holds say so each.
+    /// Each key of its table determines it.
     Each,
 }
 
@@ -127,7 +127,7 @@ pub(super) struct Field {
     pub doc: &'static str,
 }
 
-/// Whether a key must be there, and what holds without it.
+/// Whether a key is required, and its default.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum KeyPresence {
     Required,
@@ -146,7 +146,7 @@ impl Field {
         self.key.starts_with('<')
     }
 
-    /// Chosen on a pull request by someone else than the base.
+    /// Not chosen by the base on a pull request.
     pub(super) const fn by(self, by: ChosenBy) -> Self {
         Self { by, ..self }
     }
@@ -155,7 +155,7 @@ impl Field {
         matches!(self.presence, KeyPresence::Required)
     }
 
-    /// The default as TOML, where it is one value.
+    /// The default as TOML, if it is one value.
     pub(super) fn default(&self) -> Option<Cow<'static, str>> {
         Some(match self.presence {
             KeyPresence::Required | KeyPresence::Optional => return None,

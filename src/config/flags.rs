@@ -5,14 +5,14 @@ use super::view::ConfigView;
 
 /// Repeats every dispatch at compile time …
 const REPEAT: &str = "--iree-hal-benchmark-dispatch-repeat-count";
-/// … and divides the time at run time. One without the other on one side is a change that is none.
+/// … and divides the time at run time. One flag without the other on one side would look like a change.
 const BATCH: &str = "--batch_size";
 
 /// With other than the asynchronous models, no dispatch is repeated but the time is still divided.
 const EXECUTION_MODEL: &str = "--iree-execution-model";
 const ASYNCHRONOUS: [&str; 2] = ["async-internal", "async-external"];
 
-/// Flags that say what the tools write and where: benchgate gives them, and the cache has their files.
+/// Flags for the output of the tools: benchgate sets them, and the cache has their files.
 const OUTPUTS: [&str; 8] = [
     "--o",
     "--compile-to",

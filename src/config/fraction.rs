@@ -11,8 +11,8 @@ use super::values;
 pub(super) const LARGEST_BARE: f64 = 0.2;
 /// A spread between processes smaller than this was never measured on real hardware.
 const LEAST_SPREAD: f64 = 1e-4;
-/// One false positive in a million suites is stricter than any reader can tell from "never". Far below it, nothing
-/// could turn red or green any more.
+/// One false positive in a million suites is stricter than any reader can tell from "never". With a much smaller
+/// value, no row could regress or pass any more.
 pub(super) const ALPHA: (f64, f64) = (1e-6, 0.4);
 
 /// `1%`, or a bare number below 0.2: 0.01.

@@ -9,7 +9,7 @@ use super::view::ConfigView;
 /// A file that the configuration names, to be looked at by [`super::load`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NamedFile {
-    /// Where it is named.
+    /// Position of the name.
     pub at: usize,
     /// Its kind, in words.
     pub what: String,

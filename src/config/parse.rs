@@ -38,7 +38,7 @@ pub(super) fn collect_policy(text: &str, problems: &mut Collector) -> Option<Pol
     let document = document(text, problems)?;
     check_table(&document, &judging::POLICY, problems);
     let root = ConfigView::new(&document);
-    // Block counts stay with `[measure]`; a policy file has none.
+    // Block counts are in `[measure]`; a policy file has none.
     Some(policy::part(root, root.get("measure"), problems))
 }
 

@@ -67,7 +67,7 @@ fn sequential(
     let (min, max) = (view.get("min-blocks"), view.get("max-blocks"));
     let given = |view: ConfigView<'_, '_>| view.integer().filter(|_| view.is_present());
     let max_blocks = given(max).unwrap_or(default.max_blocks);
-    // The default of one gives way to the other where only that is set.
+    // If only one is set, the default of the other follows it.
     let min_blocks = given(min).unwrap_or(default.min_blocks.min(max_blocks));
     let max_blocks = if max.is_present() { max_blocks } else { max_blocks.max(min_blocks) };
     let policy = SequentialPolicy { min_blocks, max_blocks };

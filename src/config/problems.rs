@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{counted, is_hidden, without_commands};
 
-/// One problem and where it is.
+/// One problem and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub file: PathBuf,
@@ -73,7 +73,7 @@ impl Collector {
         }
     }
 
-    /// The problems as the reader sees them, or nothing when there are none.
+    /// The text of the problems; empty if there are none.
     pub(super) fn finish(mut self, text: &str, file: &Path) -> Vec<Problem> {
         self.found.sort();
         self.found.dedup();
@@ -129,7 +129,7 @@ pub(super) fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean `x`?` where something similar is known.
+/// `; did you mean `x`?` if a similar name is known.
 pub(super) fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
     suggestion(word, known).map_or_else(String::new, |close| format!("; did you mean `{close}`?"))
 }

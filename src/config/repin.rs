@@ -1,4 +1,4 @@
-//! Another release in the text of a configuration, everything else as it is.
+//! Replaces the release in the text of a configuration, and leaves the rest unchanged.
 
 use toml_span::Value;
 

@@ -1,5 +1,5 @@
-//! The JSON Schema of `benchgate.toml`, for editors: made from [`super::sections`], so that it can't
-//! say anything else than the parser does.
+//! The JSON Schema of `benchgate.toml`, for editors: made from [`super::sections`], so that it always agrees with the
+//! parser.
 
 use serde_json::{Map, Value, json};
 

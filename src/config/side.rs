@@ -15,7 +15,7 @@ pub struct Pin {
     pub source: ToolSource,
 }
 
-/// Where tools come from.
+/// The source of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ToolSource {
     /// `iree-base-compiler` and `iree-base-runtime` of this version; hashes are in `benchgate.lock`.

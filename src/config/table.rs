@@ -24,7 +24,7 @@ pub(super) trait DeclaredTable: Sized {
 
 /// A type that a key can have.
 pub(super) trait KeyValue: Sized {
-    /// Whether the key may be absent without a default of its own.
+    /// Whether the key may be absent without a default.
     const OPTIONAL: bool = false;
     /// The value of an absent key, as TOML.
     const EMPTY: Option<&'static str> = None;

@@ -61,7 +61,7 @@ pub enum Assembler {
 const LOCKED: &str = "locked";
 
 impl Target {
-    /// Whether the generated code is judged, and nothing is measured.
+    /// Whether the generated code is judged and nothing is measured.
     pub fn judges_code(&self) -> bool {
         self.judge == JUDGE_CODE
     }
@@ -97,7 +97,7 @@ pub(super) fn targets(root: ConfigView<'_, '_>, problems: &mut Collector) -> Vec
         .map(|target| {
             unique(target.get("name"), "target", &mut seen, problems);
             let backend = match target.get("backend").owned() {
-                // The seeds' and ROCm's own name for what the tools call `hip`.
+                // ROCm's name for the tools' `hip`.
                 rocm if rocm == "rocm" => "hip".to_owned(),
                 backend => backend,
             };

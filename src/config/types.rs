@@ -55,7 +55,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The side of this name, where the configuration has one.
+    /// The side of this name, if the configuration has it.
     pub fn side(&self, name: SideName) -> Option<&Side> {
         match name {
             SideName::Base => self.base.as_ref(),

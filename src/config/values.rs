@@ -1,6 +1,6 @@
 //! The small languages inside strings: durations, names, dates, paths.
 //!
-//! Each returns what was expected, in words, when the text is not one.
+//! Each returns the expected form, in words, if the text is invalid.
 
 use std::path::{Component, Path};
 use std::time::Duration;
@@ -91,7 +91,7 @@ pub(super) fn is_inside(path: &str) -> bool {
         && Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
-/// A relative path; whether `..` stays inside the repository is checked where files are looked at.
+/// A relative path; code that opens files checks whether `..` stays inside the repository.
 pub(super) fn is_relative(path: &str) -> bool {
     is_line(path)
         && !path.contains('\\')

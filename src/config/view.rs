@@ -1,5 +1,5 @@
-//! Reads values out of a checked document. What is absent, or of the wrong type, reads as nothing: the first pass has
-//! already reported it, and the configuration is not handed out then.
+//! Reads values out of a checked document. Absent values and values of the wrong type are read as empty: the first
+//! pass has already reported them, and the configuration is then not returned.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ pub(super) struct ConfigView<'a, 'de> {
 }
 
 impl<'a, 'de> ConfigView<'a, 'de> {
-    /// A key that is absent, or a table that gives nothing.
+    /// An absent key, or an empty table.
     pub(super) const ABSENT: Self = Self { given: None };
 
     /// A whole document.

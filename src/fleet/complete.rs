@@ -1,4 +1,4 @@
-//! Proves that a shard holds all of its part of the plan, and nothing else.
+//! Checks that a shard has all of its part of the plan, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +75,7 @@ fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
     wrong
 }
 
-/// Parts that a benchmark lacks. A failure is a result: there is nothing to measure after it.
+/// Parts that a benchmark lacks. A failure is a result: nothing is measured after it.
 fn measured(plan: &PlanFile, planned: &PlannedBenchmarkRecord, file: &RunFile) -> Option<String> {
     let mut records: Vec<(SideName, &BenchmarkRecord)> = Vec::new();
     for side in &planned.sides {
@@ -97,7 +97,7 @@ fn measured(plan: &PlanFile, planned: &PlannedBenchmarkRecord, file: &RunFile) -
     }
 }
 
-/// Whether the outputs of one call decide: that call is all that there is of it.
+/// Whether only the outputs of one call are judged.
 pub(super) fn is_untimed(record: &BenchmarkRecord) -> bool {
     let by_outputs = record.labels.get(JUDGED_BY).is_some_and(|by| by == JUDGED_BY_OUTPUTS);
     by_outputs && record.verification.is_some() && record.processes.is_empty()

@@ -96,8 +96,8 @@ fn time(text: &str) -> Option<jiff::Timestamp> {
     text.parse().ok()
 }
 
-/// Numbers all processes by the time they were started. False if one has no such time. A shard's own order stays, also
-/// where its clock was set back: slots are paired by it.
+/// Numbers all processes by the time they were started. False if one has no such time. A shard's own order is kept
+/// even if its clock was set back, because slots are paired by it.
 fn chronological(files: &mut [RunFile]) -> bool {
     let mut processes = Vec::new();
     let mut known = true;
@@ -124,7 +124,7 @@ fn chronological(files: &mut [RunFile]) -> bool {
 /// Every metric that a shard describes, once.
 fn metrics(files: &[RunFile]) -> Result<Vec<Metric>, String> {
     let mut all: Vec<&Metric> = Vec::new();
-    // The longest list first: what a shard leaves out of it keeps its place.
+    // The longest list first: entries that a shard lacks keep their place.
     let mut longest: Vec<&RunFile> = files.iter().collect();
     longest.sort_by_key(|file| std::cmp::Reverse(file.metrics.len()));
     for metric in longest.into_iter().flat_map(|file| &file.metrics) {

@@ -1,4 +1,4 @@
-//! Proves that each row was measured for as long as its samples asked, and no longer: the looks are taken again.
+//! Checks that each row was measured exactly as long as its samples required, by repeating the looks.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::complete::is_untimed;
 /// A time is added up in another order than when it was spent.
 const ROUNDING_SECONDS: f64 = 1e-6;
 
-/// Rows of a shard that end where their samples don't end them. `policy` is the plan's.
+/// Rows of a shard that do not end where their samples require it. `policy` is the plan's.
 pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<String> {
     let rows = paired(file);
     let (identical, compared): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.identical);
@@ -38,7 +38,7 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
             format!("{:?} has {} blocks, and no look of the plan ends there", row.name, row.blocks)
         }));
         next = looks.after(look);
-        // Nothing is measured after the last look, so it is asked about nothing.
+        // Nothing is measured after the last look, so it needs no check.
         let asked: &[PairedBenchmark<'_>] = if next.is_some() { &further } else { &[] };
         let open = open_at(plan, policy, file, asked, look);
         let is_open = |row: &&PairedBenchmark<'_>| open.contains(row.name);

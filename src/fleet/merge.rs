@@ -10,7 +10,7 @@ use crate::record::{MergedShardRecord, PlanFile, PlannedShardRecord, RunFile};
 
 use super::{complete, join, looks};
 
-/// A whole run, and what is worth knowing about its shards.
+/// A complete run, and notes about its shards.
 #[derive(Debug, Clone)]
 pub struct Merged {
     pub file: RunFile,
@@ -138,7 +138,7 @@ pub(super) fn choose(plan: &PlanFile, files: Vec<Labelled>) -> Chosen {
     found
 }
 
-/// A name for what was measured, from the names of its parts.
+/// A name for the benchmark, from the names of its parts.
 fn session(origins: &[MergedShardRecord]) -> String {
     let mut hash = Sha256::new();
     for origin in origins {

@@ -8,7 +8,7 @@ pub enum Cut {
     Seconds(f64),
 }
 
-/// Why there is no such plan.
+/// The reason why there is no such plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackError {
     #[error("{kinds} kinds of runners need at least {kinds} shards, and {shards} were asked for")]
@@ -54,7 +54,7 @@ pub fn pack(items: &[(usize, f64)], kinds: usize, cut: Cut) -> Result<Vec<Load>,
         .collect())
 }
 
-/// How many shards each kind gets: one, and each further one goes where a shard has most to do.
+/// Number of shards of each kind: one, and each further one goes to the kind with the longest shard.
 fn counts(
     groups: &[Vec<usize>],
     used: &[usize],

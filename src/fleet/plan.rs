@@ -39,8 +39,8 @@ pub struct SuiteBenchmark {
     pub runner: Vec<String>,
 }
 
-/// The plan, and in words how it came about. `durations` are seconds by the name of a benchmark; one that is not
-/// known counts as the median of those that are.
+/// The plan, and notes about it. `durations` are seconds by the name of a benchmark; one that is not known counts as
+/// the median of those that are.
 ///
 /// # Errors
 /// A number of shards that can't be had.

@@ -36,7 +36,7 @@ pub enum ShardState {
     Missing,
 }
 
-/// Says what `merge` would say of each shard. `policy` is the plan's.
+/// Reports the result of `merge` for each shard. `policy` is the plan's.
 pub fn status(plan: &PlanFile, policy: &Policy, mut files: Vec<Labelled>) -> FleetStatus {
     sort(&mut files);
     let chosen = choose(plan, files);

@@ -19,7 +19,7 @@ pub struct Annotation {
     pub message: String,
 }
 
-/// GitHub shows ten of a kind; the tenth counts the others.
+/// GitHub shows ten annotations of a kind; the tenth counts the others.
 const SHOWN: usize = 9;
 
 /// GitHub's limit for a message is 4,096 characters.

@@ -244,7 +244,7 @@ impl Job {
         }
     }
 
-    /// Where the code of this event comes from. An event that is not listed may contain untrusted code.
+    /// Origin of the code of this event. An event that is not listed may contain untrusted code.
     pub fn origin(&self) -> CodeOrigin {
         match &self.event {
             GitHubEvent::PullRequest(pull) | GitHubEvent::PullRequestTarget(pull) if pull.fork => {

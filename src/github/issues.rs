@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::GitHubError;
 use super::client::{Client, Created};
 
-/// An issue of ours.
+/// An issue that benchgate opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issue {
     pub number: u64,
@@ -22,7 +22,7 @@ struct IssuePart {
     title: String,
     body: Option<String>,
     user: Option<UserPart>,
-    /// Present where it is a pull request.
+    /// Present if it is a pull request.
     pull_request: Option<Value>,
 }
 
@@ -52,7 +52,7 @@ impl Client {
         let author = self.me().await?.unwrap_or_else(|| author.to_owned());
         let path = self.path(&format!("issues?state=all&labels={label}"));
         let all: Vec<IssuePart> = self.list("list the issues", &path, Some).await?;
-        // An issue of someone else may carry any label and any marker.
+        // An issue of another author can have any label and any marker.
         let ours = all.into_iter().filter(|issue| {
             issue.pull_request.is_none() && issue.user.as_ref().is_some_and(|user| user.login == author)
         });
@@ -65,7 +65,7 @@ impl Client {
         Ok(ours.map(issue).collect())
     }
 
-    /// Opens an issue, exactly once: where an answer got lost, its first line tells whether it is there.
+    /// Opens an issue exactly once: if a response was lost, the first line of an issue shows whether it exists.
     pub async fn open_issue(
         &self,
         title: &str,

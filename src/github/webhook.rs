@@ -1,4 +1,4 @@
-//! A signed message to any address, for chat systems and whatever else listens.
+//! A signed message to any address, for example of a chat system.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::model::hex;
 use super::GitHubError;
 use super::retry::{NextStep, RetryPolicy, TryOutcome, next_step};
 
-/// A receiver that says nothing for this long is gone.
+/// Timeout without data from the receiver.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Where messages go. The address often is a secret itself, so neither is ever shown.
+/// The destination of messages. The address often is a secret itself, so neither is ever shown.
 pub struct Webhook {
     url: SecretString,
     host: String,
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Webhook {
 }
 
 impl Webhook {
-    /// `https` only, except to this machine itself. `secret` signs what is sent.
+    /// `https` only, except to this machine itself. `secret` signs the messages.
     pub fn new(url: &str, secret: Option<&str>, policy: RetryPolicy) -> Result<Self, GitHubError> {
         let unusable = |why: &str| GitHubError::Setup(format!("the webhook's address {why}"));
         let parsed = reqwest::Url::parse(url.trim()).map_err(|_| unusable("can't be read"))?;
@@ -41,7 +41,8 @@ impl Webhook {
         Ok(Self { url: SecretString::from(parsed.to_string()), host, key, policy })
     }
 
-    /// Sends a message, again if it is not answered. `delivery` names it, so that a receiver can tell a repeated one.
+    /// Sends a message, and retries without a response. `delivery` identifies it, so that a receiver can recognize a
+    /// repetition.
     pub async fn send(&self, delivery: &str, body: &[u8]) -> Result<(), GitHubError> {
         drop(rustls::crypto::ring::default_provider().install_default());
         let http = reqwest::Client::builder()

@@ -57,7 +57,7 @@ impl Definition {
         Untranslated { file: self.file.clone(), what: what.to_owned(), why: why.into() }
     }
 
-    /// Takes a list of texts. Anything else is reported and not taken as empty in silence.
+    /// Takes a list of texts. Other content is reported and not silently read as empty.
     pub(super) fn texts(&mut self, key: &str, untranslated: &mut Vec<Untranslated>) -> Vec<String> {
         let Some(value) = self.keys.remove(key) else { return Vec::new() };
         let Value::Array(items) = value else {
@@ -74,7 +74,7 @@ impl Definition {
         texts
     }
 
-    /// Takes a key whose value says nothing that the configuration needs.
+    /// Removes a key whose value the configuration does not need.
     pub(super) fn drop_key(&mut self, key: &str) {
         self.keys.remove(key);
     }

@@ -1,4 +1,4 @@
-//! Suites whose programs or data are downloaded: nothing of them is in the repository.
+//! Suites whose programs or data are downloaded and are not in the repository.
 
 use serde_json::Value;
 

@@ -9,15 +9,15 @@ use super::SuiteFiles;
 use super::definition::{Definition, Untranslated};
 use super::suite::{Expected, ImportedModel, ImportedSuite, ImportedTarget, Tolerance};
 
-/// Says how a test is called: its presence makes a folder a test.
+/// The file with a test's arguments: its presence makes a folder a test.
 pub(super) const FLAG_FILE: &str = "run_module_io_flags.txt";
 /// The folder of the suite, from which its lists name tests.
 const FAMILY: &str = "onnx_ops/";
 
 /// The defaults of `iree-run-module`, which the suite is written for: |a − b| ≤ atol + rtol·|b|.
 const RTOL: f64 = 1e-5;
-/// The lists of a configuration, and the failures that each one declares; none for tests that are left out. What the
-/// suite calls a failed run is a wrong output, too.
+/// The lists of a configuration, and the failures that each one declares; none for tests that are left out. The
+/// suite's failed runs include wrong outputs.
 const LISTS: [(&str, &[FailureKind]); 4] = [
     ("skip_compile_tests", &[]),
     ("skip_run_tests", &[]),

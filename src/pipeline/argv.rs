@@ -1,4 +1,4 @@
-//! Command lines of the IREE tools, as pure functions. Nothing here starts anything.
+//! Command lines of the IREE tools, as pure functions. This module starts no programs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -28,13 +28,13 @@ pub(super) struct Frame<'a> {
     pub(super) sides: &'a [PreparedSide<'a>],
     /// Findings about the whole run.
     pub(super) lints: &'a [Lint],
-    /// Paths in the file are relative to this folder where they can be.
+    /// Paths in the file are relative to this folder if possible.
     pub(super) relative_to: &'a Path,
     /// The result of an A/A session of this suite on this testbed.
     pub(super) calibration: Option<&'a CalibrationRecord>,
 }
 
-/// The record of what the journal holds so far.
+/// The record of the journal so far.
 pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> RunFile {
     let paired = frame.sides.len() == 2;
     let metrics = described(frame, journal);

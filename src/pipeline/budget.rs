@@ -9,7 +9,7 @@ pub(super) struct Want {
     pub(super) block: Duration,
     /// Blocks from here to the next look.
     pub(super) to_look: u32,
-    /// Blocks from here until it is probably decided; `None` if nothing tells.
+    /// Blocks from here until it is probably decided; `None` if unknown.
     pub(super) to_verdict: Option<f64>,
 }
 
@@ -24,8 +24,8 @@ impl Want {
     }
 }
 
-/// The rows that `left` is spent on: those soonest decided first, each of them as far as its next look. A row
-/// that can't get there stays open and is not begun: half a step decides nothing.
+/// The rows that `left` is spent on: those that need the least time first, each up to its next look. A row that can't
+/// reach its next look is not started, because a partial step does not decide it.
 pub(super) fn affordable(wants: &[Want], left: Option<Duration>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wants.len()).collect();
     let Some(mut left) = left else { return order };

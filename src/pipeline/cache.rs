@@ -65,7 +65,7 @@ impl KeyBuilder {
     }
 }
 
-/// A key that nothing finds again, for what can't be known by its content. `staged` is a folder of its own.
+/// A unique key, for entries that can't be identified by content. `staged` is a separate folder.
 pub(super) fn once(key: &str, staged: &Path) -> String {
     let once = KeyBuilder::new("once").text("key", key).text("folder", &staged.to_string_lossy());
     once.text("at", &jiff::Timestamp::now().to_string()).finish()
@@ -75,7 +75,7 @@ pub(super) fn file_sha256(path: &Path) -> Result<String, PipelineError> {
     files::sha256_of(path).map_err(PipelineError::io("read", path))
 }
 
-/// Runs what reads much on a thread of its own.
+/// Runs work that reads many files on a separate thread.
 pub(super) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, PipelineError> + Send + 'static,
 ) -> Result<T, PipelineError> {
@@ -123,7 +123,7 @@ impl Digests {
         self.sha256(path).await.ok()
     }
 
-    /// The stamp that a file had when it was hashed: with another one, it may no longer be what its digest says.
+    /// The stamp of a file when it was hashed: with another stamp, its digest may be outdated.
     pub(super) async fn stamp(&self, path: &Path) -> Result<Stamp, PipelineError> {
         Ok(self.hashed(path).await?.stamp)
     }
@@ -247,7 +247,7 @@ impl Cache {
         entries.collect()
     }
 
-    /// The entry that `find` says holds now, or what `make` leaves in the folder that it is given. A request may have
+    /// The valid entry that `find` returns, or the one that `make` creates in the given folder. A request may have
     /// several entries. Two sides never make the same thing twice, and what failed once for an `attempt` is not tried
     /// again.
     pub(super) async fn keep<M: Serialize + DeserializeOwned + Send + 'static>(

@@ -1,7 +1,7 @@
 //! The calibration of a suite on a testbed: kept by `noise`, and put into every later run.
 //!
-//! It is a run file like any other, so its samples can be judged again, and it is part of the runs
-//! that use it, so that a verdict needs nothing else.
+//! It is a run file like any other, so its samples can be judged again, and it is stored in the runs that use it, so
+//! that a verdict needs no other file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::cache::{KeyBuilder, write_atomically};
 /// fingerprint; dust, thermal paste and noisier neighbors don't, and they take months.
 pub const CALIBRATION_DAYS: i64 = 90;
 
-/// Where the calibration of a run comes from.
+/// The source of a run's calibration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CalibrationSource {
     /// The run is itself a calibration.

@@ -88,8 +88,8 @@ pub(super) fn command_candidates<'a>(sides: &'a [PreparedSide<'a>]) -> Vec<Bench
     found
 }
 
-/// A candidate for each name. A benchmark that both sides have and one of them could not prepare is not measured:
-/// its verdict is known, and half of it compares with nothing.
+/// A candidate for each name. A benchmark that one of two sides could not prepare is not measured: its verdict is
+/// known, and one side alone can't be compared.
 pub(super) fn candidates<'a>(
     sides: &'a [PreparedSide<'a>],
     names: &[BenchmarkName],

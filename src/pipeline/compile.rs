@@ -63,7 +63,8 @@ fn key(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<String> {
     Ok(key.finish())
 }
 
-/// Whether a module is for the processor that it is compiled on. Flags that name a missing file compile nothing.
+/// Whether a module is for the processor that it is compiled on. A flag that names a missing file prevents the
+/// compilation.
 pub(super) fn is_host_specific(spec: &CompileSpec, folder: &Path) -> bool {
     Named::find(&spec.flags, folder).is_ok_and(|named| named.asks_for_host())
 }
@@ -73,7 +74,7 @@ pub(super) fn urgency(job: &CompileJob<'_>) -> Priority {
     Priority::Compile { bytes: fs::metadata(job.source).map_or(0, |source| source.len()) }
 }
 
-/// Compiles, or finds what an earlier run compiled.
+/// Compiles, or returns the module of an earlier run.
 pub(super) async fn compile(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<Compiled> {
     let key = key(host, job)?;
     let started = Instant::now();
@@ -138,7 +139,7 @@ async fn traced(
         host.note_unobserved();
         return Ok(once(key, staged));
     };
-    // The source is in the request, by content. What is in the staged folder is the compiler's own.
+    // The source is in the request, by content. The files in the staged folder are the compiler's own.
     let [source, own] = [job.source, staged].map(clean);
     let is_input = |path: &&PathBuf| **path != source && !path.starts_with(&own);
     let [read, listed] = [read, listed].map(|paths| paths.iter().filter(is_input));
@@ -147,7 +148,7 @@ async fn traced(
     Ok(trace.entry_key(key))
 }
 
-/// A cached module's compiler ran another day: what it took is not what this run took.
+/// A cached module was compiled earlier, so its time is not that of this run.
 fn read(entry: CacheEntry<CompileMeta>, found_in: Duration) -> Compiled {
     let meta = &entry.meta;
     let (seconds, peak_memory_bytes) =
@@ -190,7 +191,7 @@ fn statistics(statistics: &[u8]) -> BTreeMap<String, u64> {
 
 /// A failed tool in one line: the first error it printed, or how it ended.
 pub(super) fn failure(finished: &Finished, log: Option<PathBuf>) -> StageFailure {
-    // The tail may begin in the middle of the line that says what failed; the log has all of it.
+    // The tail may begin in the middle of the error line; the log has all of it.
     let logged = log.as_deref().and_then(diagnostics::first_error);
     let said = logged
         .as_deref()
@@ -217,8 +218,8 @@ pub(super) fn printed_error(said: &str) -> StageFailure {
     StageFailure::new(format!("ended with exit code 0 and printed an error: {}", shorten(said)))
 }
 
-/// Whether a line of the runtime tools says what failed: `….c:123: INVALID_ARGUMENT; expected 2 arguments`.
-/// What they print before it is about devices and modules.
+/// Whether a line of the runtime tools reports the error: `….c:123: INVALID_ARGUMENT; expected 2 arguments`. What they
+/// print before it is about devices and modules.
 fn is_status(line: &str) -> bool {
     let Some((before, _)) = line.split_once("; ") else { return false };
     let word = before.rsplit(' ').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Times the compiler where the policy makes its time decide.
+//! Times the compiler if the policy makes its time gating.
 //!
 //! A compilation that fills the cache shares the processors with others and happens once, or not at all where the
 //! cache is warm. Modules whose compile time can fail the gate are compiled again, alone on the host, with the sides
@@ -43,7 +43,7 @@ pub(super) async fn time(
     host.progress.on(Event::Note(&format!("compiling {} {times}", counted(judged.len(), "module"))));
     for name in &judged {
         for round in 0..COMPILATIONS {
-            // Each side is first as often as the other, so that a drift of the machine favors neither.
+            // Each side is first equally often, so that a drift of the machine favors neither.
             let mut turns: Vec<&mut PreparedSide<'_>> = sides.iter_mut().collect();
             if round % 2 == 1 {
                 turns.reverse();

@@ -13,10 +13,10 @@ const REPETITION: Duration = Duration::from_micros(2500);
 
 /// Least time that a process measures, however quickly it starts: 16 repetitions.
 const LEAST: Duration = Duration::from_millis(40);
-/// Most time that a process measures because it starts slowly. Beyond that another process says more.
+/// Most time that a process measures because it starts slowly. Beyond that another process gives more information.
 const MOST: Duration = Duration::from_millis(200);
 
-/// Two would leave nothing to compare a disturbed repetition with.
+/// With two, a disturbed repetition could not be recognized.
 const FEWEST_REPETITIONS: u32 = 3;
 const MOST_REPETITIONS: u32 = 24;
 
@@ -43,8 +43,8 @@ pub(super) fn fixed(settings: &Measure) -> Option<Timing> {
     })
 }
 
-/// Chooses what the configuration leaves open. Both sides get the timing of the slower one, so that swapping
-/// them changes nothing.
+/// Chooses the timing that the configuration leaves open. Both sides get the timing of the slower one, so that
+/// swapping them changes nothing.
 ///
 /// A process measures for about as long as it takes to start (Kalibera and Jones, ISMM 2013: the level that
 /// varies most is repeated most, until the level above is cheaper), in repetitions that fit between two

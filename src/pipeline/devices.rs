@@ -1,4 +1,4 @@
-//! The devices of a run: which GPUs it uses, the lock on their clocks, and what is kept of their state.
+//! The devices of a run: its GPUs, the lock on their clocks, and the record of their state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::record::{CpuTelemetryRecord, GpuTelemetryRecord, Number, RangeRecord,
 /// A device that something is measured on, with the variables of its processes.
 pub(super) type UsedDevice<'a> = (&'a str, &'a BTreeMap<String, String>);
 
-/// The GPUs of this machine, where one of these may be measured on. Loading a driver's library for a suite of
-/// processors would cost its start and gain nothing.
+/// The GPUs of this machine, if one of these may be used. Loading a driver's library for a suite of processors would
+/// cost its start and gain nothing.
 pub(super) fn gpus<'a>(mut used: impl Iterator<Item = UsedDevice<'a>>) -> Arc<Gpus> {
     let wanted = used.any(|(device, _)| DeviceKind::from_uri(device) != DeviceKind::Cpu);
     Arc::new(if wanted { Gpus::find() } else { Gpus::default() })
@@ -41,7 +41,7 @@ pub(super) fn candidates(choices: &[Choice]) -> BTreeSet<usize> {
     choices.iter().flat_map(|choice| choice.candidates().iter().copied()).collect()
 }
 
-/// Undoes what a killed run left, and says so. Its lock may be on a GPU that this suite does not use.
+/// Undoes the clock lock of a killed run, and reports it. Its lock may be on a GPU that this suite does not use.
 pub(super) fn undo_leftovers(gpus: &Arc<Gpus>, progress: &dyn Progress, alone: &HostLock) {
     let left = device::leftover_locks();
     if left.is_empty() {
@@ -53,7 +53,7 @@ pub(super) fn undo_leftovers(gpus: &Arc<Gpus>, progress: &dyn Progress, alone: &
     }
 }
 
-/// Locks the clocks where that is asked for, and says what the record has to say about them.
+/// Locks the clocks if requested, and returns the notes for the record.
 pub(super) fn hold(
     gpus: &Arc<Gpus>,
     choices: &[Choice],
@@ -114,8 +114,8 @@ pub(super) fn record(seen: &Seen, gpus: &Gpus, held: bool) -> Option<TelemetryRe
 }
 
 fn gpu_record(seen: &GpuSeen, id: &str, held: Option<bool>) -> GpuTelemetryRecord {
-    // In between, the chip works; before and after, it idles at a clock of its own choice. A process too
-    // short to be read while it ran has nothing but its ends.
+    // In between, the chip works; before and after, it idles at a clock of its own choice. A process that is too short
+    // to be sampled only has readings at its ends.
     let all = || std::iter::once(&seen.before).chain(&seen.during).chain([&seen.after]);
     let at_work: Vec<&GpuReading> =
         if seen.during.is_empty() { all().collect() } else { seen.during.iter().collect() };

@@ -1,5 +1,5 @@
-//! Errors that a tool prints: some end with exit code 0 anyway. `iree-compile` does where a transform library can't be
-//! read: it says so, and writes a module that was compiled without.
+//! Errors that a tool prints: some end with exit code 0 anyway. `iree-compile` does so if a transform library can't be
+//! read: it prints an error and writes a module that was compiled without it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -22,7 +22,7 @@ pub(super) fn is_error(line: &str) -> bool {
 }
 
 fn is_diagnostic(line: &str) -> bool {
-    // Case differs by tool; ASCII keeps every byte in its place.
+    // Case differs by tool; ASCII lowercasing keeps byte positions.
     let lower = line.to_ascii_lowercase();
     let Some(at) = lower.find("error:") else { return false };
     let before = &lower[..at];
@@ -56,7 +56,7 @@ const OF_THE_MACHINE: [&str; 16] = [
     "to open",
     "cannot open",
     "could not open",
-    // Another program does the linking, and what ended it is not said.
+    // Another program does the linking, and its error is not reported.
     "to link",
     "linking failed",
     "linker",
@@ -112,8 +112,8 @@ fn without_colour(line: &str) -> String {
     text
 }
 
-/// The first error in a tool's log. Its last lines would not do: a dump of the program that follows an error is
-/// longer than what is kept of them.
+/// The first error in a tool's log. Its last lines are not enough: a dump of the program after an error is longer than
+/// the kept lines.
 pub(super) fn in_log(log: &Path) -> Result<Option<String>, PipelineError> {
     first_line(log, is_error)
 }
@@ -143,7 +143,7 @@ fn first_line(log: &Path, mut is_wanted: impl FnMut(&str) -> bool) -> Result<Opt
     }
 }
 
-/// The first error in the log of a tool that failed. A log that can't be read says nothing more than its tail does.
+/// The first error in the log of a tool that failed. If the log can't be read, only its tail is used.
 pub(super) fn first_error(log: &Path) -> Option<String> {
     let found = in_log(log).unwrap_or_default()?;
     is_error(&found).then_some(found)

@@ -33,7 +33,7 @@ pub(super) async fn keep(
     Ok(Outputs { _folder: Arc::new(folder), files, exact, inputs, question: question.finish(), answer })
 }
 
-/// Adds what a function is called with: contents, and not names.
+/// Adds the arguments of a function by content, not by name.
 pub(super) async fn add_inputs(
     mut key: KeyBuilder,
     inputs: &[InputArg],
@@ -74,7 +74,7 @@ async fn add_tensor(
     })
 }
 
-/// Reads all files, or says which one is not a tensor.
+/// Reads all files, or names the one that is not a tensor.
 pub(super) fn tensors(files: &[TensorFile]) -> Staged<Vec<Tensor>> {
     let read = |file: &TensorFile| {
         let bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;

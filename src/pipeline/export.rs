@@ -85,7 +85,7 @@ struct ExportMeta {
     /// Scope and file.
     parameters: Vec<(String, String)>,
     output_type: Option<String>,
-    /// Verification code and reason, where the reference is not usable.
+    /// Verification code and reason, if the reference is not usable.
     reference_problem: Option<(String, String)>,
 }
 
@@ -131,8 +131,8 @@ impl ExportJob<'_> {
     }
 }
 
-/// The digest of everything about an export that is known before it: the package, the environment, how the
-/// model is constructed, and the whole tree of the side's sources. What else it reads is in its [`Trace`].
+/// The digest of everything about an export that is known before it: the package, the environment, how the model is
+/// constructed, and the whole tree of the side's sources. Other files that it reads are in its [`Trace`].
 async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
     let model = job.planned.model;
     let sources = job.sources();
@@ -179,7 +179,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
     Ok(key.finish())
 }
 
-/// Exports a model, or finds what an earlier run exported.
+/// Exports a model, or returns the export of an earlier run.
 pub(super) async fn export(host: &Host<'_>, job: ExportJob<'_>) -> Staged<PreparedSource> {
     let key = key(host, job).await?;
     // A failure on one side is not reused for the other, because files outside of the sources can differ.
@@ -231,8 +231,8 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
     Ok(Made { key, files, meta })
 }
 
-/// The key of an entry: that of its request with what it read. An export that can't be followed is stored for
-/// this run alone.
+/// The key of an entry: that of its request with the files that it read. An export that can't be followed is stored
+/// for this run alone.
 async fn traced(
     host: &Host<'_>,
     job: ExportJob<'_>,
@@ -290,8 +290,8 @@ fn failure(host: &Host<'_>, answer: &ExportAnswer, key: &str) -> Result<StageFai
     Ok(failure)
 }
 
-/// Sends the request and waits for the last line about it. The lines before it say where the
-/// interpreter is, which is what a crash leaves behind.
+/// Sends the request and waits for the last line about it. The lines before it record the interpreter's progress,
+/// which remains after a crash.
 async fn ask(host: &Host<'_>, job: ExportJob<'_>, out: &Path) -> Staged<ExportAnswer> {
     let lease = job.exporters.lease(host, job.environment).await?;
     // Exporting takes a processor as compiling does.
@@ -315,7 +315,7 @@ async fn ask(host: &Host<'_>, job: ExportJob<'_>, out: &Path) -> Staged<ExportAn
         let unreadable = |error: serde_json::Error| {
             StageFailure::new(format!("the exporter's answer can't be read: {error}"))
         };
-        // After an unreadable answer, what comes next is unknown: the interpreter is not given back, and so ends.
+        // After an unreadable answer the state of the interpreter is unknown, so it is not reused and ends.
         let message: serde_json::Value = serde_json::from_str(&line).map_err(unreadable)?;
         if matches!(message["status"].as_str(), Some("ok" | "failed" | "unsupported")) {
             lease.give_back(interpreter).await;

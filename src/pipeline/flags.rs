@@ -1,5 +1,5 @@
-//! The files that flags of the tools name: transform libraries, tuning specs, folders of bitcode, parameter
-//! archives, and files of more flags. A key that names a flag and not what is in its file is too broad.
+//! The files that flags of the tools name: transform libraries, tuning specs, folders of bitcode, parameter archives,
+//! and files of more flags. A key with a flag but without the content of its file is too broad.
 //!
 //! No list of flags is kept, because each release of the tools has others. Every part of a flag that is the
 //! name of a file or folder counts as one: at worst, a model is compiled once too often.
@@ -25,7 +25,7 @@ const SEPARATORS: &[char] = &['=', '@', ',', ':', ';', '+', '"', '\'', ' ', '\t'
 
 /// The last word of a flag that reads a file or a folder.
 const READS: &[&str] = &["dir", "directory", "file", "filename", "flagfile", "from", "library"];
-/// Words of flags that write one. Those need not exist, and what is there is not read.
+/// Words of flags that write one. These need not exist, and existing ones are not read.
 const WRITES: &[&str] = &[
     "dump",
     "export",
@@ -72,7 +72,7 @@ const ENDINGS: &[&str] = &[
 pub(super) struct Named {
     /// By the name in the flag, with the rest of the path where that names a folder.
     pub(super) files: BTreeMap<String, PathBuf>,
-    /// The flags themselves and all that stands in files of flags.
+    /// The flags themselves and the content of flag files.
     flags: Vec<String>,
 }
 
@@ -183,8 +183,8 @@ impl FlagSearch<'_> {
         Ok(())
     }
 
-    /// Notes what looks like the name of a file and is not there. `before` is the flag before, which this one
-    /// may be the value of.
+    /// Records words that look like the name of a missing file. `before` is the flag before, which this one may be the
+    /// value of.
     fn demand(&mut self, flag: &str, before: &str) {
         let (name, value) = match flag.split_once('=') {
             Some((name, value)) if name.starts_with('-') => (name, value),

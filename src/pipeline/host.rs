@@ -34,18 +34,18 @@ pub(super) struct Host<'a> {
     pub(super) progress: &'a dyn Progress,
     pub(super) cancel: &'a Cancel,
     pub(super) testbed: Testbed,
-    /// Tools at once, while nothing is measured.
+    /// Number of parallel tools while nothing is measured.
     pub(super) slots: Slots,
     /// Verifications on a device with memory of its own, one at a time: two large modules may not fit into it together,
     /// and one side would fail because of the other.
     pub(super) device_turn: Mutex<()>,
     /// Inputs and parameters, by content.
     pub(super) digests: Digests,
-    /// Whether equal digests of both sides may stand for equal times.
+    /// Whether equal digests of both sides may imply equal times.
     pub(super) claims_identity: bool,
     /// The sides' sources, by content.
     pub(super) sources: Sources,
-    /// Done once it was said that files can't be observed.
+    /// Set once the note about unobservable files was printed.
     pub(super) unobserved: Once,
     /// Device lists of the runtime, by tool, driver and environment.
     pub(super) listed_devices: Memo<(PathBuf, String, BTreeMap<String, String>), Arc<Finished>>,
@@ -53,13 +53,13 @@ pub(super) struct Host<'a> {
     pub(super) loaded: Memo<ToolStart, Option<Arc<Opened>>>,
     /// Folder for the IR of every phase, if requested.
     pub(super) ir: Option<PathBuf>,
-    /// Where copies of the compiled modules go.
+    /// Folder for copies of the compiled modules.
     pub(super) modules: Option<PathBuf>,
-    /// The locked assembler of PTX, or why it can't be had; `None` if no target asked for it.
+    /// The locked assembler of PTX, or the reason why it is unavailable; `None` if no target needs it.
     pub(super) ptxas: Option<Result<PathBuf, String>>,
-    /// Where logs of failures are kept.
+    /// Folder for logs of failures.
     pub(super) logs: PathBuf,
-    /// Where folders are made that end with the step that needs them. Not in the cache, which may be read-only.
+    /// Folder for temporary folders of single steps. Not in the cache, which may be read-only.
     pub(super) scratch: PathBuf,
     /// Processors for CPU devices.
     pub(super) cpus: Option<Vec<usize>>,
@@ -76,7 +76,7 @@ impl Host<'_> {
         if finished.exit == Exit::Interrupted { Err(PipelineError::Interrupted) } else { Ok(finished) }
     }
 
-    /// Says once a run that files can't be observed.
+    /// Notes once per run that files can't be observed.
     pub(super) fn note_unobserved(&self) {
         self.unobserved.call_once(|| {
             self.progress.on(Event::Warning(UNOBSERVED));
@@ -107,7 +107,7 @@ impl Host<'_> {
     /// Keeps the log of a failed step beyond the step's own folder.
     pub(super) fn keep_log(&self, log: &Path, stage: &str, key: &str) -> Result<PathBuf, PipelineError> {
         fs::create_dir_all(&self.logs).map_err(PipelineError::io("create", &self.logs))?;
-        // Twelve hexadecimal digits tell any two steps of one run apart.
+        // Twelve hexadecimal digits distinguish any two steps of one run.
         let kept = self.logs.join(format!("{stage}-{}.log", &key[..12]));
         match fs::copy(log, &kept) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -117,7 +117,7 @@ impl Host<'_> {
         }
     }
 
-    /// A tool that failed for lack of room says nothing about the model: the run stops instead.
+    /// A tool that failed because the disk is full does not show a fault of the model, so the run stops.
     pub(super) fn fail_on_full_disk(&self, finished: &Finished, folder: &Path) -> Result<(), PipelineError> {
         // Writing to a mapped file on a full disk is not an error that a program could print.
         let full = || device::free_bytes(folder).is_some_and(|free| free < FULL_DISK_BYTES);

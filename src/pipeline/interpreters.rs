@@ -57,7 +57,7 @@ pub(super) struct Exporters {
 
 /// The interpreters of one environment.
 struct Pool {
-    /// Interpreters at once.
+    /// Number of parallel interpreters.
     leases: Semaphore,
     /// Started, and waiting for a model.
     idle: Mutex<Vec<ExportInterpreter>>,
@@ -66,7 +66,8 @@ struct Pool {
 /// A running interpreter and its own temporary folder.
 pub(super) struct ExportInterpreter {
     pub(super) session: ProgramSession,
-    /// The sources that it exports. What one side's code did to an interpreter must not reach the other's.
+    /// The sources that it exports. Changes that one side's code made to an interpreter must not affect the other
+    /// side.
     serves: PathBuf,
     _temporary: Scratch,
 }
@@ -79,7 +80,7 @@ pub(super) struct Lease<'a> {
 }
 
 impl Exporters {
-    /// For at most `jobs` tools at once and so many models of each environment.
+    /// For at most `jobs` parallel tools and this many models of each environment.
     pub(super) fn new(
         environments: Environments,
         jobs: usize,
@@ -95,7 +96,7 @@ impl Exporters {
         Self { pools: pools.collect(), environments }
     }
 
-    /// The environment, or why there is none.
+    /// The environment, or the reason why there is none.
     pub(super) fn environment(&self, environment: Environment) -> Result<&PythonEnv, StageFailure> {
         match self.environments.get(&environment) {
             Some(found) => found.as_ref().map_err(StageFailure::new),
@@ -117,7 +118,7 @@ impl Exporters {
         }
     }
 
-    /// Ends every interpreter. They have nothing left to lose, so how they end does not matter.
+    /// Ends every interpreter. They have finished their work, so their exit status does not matter.
     pub(super) async fn stop(&self) {
         // A moment for torch's own threads.
         const LIMIT: Duration = Duration::from_secs(5);

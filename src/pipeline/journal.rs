@@ -30,7 +30,7 @@ pub(super) struct JournalEntry {
     pub(super) slot: u8,
     pub(super) process: ProcessRecord,
     pub(super) context: Option<Context>,
-    /// Its failure came from outside and says nothing about the benchmark.
+    /// Its failure came from outside, not from the benchmark.
     #[serde(default)]
     pub(super) killed: bool,
     /// Output of a command's process; absent for a module's process, and if the process failed.
@@ -232,17 +232,17 @@ impl Journal {
         self.entries.contains_key(&(benchmark.as_str().to_owned(), side, slot))
     }
 
-    /// Position of the next process among all of the session.
+    /// Position of the next process in the session.
     pub(super) fn next_order(&self) -> u32 {
         self.next_order
     }
 
-    /// Where a process may leave its raw output and log.
+    /// Path for the raw output and the log of a process.
     pub(super) fn file(&self, order: u32, ending: &str) -> PathBuf {
         self.folder.join("processes").join(format!("{order:05}.{ending}"))
     }
 
-    /// Where the trial of a side leaves its raw output and log. It is not a measured process.
+    /// Path for the raw output and the log of a side's trial. It is not a measured process.
     pub(super) fn trial_file(&self, side: SideName, ending: &str) -> PathBuf {
         self.folder.join(format!("trial-{side}.{ending}"))
     }
@@ -257,12 +257,12 @@ impl Journal {
         self.timings.write(&self.folder.join(TIMINGS))
     }
 
-    /// Where the processes of other backends are kept.
+    /// Folder for the processes of other backends.
     pub(super) fn backends(&self) -> PathBuf {
         self.folder.join("backends")
     }
 
-    /// Writes a finished process to disk; it is there when this returns.
+    /// Writes a finished process to disk before it returns.
     pub(super) fn add(&mut self, side: SideName, entry: JournalEntry) -> Result<(), PipelineError> {
         write_json(&self.file(entry.process.order, "json"), &entry)?;
         self.keep(side, entry);
@@ -330,8 +330,8 @@ impl Journal {
             .any(|entry| entry.benchmark == benchmark.as_str() && entry.process.failure.is_some())
     }
 
-    /// Whether another process of this side would tell nothing new: the side has failed, or the other
-    /// one has and this one was seen to work.
+    /// Whether another process of this side would add no information: the side has failed, or the other one has and
+    /// this one has worked.
     pub(super) fn is_settled(&self, benchmark: &BenchmarkName, side: SideName) -> bool {
         let mine = self.processes(benchmark, side);
         mine.iter().any(|entry| entry.process.failure.is_some())
@@ -368,14 +368,14 @@ fn entropy() -> Result<u64, PipelineError> {
     Ok(u64::from_le_bytes(bytes) >> (u64::BITS - SEED_BITS))
 }
 
-/// The head of a session folder, where it is one of this plan.
+/// The header of a session folder, if it belongs to this plan.
 fn read_head(folder: &Path, plan: &str) -> Option<SessionHead> {
     let bytes = fs::read(folder.join(HEAD)).ok()?;
     let head: SessionHead = serde_json::from_slice(&bytes).ok()?;
     (head.plan == plan).then_some(head)
 }
 
-/// Removes the oldest complete sessions. Unfinished ones hold measurements that can be resumed, and stay.
+/// Removes the oldest complete sessions. Unfinished ones contain measurements that can be resumed, and are kept.
 fn remove_old(sessions: &Path) -> Result<(), PipelineError> {
     let mut done = Vec::new();
     for item in fs::read_dir(sessions).map_err(PipelineError::io("read", sessions))? {
@@ -443,7 +443,7 @@ mod tests {
             panic!("two jobs write into one session")
         };
         assert_eq!(owner, Some(Owner::this_process()));
-        // Killed: its lock is gone, and what it measured is not.
+        // A killed run: its lock is gone, but its measurements remain.
         first.add(SideName::Head, entry("a", 0, 0, 0)).unwrap();
         let name = first.session.clone();
         drop(first);

@@ -1,6 +1,6 @@
 //! The files of the runtime on this machine, by content: its programs, their libraries, the drivers that a device
-//! brings in, and every other file that they open. Seen if nothing is timed: the verified call, and a start of the
-//! benchmark tool that measures nothing.
+//! brings in, and every other file that they open. Observed while nothing is timed: in the verified call, and in a
+//! start of the benchmark tool that measures nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -18,8 +18,8 @@ use super::host::Host;
 /// Loading a large driver for the first time takes seconds.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The digest of what the processes of a benchmark load. `verified` is what its verified call opened. `None` if not
-/// everything could be seen.
+/// The digest of what the processes of a benchmark load. `verified` are the files that its verified call opened.
+/// `None` if the observation is incomplete.
 pub(super) async fn digest(
     host: &Host<'_>,
     ready: &Measurable<'_>,

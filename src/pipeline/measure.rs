@@ -1,5 +1,5 @@
-//! Measuring: fresh processes in the order of the schedule, until every row is settled or the budget
-//! is spent. Nothing else of benchgate runs meanwhile.
+//! Measuring: fresh processes in the order of the schedule, until every row is settled or the budget is spent. No
+//! other part of benchgate runs meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -28,10 +28,10 @@ use super::unchanged::Unchanged;
 /// an end, far above any useful count.
 const MOST_ROUNDS: u32 = 10_000;
 
-/// Share of the time that may go into showing where rows stand between looks: a hundredth.
+/// Share of the time that may be spent on showing the state of rows between looks: a hundredth.
 const SHOWING: u32 = 100;
 
-/// When the standings were shown, and what that took.
+/// Time and cost of showing the standings.
 struct Shown {
     at: Instant,
     took: Duration,
@@ -61,7 +61,7 @@ pub(super) struct Measuring<'a, 'b> {
     pub(super) candidates: &'a [BenchmarkCandidate<'a>],
     /// Blocks of a row whose sides are identical.
     pub(super) identical_blocks: u32,
-    /// Fatal rows of the whole suite, where this run is one shard of it.
+    /// Fatal rows of the whole suite, if this run is one shard of it.
     pub(super) suite_rows: Option<u32>,
     pub(super) journal: &'a mut Journal,
     pub(super) clock_held: bool,
@@ -71,7 +71,7 @@ pub(super) struct Measuring<'a, 'b> {
     pub(super) seed: u64,
     /// The rows of each command that are measured further, if it can run them alone.
     pub(super) asked: BTreeMap<usize, BTreeSet<String>>,
-    /// Makes the two runs of what the journal holds, for a look.
+    /// Makes the two runs for a look from the journal.
     pub(super) look: &'a dyn Fn(&Journal) -> (Run, Run),
 }
 
@@ -146,8 +146,9 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// Sets a command up on both sides. A session that goes on does so again: its caches may be gone. Returns how many of
-    /// its processes a slot of the schedule holds. Base alone decides that: head must not choose how it is measured.
+    /// Sets a command up on both sides. A resumed session does so again, because its caches may be gone. Returns how
+    /// many of its processes a slot of the schedule holds. Base alone decides that: head must not choose how it is
+    /// measured.
     async fn warm_up(&self, candidate: &BenchmarkCandidate<'_>) -> Result<u32, PipelineError> {
         let mut processes = None;
         for (side, program) in &candidate.sides {
@@ -184,8 +185,8 @@ impl Measuring<'_, '_> {
         self.candidates.iter().map(|candidate| processes(candidate) as usize).sum()
     }
 
-    /// A block that a kill cut in two is measured again from its start: its halves would be from
-    /// different hours, which is what pairing is there to avoid.
+    /// A block that a kill interrupted is measured again from its start: otherwise its halves would be from different
+    /// times, which pairing must avoid.
     fn set_cut_blocks_aside(&mut self) -> Result<(), PipelineError> {
         for candidate in self.candidates.iter().filter(|candidate| candidate.is_paired()) {
             if self.journal.has_failed(&candidate.name) {
@@ -283,8 +284,8 @@ impl Measuring<'_, '_> {
         }
     }
 
-    /// Judges what is measured; keeps what is open and can be measured as far as the next look, and says where
-    /// that is.
+    /// Judges the measurements; keeps undecided benchmarks that can be measured up to the next look, and returns that
+    /// look.
     fn look_at(&mut self, open: &mut BTreeSet<usize>, round: u32) -> u32 {
         let (comparison, _) = self.standings(open);
         let answer = self.open_rows(&comparison);
@@ -407,8 +408,8 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// The budget is checked between rounds, so that every row of a round has the same blocks. The
-    /// first round is always measured: a run without a number answers nothing.
+    /// The budget is checked between rounds, so that every row of a round has the same blocks. The first round is
+    /// always measured, because a run without a number is useless.
     fn out_of_time(&self, round: u32) -> bool {
         let over = round > 0 && self.time_left().is_some_and(|left| left.is_zero());
         if over {
@@ -419,7 +420,7 @@ impl Measuring<'_, '_> {
         over
     }
 
-    /// One fresh start of the benchmark tool, if it can say anything new.
+    /// One fresh start of the benchmark tool, if it can add information.
     async fn step(&mut self, step: ScheduledProcess) -> Result<(), PipelineError> {
         let candidate = &self.candidates[step.benchmark];
         if self.journal.contains(&candidate.name, step.side, step.slot)
@@ -437,7 +438,7 @@ impl Measuring<'_, '_> {
         let files = ["raw", "log"].map(|ending| self.journal.file(order, ending));
         let guard = program.guard()?;
         let entry = self.start(program, step, timing, files).run(self.host).await?;
-        // Before the journal keeps it: a session that goes on later must not have it.
+        // Checked before the journal stores it, because a resumed session must not contain it.
         self.unchanged.check(program)?;
         guard.map(GuardedFiles::check).transpose()?;
         let note = match &entry.process.failure {

@@ -22,7 +22,7 @@ pub struct SideInput {
     pub config: Config,
     pub side: Side,
     pub lock: Lock,
-    /// Commit of the sources, where they are in a repository.
+    /// Commit of the sources, if they are in a repository.
     pub commit: Option<String>,
     /// Whether the working tree had changes that no commit has.
     pub dirty: Option<bool>,
@@ -32,14 +32,14 @@ pub struct SideInput {
 }
 
 impl SideInput {
-    /// Whether the sources are all there. A checkout that left something out can make anything fail.
+    /// Whether the sources are complete. A checkout that left something out can make anything fail.
     pub fn is_complete(&self) -> bool {
         self.checkout.as_ref().is_none_or(|checkout| checkout.notices.is_empty())
     }
 }
 
-/// Selects benchmarks by name. Several patterns select what any of them matches. Names of other tools hold brackets
-/// (`test[3]`), so a pattern also matches its own text.
+/// Selects benchmarks by name. Several patterns select all names that match any of them. Names of other tools hold
+/// brackets (`test[3]`), so a pattern also matches its own text.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     names: Vec<Regex>,

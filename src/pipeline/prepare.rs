@@ -26,7 +26,7 @@ use super::targets::{self, Presence};
 use super::verify::{self, VerifyJob};
 use super::{PipelineError, code, ir, loaded};
 
-/// Export and compile: all that needs Python or a compiler.
+/// Export and compile: the stages that need Python or a compiler.
 pub(super) async fn build<'a>(
     host: &Host<'_>,
     exporters: &Exporters,
@@ -102,8 +102,8 @@ fn keep_module(folder: &Path, planned: PlannedBenchmark<'_>, module: &Path) -> R
     files::write(&path, &bytes).map_err(PipelineError::io("write", &path))
 }
 
-/// Looks for the device and verifies: all that must happen where it is measured. `paired` says whether there is
-/// another side to compare the outputs with.
+/// Looks for the device and verifies: the preparation on the measuring machine. `paired` says whether there is another
+/// side to compare the outputs with.
 pub(super) async fn check<'a>(
     host: &Host<'_>,
     mut prepared: Prepared<'a>,
@@ -163,7 +163,7 @@ pub(super) async fn check<'a>(
         }
         return Ok(prepared);
     };
-    // There is a reference, and nothing was verified by it.
+    // There is a reference, but nothing was verified against it.
     if verified.verification.code == VerifyCode::VerifierSkipped && !source.expected.is_empty() {
         let why = verified.verification.why.clone().unwrap_or_default();
         prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
@@ -202,7 +202,7 @@ pub(super) fn compile_spec(planned: PlannedBenchmark<'_>) -> CompileSpec {
     }
 }
 
-/// Finds a model's source, exporting it where it is Python.
+/// Returns a model's source, after exporting a Python model.
 async fn source(
     host: &Host<'_>,
     exporters: &Exporters,

@@ -18,7 +18,7 @@ pub(super) struct PreparedSide<'a> {
 }
 
 impl PreparedSide<'_> {
-    /// Whether a process of it is going to be timed.
+    /// Whether a process of it will be timed.
     pub(super) fn is_timed(&self) -> bool {
         !self.commands.is_empty() || self.benchmarks.iter().any(|one| one.execution.is_some())
     }

@@ -1,6 +1,6 @@
 //! Time per kernel: processes of their own after everything is measured, under the runtime's profiler.
 //!
-//! Profiling costs time, so these processes are never among the measured ones, and nothing of them is judged.
+//! Profiling slows processes down, so they are separate from the measured ones, and they are not judged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +31,7 @@ pub(super) struct Profiler<'a, 'b> {
     pub(super) settings: &'a Measure,
     pub(super) policy: &'a Policy,
     pub(super) candidates: &'a [BenchmarkCandidate<'a>],
-    /// Where the profiles are kept for `iree-profile`.
+    /// Folder of the profiles for `iree-profile`.
     pub(super) folder: PathBuf,
 }
 
@@ -100,8 +100,8 @@ impl Profiler<'_, '_> {
         }
     }
 
-    /// One block, as the measured ones are: base, head, head, base; or twice the one side. Of each kernel the
-    /// quicker of the two is kept.
+    /// One block, as the measured ones are: base, head, head, base; or twice the one side. The faster of the two times
+    /// of each kernel is kept.
     async fn benchmark(
         &self,
         candidate: &BenchmarkCandidate<'_>,
@@ -130,7 +130,7 @@ impl Profiler<'_, '_> {
             }
         }
         for (_, record) in &mut results {
-            // Half of an answer is none.
+            // An incomplete profile is not used.
             if record.problem.is_some() {
                 record.kernels.clear();
             }
@@ -138,7 +138,7 @@ impl Profiler<'_, '_> {
         Ok(results)
     }
 
-    /// One fresh start of the benchmark tool, and what its profile says.
+    /// One fresh start of the benchmark tool, and its profile.
     async fn process(&self, ready: &Measurable<'_>, iterations: u32, file: &Path) -> Staged<Vec<Kernel>> {
         let Some(iree_profile) = ready.tools.iree_profile() else {
             let version = &ready.tools.identity.version;
@@ -172,7 +172,7 @@ impl Profiler<'_, '_> {
     }
 }
 
-/// One more process: of each kernel the quicker is kept, since interference only adds time.
+/// Adds a process: the faster time of each kernel is kept, because interference only adds time.
 fn add(record: &mut Profile, kernels: &[Kernel]) {
     record.processes += 1;
     for kernel in kernels {

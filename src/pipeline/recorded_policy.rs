@@ -77,7 +77,7 @@ fn of_record(record: &GateRecord, sequential: SequentialPolicy) -> Result<Policy
     })
 }
 
-/// How many blocks the run's measuring was allowed: its looks are part of what was measured, whatever policy judges.
+/// The block limits of the run: its looks are part of the measurement, whatever policy judges it.
 pub fn recorded_blocks(file: &RunFile) -> Option<SequentialPolicy> {
     let (min_blocks, max_blocks) = file.measure.min_blocks.zip(file.measure.max_blocks)?;
     Some(SequentialPolicy { min_blocks, max_blocks })

@@ -42,14 +42,14 @@ use super::trace::Sources;
 use super::unchanged::Unchanged;
 use super::{PipelineError, compile_timing, devices, divergence};
 
-/// Where a run keeps and leaves things.
+/// Folders and files of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// benchgate's cache folder: tools, exported and compiled models.
     pub cache: PathBuf,
     /// The working folder: sessions with their logs.
     pub work: PathBuf,
-    /// Where `run.json` or the bundle goes.
+    /// Path of `run.json` or of the bundle.
     pub output: PathBuf,
     pub filter: Filter,
     /// The part of the suite that is run here; `None` is all of it.
@@ -58,18 +58,18 @@ pub struct Options {
     pub lock_timeout: Option<Duration>,
     /// Blocks of rows whose sides execute the same bytes: `None` is one, a calibration wants many.
     pub identical_blocks: Option<u32>,
-    /// Whether sides that execute the same bytes need no measurement. Not where another job judges the result: it can't
-    /// know what was executed.
+    /// Whether sides that execute the same bytes need no measurement. False if another job judges the result, because
+    /// it can't know the executed files.
     pub claims_identity: bool,
     pub calibration: CalibrationSource,
     /// Keep the IR of every phase of the compiler in the working folder.
     pub dump_ir: bool,
-    /// Where copies of the compiled modules go.
+    /// Folder for copies of the compiled modules.
     pub keep_modules: Option<PathBuf>,
-    /// Whether an unfinished session with commands goes on. Only the caller knows that they still do the same.
+    /// Whether an unfinished session with commands is resumed. Only the caller knows that they still do the same.
     pub resume_commands: bool,
     pub command_rows: CommandRows,
-    /// Which experiments on other backends are run; `None` is none.
+    /// The experiments on other backends; `None` for none.
     pub axes: Option<Axes>,
     /// Data collected from other backends in addition to times.
     pub extras: Extras,
@@ -93,7 +93,7 @@ pub struct SuiteRun<'a> {
     cancel: &'a Cancel,
 }
 
-/// A run whose benchmarks are selected and whose tools are there.
+/// A run with selected benchmarks and installed tools.
 pub struct PreparedRun<'a> {
     run: SuiteRun<'a>,
     from: PrepareFrom<'a>,
@@ -103,7 +103,7 @@ pub struct PreparedRun<'a> {
     names: Vec<BenchmarkName>,
     /// Tools of each side; absent for one without a model.
     tools: Vec<Option<Arc<Installed>>>,
-    /// The tools as they were when they were verified.
+    /// The state of the tools when they were verified.
     unchanged: Unchanged,
     /// The locked assembler, or why it can't be had; `None` if no target needs it.
     ptxas: Option<Result<PathBuf, String>>,
@@ -117,10 +117,10 @@ pub struct PreparedRun<'a> {
 #[derive(Debug, Clone)]
 pub struct MeasuredRun {
     pub file: RunFile,
-    /// Both sides as the gate sees them; a side that was not run is empty.
+    /// Both sides for the gate; a side that was not run is empty.
     pub base: Run,
     pub head: Run,
-    /// It went on where an interrupted run had stopped.
+    /// It resumed an interrupted run.
     pub resumed: bool,
 }
 
@@ -254,7 +254,7 @@ impl<'a> SuiteRun<'a> {
 
 impl<'a> PreparedRun<'a> {
     /// Exports and compiles, and packs what verifying and measuring need into the output. `notices` are shown with the
-    /// verdict. If the base has a configuration of its own, that one judges.
+    /// verdict. If the base has its own configuration, that one judges.
     ///
     /// # Errors
     /// What stops a whole run, and what can't be bundled. A model that fails is in the bundle as such.
@@ -555,8 +555,7 @@ fn exported_models(plans: &[Vec<PlannedBenchmark<'_>>]) -> BTreeMap<Environment,
     names.into_iter().map(|(environment, names)| (environment, names.len())).collect()
 }
 
-/// The digest of everything that decides what is measured and how: an interrupted session goes on
-/// only under the same one.
+/// The digest of everything that determines the measurement: a session is only resumed under the same one.
 fn plan_digest(
     frame: &Frame<'_>,
     identical_blocks: u32,

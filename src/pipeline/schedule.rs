@@ -1,5 +1,4 @@
-//! The order of measured processes: a pure function of the seed, so that an interrupted job goes on
-//! exactly where it was.
+//! The order of measured processes: a pure function of the seed, so that an interrupted job resumes at the same place.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;

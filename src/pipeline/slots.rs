@@ -1,4 +1,4 @@
-//! Turns to run a tool, while nothing is measured: at most so many at once, the most urgent first.
+//! Turns to run a tool while nothing is measured: a limited number in parallel, the most urgent first.
 //!
 //! First come, first served would keep processors idle twice. Every verification would wait behind every
 //! compilation and then run last, on the one processor that verifying is pinned to. And a large model at
@@ -107,7 +107,7 @@ impl Slots {
             }
         };
         match waited {
-            // The other end lives in the queue until it has sent.
+            // The other end stays in the queue until it has sent.
             Some(waited) => match waited.await {
                 Ok(turn) => turn,
                 Err(_) => std::future::pending().await,

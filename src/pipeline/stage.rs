@@ -22,14 +22,14 @@ pub(super) type Staged<T> = Result<T, StageError>;
 
 #[derive(Debug)]
 pub(super) enum StageError {
-    /// The benchmark ends here, and the others go on.
+    /// The benchmark ends here, and the others continue.
     Benchmark(StageFailure),
     /// The whole run ends.
     Run(PipelineError),
 }
 
 impl StageError {
-    /// Says what a benchmark's failure is about.
+    /// Classifies a benchmark's failure.
     pub(super) fn about(self, what: &str) -> Self {
         match self {
             Self::Benchmark(failure) => {
@@ -67,9 +67,9 @@ pub(super) struct StageFailure {
     pub(super) took: Option<Duration>,
     /// Declared not to work, or impossible on this machine: not a failure, and not a pass.
     pub(super) unsupported: bool,
-    /// The tool was ended from outside, which says nothing about the model.
+    /// The tool was ended from outside, which does not show a fault of the model.
     pub(super) killed: bool,
-    /// The compiler itself says what is wrong with the program.
+    /// The compiler itself reports an error in the program.
     pub(super) rejected: bool,
 }
 
@@ -125,7 +125,7 @@ pub(super) struct PreparedSource {
     pub(super) parameters: Vec<(String, PathBuf)>,
     /// The expected outputs in double precision, where the exporter has them.
     pub(super) expected64: Vec<TensorFile>,
-    /// Why the exporter has none.
+    /// The exporter's reason for its absence.
     pub(super) expected64_problem: Option<String>,
     /// The exporter's own finding about the reference: it failed, or eager disagrees with itself.
     pub(super) reference_problem: Option<(VerifyCode, String)>,
@@ -196,7 +196,7 @@ pub(super) struct Outputs {
     pub(super) answer: Option<String>,
 }
 
-/// A benchmark of one side, with what each stage made of it so far.
+/// A benchmark of one side, with the results of its stages so far.
 #[derive(Debug, Clone)]
 pub(super) struct Prepared<'a> {
     pub(super) planned: PlannedBenchmark<'a>,

@@ -1,9 +1,8 @@
-//! Whether the device of a target is there: asked of the pinned runtime itself, once per tools, device
-//! and environment.
+//! Whether the device of a target is present: the pinned runtime is queried once per tools, device and environment.
 //!
-//! Three answers, because two would fail open. A device that is *absent* makes its benchmarks compiled
-//! only. Anything that is not known to mean absence is *broken*, and a failure: so is the absence of a
-//! device that the configuration requires, or that the machine visibly has on its bus.
+//! Three results, because with two an unknown error would count as an absent device. A device that is *absent* makes
+//! its benchmarks compiled only. Anything that is not known to mean absence is *broken*, and a failure: so is the
+//! absence of a device that the configuration requires, or that the machine visibly has on its bus.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -173,7 +172,7 @@ fn is_among(device: &str, listed: &[&str]) -> bool {
     }
 }
 
-/// The line that says why: the runtime paints a face on the first one.
+/// The line with the reason; the first line is ASCII art.
 fn complaint(stderr: &str) -> String {
     let line = stderr.lines().map(str::trim).find(|line| line.contains("; "));
     let line = line.or_else(|| stderr.lines().map(str::trim).find(|line| !line.is_empty()));
@@ -239,7 +238,7 @@ mod tests {
             ("hip", captured!("3.9.0-hip-none.stderr"), "no ROCm device"),
             ("vulkan", captured!("3.13.0-vulkan-none.stderr"), "no Vulkan device"),
             ("vulkan", captured!("3.9.0-vulkan-none.stderr"), "no Vulkan device"),
-            // A loader is there and has no driver to load.
+            // A loader is present without a driver.
             ("vulkan", captured!("3.13.0-vulkan-no-icd.stderr"), "no Vulkan device"),
             ("vulkan", captured!("3.9.0-vulkan-no-icd.stderr"), "no Vulkan device"),
             (

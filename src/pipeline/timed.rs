@@ -1,4 +1,4 @@
-//! One fresh start of the benchmark tool, and what its output is worth.
+//! One fresh start of the benchmark tool, and the check of its output.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +34,7 @@ pub(super) struct Start<'a> {
     pub(super) candidate: &'a BenchmarkCandidate<'a>,
     pub(super) program: TimedProgram<'a>,
     pub(super) step: ScheduledProcess,
-    /// The benchmarks that a command is asked for; `None` is all.
+    /// The benchmarks that are requested from a command; `None` for all.
     pub(super) asked: Option<BTreeSet<String>>,
     /// The format that the command is known to print.
     pub(super) format: Option<Format>,
@@ -42,14 +42,14 @@ pub(super) struct Start<'a> {
     pub(super) order: u32,
     pub(super) timing: Timing,
     pub(super) timeout: Duration,
-    /// Where the tool writes its results.
+    /// Path of the tool's results.
     pub(super) raw: PathBuf,
     pub(super) log: PathBuf,
     pub(super) clock_held: bool,
 }
 
 impl Start<'_> {
-    /// Runs the tool to its end: what it measured, or why it measured nothing, as the journal keeps it.
+    /// Runs the tool to its end, and returns its measurements or its failure for the journal.
     pub(super) async fn run(&self, host: &Host<'_>) -> Result<JournalEntry, PipelineError> {
         // A process that was cut left its file; the tool must not append to it.
         remove_if_there(&self.raw)?;
@@ -158,15 +158,14 @@ impl Start<'_> {
         }
     }
 
-    /// Reads a process's own output. The tool may exit 0 without having measured anything, so success
-    /// is what the file says, not the exit code alone. A process that measured less than it was asked for, or
-    /// something else, failed.
+    /// Reads a process's own output. The tool may exit 0 without having measured anything, so success depends on the
+    /// file, not only on the exit code. A process that measured less than it was asked for, or something else, failed.
     fn samples(&self, ready: &Measurable<'_>, finished: &Finished) -> Staged<MeasuredProcess> {
         let (raw, log) = (&self.raw, &self.log);
         let (function, repetitions) = (&ready.execution.function, self.timing.repetitions);
         let failed = |why: String| Err(StageFailure::new(why).into());
         if finished.exit != Exit::Success {
-            // The file says more than stderr where the tool wrote one: the message of the failed row.
+            // The tool's file has more detail than stderr: the message of the failed row.
             let said = files::read_bounded(raw, MOST_RESULT_BYTES).ok().and_then(|bytes| row_failure(&bytes));
             let ended = failure(finished, None);
             return failed(said.filter(|_| !ended.killed).unwrap_or(ended.why));

@@ -21,7 +21,7 @@ use super::cache::write_json;
 pub(super) struct Timings(BTreeMap<String, TimingRecord>);
 
 impl Timings {
-    /// Reads what an interrupted session chose; nothing where it was cut before.
+    /// Reads the choice of an interrupted session; empty if it was killed before.
     pub(super) fn read(file: &Path) -> Result<Self, PipelineError> {
         let bytes = match fs::read(file) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),

@@ -1,7 +1,7 @@
 //! Files that an export or a compilation read, and whether they are unchanged.
 //!
-//! Which files decide a result is only known once they were read. So a key has an entry for each state of those
-//! files, and a list of what decides which one. The compiler is observed by the kernel. An export is heard by its
+//! Which files decide a result is only known once they were read. So a key has an entry for each state of these files,
+//! and a list of the files that select one. The compiler is observed by the kernel. An export is heard by its
 //! interpreter, and its key has the whole tree of its side's sources, because native code opens files unheard.
 
 use std::collections::BTreeMap;
@@ -29,10 +29,10 @@ pub(super) struct Heard {
     pub(super) opaque: Option<String>,
 }
 
-/// Where the names of a trace begin.
+/// The root of the names in a trace.
 #[derive(Debug, Clone)]
 pub(super) struct TracePlace {
-    /// The sources, as they are called and where links lead.
+    /// The sources, by name and by the target of links.
     folders: [PathBuf; 2],
     /// A folder that the request names, if there is one.
     tools: Option<PathBuf>,
@@ -59,9 +59,9 @@ impl TracePlace {
         &self.folders[0]
     }
 
-    /// The names of a file. One next to the base's checkout is not the one next to the head's, so names are relative to
-    /// the sources, also where they lead out of them. A program opens some files wherever it is started, and others by
-    /// way of that folder; where both are possible, neither may have changed.
+    /// The names of a file. A file next to the base's checkout differs from one next to the head's, so names are
+    /// relative to the sources, even outside of them. A program opens some files by absolute path, and others relative
+    /// to its folder; if both are possible, neither may have changed.
     fn names(&self, path: &Path) -> Vec<String> {
         let [folder, real] = &self.folders;
         let absolute = || path.to_string_lossy().into_owned();
@@ -81,18 +81,18 @@ impl TracePlace {
 /// Names and contents, by the rules of a [`TracePlace`].
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Trace {
-    /// Digest by name; `None` for what was looked for and not found.
+    /// Digest by name; `None` for files that were not found.
     files: BTreeMap<String, Option<String>>,
     /// Names of the files in a folder outside of the sources, as one digest.
     folders: BTreeMap<String, Option<String>>,
 }
 
-/// The state of the sources of each side, each looked at once in a run.
+/// The state of each side's sources, read once per run.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     /// Folders that this run writes, which are no input of a model.
     own: Vec<PathBuf>,
-    /// Sources that lie in a folder of ours, because they were checked out there.
+    /// Sources in a folder of benchgate, because they were checked out there.
     checkouts: Vec<PathBuf>,
     trees: Memo<PathBuf, Result<String, StageFailure>>,
 }
@@ -154,7 +154,7 @@ impl Sources {
         trace
     }
 
-    /// Whether everything is as it was.
+    /// Whether everything is unchanged.
     async fn holds(&self, trace: &Trace, folder: &Path, digests: &Digests) -> bool {
         for (name, then) in &trace.files {
             if file_state(&folder.join(name), digests).await != *then {
@@ -175,7 +175,7 @@ impl Sources {
         Some(names.iter().fold(KeyBuilder::new("listing"), |key, name| key.bytes("name", name)).finish())
     }
 
-    /// The entry of `key` that was made from what is there now.
+    /// The entry of `key` that was made from the current files.
     pub(super) async fn entry(
         &self,
         cache: &Cache,
@@ -231,7 +231,7 @@ async fn file_state(path: &Path, digests: &Digests) -> Option<String> {
     Some(builder.bytes("link", link.unwrap_or_default().as_os_str().as_encoded_bytes()).finish())
 }
 
-/// A folder that tools fill, as its own mark says: a repository, a virtual environment, a cache.
+/// A folder that tools fill, recognized by its marker: a repository, a virtual environment, a cache.
 fn is_made(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == ".git")
         || ["pyvenv.cfg", "CACHEDIR.TAG"].iter().any(|mark| folder.join(mark).is_file())

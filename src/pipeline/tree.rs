@@ -20,8 +20,8 @@ pub(super) struct TreeError {
     why: String,
 }
 
-/// Every file below a folder, by its path from there. Links are followed: what counts is what a tool would read.
-/// A folder for which `skip` holds is listed by its name, with no path, and not entered.
+/// Every file below a folder, by its path from there. Links are followed, because a tool would read their targets. A
+/// folder for which `skip` holds is listed by its name, with no path, and not entered.
 pub(super) fn files(
     folder: &Path,
     skip: &dyn Fn(&Path) -> bool,

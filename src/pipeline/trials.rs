@@ -1,5 +1,5 @@
-//! Short trials before measuring: how long an iteration of each benchmark takes, and its start. Nothing of them is
-//! judged; they only choose how long the measured processes are.
+//! Short trials before measuring: how long an iteration of each benchmark takes, and its start. They are not judged;
+//! they only determine the length of the measured processes.
 
 use std::time::Duration;
 

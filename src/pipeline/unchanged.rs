@@ -17,7 +17,7 @@ use super::prepared_side::PreparedSide;
 pub(super) struct Unchanged(BTreeMap<PathBuf, Stamp>);
 
 impl Unchanged {
-    /// Notes the tools as they are now. Called right after they were hashed.
+    /// Records the current state of the tools. Called right after they were hashed.
     pub(super) fn tools<'a>(tools: impl Iterator<Item = &'a Installed>) -> Result<Self, PipelineError> {
         let mut known = Self::default();
         for installed in tools {
@@ -26,8 +26,8 @@ impl Unchanged {
         Ok(known)
     }
 
-    /// Notes what the benchmarks of a side read, as it was when it was hashed. A module is hashed again: other modules
-    /// ran since it was made.
+    /// Records the files that the benchmarks of a side read, in their state when they were hashed. A module is hashed
+    /// again: other modules ran since it was made.
     pub(super) async fn add_side(
         &mut self,
         side: &PreparedSide<'_>,

@@ -32,14 +32,14 @@ pub(super) struct VerifyJob<'a> {
     pub(super) paired: bool,
 }
 
-/// A module that ran, and what its outputs are worth.
+/// A module that ran, and the verification of its outputs.
 #[derive(Debug)]
 pub(super) struct VerifiedModule {
     pub(super) verification: Verification,
     report: StageReport,
     /// Peak device memory of the one call that was verified.
     pub(super) peak_device_memory: Option<u64>,
-    /// The files that this call opened, where they could be seen.
+    /// The files that this call opened, if they could be observed.
     pub(super) opened: Option<Opened>,
     /// Its outputs, if head's are to be compared with base's.
     pub(super) outputs: Option<Outputs>,
@@ -72,7 +72,7 @@ pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static 
         if read == 0 {
             return Ok(None);
         }
-        // A name may lie across the end of what was read.
+        // A name may extend beyond the end of the buffer.
         window.drain(..window.len().saturating_sub(longest - 1));
     }
 }
@@ -125,7 +125,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         };
         return Err(failure.into());
     }
-    // Raw bytes don't say what they are; without a place for its results, the tool prints their types.
+    // Raw bytes have no type; without a file for its results, the tool prints their types.
     let mut other = None;
     if types.iter().any(Option::is_some) {
         let printed = again(host, &command(&[]), folder.path()).await?;
@@ -141,7 +141,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         (None, None) => compare(planned, &outputs, source)?,
     };
     verification.no_fp64.clone_from(&source.expected64_problem);
-    // Base stands in for the reference if there is none, so its outputs are needed anyway.
+    // Base replaces a missing reference, so its outputs are needed anyway.
     let outputs = if job.paired && verification.code == VerifyCode::VerifierSkipped {
         let known = (!types.is_empty()).then_some(types);
         steady_outputs(host, planned, known, &finished, folder.path(), command).await?
@@ -162,7 +162,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     })
 }
 
-/// Where the outputs of a call go: `.npy`, or raw where a type is given.
+/// Paths for the outputs of a call: `.npy`, or raw if a type is given.
 fn places(folder: &Path, call: &str, types: &[Option<String>]) -> Vec<TensorFile> {
     let place = |(index, raw): (usize, &Option<String>)| {
         let mut file = TensorFile { path: folder.to_owned(), raw: raw.clone() };
@@ -222,7 +222,7 @@ fn other_type(call: &Finished, expected: &[Option<String>]) -> Option<(VerifyCod
     })
 }
 
-/// Another call of what worked a moment ago: without its outputs nothing would be compared, and that is not a pass.
+/// Repeats a call that worked before: without its outputs nothing would be compared, which is not a pass.
 async fn again(host: &Host<'_>, call: &Command, folder: &Path) -> Staged<Finished> {
     let finished = host.run(call).await?;
     if finished.exit == Exit::Success {

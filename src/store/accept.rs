@@ -9,7 +9,7 @@ use super::{BaselineFolder, Change, Files, RunName, StoreError, name};
 pub struct Acceptance {
     pub suite: String,
     pub testbed: String,
-    /// The first accepted run: its name, or a prefix of its name or commit. `None` is the newest.
+    /// The first accepted run: its name, or a prefix of its name or commit. `None` means the newest.
     pub from: Option<String>,
     /// Glob for benchmark names; `None` is every benchmark.
     pub benchmark: Option<String>,
@@ -62,7 +62,7 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
     let bytes = baseline.encoding.write_acceptance(&file);
     let change = Change { add: vec![(path.clone(), bytes.clone())], remove: Vec::new(), message };
     match files.apply(&change) {
-        // A request was repeated whose answer was lost.
+        // A request was repeated because its response was lost.
         Err(StoreError::Exists { .. }) if files.read(&path)? == bytes => Ok((path, from)),
         applied => applied.map(|()| (path, from)),
     }

@@ -1,4 +1,4 @@
-//! The services that hold objects, and what is asked of the environment to reach them.
+//! The object stores, and the environment variables for their access.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn retry() -> RetryConfig {
 
 /// Encrypted connections only, unless a variable such as `AWS_ALLOW_HTTP` says otherwise.
 fn client() -> ClientOptions {
-    // Set once for the process; that it is set already is what is wanted.
+    // Set once for the process; an existing value is fine.
     drop(rustls::crypto::ring::default_provider().install_default());
     ClientOptions::new().with_timeout(REQUEST).with_connect_timeout(CONNECT).with_allow_http(false)
 }
@@ -41,7 +41,7 @@ pub(super) fn open(
         ($builder:expr, $prefix:literal) => {{
             let mut builder = $builder.with_client_options(client()).with_retry(retry());
             for (name, value) in variables.iter().filter(|(name, _)| name.starts_with($prefix)) {
-                // A variable of another tool is none of the builder's keys.
+                // Variables of other tools are not keys of the builder.
                 if let Ok(key) = name.to_ascii_lowercase().parse() {
                     builder = builder.with_config(key, value);
                 }
@@ -68,12 +68,12 @@ pub(super) fn open(
     Ok((store, url.scheme() != StoreScheme::File))
 }
 
-/// Every folder of this machine. What was written is on the disk before a write returns.
+/// Every folder of this machine. The data are on disk before a write returns.
 pub(super) fn folder() -> Arc<dyn ObjectStore> {
     Arc::new(LocalFileSystem::new().with_fsync(true))
 }
 
-/// Where the clouds' machines get credentials.
+/// Addresses from which cloud machines get credentials.
 const METADATA: [&str; 3] = ["169.254.169.254", "169.254.170.2", "metadata.google.internal"];
 
 /// A server's answer in XML as its code and message.

@@ -23,8 +23,8 @@ const ACCEPTANCES: usize = 8;
 /// Periods that are listed from each day on.
 const PERIODS: usize = 12;
 
-/// Good sessions from several days on, oldest first, and how many can't be used because this clone does not reach their
-/// commits. `kept` are those that were read already, oldest first.
+/// Good sessions from several days on, oldest first, and how many can't be used because this clone does not reach
+/// their commits. `kept` are those that have been read, oldest first.
 pub(super) fn sessions(
     files: &dyn Files,
     baseline: &BaselineFolder,
@@ -123,7 +123,7 @@ fn day(name: &RunName) -> String {
     format!("{}-{}-{}", &time[..4], &time[4..6], &time[6..8])
 }
 
-/// The sessions of a folder, listed as far as they are needed.
+/// The sessions of a folder, listed on demand.
 struct Listing<'a> {
     files: &'a dyn Files,
     baseline: &'a BaselineFolder,

@@ -47,7 +47,7 @@ pub fn export(from: &dyn Files, to: &mut dyn Files) -> Result<ExportedSessions, 
             exported.sessions += written;
             exported.already += known;
         }
-        // After the sessions: an acceptance names one of them.
+        // Written after the sessions, because an acceptance names one of them.
         for (file, acceptance) in &baseline.acceptances {
             let path = there.path(file);
             let message = format!("baseline: copy {path}");
@@ -77,7 +77,7 @@ fn copy(
     let message = format!("baseline: copy {} sessions of {}", sessions.len(), there.folder);
     match to.apply(&Change { add, remove: Vec::new(), message }) {
         Ok(()) => return Ok((sessions.len(), 0)),
-        // Another writer stored one of them: one by one, to see which.
+        // Another writer stored one of them, so they are written one by one.
         Err(StoreError::Exists { .. }) => {}
         Err(error) => return Err(error),
     }

@@ -100,7 +100,7 @@ impl BaselineFolder {
         Ok(read.and_then(|file| self.checked(name, file)).map_or_else(LoadedFile::Unusable, LoadedFile::Run))
     }
 
-    /// A file that was read already, if it lies where its content says that it belongs.
+    /// Accepts a file if its path matches its content.
     pub fn checked(&self, name: &RunName, file: BaselineFile) -> Result<Stored, Fault> {
         match self.misplaced(name, &file) {
             None => Ok(Stored { name: name.clone(), file }),
@@ -108,7 +108,8 @@ impl BaselineFolder {
         }
     }
 
-    /// Why a stored session, or a benchmark of it, is still excluded: its quarantine without what was accepted since.
+    /// The reason why a stored session, or a benchmark of it, is still excluded: its quarantine minus later
+    /// acceptances.
     pub fn held(&self, stored: &Stored) -> Vec<QuarantineRecord> {
         let reasons = stored.file.quarantine.iter();
         reasons
@@ -119,7 +120,7 @@ impl BaselineFolder {
             .collect()
     }
 
-    /// Why a file does not lie in the folder of its suite and testbed.
+    /// The reason why a file is not in the folder of its suite and testbed.
     fn elsewhere(&self, suite: &str, testbed: &str) -> Option<String> {
         let belongs = format!("{}/{}", folder_name(suite), folder_name(testbed));
         (belongs != self.folder).then(|| format!("it belongs in {belongs}"))

@@ -11,9 +11,9 @@ pub struct Newest<'a> {
     folder: &'a BaselineFolder,
     /// Periods to list without asking which there are, oldest first.
     recent: Vec<String>,
-    /// The first of those.
+    /// The first of these sessions.
     since: Option<String>,
-    /// All earlier periods that were not listed yet, oldest first; `None` before they were asked for.
+    /// All earlier periods that were not listed yet, oldest first; `None` before they are requested.
     earlier: Option<Vec<String>>,
     /// Runs of the period that was listed last, oldest first.
     listed: Vec<RunName>,
@@ -81,7 +81,7 @@ impl Newest<'_> {
         Ok(self.earlier.as_mut().and_then(Vec::pop))
     }
 
-    /// Lists the newest period that is left. `false` if there is none.
+    /// Lists the newest remaining period. `false` without one.
     fn list(&mut self) -> Result<bool, StoreError> {
         let Some(period) = self.next_period()? else { return Ok(false) };
         for file in self.files.names_in(&self.folder.folder, &period)? {

@@ -36,9 +36,9 @@ const MONTH: &str = "month=";
 const MOST_BYTES: u64 = 64 << 20;
 /// Objects of a month, or months of a folder, that are listed. A server that never stops listing must not fill the memory.
 const MOST_NAMES: usize = 1_000_000;
-/// Requests at once: a request takes tens of milliseconds, and almost all of that is waiting.
+/// Number of parallel requests: a request takes tens of milliseconds, almost all of it waiting.
 const AT_ONCE: usize = 16;
-/// Bytes that are fetched ahead. What is more is fetched when it is read.
+/// Bytes that are fetched ahead. Further files are fetched when they are read.
 const MOST_AHEAD: usize = 64 << 20;
 
 fn unstarted(place: &str, error: &std::io::Error) -> StoreError {
@@ -58,8 +58,8 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Opens the store at `url`. `variables` are the variables of the environment that say how to reach it and with which
-    /// credentials; nothing else does. Nothing is requested yet.
+    /// Opens the store at `url`. `variables` are the environment variables with its endpoint and credentials, which
+    /// have no other source. Nothing is requested yet.
     ///
     /// # Errors
     /// The variables contradict each other, or contain no account.
@@ -265,7 +265,7 @@ impl Files for Objects {
             while let Some((path, bytes)) = answers.next().await {
                 let bytes = match bytes {
                     Ok(bytes) => bytes,
-                    // Pruned since it was listed; reading it says so.
+                    // It was pruned after the listing, which reading it reports.
                     Err(StoreError::NoSuchFile { .. }) => continue,
                     Err(error) => return Err(error),
                 };

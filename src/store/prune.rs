@@ -30,7 +30,7 @@ impl Pruned {
     }
 }
 
-/// Usable sessions of a quarantined benchmark that are kept at most: as many as a gate compares with by default.
+/// Maximum number of usable sessions of a quarantined benchmark that are kept: the default of a gate.
 const GOOD: usize = 20;
 
 /// The runs of a baseline folder except the newest `keep` that can be read. Runs that an acceptance names are kept, because

@@ -91,7 +91,7 @@ impl History {
     }
 }
 
-/// Why there is nothing to compare with.
+/// The reason why there is nothing to compare with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Missing {
     pub suite: String,
@@ -200,7 +200,7 @@ impl SessionSearch {
         self.good.get(&Some(name.to_owned())).copied().unwrap_or_default()
     }
 
-    /// Whether nothing is known of a benchmark except that it is slow.
+    /// Whether a benchmark only has quarantined, slow sessions.
     fn wants_red(&self) -> bool {
         self.wanted.iter().any(|name| self.still_red.contains(name) && self.good(name) == 0)
     }
@@ -378,7 +378,7 @@ fn newest(
     Ok(search)
 }
 
-/// Why a benchmark of the session is excluded, after what was accepted.
+/// The reason why a benchmark of the session is excluded, after acceptances.
 fn held<'a>(
     stored: &'a Stored,
     name: &'a str,
@@ -477,10 +477,11 @@ fn expiry_note(ended: &AcceptanceFile) -> String {
     )
 }
 
-/// Converts the sessions to runs. Outcomes and exact metrics are compared with the newest session, so a benchmark that is
-/// quarantined there is moved there from the newest session in which it is usable. It is moved and not copied, because a
-/// session that counts twice would make the spread look smaller. A benchmark that never worked stays as it is, so that the
-/// comparison can report it. One without any usable session is not left out, because it would look like a new one.
+/// Converts the sessions to runs. Outcomes and exact metrics are compared with the newest session, so a benchmark that
+/// is quarantined there is moved there from the newest session in which it is usable. It is moved and not copied,
+/// because a session that counts twice would make the spread look smaller. A benchmark that never worked is left
+/// unchanged, so that the comparison can report it. One without any usable session is not left out, because it would
+/// look like a new one.
 fn assemble(kept: Vec<UsableSession>, baseline: &BaselineFolder) -> Vec<(RunName, Run)> {
     let mut runs: Vec<(RunName, Run)> = Vec::with_capacity(kept.len());
     let mut wanted = Vec::new();

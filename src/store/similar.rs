@@ -9,7 +9,7 @@ use super::{BaselineFolder, Files, LoadedFile, RunName, StoreError, folder_name}
 
 /// Testbeds that differ in more facts are not listed.
 const MAX_DIFFERENCES: usize = 3;
-/// At most so many testbeds are listed.
+/// Maximum number of listed testbeds.
 const MAX_OFFERED: usize = 3;
 
 /// A testbed of the same suite that differs in few facts.

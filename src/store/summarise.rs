@@ -55,7 +55,7 @@ pub fn summarise(
     Some(file)
 }
 
-/// The ratios of one benchmark. Without what the anchor executed, nothing could be compared with them.
+/// The ratios of one benchmark. Without the anchor's artifacts, nothing could be compared with them.
 fn anchored(anchor: &Anchor, name: &BenchmarkName) -> Option<AnchoredRecord> {
     let artifact = anchor.artifacts.get(name)?.clone();
     let ratios = anchor.ratios.iter().filter(|((benchmark, _), _)| benchmark == name);

@@ -15,8 +15,8 @@ use super::{
 /// needed only if another writer interferes.
 const TRIES: usize = 3;
 
-/// How far the clocks of two machines may be apart. A session of the future would stay the newest one, and would hide that
-/// nothing is measured any more.
+/// How far the clocks of two machines may be apart. A session in the future would stay the newest one, and would hide
+/// that measuring stopped.
 const CLOCK_SKEW: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
 /// Options for storing a run.
@@ -28,7 +28,7 @@ pub struct UpdateOptions<'a> {
     /// Decides whether the run is red compared with the stored sessions.
     pub policy: &'a Policy,
     pub options: CompareOptions,
-    /// Where a stored commit lies in the run's history.
+    /// Position of a stored commit in the run's history.
     pub lineage: &'a dyn Fn(&str) -> super::Lineage,
     pub now: jiff::Timestamp,
 }
@@ -38,7 +38,7 @@ pub struct UpdateOptions<'a> {
 pub struct Updated {
     /// Path of the file in the baseline.
     pub path: String,
-    /// Why the run, or benchmarks of it, are quarantined. Empty if nothing is.
+    /// The reasons why the run, or benchmarks of it, are quarantined. Empty if none is.
     pub quarantine: Vec<QuarantineRecord>,
     /// The run was stored before; nothing was written.
     pub already: bool,

@@ -14,8 +14,8 @@ pub struct Verified {
     pub faults: Vec<Fault>,
 }
 
-/// Files prefetched at once. Starting a fetch costs as much as some hundred files; fetching all of them at once would
-/// use too much memory.
+/// Number of files that are prefetched together. Starting a fetch costs as much as some hundred files; fetching all of
+/// them at once would use too much memory.
 pub const BATCH: usize = 256;
 
 /// Checks every file: schema, hash, folder, name, one file per session, and that acceptances start at an existing

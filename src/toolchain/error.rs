@@ -1,4 +1,4 @@
-//! Why tools can't be used. Each says what was expected, what was found, and where.
+//! Why tools can't be used. Each names the expected value, the found value, and the place.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ impl ToolchainError {
         })
     }
 
-    /// Names a failed file operation, telling a full disk from the rest.
+    /// Names a failed file operation, and distinguishes a full disk from other errors.
     pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

@@ -13,7 +13,7 @@ use super::wheel::Name;
 use crate::model::hex;
 use crate::process::Cancel;
 
-/// A server that says nothing for this long is gone.
+/// Timeout without data from the server.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// The wheel's file name, from the last part of its URL.
@@ -25,7 +25,7 @@ pub(super) fn file_name(url: &str) -> Option<String> {
     Name::parse(&name).is_some().then_some(name)
 }
 
-/// Brings the wheel at `url` into `folder`. One that is already there, whole, is not fetched again.
+/// Downloads the wheel at `url` into `folder`. One that is already there, whole, is not fetched again.
 pub(super) async fn wheel(
     url: &str,
     sha256: &str,
@@ -61,7 +61,7 @@ enum DownloadFailure {
 }
 
 async fn download(url: &str, path: &Path) -> Result<String, DownloadFailure> {
-    // Set once for the process; that it is set already is what is wanted.
+    // Set once for the process; an existing value is fine.
     drop(rustls::crypto::ring::default_provider().install_default());
     let client = reqwest::Client::builder().connect_timeout(SILENCE).read_timeout(SILENCE).build();
     let response = client.map_err(DownloadFailure::Network)?.get(url).send().await;
@@ -88,7 +88,7 @@ fn reason(error: &reqwest::Error) -> String {
     }
 }
 
-/// The URL as far as it may be shown: credentials and signed parameters stay out.
+/// The URL for messages, without credentials and signed parameters.
 fn without_secrets(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     match plain.split_once("://") {

@@ -1,4 +1,4 @@
-//! Installs a tree at once or not at all: staged in a folder of its own, then renamed.
+//! Installs a tree completely or not at all: it is staged in a separate folder, then renamed.
 //!
 //! ```text
 //! <cache>/<kind>/<digest>        installed; only ever appears whole
@@ -16,7 +16,7 @@ use crate::files::KeptFolder;
 use crate::model::{Event, Progress};
 use crate::process::Cancel;
 
-/// How often a waiting installation looks whether the other one is done.
+/// Interval at which a waiting installation checks whether the other one is done.
 const POLL: Duration = Duration::from_millis(100);
 
 /// A staging folder that was not touched for this long belongs to an installation that was given up.
@@ -44,7 +44,7 @@ impl ToolPlace {
         self.root.exists()
     }
 
-    /// The tree as it grows.
+    /// The tree during installation.
     pub(super) fn tree(&self) -> PathBuf {
         self.part.join("tree")
     }
@@ -83,7 +83,7 @@ impl ToolPlace {
         }
     }
 
-    /// Says what a large tree costs, when it is made.
+    /// Reports the size of a large tree after installation.
     fn mention_size(&self, progress: &dyn Progress) {
         const LARGE: u64 = 1_000_000_000;
         let Ok(kept) = KeptFolder::read(&self.root) else { return };
@@ -96,7 +96,7 @@ impl ToolPlace {
         }
     }
 
-    /// Waits for the right to install, saying so.
+    /// Waits for the installation lock, and reports it.
     async fn take_turn(
         &self,
         progress: &dyn Progress,
@@ -126,7 +126,7 @@ impl ToolPlace {
         }
     }
 
-    /// An empty tree to fill. What a killed attempt had downloaded is kept, its half of a tree is not.
+    /// An empty tree to fill. Downloads of a killed attempt are kept, but not its partial tree.
     fn begin(&self, _turn: &InstallTurn) -> Result<(), ToolchainError> {
         self.discard_tree();
         let tree = self.tree();
@@ -140,8 +140,7 @@ impl ToolPlace {
         Ok(())
     }
 
-    /// Gives the disk back what a failed attempt used. Downloads stay for the next one, unless they are
-    /// what filled the disk.
+    /// Frees the disk space of a failed attempt. Downloads are kept for the next attempt, unless they filled the disk.
     fn abandon(&self, why: &ToolchainError) {
         if matches!(why, ToolchainError::DiskFull { .. }) {
             remove(&self.part);
@@ -156,7 +155,7 @@ impl ToolPlace {
     }
 }
 
-/// Removes a folder of ours. What can't be removed now is found by the next sweep.
+/// Removes a folder that benchgate made. The next clean-up retries folders that can't be removed now.
 fn remove(folder: &Path) {
     drop(fs::remove_dir_all(folder));
 }

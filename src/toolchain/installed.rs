@@ -13,7 +13,7 @@ use crate::process::{self, Cancel, Command, Exit, Finished};
 /// The compiler loads a library of 300 MB before it prints its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Where the wheels keep the programs themselves.
+/// Folder of the programs in the wheels.
 pub(super) const COMPILER_FOLDER: &str = "iree/compiler/_mlir_libs";
 pub(super) const RUNTIME_FOLDER: &str = "iree/_runtime_libs";
 
@@ -31,7 +31,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// The reader of profiles, which older versions did not bring.
+    /// The reader of profiles, which older versions lack.
     pub fn iree_profile(&self) -> Option<PathBuf> {
         Some(self.iree_benchmark_module.with_file_name("iree-profile")).filter(|path| path.is_file())
     }
@@ -54,7 +54,7 @@ impl Installed {
             identity,
             root: root.to_owned(),
             digest,
-            // Not there: starting one of them fails and says so.
+            // If it is missing, starting it reports an error.
             iree_compile: iree_run_module.with_file_name("iree-compile"),
             iree_dump_module: iree_run_module.with_file_name("iree-dump-module"),
             iree_run_module,
@@ -81,7 +81,7 @@ pub(super) fn compare_commits(
     runtime: &str,
 ) -> Result<(), ToolchainError> {
     for (tool, found) in [("compiler", compiler), ("runtime", runtime)] {
-        // An empty one is a tool that names none.
+        // It is empty if the tool names none.
         if found.is_empty() || found != expected {
             return Err(ToolchainError::WrongCommit {
                 tool,

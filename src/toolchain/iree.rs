@@ -20,14 +20,14 @@ use crate::process::Cancel;
 /// Two wheels of 100 MB over a slow line.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// The two wheels are unpacked apart: both bring a folder `iree`, and pip would replace one by the other.
+/// The two wheels are unpacked separately: both contain a folder `iree`, and pip would replace one by the other.
 const PARTS: [&str; 2] = ["compiler", "runtime"];
 
 /// The wheels of a pin, fully resolved.
 struct Wanted {
     what: String,
     wheels: [Wheel; 2],
-    /// Where to fetch them; empty to ask the index.
+    /// Addresses of the wheels; empty to use the index.
     urls: Vec<String>,
     source: &'static str,
 }
@@ -61,7 +61,7 @@ impl Wanted {
     }
 }
 
-/// The tools of a pin, installing them first where they are not. Warm, it touches no network.
+/// The tools of a pin, which are installed first if necessary. Warm, it touches no network.
 pub async fn ensure(
     pin: &Pin,
     lock: &Lock,
@@ -125,7 +125,7 @@ pub async fn release(
     Ok(pin(commit))
 }
 
-/// As [`ensure`], but what is not installed stays so.
+/// As [`ensure`], but without installing.
 pub async fn verify(
     pin: &Pin,
     lock: &Lock,
@@ -182,7 +182,7 @@ async fn check(pin: &Pin, wanted: &Wanted, place: &ToolPlace) -> Result<Installe
     })
 }
 
-/// Fills the staged tree and proves that it is what the pin says, or, without one, that its parts are of one commit.
+/// Fills the staged tree and checks that it matches the pin or, without one, that its parts have the same commit.
 async fn stage(
     wanted: &Wanted,
     pinned: Option<&Pin>,

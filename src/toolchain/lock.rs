@@ -1,4 +1,4 @@
-//! `benchgate.lock`: what the pins resolved to. Written by a machine, reviewed by people.
+//! `benchgate.lock`: the resolved pins. Written by a machine, reviewed by people.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub(super) fn platform() -> String {
 }
 
 impl Lock {
-    /// Puts in what was just resolved, in place of what was known of the same.
+    /// Inserts the resolved entry in place of an earlier one.
     pub fn put_tools(&mut self, tools: LockedTools) {
         self.iree.retain(|known| known.version != tools.version);
         self.iree.push(tools);

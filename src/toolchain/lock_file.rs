@@ -34,7 +34,7 @@ impl Lock {
         Self::read(&Self::path_for(config))
     }
 
-    /// Where the lock of a configuration file is.
+    /// Path of the lock of a configuration file.
     pub fn path_for(config: &Path) -> PathBuf {
         config.with_file_name(LOCK_FILE)
     }

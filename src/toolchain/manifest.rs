@@ -51,7 +51,7 @@ pub(super) enum Look {
 pub(super) enum Scope {
     /// Executables and shared libraries.
     Binaries,
-    /// Every file: in an environment of Python the sources are what runs.
+    /// Every file, because a Python environment executes its sources.
     Everything,
 }
 
@@ -109,7 +109,7 @@ impl ToolManifest {
         Ok(Some(manifest))
     }
 
-    /// Compares the files below `root` with what was installed. `scope` is the one it was taken with.
+    /// Compares the files below `root` with the installed ones. `scope` is the one it was taken with.
     pub(super) fn check(&self, root: &Path, look: Look, scope: Scope) -> Result<(), ToolchainError> {
         self.check_added(root, scope)?;
         let mut entries = Vec::new();
@@ -130,8 +130,8 @@ impl ToolManifest {
         Ok(())
     }
 
-    /// Refuses code that was not installed from the lock: a `.pth` file runs whenever Python starts. Data that a package keeps
-    /// in its own folder is none.
+    /// Refuses code that was not installed from the lock: a `.pth` file runs whenever Python starts. Data that a
+    /// package keeps in its own folder don't count.
     fn check_added(&self, root: &Path, scope: Scope) -> Result<(), ToolchainError> {
         let known: BTreeSet<&Path> = self.files.iter().map(|entry| entry.path.as_path()).collect();
         let mut found = Vec::new();
@@ -209,7 +209,7 @@ fn close_to_others(path: &Path) -> Result<(), ToolchainError> {
     change().map_err(ToolchainError::io("change the mode of", path))
 }
 
-/// Refuses what other users of the machine can change.
+/// Rejects files that other users of the machine can change.
 fn refuse_exposed(path: &Path, metadata: &Metadata) -> Result<(), ToolchainError> {
     match files::exposure(metadata) {
         Some(why) => Err(ToolchainError::Exposed { path: path.to_owned(), why }),

@@ -219,7 +219,7 @@ pub async fn pin_python(
     }
 }
 
-/// The wheels of what a suite adds to an environment of these wheels, whose versions stay as they are.
+/// The wheels that a suite adds to an environment of these wheels, whose versions are unchanged.
 async fn pin_suite(
     pip: &Pip,
     suite: &SuitePackages,
@@ -308,7 +308,7 @@ async fn resolve(
     let target = pip.work.join("nothing");
     let mut all: Vec<OsString> =
         ["install", "--dry-run", "--ignore-installed", "--quiet", "--report"].map(Into::into).into();
-    // A target is what allows asking for another kind of machine; nothing is put there.
+    // pip requires a target to resolve for another kind of machine; nothing is installed there.
     all.extend([path.clone().into(), "--target".into(), target.into()]);
     all.extend(arguments);
     pip.run(what, all, cancel).await?;

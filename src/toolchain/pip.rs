@@ -1,4 +1,4 @@
-//! Runs pip, with the user's own settings for indexes and nothing else of them, and reads its failures.
+//! Runs pip, with only the user's settings for indexes, and reads its failures.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,8 +9,8 @@ use super::ToolchainError;
 use crate::model::excerpt;
 use crate::process::{self, Cancel, Command, Exit, Finished};
 
-/// Variables that say where packages come from and how to get there. Everything else of pip's (a target,
-/// a prefix, `user`) would change what is installed where.
+/// Variables for the package index and the network. Everything else of pip's (a target, a prefix, `user`) would change
+/// what is installed where.
 const PASSED: &[&str] = &[
     "PIP_CERT",
     "PIP_CLIENT_CERT",
@@ -46,13 +46,13 @@ const SET: &[(&str, &str)] = &[
     ("PIP_NO_INPUT", "1"),
     ("PIP_PROGRESS_BAR", "off"),
     ("PIP_REQUIRE_VIRTUALENV", "0"),
-    // Enough for a hiccup, few enough to say soon that there is no network; at none pip would not even
-    // print why.
+    // Enough retries for a short outage, few enough to report soon that there is no network; with none pip would not
+    // print the reason.
     ("PIP_RETRIES", "2"),
     ("PIP_USER", "0"),
 ];
 
-/// One use of pip in a folder of its own.
+/// One use of pip in a separate folder.
 pub(super) struct Pip {
     /// The Python that runs it, which is also the one it installs for.
     pub(super) python: PathBuf,
@@ -64,7 +64,7 @@ pub(super) struct Pip {
 }
 
 impl Pip {
-    /// The cache that lets a killed installation go on with what it had downloaded.
+    /// The cache with which a killed installation resumes its downloads.
     pub(super) fn downloads(&self) -> PathBuf {
         self.work.join("pip")
     }
@@ -112,8 +112,7 @@ impl Pip {
         ToolchainError::DiskFull { path: self.work.clone() }
     }
 
-    /// Finds the reason in what pip printed. The words have been stable for years; others are shown as
-    /// they are.
+    /// Finds the reason in pip's output. The words have been stable for years; others are shown as they are.
     fn failure(&self, what: &str, exit: Exit, stderr: &str) -> ToolchainError {
         let what = what.to_owned();
         let detail = detail(stderr);
@@ -146,7 +145,7 @@ impl Pip {
     }
 }
 
-/// The lines that pip itself marks as errors, else its last line.
+/// The lines that pip marks as errors, otherwise its last line.
 fn detail(stderr: &str) -> String {
     let marked: Vec<&str> =
         stderr.lines().filter_map(|line| line.trim().strip_prefix("ERROR: ")).take(2).collect();

@@ -19,7 +19,7 @@ use crate::model::{Event, Progress, Stage};
 use crate::process::{Cancel, Command};
 
 /// A set of wheels that exporters and backends share. Another copy of torch only if versions exclude each other: each
-/// costs gigabytes. Ordered so that an overlay comes after what it lies over.
+/// costs gigabytes. Ordered so that an overlay comes after its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Environment {
@@ -43,7 +43,7 @@ impl Environment {
         }
     }
 
-    /// The one that exports a model; none for MLIR.
+    /// The environment that exports a model; none for MLIR.
     pub const fn for_model(model: &Model) -> Option<Self> {
         match (&model.source, model.exporter) {
             (ModelSource::Onnx(_), _) => Some(Self::Onnx),
@@ -71,7 +71,7 @@ impl Environment {
         }
     }
 
-    /// This one, after what it lies over.
+    /// This environment, after the ones below it.
     pub fn with_under(self) -> impl Iterator<Item = Self> {
         self.over().into_iter().chain([self])
     }
@@ -96,7 +96,7 @@ impl Environment {
         self.into_str()
     }
 
-    /// The name of what a suite adds to it, if it runs models in Python.
+    /// The name of a suite's additional packages, if it runs models in Python.
     pub(super) const fn suite_name(self) -> Option<&'static str> {
         match self {
             Self::Torch => Some("torch+suite"),
@@ -125,17 +125,17 @@ impl Environment {
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(3 * 3600);
 const VENV_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Wheels that one pip downloads before it unpacks any. All of torch's at once would need 3 GB of disk next to the 6 GB that
-/// they become; one at a time, a pip would be started 86 times.
+/// Wheels that one pip downloads before it unpacks any. All of torch's at once would need 3 GB of disk next to the 6
+/// GB that they become; individually, pip would be started 86 times.
 const WHEELS_AT_ONCE: usize = 4;
 
 /// An environment that may be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PythonEnv {
     pub python: PathBuf,
-    /// Where its packages lie.
+    /// Folder of its packages.
     pub packages: PathBuf,
-    /// Where those lie that the suite adds; searched after the others.
+    /// Folder of the packages that the suite adds; searched after the others.
     pub suite_packages: Option<PathBuf>,
     /// Digest of the wheels and the Python version.
     pub digest: String,
@@ -190,7 +190,7 @@ pub async fn ensure_python(
         wanted.locked(lock)?;
         match suite_environment.locked(lock) {
             Ok(locked) => wanted.pythons = Some(locked.iter().map(|env| env.python.as_str()).collect()),
-            // Many models of torchbench need none of what their lists name; those that do say so.
+            // Many models of torchbench don't need the packages in their lists; those that do report it.
             Err(_) if suite.own.is_empty() => added = None,
             Err(error) => return Err(error),
         }
@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(needed(""), [""; 0]);
         assert_eq!(needed("[[backend]]\nname = \"onnxruntime\"\n"), ["torch", "onnxruntime"]);
         assert_eq!(needed("[[backend]]\nname = \"xla-dynamo\"\n"), ["torch-xla"]);
-        // An interpreter of the user's own has what it has.
+        // The user's own interpreter is used with its packages.
         assert_eq!(needed("[[backend]]\nname = \"onnxruntime\"\npython = \"own/python\"\n"), [""; 0]);
     }
 }

@@ -21,7 +21,7 @@ pub struct SuitePackages {
 }
 
 impl SuitePackages {
-    /// Reads what the configuration and the checkout of torchbench ask for. Most models have no list.
+    /// Reads the requirements of the configuration and of the torchbench checkout. Most models have no list.
     pub fn read(config: &Config) -> Self {
         let lists = config.models.iter().filter_map(|model| match &model.source {
             ModelSource::Torchbench { name, checkout } => Some((checkout, name)),

@@ -1,7 +1,7 @@
 //! Wheels by name: `{project}-{version}(-{build})?-{python}-{abi}-{platform}.whl` (the binary
 //! distribution format of the Python packaging guide).
 
-/// A locked wheel: its file name and what it must hash to.
+/// A locked wheel: its file name and its hash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wheel {
     pub file: String,

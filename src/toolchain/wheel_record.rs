@@ -1,4 +1,4 @@
-//! The lists of files that wheels bring along (`RECORD`), which pip leaves next to what it installs.
+//! The lists of files in wheels (`RECORD`), which pip leaves next to the installed files.
 
 use std::collections::BTreeMap;
 use std::fs;

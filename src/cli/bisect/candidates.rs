@@ -18,7 +18,7 @@ use super::unusable::Unusable;
 /// Candidates in order, the good end first.
 pub struct Candidates {
     pub list: Vec<Candidate>,
-    /// The suite as it lies here: its policy and measurement settings hold for all candidates.
+    /// The suite in the working tree: its policy and measurement settings apply to all candidates.
     pub config: Config,
     source: CandidateSource,
     lock: Lock,
@@ -201,7 +201,7 @@ fn between(
 }
 
 fn commits(line: Vec<LineCommit>) -> Vec<Candidate> {
-    // Twelve digits are what git shows for a commit in a large repository.
+    // git shows twelve digits of a commit in a large repository.
     let name = |id: &str| id.get(..12).unwrap_or(id).to_owned();
     line.into_iter()
         .map(|commit| Candidate { name: name(&commit.id), title: Some(commit.subject), id: commit.id })

@@ -35,7 +35,7 @@ pub struct Driver<'a> {
     verified: BTreeSet<usize>,
     /// Flags that a candidate knows by another name.
     renamed: BTreeMap<usize, Vec<(String, String)>>,
-    /// The benchmark that is searched for, once the ends were seen.
+    /// The benchmark of the search, once the ends were measured.
     benchmark: Option<String>,
     notes: Vec<String>,
 }
@@ -70,14 +70,14 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Takes over what earlier attempts found.
+    /// Uses the results of earlier attempts.
     fn resume(&mut self) -> Result<(), CliError> {
         self.skipped = self.journal.skipped()?;
         for (at, why) in &self.skipped {
             self.search.skip(*at, why.clone());
         }
         let mut visits = self.journal.visits()?;
-        // The ends say which benchmark is searched for.
+        // The ends determine the benchmark of the search.
         let whole = Pair { base: 0, head: self.last() };
         visits.sort_by_key(|visit| visit.pair != whole);
         if !visits.is_empty() {
@@ -112,7 +112,7 @@ impl<'a> Driver<'a> {
         let mut unfinished = false;
         let mut asked = None;
         while let Next::Measure { pair, blocks } = self.search.next() {
-            // The search asks by what is known, so with nothing new it would ask the same for ever.
+            // The search chooses by its results, so without a new one it would ask for the same pair forever.
             let renamed: usize = self.renamed.values().map(Vec::len).sum();
             let looked = if self.args.observe.is_exact() { self.visits.len() } else { 0 };
             let known = (pair, blocks, self.search.blocks(pair), self.skipped.len(), renamed, looked);
@@ -148,7 +148,7 @@ impl<'a> Driver<'a> {
         Ok(report::bisection_file(&found, &facts))
     }
 
-    /// Says why nothing was searched, and why a part is open, where it isn't for the width of its interval.
+    /// Reports why nothing was searched, and why a part is undecided, if the width of its interval is not the reason.
     fn note_undecided(&mut self, found: &Found) {
         if let Ends::NotWorse(_) = found.ends {
             self.notes.push(format!(
@@ -185,7 +185,7 @@ impl<'a> Driver<'a> {
         self.visits.iter().map(|visit| visit.seconds).sum()
     }
 
-    /// Says what is left of the range, and about how long that takes.
+    /// Reports the rest of the range, and its approximate duration.
     fn announce(&self) {
         let found = self.search.found();
         let Some(SearchProgress { after, upto, posterior, likely, bits }) = found.progress else { return };
@@ -194,7 +194,7 @@ impl<'a> Driver<'a> {
         let shown: Vec<String> = (likeliest.iter().take(3))
             .map(|(at, p)| format!("{} {}", self.name(after + at + 1), report::percent(*p)))
             .collect();
-        // The neighbors of the culprit, and what lies before and behind it, are still to be compared.
+        // The neighbors of the culprit, and the ranges before and after it, have yet to be compared.
         let probes = bits.ceil() + 3.0;
         let each = self.seconds() / found.probes.len().max(1) as f64;
         let wait = Duration::from_secs_f64((each * probes).clamp(0.0, 1e9));
@@ -277,11 +277,11 @@ impl<'a> Driver<'a> {
             .into_iter()
             .find(|at| !self.visits.iter().any(|visit| visit.pair == Pair { base: *at, head: *at }));
         let Some(at) = unknown else {
-            // Both are known; the search has not seen this pair yet.
+            // Both were measured, but not yet as a pair.
             return self.compare_values(pair);
         };
         let Some(mut side) = self.side(at, SideName::Head)? else { return Ok(()) };
-        // One short process: what is looked at doesn't vary.
+        // One short process, because the observed value doesn't vary.
         let measure = &mut side.config.measure;
         (measure.processes, measure.repetitions) = (1, Some(1));
         self.terminal.note(&format!("looking at {}", self.name(at)));
@@ -302,7 +302,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Measures sides, and takes in what that showed.
+    /// Measures sides, and adds the result to the search.
     fn visit(&mut self, pair: Pair, sides: &mut [SideInput]) -> Result<(), CliError> {
         let mut measure = self.args.measure.clone();
         if let Some(name) = &self.benchmark {
@@ -315,7 +315,7 @@ impl<'a> Driver<'a> {
         let output = self.journal.next(pair);
         match measure.measure(sides, &output, None, &BackendArgs::default(), self.terminal) {
             Ok(_) => {}
-            // The filter selects nothing: a candidate without the benchmark.
+            // The filter selects nothing, because the candidate lacks the benchmark.
             Err(error) => match self.inner(pair).filter(|_| error.kind() == ErrorKind::Usage) {
                 Some(at) => return self.skip(at, error.to_string()),
                 None => return Err(error),
@@ -328,12 +328,12 @@ impl<'a> Driver<'a> {
         self.learn(visit)
     }
 
-    /// The candidate of a pair that can be left out, if one is no end.
+    /// The candidate of a pair that can be left out, if it is not an end.
     fn inner(&self, pair: Pair) -> Option<usize> {
         [pair.head, pair.base].into_iter().find(|at| !self.is_end(*at))
     }
 
-    /// Tries a candidate again by other names of flags that its compiler doesn't know. Says whether it will be.
+    /// Tries a candidate again by other names of flags that its compiler doesn't know. Returns whether it is left out.
     fn rename_flags(&mut self, visit: &Visit) -> Result<bool, CliError> {
         let mut again = false;
         for (at, run) in [(visit.pair.base, &visit.base), (visit.pair.head, &visit.head)] {
@@ -362,7 +362,7 @@ impl<'a> Driver<'a> {
         Ok(again)
     }
 
-    /// Takes in a visit: what failed, which programs are the same, and what the pair showed.
+    /// Adds a visit: failures, identical programs, and the result of the pair.
     fn learn(&mut self, visit: Visit) -> Result<(), CliError> {
         let pair = visit.pair;
         if pair == (Pair { base: 0, head: self.last() }) && self.benchmark.is_none() {
@@ -406,7 +406,8 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Hands the search what all visits to a pair show. A pair that can't be judged loses a candidate.
+    /// Passes the combined result of all visits to a pair to the search. A pair that can't be judged loses a
+    /// candidate.
     fn observe(&mut self, pair: Pair) -> Result<(), CliError> {
         if self.search.program(pair.base) == self.search.program(pair.head) {
             // The spread of one program's times only shows the state of the machine.
@@ -478,13 +479,14 @@ pub fn only(name: &str) -> Result<Regex, CliError> {
         .map_err(|error| CliError::internal(format!("failed to select {name}: {error}")))
 }
 
-/// All that makes it another search: its candidates, what is measured of them, and how.
+/// Identity of a search: its candidates, the observed value, and the settings.
 fn identity(args: &BisectArgs, candidates: &Candidates) -> Result<Vec<String>, CliError> {
     let mut identity: Vec<String> = candidates.list.iter().map(|candidate| candidate.id.clone()).collect();
     let config = &candidates.config;
     identity.push(format!("observe {}", args.observe.name()));
     identity.extend(args.measure.filter.iter().map(|filter| format!("filter {filter}")));
-    // A changed suite is another search. Commits bring their own, but are measured and judged by this one.
+    // A changed suite is another search. Commits have their own configuration, but this one determines measurement and
+    // policy.
     let suite = (&config.head.flags, &config.models, &config.targets);
     // The time budget and the number of compilers don't affect the measured values.
     let measure = crate::config::Measure { time_budget: None, jobs: None, ..config.measure.clone() };

@@ -24,7 +24,7 @@ const SESSIONS: usize = 200;
 struct Slowdown<'a> {
     benchmark: &'a str,
     ratio: f64,
-    /// The last session that is surely of the old level, and the first that is surely of the new one.
+    /// The last session that certainly has the old level, and the first that certainly has the new one.
     before: usize,
     after: usize,
 }

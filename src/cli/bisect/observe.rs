@@ -27,7 +27,7 @@ impl Observable {
         match word {
             "outputs" => Ok(Self::Outputs),
             "failure" => Ok(Self::Failure),
-            // One compilation a candidate, while other compilers run: nothing that a search could stand on.
+            // One compilation per candidate, while other compilers run, is not reliable enough for a search.
             name if name == Metric::COMPILE_TIME.name => {
                 Err("compile time is measured once and can't be bisected".to_owned())
             }
@@ -57,7 +57,7 @@ impl Observable {
         }
     }
 
-    /// One look at a candidate says all.
+    /// One observation of a candidate is enough.
     pub fn is_exact(&self) -> bool {
         !matches!(self, Self::Metric(metric) if metric.kind == MetricKind::Noisy)
     }
@@ -66,7 +66,7 @@ impl Observable {
         BisectOptions::new(policy, self.metric(), max_blocks)
     }
 
-    /// The exact value of a candidate, or why it has none.
+    /// The exact value of a candidate, or the reason why it has none.
     pub fn value(&self, benchmark: &Benchmark) -> Result<f64, String> {
         let flag = |bad: bool| f64::from(u8::from(bad));
         match (self, &benchmark.outcome) {

@@ -4,7 +4,7 @@ use super::super::CliError;
 
 /// Why a candidate is not a side.
 pub enum Unusable {
-    /// It can't be measured; the search goes on without it.
+    /// It can't be measured; the search continues without it.
     Skipped(String),
     /// The search can't go on.
     Stop(CliError),

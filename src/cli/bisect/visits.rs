@@ -1,5 +1,5 @@
-//! The journal: one run.json for each visit to a pair, and why candidates were skipped. A search that is started again
-//! reads them and asks what it would have asked next.
+//! The journal: one run.json for each visit to a pair, and why candidates were skipped. A restarted search reads them
+//! and continues at the same point.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::super::{CliError, inputs};
 
 /// Measurements of a pair, or of one candidate alone.
 pub struct Visit {
-    /// Both the same where one candidate was looked at alone.
+    /// Both are equal if one candidate was observed alone.
     pub pair: Pair,
     pub base: Run,
     pub head: Run,
@@ -34,7 +34,7 @@ fn failed(doing: &str, path: &Path, error: &dyn std::fmt::Display) -> CliError {
 }
 
 impl VisitJournal {
-    /// The journal of this search in the working folder. `identity` is all that makes it another search.
+    /// The journal of this search in the working folder. `identity` identifies the search.
     pub fn open(work: &Path, identity: &[String]) -> Result<Self, CliError> {
         let mut key = Sha256::new();
         for part in identity {
@@ -70,7 +70,7 @@ impl VisitJournal {
         Ok(visits)
     }
 
-    /// Where the next visit to a pair is written.
+    /// Path of the next visit to a pair.
     pub fn next(&self, pair: Pair) -> PathBuf {
         let count = self.counts.get(&pair).copied().unwrap_or_default();
         self.folder.join(format!("visit-{}-{}-{count}.json", pair.base, pair.head))

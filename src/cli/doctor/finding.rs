@@ -1,4 +1,4 @@
-//! One thing that `doctor` looked at, and how a list of them is written.
+//! One check of `doctor`, and the output of a list of them.
 
 use crate::model::counted;
 use serde::Serialize;
@@ -9,9 +9,9 @@ use crate::report::{TerminalOptions, harmless, paragraph};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingLevel {
-    /// Looked at, and as it should be.
+    /// Checked, without a problem.
     Ok,
-    /// Worth knowing; nothing to do unless it surprises.
+    /// Information; nothing to do unless it is unexpected.
     Note,
     /// Measurements work, and cost more or mean less than they could.
     Warning,
@@ -39,7 +39,7 @@ impl FindingLevel {
     }
 }
 
-/// A finding: what was looked at, what was seen, and what to do about it.
+/// A finding: the check, the observation, and the fix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Stable and kebab-case: scripts filter by it.
@@ -148,7 +148,7 @@ impl Diagnosis {
     }
 }
 
-/// Where the lines below a finding begin.
+/// Indentation of the lines below a finding.
 const BELOW: &str = "             ";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The GPUs of the machine, and what their drivers say of them now.
+//! The GPUs of the machine, and their current state according to the drivers.
 
 use crate::config::Config;
 use crate::device::{self, Gpu, GpuReading, Gpus, Limit};
@@ -47,7 +47,7 @@ pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
     found
 }
 
-/// One line with what the driver reports.
+/// One line with the driver's report.
 fn described(gpu: &Gpu, now: &GpuReading) -> String {
     let mut parts = vec![format!("{} ({}, {})", gpu.name, gpu.id, gpu.pci)];
     let mut add = |part: Option<String>| parts.extend(part);

@@ -1,4 +1,4 @@
-//! The machine half of `doctor`: may what is measured here be trusted?
+//! The machine half of `doctor`: checks whether measurements on it are reliable.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -156,7 +156,7 @@ fn load(average: &[f64], processors: usize) -> Finding {
         return Finding::note(ID, "the kernel does not say", "", "");
     };
     let what = format!("load average {minute:.2} on {processors} processors");
-    // One is what a measurement itself will add.
+    // One processor is the load that a measurement itself adds.
     if minute + 1.0 > processors as f64 {
         let why = "The host is overloaded: more runs here than there are free processors.";
         Finding::warning(ID, what, why, "Wait until it is done, or measure on an idle machine.")
@@ -210,7 +210,7 @@ fn calibration(context: &CheckContext, testbed: &str) -> Finding {
         Some(days) => format!("measured {days} days ago ({})", file.display()),
         None => format!("measured at an unknown time ({})", file.display()),
     };
-    // GPUs are facts of a run that uses them, and this look has none.
+    // GPUs are facts of a run that uses them, and this check does not use any.
     let uses_gpu = run.testbed.facts.contains_key("gpu");
     if !uses_gpu && run.testbed.id != testbed {
         let why = "It was measured on another machine, or this one has changed.";

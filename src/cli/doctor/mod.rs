@@ -75,7 +75,7 @@ pub fn run(args: &DoctorArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     Ok(if diagnosis.has_errors() { ExitCode::Error } else { ExitCode::Pass })
 }
 
-/// The configuration, or why there is none.
+/// The configuration, or the reason why there is none.
 fn load(args: &DoctorArgs) -> (Option<Config>, Option<Finding>) {
     const ID: &str = "configuration";
     if !args.config.exists() {

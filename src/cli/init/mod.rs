@@ -72,7 +72,7 @@ pub struct InitArgs {
 /// Files that a run leaves in the repository. The results are large and different each time.
 const IGNORED: &str = "run.json\nnoise.json\n.benchgate/\n";
 
-/// The commit that a release was built from: its own workflow sets it, and nothing else does.
+/// The commit that a release was built from; only its own workflow sets it.
 const RELEASED: Option<&str> = option_env!("BENCHGATE_RELEASE_COMMIT");
 
 const UNKNOWN_ACTION: &str =
@@ -105,7 +105,7 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(command) = &args.command {
         return command::run(args, command, terminal);
     }
-    // A suite that is there is kept, and gets its workflows.
+    // An existing suite is kept, and gets its workflows.
     let has_suite = args.folder.join("benchgate.toml").exists();
     if has_suite && args.torchbench.is_some() {
         return Err(already_there(&args.folder.join("benchgate.toml").display().to_string()));
@@ -202,20 +202,20 @@ fn answers(args: &InitArgs) -> Result<Answers, CliError> {
     })
 }
 
-/// The name that was asked for, or that of the folder.
+/// The requested name, or that of the folder.
 fn suite_name(args: &InitArgs) -> Result<String, CliError> {
     let folder = std::path::absolute(&args.folder).map_err(|error| unwritable(&args.folder, &error))?;
     let named = folder.file_name().and_then(|name| name.to_str()).and_then(|folder| name(folder).ok());
     Ok(args.suite.clone().or(named).unwrap_or_else(|| "suite".to_owned()))
 }
 
-/// The nearest folder above that is there.
+/// The nearest existing folder above.
 fn existing(folder: &Path) -> PathBuf {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     absolute.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_owned()
 }
 
-/// Writes all of them, or none where one is there already.
+/// Writes all of them, or none if one exists already.
 fn write(files: &[(PathBuf, Vec<u8>)], terminal: &Terminal) -> Result<(), CliError> {
     let there: Vec<String> = files
         .iter()

@@ -61,7 +61,7 @@ impl Template {
         if !answers.folder.is_empty() {
             let config = format!("          config: {}/benchgate.toml\n", answers.folder);
             text = text.replace("@ACTION@\n        with:\n", &format!("@ACTION@\n        with:\n{config}"));
-            // A step without inputs gets its first one. Steps with another id read what the configuration was.
+            // A step without inputs gets its first one. Steps with another id read the configuration from it.
             let id = "@ACTION@\n        id: benchgate\n";
             text = text.replace(id, &format!("{id}        with:\n{config}"));
         }

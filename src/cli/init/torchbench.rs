@@ -23,7 +23,7 @@ const LEFT_OUT: [(&str, &str); 5] = [
     ("/only_training", "only_training"),
 ];
 
-/// How far the runner lets outputs be off, by list and, where it depends on that, by type.
+/// Tolerances of the runner, by list and, if they depend on it, by type.
 const TOLERANCES: [(&str, Option<&str>, f64); 4] = [
     ("/tolerance/higher", None, 1e-3),
     ("/tolerance/even_higher", None, 8e-3),

@@ -11,7 +11,7 @@ use crate::record::CollectedRecord;
 /// The first line of the package's output.
 const PROTOCOL: &str = "benchgate-backends/1";
 
-/// How the request was answered.
+/// Status of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum BackendStatus {
@@ -67,8 +67,8 @@ impl BackendAnswer {
         }
     }
 
-    /// The last line, or what the lines before it and the process's end say if there is none. `measured`: times were
-    /// asked for.
+    /// The last line, or, without one, the lines before it and the end of the process. `measured`: whether times were
+    /// requested.
     pub(super) fn read(text: &str, finished: &Finished, measured: bool) -> Self {
         let mut stage = None;
         for line in text.lines() {

@@ -10,7 +10,7 @@ const NAMES: [&str; 5] = ["backend", "test", "batch-size", "dtype", "matmul-prec
 /// The value of an axis that the configuration leaves to the model.
 const UNSET: &str = "default";
 
-/// The wanted values of some axes. Several values of one axis select what any of them matches; an axis
+/// The wanted values of some axes. Several values of one axis select all experiments that match any of them; an axis
 /// that is not named selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Axes(BTreeMap<String, Vec<String>>);
@@ -35,7 +35,7 @@ impl Axes {
         self.0.is_empty()
     }
 
-    /// Whether only IREE is asked for, which is measured whatever the axes say.
+    /// Whether only IREE is requested, which is always measured.
     pub(super) fn name_iree(&self) -> bool {
         self.0.get("backend").is_some_and(|wanted| wanted.iter().any(|name| name == "iree"))
     }

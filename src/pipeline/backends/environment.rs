@@ -9,7 +9,7 @@ use crate::toolchain::Environment;
 use super::super::interpreters::Environments;
 use super::Experiment;
 
-/// An interpreter with what its backend imports.
+/// An interpreter with the packages of its backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::pipeline) struct BackendInterpreter {
     pub(super) python: PathBuf,
@@ -17,7 +17,7 @@ pub(in crate::pipeline) struct BackendInterpreter {
     pub(super) packages: Vec<PathBuf>,
 }
 
-/// By backend: its interpreter, or why there is none.
+/// By backend: its interpreter, or the reason why there is none.
 #[derive(Debug, Default)]
 pub(in crate::pipeline) struct BackendInterpreters(BTreeMap<BackendKind, Result<BackendInterpreter, String>>);
 
@@ -43,7 +43,7 @@ pub(super) fn unsupported(experiment: &Experiment<'_>) -> Option<String> {
         .then(|| format!("torch has no device {}", experiment.device))
 }
 
-/// The environments whose packages the experiments import. What never starts needs none.
+/// The environments whose packages the experiments import. An experiment that never starts needs no interpreter.
 pub(in crate::pipeline) fn needed(experiments: &[Experiment<'_>]) -> BTreeSet<Environment> {
     let locked = experiments
         .iter()

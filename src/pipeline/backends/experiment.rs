@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::config::{Backend, BackendTest, Model};
 
-/// One row: a model on a backend, with a value for each axis. `None` is the model's own.
+/// One row: a model on a backend, with a value for each axis. `None` means the model's own.
 #[derive(Debug, Clone)]
 pub(in crate::pipeline) struct Experiment<'a> {
     pub(super) model: &'a Model,

@@ -36,7 +36,7 @@ pub(super) use plan::experiments;
 use process::Kept;
 use request::BackendProcess;
 
-/// The experiments of a run, and what runs them.
+/// The experiments of a run, and their interpreters.
 pub(super) struct Experiments<'a, 'b> {
     pub(super) host: &'a Host<'b>,
     pub(super) lead: &'a SideInput,

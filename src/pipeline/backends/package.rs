@@ -13,7 +13,7 @@ macro_rules! package {
     };
 }
 
-/// The package, as it lies in `python/`.
+/// The package from `python/`.
 #[derive(Debug, Clone, Copy)]
 pub struct BackendsSource;
 

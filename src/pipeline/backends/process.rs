@@ -1,4 +1,4 @@
-//! One fresh process of one experiment: its request, its answer, and what the answer is worth.
+//! One fresh process of one experiment: its request, its answer, and the check of the answer.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ use super::answer::{BackendAnswer, BackendStatus};
 use super::environment::{BackendInterpreter, BackendInterpreters, unsupported};
 use super::request::BackendProcess;
 
-/// A process that ended, as it is kept on disk.
+/// A finished process in its stored form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::pipeline) struct Kept {
     pub(super) outcome: OutcomeRecord,
@@ -61,7 +61,7 @@ impl Kept {
     }
 }
 
-/// Runs the process, or finds what an interrupted session left of it.
+/// Runs the process, or returns its result from an interrupted session.
 pub(super) async fn once(
     job: &BackendProcess<'_, '_>,
     interpreters: &BackendInterpreters,

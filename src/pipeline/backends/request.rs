@@ -24,10 +24,10 @@ pub(super) struct BackendProcess<'a, 'b> {
     pub(super) lead: &'a SideInput,
     pub(super) experiment: &'a Experiment<'a>,
     pub(super) number: u32,
-    /// Shared by the processes of an experiment, and by nothing else.
+    /// Shared only by the processes of one experiment.
     pub(super) compiler_cache: PathBuf,
     pub(super) extras: &'a Extras,
-    /// Takes this while it compiles, and measures nothing.
+    /// Collected during compilation, without measuring.
     pub(super) compiler_dump: Option<DumpKind>,
 }
 
@@ -93,7 +93,7 @@ impl BackendProcess<'_, '_> {
         if self.compiler_dump.is_some() { Vec::new() } else { self.extras.collect.clone() }
     }
 
-    /// A folder for each measured process. What the compiler makes is the same in all of them.
+    /// A folder for each measured process. The compiler's output is equal in all of them.
     pub(super) fn dump_folder(&self) -> PathBuf {
         let folder = self.extras.folder_of(self.experiment);
         if self.compiler_dump.is_some() { folder } else { folder.join(self.number.to_string()) }

@@ -36,8 +36,8 @@ pub struct OpenBundle {
     pub notices: Vec<String>,
 }
 
-/// Unpacks a bundle below `cache` and checks all of it. `expected` is the digest it must have, where its
-/// maker's word came another way.
+/// Unpacks a bundle below `cache` and checks it completely. `expected` is the required digest, if it was passed
+/// separately.
 pub async fn open_bundle(
     file: &Path,
     cache: &Path,
@@ -123,7 +123,7 @@ impl OpenBundle {
         packed.any(|benchmark| benchmark.name == name.as_str())
     }
 
-    /// Where the modules of a run come from.
+    /// The origin of the modules of a run.
     pub(in crate::pipeline) fn origin(&self) -> BundleOrigin {
         BundleOrigin {
             sha256: self.sha256.clone(),

@@ -77,7 +77,7 @@ pub(in crate::pipeline) async fn pack(
 /// Collects the files of a bundle, each once.
 struct Packing<'a, 'b> {
     host: &'a Host<'b>,
-    /// By name in the archive: digest, size, and where it is.
+    /// By name in the archive: digest, size, and path.
     files: BTreeMap<String, (BundledFile, PathBuf)>,
 }
 
@@ -112,8 +112,8 @@ impl Packing<'_, '_> {
         Ok(names)
     }
 
-    /// The configuration, the policy that it names and the lock next to it. The first two decide what is
-    /// measured and how it is judged; the third says where the tools came from.
+    /// The configuration, the policy that it names and the lock next to it. The first two determine the benchmarks and
+    /// the policy; the third records the origin of the tools.
     fn config(&mut self, side: &SideInput, folder: SideName) -> Result<String, PipelineError> {
         let config = &side.config;
         let folder = format!("config/{folder}");

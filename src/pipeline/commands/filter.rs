@@ -1,5 +1,5 @@
-//! The pattern with which a tool runs only some of its benchmarks. It may select more than was asked for, and never
-//! less: a benchmark that was asked for and is not printed fails.
+//! The pattern with which a tool runs only some of its benchmarks. It may select more than requested but never less: a
+//! requested benchmark that is not printed fails.
 
 use crate::ingest::Format;
 
@@ -52,7 +52,8 @@ fn go_function(row: &str) -> Option<&str> {
     Some(if !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit()) { name } else { function })
 }
 
-/// The test's name as a word of `-k`, which matches parts of names. Parameters may hold what is no word there.
+/// The test's name as a word of `-k`, which matches parts of names. Parameters may contain characters that are not
+/// part of a word.
 fn pytest_keyword(row: &str) -> &str {
     let without_parameters = row.split('[').next().unwrap_or(row);
     without_parameters.rsplit("::").next().unwrap_or(without_parameters)

@@ -1,5 +1,4 @@
-//! Head's code must not change what base's commands are built from, or what was built of them: a slower base would hide a
-//! slower head.
+//! Head's code must not change the sources or the builds of base's commands: a slower base would hide a slower head.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +27,7 @@ impl GuardedFolders {
     }
 }
 
-/// The folders as they were before code of the head ran.
+/// The state of the folders before code of the head ran.
 #[derive(Debug)]
 #[must_use]
 pub(in crate::pipeline) struct GuardedFiles<'a> {
@@ -43,7 +42,7 @@ impl GuardedFiles<'_> {
         if now == self.stamps {
             return Ok(());
         }
-        // A folder's stamp changes with what is in it, which says more.
+        // A folder's stamp only changes with its entries, which are compared themselves.
         let differs = |path: &&PathBuf| now.get(*path) != self.stamps.get(*path);
         let changed = self.stamps.keys().chain(now.keys()).filter(differs);
         let changed = changed.max_by_key(|path| path.components().count()).cloned().unwrap_or_default();

@@ -41,7 +41,7 @@ pub(super) struct Printed {
     /// Absent if the process itself was timed.
     #[serde(with = "format_name")]
     pub(super) format: Option<Format>,
-    /// The benchmarks that it was asked for, if it was not asked for all.
+    /// The requested benchmarks, if not all were requested.
     pub(super) asked: Option<BTreeSet<String>>,
     /// Every metric of the rows, once.
     pub(super) metrics: Vec<Metric>,
@@ -224,7 +224,7 @@ impl PreparedCommand {
     }
 
     fn line(&self, line: &CommandLine, output: &Path, filter: &str) -> Command {
-        // One pass, so that a name can't hold what is replaced next.
+        // One pass, so that a name can't contain another placeholder.
         let filled = |text: &str, output: &str, filter: &str| -> String {
             let parts = text.split(CommandLine::OUTPUT).map(|part| part.replace(CommandLine::FILTER, filter));
             parts.collect::<Vec<_>>().join(output)
@@ -243,7 +243,7 @@ impl PreparedCommand {
         Command::new(program, self.spec.timeout).args(args).cwd(&self.folder).envs(&self.spec.env)
     }
 
-    /// Runs what has to run before each measured process. Returns how it failed, if it did.
+    /// Runs the command that precedes each measured process. Returns how it failed, if it did.
     pub(super) async fn prepare(
         &self,
         host: &Host<'_>,
@@ -276,7 +276,7 @@ impl PreparedCommand {
         Ok(last)
     }
 
-    /// Runs a process that counts for nothing.
+    /// Runs a process that is not counted.
     async fn unmeasured(
         &self,
         host: &Host<'_>,

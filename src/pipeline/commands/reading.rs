@@ -21,7 +21,7 @@ pub(in crate::pipeline) struct CommandOutput {
     pub(in crate::pipeline) context: Option<Context>,
 }
 
-/// Reads what a finished process printed, or wrote to `output`.
+/// Reads the results that a finished process printed or wrote to `output`.
 ///
 /// # Errors
 /// Why the process measured nothing that can be used.
@@ -64,7 +64,7 @@ pub(in crate::pipeline) fn read(
         return Err("the command printed a run.json, which is not the output of a benchmark".to_owned());
     }
     let run = ingest::read(bytes, format, "its output").map_err(|error| error.to_string())?;
-    // The end of a log can say that the program crashed.
+    // The end of a log can show that the program crashed.
     if let Some(lint) = run.lints.iter().find(|lint| lint.code.consequence() != Consequence::Note) {
         return Err(lint.detail.clone());
     }
@@ -77,7 +77,7 @@ pub(in crate::pipeline) fn read(
 /// The process itself as one benchmark.
 fn whole(command: &PreparedCommand, finished: &Finished) -> Result<CommandOutput, String> {
     if finished.leftovers > 0 {
-        // Its time would leave out what they did.
+        // Its time would not include their work.
         return Err(format!("the command left {} processes running when it ended", finished.leftovers));
     }
     let nanoseconds = |seconds: std::time::Duration| seconds.as_secs_f64() * 1e9;

@@ -1,5 +1,5 @@
-//! From what the processes of a command printed to one record for each benchmark. A benchmark that some processes of a
-//! side printed and others did not has failed there: whatever is left of it was not measured as scheduled.
+//! From what the processes of a command printed to one record for each benchmark. A benchmark that only some processes
+//! of a side printed has failed there: the rest was not measured as scheduled.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(in crate::pipeline) fn records(
     if names.is_empty() {
         names.push(command);
     }
-    // Base says what the values of a row are.
+    // Base determines the statistic of a row.
     let base_first: Vec<&CommandProcess<'_>> = match side {
         SideName::Base => entries.iter().chain(&others).collect(),
         SideName::Head => others.iter().chain(&entries).collect(),
@@ -124,7 +124,7 @@ fn record(
     for CommandProcess { entry, rows } in processes_of_side {
         let asked = entry.printed.as_ref().and_then(|printed| printed.asked.as_ref());
         if asked.is_some_and(|asked| !asked.contains(name)) {
-            // If it is printed anyway, the other side need not have done so.
+            // If it is printed anyway, the other side need not have printed it.
             continue;
         }
         let row = rows.get(name).copied();
@@ -169,7 +169,7 @@ fn record(
     }
 }
 
-/// One process as this benchmark sees it.
+/// One process from the view of this benchmark.
 fn process(
     entry: &JournalEntry,
     row: Option<&PrintedRow>,

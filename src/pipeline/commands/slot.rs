@@ -12,14 +12,14 @@ use super::super::PipelineError;
 use super::super::host::Host;
 use super::{CommandOutput, PreparedCommand, read};
 
-/// Least time of a slot. A process of half a second is decided as it is.
+/// Least time of a slot. A process of half a second is long enough.
 const SLOT: Duration = Duration::from_millis(500);
 
 /// Most processes of a slot: starting one takes as long as a process of a few milliseconds.
 const MOST: u32 = 50;
 
 impl PreparedCommand {
-    /// How many processes a slot holds, by what one of them takes: the quicker of `warmed` and another one.
+    /// The number of processes in a slot, by the duration of one of them: the shorter of `warmed` and another one.
     pub(in crate::pipeline) async fn processes_per_slot(
         &self,
         host: &Host<'_>,

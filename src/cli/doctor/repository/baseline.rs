@@ -86,7 +86,7 @@ fn newest(files: &dyn Files, suite: &str) -> Result<Option<jiff::Timestamp>, Str
     Ok(newest)
 }
 
-/// Half a night's session is none.
+/// A partial session is not stored.
 pub(super) fn writers(workflows: &Workflows) -> Option<Finding> {
     const ID: &str = "baseline-writer";
     let storing = workflows.with(Role::Stores);

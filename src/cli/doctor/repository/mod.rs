@@ -1,7 +1,7 @@
 //! The repository half of `doctor`: may what this repository's workflows publish be trusted?
 //!
-//! A check is a function that looks at one thing and returns one [`Finding`] with an `id` of its own; add
-//! it to the list that [`findings`] returns. What it may look at is in [`CheckContext`] and [`Workflows`].
+//! A check is a function that looks at one thing and returns one [`Finding`] with an `id` of its own; add it to the
+//! list that [`findings`] returns. Its inputs are in [`CheckContext`] and [`Workflows`].
 
 mod baseline;
 mod roles;

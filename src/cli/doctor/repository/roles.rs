@@ -1,4 +1,4 @@
-//! The workflows of a repository, and what each job of them does with benchgate.
+//! The workflows of a repository, and the use of benchgate in each job.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub enum Role {
     Stores,
 }
 
-/// A job of a workflow, and where it stands.
+/// A job of a workflow, and its place.
 #[derive(Clone, Copy)]
 pub struct Placed<'a> {
     pub path: &'a str,
@@ -44,7 +44,7 @@ impl std::fmt::Display for Placed<'_> {
 }
 
 impl Placed<'_> {
-    /// Whether it runs what a pull request brings.
+    /// Whether it runs code of a pull request.
     pub fn meets_pull_requests(&self) -> bool {
         self.workflow.is_started_by("pull_request") || self.workflow.is_started_by("pull_request_target")
     }
