@@ -154,7 +154,7 @@ fn read(file: &Path) -> benchgate::model::Run {
     ingest::read(&bytes, ingest::detect(&bytes).unwrap(), &file.display().to_string()).unwrap()
 }
 
-/// As the command reads a large file.
+/// Reads a large file like the command.
 fn in_pieces(file: &Path) -> benchgate::model::Run {
     let source = std::fs::File::open(file).unwrap();
     ingest::read_in_pieces(source, &file.display().to_string()).unwrap()

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_benchgate");
 
-/// Starts of the binary; the median of this many is steady to about 0.1 ms.
+/// Number of starts of the binary; their median is precise to about 0.1 ms.
 const STARTS: usize = 51;
 
 fn main() {

@@ -1,4 +1,4 @@
-//! One shelf of the baseline: which one is meant, and what is wrong with it.
+//! Selection of one suite and testbed of the baseline, and its errors.
 
 use crate::store::{self, BaselineFolder, Fault, Files};
 

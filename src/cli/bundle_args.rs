@@ -36,7 +36,7 @@ enum Until {
     Compile,
 }
 
-/// The first stage of the second half.
+/// First stage of the second part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum From {
     Verify,

@@ -173,7 +173,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let Some(mut run) = joiner.finish() else {
         return Err(match inputs.first() {
             Some(input) => CliError::input(format!(
-                "failed to find a result among {unknown} files, the first of which is {}",
+                "failed to find a result among {unknown} files, beginning with {}",
                 input.path
             ))
             .hint("`--format-in` names the format of files that can't be recognized"),
@@ -475,7 +475,7 @@ fn unreadable(error: &ingest::IngestError) -> CliError {
 /// The bytes without a compression around them.
 pub fn contents<'a>(bytes: &'a [u8], path: &str) -> Result<Cow<'a, [u8]>, CliError> {
     ingest::decompressed(bytes, path).map_err(|error| {
-        CliError::input(format!("failed to {error}")).hint("decompress it yourself to see what is in it")
+        CliError::input(format!("failed to {error}")).hint("decompress it to check its content")
     })
 }
 

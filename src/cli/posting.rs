@@ -385,8 +385,7 @@ impl From<GitHubError> for CliError {
                 Self::github(message).hint("GITHUB_TOKEN is not valid here: give `${{ github.token }}`")
             }
             GitHubError::Refused { status: 404, .. } => Self::github(message).hint(
-                "the token can't see it: `permissions: pull-requests: write`, and `checks: write` for a \
-                 check run",
+                "the token lacks access: set `permissions: pull-requests: write`, and `checks: write` for a check run",
             ),
             _ => Self::github(message).hint("the job summary has the whole verdict"),
         }

@@ -10,7 +10,7 @@ use crate::pipeline::Filter;
 
 use super::CliError;
 
-/// Options of a comparison that leave something out or pair what has different names.
+/// Options of a comparison that select benchmarks, or pair benchmarks with different names.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectArgs {

@@ -45,7 +45,7 @@ Examples:
   benchgate tools pin 3.12.0     change benchgate.toml to this release
   benchgate tools pin --config examples/quickstart/benchgate.toml")]
     Pin {
-        /// Release to change `[toolchain]` to
+        /// New release for `[toolchain]`
         #[arg(value_name = "VERSION")]
         release: Option<String>,
         #[command(flatten)]
@@ -56,7 +56,7 @@ Examples:
     },
     /// Install the locked tools into the cache
     ///
-    /// What is already installed is verified. Safe to run twice at once, and to run again after a kill.
+    /// Installed tools are verified. Safe to run twice at once, and to run again after a kill.
     #[command(after_help = "Example:\n  benchgate tools install && benchgate run")]
     Install(Suite),
     /// Verify the installed tools: every file's hash, both commits
@@ -64,7 +64,7 @@ Examples:
     Verify(Suite),
     /// Remove installed tools and Python environments
     ///
-    /// What a suite needs again is installed again. `benchgate clean` removes unused entries.
+    /// Tools that a suite needs later are installed again. `benchgate clean` removes unused entries.
     #[command(after_help = "\
 Examples:
   benchgate tools remove 3.11.0

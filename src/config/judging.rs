@@ -130,7 +130,12 @@ pub(super) static WAIVER: Section = Section {
         optional("metric", ValueKind::Name, "The metric it is about; every metric without it."),
         required("owner", ValueKind::Line, "Who is responsible for it."),
         required("reason", ValueKind::Line, "Why it is accepted."),
-        required("expires", ValueKind::Date, "Last day it holds, `YYYY-MM-DD`; at most 366 days from today."),
+        required(
+            "expires",
+            ValueKind::Date,
+            "Last day on which it applies, `YYYY-MM-DD`; at most 366 days from \
+        today.",
+        ),
     ],
 };
 
@@ -165,8 +170,8 @@ pub(super) static NUMERICS: Section = Section {
             "changed-reference",
             ValueKind::Choice(CHANGED_REFERENCE),
             |policy| format!("{:?}", policy.changed_reference.as_str()),
-            "Where head's program changed, and head's outputs are further from base's than the \
-             tolerance: `fail` makes the row *diverged*, `note` only reports it.",
+            "Effect if head's program changed and head's outputs are further from base's than the tolerance: `fail` \
+            makes the row *diverged*, `note` only reports it.",
         ),
         optional("<type>", ValueKind::Table(&NUMERICS_TYPE), "Tolerances of one element type."),
     ],

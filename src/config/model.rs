@@ -99,8 +99,8 @@ table! {
     head "name" => name: String, ValueKind::Name, "Names the model; unique in the suite.";
     head "source": KeyPresence::Required => source: ModelSource = ModelSource::Mlir(PathBuf::new()), ValueKind::Line,
         "`models/a.mlir` or `models/a.mlirbc`, `models.py:make_a` for a function that returns a torch module \
-             and its inputs, `models/a.onnx`, `models/a.pt2` as `torch.export.save` writes it, `zoo:bert` for a model \
-             that benchgate brings along, or `torchbench:resnet18`.";
+             and its inputs, `models/a.onnx`, `models/a.pt2` as `torch.export.save` writes it, `zoo:bert` for a \
+             model that benchgate includes, or `torchbench:resnet18`.";
     head "renamed-from" => renamed_from: Option<String>, ValueKind::Name,
         "The model's name in the base. It is compared with that model, under the policy for its old name. Without \
         this key, the old name is missing at head, which fails. After the merge the key has no effect.";
@@ -111,8 +111,8 @@ table! {
         "One per argument: an `.npy` file, a raw one with its type (`1x3xbf16=@x.bin`), or values (`1x3xf32=1`). \
              Exported models bring theirs. For `.onnx` and `.pt2` they replace seeded random inputs or the saved ones.";
     head "expected": KeyPresence::Text("[]") => expected: Vec<TensorFile> = Vec::new(), LINES,
-        "One `.npy` file, or raw one (`4x8xbf16=@y.bin`), per result. Exported models bring theirs; without any, \
-             outputs are not verified.";
+        "One `.npy` file, or raw one (`4x8xbf16=@y.bin`), per result. Exported models have their own; without any, \
+        outputs are not verified.";
     head "expected-f64": KeyPresence::Text("[]") => expected_f64: Vec<TensorFile> = Vec::new(), LINES,
         "The same results computed in double precision, one `.npy` file for each of `expected`. The errors of base \
         and head are measured against them. Exported models bring theirs.";

@@ -22,7 +22,7 @@ table! {
         "An object store instead of a folder: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or \
              `file:///folder`. Credentials and endpoints come from the environment only.";
     "branch" => branch: Option<String>, ValueKind::Line,
-        "A branch of the remote that holds nothing else, instead of a folder: `benchgate-baselines`.";
+        "A separate branch of the remote, instead of a folder: `benchgate-baselines`.";
     "remote" => remote: String = "origin".to_owned(), ValueKind::Line,
         "The remote of that branch: a name, or an address without credentials.";
     "sessions" => sessions: usize = 20,

@@ -29,7 +29,7 @@ pub enum ToolSource {
 
 pub(super) static TOOLCHAIN: Section = Section {
     title: "[toolchain]",
-    doc: "The IREE compiler and runtime, by version and commit. The version is a label; the commit is authoritative: benchgate measures only if both tools print this commit. `benchgate.lock` holds the SHA-256 of every wheel. \
+    doc: "The IREE compiler and runtime, by version and commit. The version is a label; the commit is authoritative: benchgate measures only if both tools print this commit. `benchgate.lock` has the SHA-256 of every wheel. \
           Without `path` and `compiler`, wheels of this version come from PyPI.",
     fields: &[
         required("version", ValueKind::Version, "Release, for example `3.13.0`."),

@@ -34,7 +34,7 @@ table! {
     "ptxas": KeyPresence::Optional => ptxas: Option<Assembler> = None, ValueKind::AnyPath,
         "Assembler that reports registers, spills and shared memory of the `cuda` backend's \
         code: `locked` (its wheel in \
-             benchgate.lock) or the absolute path of your own. By default `locked` with `judge = \"code\"`, otherwise none.";
+             benchgate.lock) or an absolute path. By default `locked` with `judge = \"code\"`, otherwise none.";
     "ptxas-arch" => ptxas_arch: Option<String>, ValueKind::Name,
         "GPU that `ptxas` assembles for: `sm_90`. By default the one that the code names.";
     head "allocators" => allocators: Vec<String>, LINES,

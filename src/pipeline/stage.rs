@@ -296,7 +296,7 @@ impl<'a> Prepared<'a> {
         if failure.killed {
             self.lints.push(Lint::new(LintCode::Killed, format!("{stage}: {}", failure.why)));
         }
-        // A file that the checkout lacks can be what the compiler complains about.
+        // The compiler's error may be about a file that the checkout lacks.
         if failure.rejected && self.planned.side.is_complete() {
             self.lints.push(Lint::new(LintCode::CompilerRejected, failure.why.clone()));
         }

@@ -12,7 +12,7 @@ use super::cache::{Digests, KeyBuilder};
 const MOST_FILES: usize = 50_000;
 const DEEPEST: usize = 48;
 
-/// Why a folder can't be known by its content.
+/// The reason why a folder can't be identified by its content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {why}", path = path.display())]
 pub(super) struct TreeError {

@@ -38,7 +38,7 @@ const MOST_BYTES: u64 = 64 << 20;
 const MOST_NAMES: usize = 1_000_000;
 /// Number of parallel requests: a request takes tens of milliseconds, almost all of it waiting.
 const AT_ONCE: usize = 16;
-/// Bytes that are fetched ahead. Further files are fetched when they are read.
+/// Bytes that are prefetched. Further files are fetched when they are read.
 const MOST_AHEAD: usize = 64 << 20;
 
 fn unstarted(place: &str, error: &std::io::Error) -> StoreError {

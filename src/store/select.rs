@@ -26,7 +26,7 @@ pub enum Lineage {
     Ancestor,
     /// On another branch, or later.
     Unrelated,
-    /// A shallow clone ends before this is known.
+    /// A shallow clone ends before the answer.
     Unknown,
 }
 

@@ -216,7 +216,7 @@ fn end(known: &BTreeMap<String, String>, key: &str) -> ! {
     std::process::exit(known.get(key).map_or(0, |code| code.parse().unwrap()))
 }
 
-/// The arguments with every `@file` replaced by what stands in it.
+/// The arguments, with every `@file` replaced by its content.
 fn with_flag_files(args: &[String]) -> Vec<String> {
     let read = |file: &str| -> Vec<String> {
         let words: Vec<String> =

@@ -61,7 +61,7 @@ fn bytes(finished: &Finished) -> f64 {
     finished.peak_memory_bytes.unwrap() as f64
 }
 
-/// What reading takes, in sizes of the file. One row is judged, so that the rest is what reading takes.
+/// What reading takes, in sizes of the file. Only one row is judged, so that most of the time is spent on reading.
 async fn memory(world: &World, name: &str, text: &str, code: i32) -> f64 {
     let size = std::fs::metadata(world.write(name, text)).unwrap().len();
     assert!(size > 16_000_000, "{name} has {size} bytes");

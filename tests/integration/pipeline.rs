@@ -457,7 +457,7 @@ fn the_order_of_processes_is_drawn_by_each_session_unless_a_seed_is_named() {
     assert_eq!(seed(&["--seed", "7"]), 7);
 }
 
-/// Leaves it to benchgate how long a process measures.
+/// Lets benchgate choose the duration of a process.
 fn with_chosen_timing(suite: Suite) -> Suite {
     let toml = suite.world.read("benchgate.toml");
     let fixed = "repetitions = 4\nmin-time = \"1ms\"\nwarmup = \"0ms\"\n";

@@ -112,7 +112,7 @@ impl Noise {
     }
 }
 
-/// How far a benchmark has moved by a night.
+/// The change of a benchmark up to a given night.
 fn shift(planted: &[Planted], testbed: &str, benchmark: usize, night: usize) -> f64 {
     let of = planted.iter().filter(|p| p.testbed == testbed && p.benchmarks.contains(&benchmark));
     of.filter(|p| night >= p.night)

@@ -99,7 +99,7 @@ impl Noise {
     }
 }
 
-/// Latencies that are still to come.
+/// Latencies of later processes.
 pub fn track() -> Track {
     Track { unit: Unit::Nanoseconds, better: Better::Lower, kind: MetricKind::Noisy, points: Vec::new() }
 }

@@ -24,7 +24,8 @@ pub fn e_value(is_hit: bool, hit: usize, all: usize) -> f64 {
 /// Evidence that collects over sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct EDetector {
-    /// At least the mean number of sessions until chance alone gives as much. Zero before the first session.
+    /// Lower bound of the mean number of sessions until chance alone gives this much evidence. Zero before the first
+    /// session.
     pub evidence: f64,
     /// Index of the session that it collects since.
     pub since: usize,

@@ -64,7 +64,7 @@ impl RatePrior {
         let mut rates: Vec<(f64, f64)> = rows
             .iter()
             .filter(|row| row.blocks > 0)
-            // Either side is as likely, so base's share stands for half of the blocks.
+            // Both sides are equally likely, so base's share represents half of the blocks.
             .map(|row| (2.0 * f64::from(row.base_slower) / f64::from(row.blocks), f64::from(row.blocks)))
             .collect();
         if rates.len() < 3 {

@@ -137,7 +137,7 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     }
     terminal.say(
         "\nNext:\n  benchgate tools pin   write the hashes of the tools to benchgate.lock\n  benchgate run         \
-         check that the suite works here\n  benchgate doctor      list what this machine and repository still lack\n",
+         check that the suite works here\n  benchgate doctor      list what is still missing here\n",
     );
     if answers.action.is_none() {
         let runner = args.runner.join(",");

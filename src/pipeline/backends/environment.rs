@@ -33,7 +33,7 @@ impl BackendInterpreters {
 
 /// Why an experiment can't run at all, as far as its configuration shows.
 pub(super) fn unsupported(experiment: &Experiment<'_>) -> Option<String> {
-    let no_module = |what| Some(format!("the source is {what}: there is no torch module to run"));
+    let no_module = |what| Some(format!("the source is {what}, which has no torch module"));
     match &experiment.model.source {
         ModelSource::Mlir(_) => return no_module("MLIR"),
         ModelSource::Onnx(_) => return no_module("ONNX"),

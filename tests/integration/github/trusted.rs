@@ -72,7 +72,7 @@ fn a_result_that_passes_is_refused_when_the_run_that_measured_failed() {
 /// What is changed in a result, or in the event that reports it.
 type Change = fn(&mut Value);
 
-/// The time that many hours from now.
+/// The time this many hours from now.
 fn hours(hours: i64) -> String {
     jiff::Timestamp::now().checked_add(jiff::SignedDuration::from_hours(hours)).unwrap().to_string()
 }

@@ -80,7 +80,8 @@ lint_codes! {
         "Measure on an idle machine: the verdict stands, but it takes more blocks to reach one.";
     HighCv "high-cv" Note,
         "The samples of a process spread widely.",
-        "Look for what else runs on those processors, lengthen `min-time`, or pin the process (`cpus`) where it is not pinned.";
+        "Look for what else runs on those processors, lengthen `min-time`, or pin the process (`cpus`) if it is not \
+        pinned.";
     Bimodal "bimodal" Note,
         "Processes fall into two groups, as if two programs had been measured.",
         "Measure more processes; look for address-space layout, clock or placement effects.";

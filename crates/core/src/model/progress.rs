@@ -64,7 +64,7 @@ pub enum Event<'a> {
         next: Option<NextLook>,
         look: bool,
     },
-    /// Something the person should read now, once.
+    /// A message for the user.
     Warning(&'a str),
     /// Detail for those who wait.
     Note(&'a str),

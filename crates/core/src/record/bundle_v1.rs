@@ -223,7 +223,7 @@ fn consistent(file: &BundleFile) -> Result<(), RecordError> {
                 if let BundledInput::Literal(text) = input
                     && text.contains('@')
                 {
-                    return Err(wrong(at, format!("the literal input {text:?} names a file")));
+                    return Err(wrong(at, format!("the literal input {text:?} contains a file name")));
                 }
             }
         }

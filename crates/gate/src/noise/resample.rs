@@ -167,7 +167,7 @@ fn placed(process: &Process, block: u32, factor: f64) -> Process {
 #[derive(Debug, Clone)]
 pub struct MeasuredSession {
     pub comparison: Comparison,
-    /// Blocks that each benchmark of head got.
+    /// Number of blocks of each benchmark of head.
     pub blocks: Vec<u32>,
 }
 

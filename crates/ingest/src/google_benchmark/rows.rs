@@ -341,7 +341,7 @@ impl Families {
         }
         self.last = at;
         let family = &mut self.list[at];
-        // The repetitions themselves are there; their summary must agree with them.
+        // The repetitions are available; their summary must agree with them.
         if family.rows > 0 {
             if let TimeUnit::Known(factor) = &row.unit {
                 // Few digits, or whole nanoseconds of old releases, say little about it.

@@ -51,7 +51,7 @@ pub fn data(id: &str, value: &serde_json::Value) -> Markup {
     html! { script type="application/json" id=(id) { (PreEscaped(text)) } }
 }
 
-/// Part of a page that may be wider than a phone.
+/// Part of a page that may be wider than a phone's screen.
 pub fn wide(label: &str, content: &Markup) -> Markup {
     html! { div.wide role="region" aria-label=(label) tabindex="0" { (content) } }
 }
