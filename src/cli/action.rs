@@ -121,7 +121,7 @@ fn layer(origin: CodeOrigin) -> Option<&'static str> {
     }
 }
 
-/// Origin of the code in the working folder. A checkout of another commit than the event's may be anyone's.
+/// Origin of the code in the working folder. A checkout of a different commit than the event's may be untrusted.
 fn origin(job: &Job, folder: &Path) -> CodeOrigin {
     let head = Repository::open(folder).ok().and_then(|repository| repository.resolve("HEAD").ok());
     let known = [job.commit.as_str(), job.head().as_str()];

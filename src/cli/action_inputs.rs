@@ -113,7 +113,7 @@ pub fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
         {
             problems.push(format!("{name} is {value:?}, expected {}", known.join(" or ")));
         }
-        // It would be taken for an option.
+        // It would be read as an option.
         if value.starts_with('-') {
             problems.push(format!("{name} begins with a dash"));
         }

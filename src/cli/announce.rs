@@ -97,7 +97,7 @@ impl Texts {
     }
 }
 
-/// A row worth a comment although the whole passes: a waived red, a new benchmark.
+/// A row that justifies a comment although the suite passes: a waived regression, a new benchmark.
 fn is_notable(row: &Row) -> bool {
     row.waiver.is_some() || (row.metric.is_none() && row.verdict != Verdict::Pass)
 }

@@ -21,7 +21,7 @@ impl ShelfArgs {
         Self { suite: Some(suite.to_owned()), testbed: testbed.map(str::to_owned) }
     }
 
-    /// The one shelf that is meant.
+    /// The selected suite and testbed.
     pub fn open(&self, files: &dyn Files) -> Result<BaselineFolder, CliError> {
         let suite = self.suite.as_deref().map(store::folder_name);
         let testbed = self.testbed.as_deref().map(store::folder_name);

@@ -116,7 +116,7 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     }
     args.policy.downgrade(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
-    // At a terminal the command stands just above; a report is read without it.
+    // On a terminal the command is just above; a report needs it.
     let reproduce = (args.report.output.format != OutputFormat::Terminal).then(invocation::command_line);
     args.report.write(&comparison, reproduce, destination, terminal)?;
     if args.github.wanted() {

@@ -100,7 +100,7 @@ impl PolicyArgs {
         for (_, metric) in policy.metrics.iter_mut().filter(|(_, metric)| metric.fatal) {
             if let Some(floor) = self.floor {
                 metric.floor.relative = floor;
-                // A floor above the tolerance would leave changes that are neither red nor green.
+                // With a floor above the tolerance, some changes could neither regress nor pass.
                 metric.tolerance = metric.tolerance.max(floor);
             }
             if let Some(tolerance) = self.tolerance {

@@ -35,7 +35,7 @@ fn turn(bar: &ProgressBar) {
             std::thread::sleep(TICK);
         }
     });
-    // Without one it turns with the steps.
+    // Without a total the spinner advances with the steps.
     drop(turning);
 }
 

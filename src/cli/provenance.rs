@@ -23,7 +23,7 @@ const MOST_BLOCKS: u32 = 10_000;
 /// The commits that a result may be about.
 #[derive(Debug, Default)]
 pub struct Commits {
-    /// Any of these; empty if it is not known.
+    /// Any of these; empty if unknown.
     pub head: Vec<String>,
     pub base: Vec<String>,
 }

@@ -13,7 +13,7 @@ use super::CliError;
 const WORKERS: usize = 2;
 const NEEDED: usize = WORKERS + 1;
 
-/// A thread that ends is one that may not come back: longer than any session.
+/// Threads must not end and restart, so this is longer than any session.
 const KEEP_ALIVE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Longest wait for the kernel to clean up after a thread.

@@ -65,7 +65,7 @@ fn is_own(name: &str) -> bool {
 
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    // The address of a webhook is a secret as well.
+    // The address of a webhook is secret too.
     is_own(&name) || SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
@@ -81,7 +81,7 @@ pub fn cloud_variables() -> Vec<(String, String)> {
     open.chain(kept).filter(|(name, value)| is_cloud(name) && !value.is_empty()).collect()
 }
 
-/// A token, or the path of a runner's file, that was in the environment; an empty one is as good as none.
+/// A token, or the path of a runner's file, from the environment; an empty one counts as absent.
 pub fn get(name: &str) -> Option<String> {
     TAKEN.get()?.get(name).filter(|token| !token.is_empty()).cloned()
 }

@@ -1,5 +1,5 @@
-//! A site in a folder. What did not change keeps its bytes and its time, so that a night costs what it changed; what
-//! the site no longer has is removed, but nothing that it did not write.
+//! A site in a folder. Unchanged files keep their content and time, so that a night only writes its changes. Files
+//! that the site no longer has are removed, but only those that it wrote.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -127,8 +127,8 @@ impl Terminal {
     }
 }
 
-/// Whether there is anything in a text that a terminal may obey, and that has to be taken out if there is none.
-/// Reports of many megabytes have nothing of the kind, and looking is quick.
+/// Whether there is anything in a text that a terminal may obey, and that has to be taken out if there is none. Large
+/// reports usually contain none, and checking is quick.
 fn has_codes(text: &str) -> bool {
     let obeyed = |byte: u8| (byte < b' ' && !byte.is_ascii_whitespace()) || byte == 0x7f;
     // Blocks without an early end are compared many bytes at a time.

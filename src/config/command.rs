@@ -175,7 +175,7 @@ impl CommandLine {
     /// Placeholder for the file to which the command writes its results.
     pub const OUTPUT: &'static str = "{output}";
 
-    /// Stands for the tool's own pattern of the benchmarks that are still to be measured.
+    /// Placeholder for the tool's pattern of the remaining benchmarks.
     pub const FILTER: &'static str = "{filter}";
 
     /// Splits a text as a shell does.

@@ -74,7 +74,7 @@ fn read_policy_file(
     let text = read(&file)?;
     let mut found = Collector::default();
     if let Some(own) = collect_policy(&text, &mut found) {
-        // The block counts stand in [measure], which only the configuration has.
+        // The block counts are in [measure], which only the configuration has.
         let sequential = part.policy.sequential;
         *part = own;
         part.policy.sequential = sequential;

@@ -157,7 +157,7 @@ static FUNCTION: Section = Section {
 const EXPORTED_ONLY: [&str; 5] = ["exporter", "output-type", "preset", "options", "dtype"];
 /// Keys that the exporter decides.
 const MLIR_ONLY: [&str; 5] = ["functions", "inputs", "expected", "expected-f64", "parameters"];
-/// Keys that only code can have, besides `inputs`, or that the exporter decides.
+/// Keys that are only valid for code, besides `inputs`, or that the exporter sets.
 const NOT_SAVED: [&str; 7] =
     ["functions", "expected", "expected-f64", "parameters", "preset", "options", "dtype"];
 /// Keys that are not valid for ONNX, whose options are the sizes of its dimensions.

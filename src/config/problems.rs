@@ -116,7 +116,7 @@ pub(super) fn shown(text: &str) -> String {
     without_commands(&out)
 }
 
-/// The known word that was most likely meant.
+/// The most similar known word.
 pub(super) fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Underscores for dashes are the commonest slip and count as nothing.
     let word = word.replace('_', "-").to_ascii_lowercase();

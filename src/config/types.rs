@@ -89,8 +89,8 @@ impl Config {
         Ok(())
     }
 
-    /// Takes over from the configuration of the base all that a change must not decide about itself: what
-    /// judges it, where it is stored and how it is reported.
+    /// Copies from the base's configuration everything that a change must not choose for itself: policy, store and
+    /// reporting.
     pub fn judge_by(&mut self, base: &Self) {
         // Naming every field makes a new one a decision.
         let Self {

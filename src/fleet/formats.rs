@@ -1,4 +1,4 @@
-//! A plan as the engines that run it read it. Each job needs no more than its number: the plan itself says the rest.
+//! A plan as the engines that run it read it. Each job only needs its number; the rest is in the plan.
 
 use serde_json::{Value, json};
 

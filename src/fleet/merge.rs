@@ -111,7 +111,7 @@ pub(super) fn choose(plan: &PlanFile, files: Vec<Labelled>) -> Chosen {
             continue;
         }
         if !file.has_shard_seal() {
-            let what = format!("{label} is not as it was written: its content does not match its digest");
+            let what = format!("{label} was changed: its content does not match its digest");
             wrong.push((Some(number), what));
             continue;
         }

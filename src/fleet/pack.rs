@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cut {
     Shards(usize),
-    /// As few shards as measure for at most this long, each.
+    /// The fewest shards that each measure for at most this long.
     Seconds(f64),
 }
 

@@ -147,7 +147,7 @@ pub enum CodeOrigin {
     Merged,
     /// Proposed by a user with write access to the repository.
     Proposed,
-    /// May come from a fork.
+    /// Code that may come from a fork.
     Unknown,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// An open row before the next look.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Want {
-    /// Time of one of its blocks.
+    /// Time per block.
     pub(super) block: Duration,
     /// Blocks from here to the next look.
     pub(super) to_look: u32,

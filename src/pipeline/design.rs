@@ -1,5 +1,5 @@
-//! How long a process measures, from how long the benchmark takes: what counts is the answer per second, and
-//! a second spent in one long process says less than the same second spent in several.
+//! The duration of a process, from the duration of the benchmark: several short processes give more information per
+//! second than one long one.
 
 use std::time::Duration;
 

@@ -378,7 +378,7 @@ fn absolute(path: &Path) -> Result<PathBuf, PipelineError> {
     std::path::absolute(path).map_err(PipelineError::io("find", path))
 }
 
-/// Options are passed as text; a number or a truth value is meant as one.
+/// Options are passed as text; numbers and booleans are converted.
 pub(super) fn typed(value: &str) -> serde_json::Value {
     match serde_json::from_str::<serde_json::Value>(value) {
         Ok(scalar @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => scalar,

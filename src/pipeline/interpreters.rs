@@ -21,7 +21,7 @@ use super::stage::{StageFailure, Staged};
 
 const KIND: &str = "exporter";
 
-/// The protocol this driver speaks; the interpreter says its own in its first line.
+/// The protocol of this driver; the interpreter prints its own in its first line.
 const PROTOCOL: &str = "benchgate-export/3";
 
 /// Models for which starting one more interpreter pays: each start costs the import of torch.
@@ -109,7 +109,7 @@ impl Exporters {
         let python = self.environment(environment)?;
         let Some(pool) = self.pools.get(&environment) else { return Err(unprepared(environment).into()) };
         tokio::select! {
-            // The semaphore is never closed, so this is the turn.
+            // The semaphore is never closed, so a permit is always returned.
             turn = pool.leases.acquire() => {
                 let permit = turn.map_err(|_| PipelineError::Interrupted)?;
                 Ok(Lease { pool, python, _permit: permit })
@@ -135,7 +135,7 @@ fn unprepared(environment: Environment) -> StageFailure {
 }
 
 impl Lease<'_> {
-    /// An interpreter of these sources that waits, or a new one that speaks this protocol.
+    /// A waiting interpreter of these sources, or a new one with this protocol.
     pub(super) async fn interpreter(
         &self,
         host: &Host<'_>,

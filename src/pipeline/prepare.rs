@@ -102,7 +102,7 @@ fn keep_module(folder: &Path, planned: PlannedBenchmark<'_>, module: &Path) -> R
     files::write(&path, &bytes).map_err(PipelineError::io("write", &path))
 }
 
-/// Looks for the device and verifies: the preparation on the measuring machine. `paired` says whether there is another
+/// Looks for the device and verifies: the preparation on the measuring machine. `paired`: whether there is another
 /// side to compare the outputs with.
 pub(super) async fn check<'a>(
     host: &Host<'_>,

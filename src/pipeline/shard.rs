@@ -37,7 +37,7 @@ impl Shard {
         self.record.clone()
     }
 
-    /// Leaves what this shard measures, and returns the names of the whole suite.
+    /// Keeps only this shard's benchmarks, and returns the names of the whole suite.
     pub(super) fn select(
         &self,
         plans: &mut [Vec<PlannedBenchmark<'_>>],

@@ -1,8 +1,8 @@
 //! Turns to run a tool while nothing is measured: a limited number in parallel, the most urgent first.
 //!
-//! First come, first served would keep processors idle twice. Every verification would wait behind every
-//! compilation and then run last, on the one processor that verifying is pinned to. And a large model at
-//! the end of a suite would be compiled alone, while the small ones before it could have filled its gaps.
+//! In order of arrival, processors would be idle twice. Every verification would wait behind every compilation and
+//! then run last, on the one processor that verifying is pinned to. And a large model at the end of a suite would be
+//! compiled alone, while the small ones before it could have filled its gaps.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -64,7 +64,7 @@ impl Ord for Waiting {
     }
 }
 
-/// A turn; dropped, it is the next one's.
+/// A turn, which passes to the next job when it is dropped.
 #[derive(Debug)]
 pub(super) struct SlotTurn(Arc<Mutex<SlotState>>);
 

@@ -63,7 +63,7 @@ impl From<ProcessError> for StageError {
 pub(super) struct StageFailure {
     pub(super) why: String,
     pub(super) log: Option<PathBuf>,
-    /// How long the tool ran, without the wait for its turn, where a tool ran.
+    /// Duration of the tool, without the wait for its turn, if a tool ran.
     pub(super) took: Option<Duration>,
     /// Declared not to work, or impossible on this machine: not a failure, and not a pass.
     pub(super) unsupported: bool,
@@ -123,7 +123,7 @@ pub(super) struct PreparedSource {
     pub(super) expected: Vec<TensorFile>,
     /// Weights in files of their own: scope and archive.
     pub(super) parameters: Vec<(String, PathBuf)>,
-    /// The expected outputs in double precision, where the exporter has them.
+    /// The expected outputs in double precision, if the exporter has them.
     pub(super) expected64: Vec<TensorFile>,
     /// The exporter's reason for its absence.
     pub(super) expected64_problem: Option<String>,
@@ -186,7 +186,7 @@ pub(super) struct Outputs {
     /// Deletes the files when its last holder is dropped.
     pub(super) _folder: Arc<Scratch>,
     pub(super) files: Vec<TensorFile>,
-    /// The outputs of the same computation in fp64, where the exporter has them.
+    /// The outputs of the same computation in fp64, if the exporter has them.
     pub(super) exact: Vec<TensorFile>,
     /// The data that the function was called with.
     pub(super) inputs: String,

@@ -108,7 +108,7 @@ impl Start<'_> {
         })
     }
 
-    /// Starts a command as often as a slot of the schedule holds its processes. `prepared` is how preparing the first one
+    /// Starts a command as often as required for a slot of the schedule. `prepared` is how preparing the first one
     /// failed. Returns the last process with the time that all of them took.
     async fn processes(
         &self,

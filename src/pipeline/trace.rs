@@ -16,8 +16,8 @@ use super::stage::{StageFailure, Staged};
 use super::tree;
 use serde::{Deserialize, Serialize};
 
-/// Endings of what benchgate and its tools write next to a configuration. Only Python code reads them, and that
-/// is heard; with them in the key, every run would change it.
+/// Extensions of files that benchgate and its tools write next to a configuration. Only Python code reads them, and
+/// that is heard; with them in the key, every run would change it.
 const HEARD: [&str; 7] = ["csv", "html", "jsonl", "log", "md", "svg", "xml"];
 
 /// The answer of an exporter.

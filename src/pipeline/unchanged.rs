@@ -51,7 +51,7 @@ impl Unchanged {
     }
 
     /// Notes the programs of a side's commands and the files that they name. A command writes its results to
-    /// `{output}`, so none of these is its own to write.
+    /// `{output}`, so it needs no write access to any of these.
     pub(super) async fn add_commands(
         &mut self,
         side: &PreparedSide<'_>,

@@ -233,8 +233,8 @@ async fn again(host: &Host<'_>, call: &Command, folder: &Path) -> Staged<Finishe
 }
 
 /// The outputs of a function without a reference that proves anything: as many as are known, or as its first call
-/// printed. They are computed twice, because a function that disagrees with itself (random numbers, a race that it allows) says
-/// nothing about a change; then there are none.
+/// printed. They are computed twice: the outputs of a nondeterministic function (random numbers, a race) don't show a
+/// change, so there are none.
 async fn steady_outputs(
     host: &Host<'_>,
     planned: PlannedBenchmark<'_>,

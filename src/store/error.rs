@@ -18,7 +18,7 @@ pub enum StoreError {
     NoSuchFile { path: String },
     #[error("find {what}: {why}")]
     NoSuchRun { what: String, why: String },
-    /// Leaving it out could turn a red result green.
+    /// Leaving it out could turn a regression into a pass.
     #[error("read {path}: {why}")]
     Unreadable { path: String, why: String },
     #[error("store the run: {0}")]

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::folder::{BaselineFolder, Fault};
 use super::{Files, RunName, StoreError, name};
 
-/// Runs from the newest to the oldest. A remote place is asked for a period only when the newer ones are used up.
+/// Runs from the newest to the oldest. A period of a remote store is only requested when the newer ones are used up.
 pub struct Newest<'a> {
     files: &'a dyn Files,
     folder: &'a BaselineFolder,
@@ -90,7 +90,7 @@ impl Newest<'_> {
                 None if name::is_acceptance(&file) => {}
                 _ => self.faults.push(Fault {
                     path: self.folder.path(&file),
-                    why: "it is not named like a run".to_owned(),
+                    why: "its name is not that of a run".to_owned(),
                 }),
             }
         }

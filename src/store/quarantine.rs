@@ -1,5 +1,5 @@
-//! Quarantine: results that are stored but excluded from the baseline. If a red session became part of the baseline, the
-//! next red session would be green; the same holds for a session without a verdict. Both stay excluded until accepted.
+//! Quarantine: results that are stored but excluded from the baseline. If a regressed session joined the baseline, the
+//! next one would pass; the same applies to a session without a verdict. Both stay excluded until accepted.
 //!
 //! If possible a reason applies to one benchmark only, so that a model that fails every night does not keep the others
 //! from having a baseline.

@@ -25,7 +25,7 @@ pub struct UpdateOptions<'a> {
     pub sessions: usize,
     /// The side that is stored.
     pub side: SideName,
-    /// Decides whether the run is red compared with the stored sessions.
+    /// Compares the run with the stored sessions.
     pub policy: &'a Policy,
     pub options: CompareOptions,
     /// Position of a stored commit in the run's history.

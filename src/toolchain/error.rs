@@ -51,7 +51,7 @@ pub enum ToolchainError {
 }
 
 impl ToolchainError {
-    /// Whether something can't be had here, as opposed to being there and not what was locked.
+    /// Whether something is unavailable, as opposed to available but different from the lock.
     pub const fn is_absence(&self) -> bool {
         matches!(
             self,

@@ -21,7 +21,7 @@ use crate::process::Cancel;
 /// Resolving asks an index for the metadata of some forty projects.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// Kinds of machines whose wheels are locked, whichever kind runs `pin`.
+/// Kinds of machines whose wheels are always locked.
 const MACHINES: &[&str] = &["x86_64", "aarch64"];
 
 /// Pythons whose wheels serve; the first that an index has is taken. The tools inside do not use it.
@@ -241,7 +241,7 @@ async fn pin_suite(
         let given = given.into_iter().flat_map(|(option, path)| [option.into(), path.clone().into()]);
         resolve(pip, what, std::iter::once("--only-binary=:all:".into()).chain(given), cancel).await
     };
-    // The environment's own version serves, whichever a model's list names.
+    // The environment's version is used, whichever a model's list names.
     let known = projects(environment);
     let listed = suite.torchbench.iter().filter(|line| !known.contains(&project_of(line)));
     let listed: Vec<String> = listed.cloned().collect();

@@ -41,7 +41,7 @@ impl SuitePackages {
         self.own.is_empty() && self.torchbench.is_empty()
     }
 
-    /// The digest of everything that was asked for, over an environment of these requirements.
+    /// The digest of all requested packages, on top of an environment with these requirements.
     pub(super) fn digest(&self, requirements_sha256: &str) -> String {
         let own = self.own.iter().map(String::as_str);
         let torchbench = self.torchbench.iter().map(String::as_str);

@@ -12,9 +12,9 @@ use super::{Interval, Method, Policy, Reason, Row, TestKind};
 
 /// The question for the classical test. `None` settles the row: the test can't be run.
 ///
-/// The p-values are the textbook's, against "no difference"; the floor then asks whether the estimate
-/// is worth a red. Repetitions of one process are taken as independent, which they are not: that is
-/// the classical tests' choice, and why they are not the default.
+/// The p-values are the textbook's, against "no difference"; the floor then decides whether the estimate is large
+/// enough to fail. Repetitions of one process are taken as independent, which they are not: that is the classical
+/// tests' choice, and why they are not the default.
 pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question> {
     // Both tests ignore the spread between processes.
     row.lints.retain(|lint| lint.code != LintCode::AssumedSpread);

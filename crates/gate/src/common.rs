@@ -5,7 +5,7 @@ use benchgate_stats::describe;
 
 /// Rows below which the median of the others is itself too noisy to be worth subtracting.
 const LEAST_ROWS: usize = 5;
-/// Stored sessions below which it can't be seen whether taking it out helps.
+/// Number of stored sessions below which the benefit of removing it is unknown.
 const LEAST_SESSIONS: usize = 3;
 
 /// One row's costs (log scale) in the stored sessions, by number, and in head.

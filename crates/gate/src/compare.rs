@@ -301,7 +301,7 @@ fn decide_all(
         decide(&open, &worse, policy, suite_rows).into_iter().zip(&open).zip(&asked)
     {
         let Draft { row, open: Some(open) } = &mut drafts[index] else { continue };
-        // Effects are costs; a row speaks of head/base.
+        // Effects are costs; a row has the ratio head/base.
         let effect = question.effect.effect();
         let effect = if open.worse < 0.0 { effect.swapped() } else { effect };
         effects[index] = Some(effect);

@@ -1,4 +1,4 @@
-//! Red, green or open: the two thresholds, the error budget over looks and rows.
+//! The verdict of a row: the two thresholds, and the error budget over looks and rows.
 
 use benchgate_core::model::Verdict;
 use benchgate_stats::multiplicity::{benjamini_hochberg, holm, holm_levels};
@@ -13,7 +13,7 @@ use super::{Interval, MetricPolicy, Policy, Reason, Row, SideStats, threads};
 /// Exponent of the spending function: evenly over the blocks, so that the first look, at which most rows are
 /// decided, has half of the budget (Kim and DeMets 1987).
 const RHO: f64 = 1.0;
-/// Processes of head that a green needs. A head that is slow in one process of five shows itself in 21 of them
+/// Number of head's processes that a pass needs. A head that is slow in one process of five shows itself in 21 of them
 /// with 99 %.
 const LEAST_HEAD_PROCESSES: usize = 21;
 /// Shares of a paired row's red budget: for its location, for how often its processes are slow, and for how often its
@@ -47,7 +47,7 @@ pub struct Question {
     pub effect: Inference,
     /// Smallest log change that counts as a regression or an improvement.
     pub floor: f64,
-    /// Largest log change that a green may hide.
+    /// Largest log change that a pass may hide.
     pub tolerance: f64,
     /// Share of the budgets for regressions and passes that this look may spend.
     red_share: f64,
@@ -98,8 +98,8 @@ pub fn log_tolerance(rule: &MetricPolicy, floor: f64) -> f64 {
 }
 
 impl Row {
-    /// The largest change that a green may hide in this row: the policy's tolerance, or its floor where the absolute
-    /// part of that is larger here.
+    /// The largest change that a pass may hide in this row: the policy's tolerance, or its floor if its absolute part
+    /// is larger here.
     pub fn tolerance(&self) -> Option<f64> {
         let rule = self.policy.as_ref()?;
         let sides = self.base.as_ref().zip(self.head.as_ref());

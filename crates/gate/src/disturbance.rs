@@ -16,8 +16,8 @@ const BEARABLE: f64 = 0.25;
 /// another look.
 const NOT_CHANCE: f64 = 0.001;
 
-/// Change of the device's temperature over a session that is worth a word. Leakage and the clock that a chip chooses
-/// move by about a percent over this range.
+/// Change of the device's temperature over a session that is reported. Leakage and the clock that a chip chooses move
+/// by about a percent over this range.
 const DEGREES: f64 = 10.0;
 
 /// Findings that forbid a verdict about a run without any comparison, for the whole run (`None`) or one benchmark.

@@ -154,7 +154,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
             None => {
                 let fatal = row.fatal;
                 (row.verdict, row.reason) = only_on(SideName::Head, unusable);
-                // Unless base's value was unusable, base never promised this metric.
+                // Only a usable value of base makes this metric required.
                 row.fatal = fatal && row.verdict == Verdict::Error;
                 Draft::settled(row)
             }
@@ -165,7 +165,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     for series in of_base.filter(|series| head.metric(&series.metric.name).is_none()) {
         let rule = rules.metric(name, &series.metric);
         let (verdict, reason) = only_on(SideName::Base, unusable);
-        // Compilers split, fuse and rename kernels; the totals judge what became of one that is gone.
+        // Compilers split, fuse and rename kernels, so the totals judge the effect of removed ones.
         let fatal = rule.fatal && Metric::kernel_fact(&series.metric.name).is_none();
         let mut row = blank(name, pair, verdict, reason, fatal);
         row.metric = Some(series.metric.clone());
@@ -288,8 +288,8 @@ fn is_timed(series: &MetricSeries) -> bool {
     }
 }
 
-/// A module that benchgate compiled and that was not checked. Foreign files never carry a verification, so
-/// they aren't blamed for it.
+/// A module that benchgate compiled and that was not checked. Foreign files never have a verification, so its absence
+/// is not reported.
 fn unverified(head: &Benchmark) -> Option<Lint> {
     let code = head.verification.as_ref().map(Verification::supported_code);
     let checked = matches!(code, Some(VerifyCode::Pass | VerifyCode::Fail));
@@ -400,8 +400,8 @@ fn metric_draft(
                 return Draft::settled(row);
             }
             // Few processes of a busy host can be as far apart. With more blocks, identical sides should agree;
-            // otherwise a different program ran, and their times are judged like those of any other row. So do those
-            // of another night: a machine that became slower is not a baseline either.
+            // otherwise a different program ran, and their times are judged like those of any other row. The same
+            // applies to other sessions: a machine that became slower is not a baseline either.
             Some(detail) if session.measured_here || session.history.is_some() => {
                 row.lints.push(Lint::new(LintCode::Disturbed, detail));
             }

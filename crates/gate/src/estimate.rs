@@ -207,7 +207,7 @@ pub struct HistoryEstimate {
 /// Sessions from which rows' own histories outweigh the assumed spread. With fewer, all rows share the chip and the
 /// conditions of a few days, so that many rows don't help.
 pub const ENOUGH_SESSIONS: usize = 5;
-/// Degrees of freedom that an assumed spread is worth in addition to data.
+/// Degrees of freedom of an assumed spread in addition to data.
 const ASSUMED_DF: f64 = 4.0;
 
 /// The effects of one session against history: the prediction of a further session, whose variance is

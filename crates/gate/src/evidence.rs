@@ -98,7 +98,7 @@ impl SpreadSource {
     }
 }
 
-/// A spread that was measured or declared by people who may have meant nothing by zero.
+/// A measured or declared spread, where zero may mean unknown.
 pub fn usable(value: &f64) -> bool {
     value.is_finite() && *value > 0.0
 }

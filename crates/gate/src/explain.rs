@@ -99,7 +99,7 @@ impl Explanation {
     }
 }
 
-/// Explains every benchmark of a comparison of these runs, in its order.
+/// Explains every benchmark of a comparison of these runs, in the same order.
 pub fn explain(base: &Run, head: &Run, comparison: &Comparison) -> Vec<Explanation> {
     let mut rows: HashMap<&BenchmarkName, Vec<Row>> = HashMap::new();
     for row in &comparison.rows {

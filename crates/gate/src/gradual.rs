@@ -13,7 +13,7 @@ pub struct EarlierSessions {
     pub runs: Vec<Run>,
 }
 
-/// Sessions that make a level. One night alone may have been fast by luck.
+/// Sessions that make a level. A single session may be fast by chance.
 pub const LEVEL_SESSIONS: usize = 5;
 
 /// The costs of one row on some days in the past.
@@ -198,7 +198,7 @@ mod tests {
                 .filter(|seed| nights(*seed, 0.004, levels).judge(FLOOR, TOLERANCE, storing).is_some())
                 .count()
         };
-        // One normal night may be a lucky one of the slow level.
+        // One normal session may be a fast outlier of the slow level.
         assert!(open(&levels, false) <= 2);
         assert_eq!(open(&levels, true), 100);
         levels[19] = 0.0;

@@ -11,7 +11,7 @@ pub use benchgate_core::numerics::NumericsTolerance;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MetricPolicy {
     pub floor: Floor,
-    /// Largest change a green may hide, as a fraction of base.
+    /// Largest change that a pass may hide, as a fraction of base.
     pub tolerance: f64,
     /// Whether a regression of this metric fails the gate.
     pub fatal: bool,

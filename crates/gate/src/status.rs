@@ -115,7 +115,7 @@ fn of_pair(pair: Matched<'_>) -> Option<Status> {
             let reason = Reason::FailsAtHead { stage: Stage::Benchmark, why: reason };
             Some(Status::fatal(Regressed, reason))
         }
-        // Base's configuration has it, and there is nothing to compare head with.
+        // Base's configuration has it, but there is nothing to compare head with.
         (Outcome::Unsupported { reason }, Outcome::Ok) if is_compiled(pair.base) => {
             Some(Status::fatal(Error, Reason::FailsAtBase { stage: Stage::Benchmark, why: reason }))
         }

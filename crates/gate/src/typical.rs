@@ -42,7 +42,7 @@ impl Row {
                 let around = base.sqrt() * head.sqrt() / ratio.sqrt();
                 let [base, head] = measured_range;
                 let both = (base.0.max(head.0 / ratio), base.1.min(head.1 / ratio));
-                // If no two values of both sides are so far apart, base's range counts.
+                // If no two values of both sides are this far apart, base's range is used.
                 let (low, high) = if both.0 <= both.1 { both } else { base };
                 let base = around.max(low).min(high);
                 Typical { base: Some(base), head: Some(base * ratio) }

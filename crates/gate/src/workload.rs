@@ -46,8 +46,8 @@ fn other_reference(base: &Workload, head: &Workload) -> bool {
     head.reference_sha256.is_some() && base.reference_sha256 != head.reference_sha256
 }
 
-/// Whether head's outputs were compared with a reference that base's were not, for the same inputs. A reference for other
-/// inputs is other work, which is a finding of its own.
+/// Whether head's outputs were compared with a reference that base's were not, for the same inputs. A reference for
+/// other inputs is different work, which is a separate finding.
 pub fn has_other_reference(base: &Benchmark, head: &Benchmark) -> bool {
     let both = recorded(base).zip(recorded(head));
     both.is_some_and(|(base, head)| base.inputs_sha256 == head.inputs_sha256 && other_reference(base, head))

@@ -302,7 +302,7 @@ fn fetch_advice(reference: &str) -> String {
         return "commit something first".to_owned();
     }
     let branch = reference.strip_prefix("origin/").unwrap_or(reference);
-    // A name that would need quoting is not put into a command.
+    // Names that would need quoting are not used in a command.
     let is_plain = !branch.is_empty()
         && !branch.starts_with('-')
         && branch.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/'));

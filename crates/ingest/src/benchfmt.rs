@@ -98,7 +98,7 @@ struct Configuration {
     /// Those that `go test` writes.
     go: BTreeMap<String, String>,
     own: BTreeMap<String, String>,
-    /// How often one of these got another value: what follows is another experiment, as for benchstat.
+    /// Number of changes of these values; each starts another experiment, as in benchstat.
     changes: usize,
     last_changed: String,
     /// The file has results of two machines.

@@ -1,5 +1,5 @@
-//! Compressed results: gzip and Zstandard, by their first bytes. Archives come from pull requests too, so what a small
-//! file may grow to is bounded.
+//! Compressed results: gzip and Zstandard, by their first bytes. Archives can come from pull requests, so the
+//! decompressed size is limited.
 
 use std::borrow::Cow;
 use std::io::Read;

@@ -24,7 +24,7 @@ pub fn detect(bytes: &[u8]) -> Option<Format> {
         Err(error) => std::str::from_utf8(&window[..error.valid_up_to()]).ok()?,
     };
     match text.trim_start().as_bytes().first()? {
-        // A line of text may begin with a bracket as well: `[fwd:40] igemm …`.
+        // A line of text may also begin with a bracket: `[fwd:40] igemm …`.
         b'{' => match object(text) {
             Ok(Some(format)) => Some(format),
             _ => bencher(text).unwrap_or(false).then_some(Format::BencherJson),

@@ -137,7 +137,7 @@ impl<'a> Scanner<'a> {
             return Err(fault(self.at, format!("expected `,` or `{}`", char::from(close))));
         }
         self.at += 1;
-        // A comma promises an element: `[1,]` is not JSON.
+        // An element must follow a comma: `[1,]` is not JSON.
         if self.peek()? == close {
             return Err(fault(self.at, "a comma with nothing after it"));
         }

@@ -101,7 +101,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     Ok(Run { benchmarks: benchmarks.finish(), testbed, ..Run::default() })
 }
 
-/// The devices that were measured: the file lists all that the program saw.
+/// The measured devices; the file lists all devices of the machine.
 fn facts(file: &NvbenchFile) -> BTreeMap<String, String> {
     let states = file.benchmarks.0.iter().flat_map(|entry| &entry.states.0);
     let used: BTreeSet<i64> = states.filter_map(|state| state.device).collect();
@@ -145,7 +145,7 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
         let of = |part: &str| value(&format!("nv/{kind}/time/{clock}/{part}"));
         let mean = of("mean")?;
         let n = value(&format!("nv/{kind}/sample_size")).filter(|n| (1.0..1e15).contains(n));
-        // With few samples the relative noise is infinite, which states nothing.
+        // With few samples the relative noise is infinite, which has no meaning.
         let relative = of("stdev/relative").filter(|relative| relative.is_finite());
         let stddev = of("stdev/absolute").or(relative.map(|relative| relative * mean));
         Some(Summary {

@@ -29,7 +29,7 @@ const WINSOR: f64 = 2.0;
 const REACH: usize = 3;
 /// Autocorrelation below which sessions count as independent: its own standard error at a hundred.
 const INDEPENDENT: f64 = 0.1;
-/// Autocorrelation is not believed beyond this: it would forbid every cut.
+/// Autocorrelation is limited to this: a larger one would forbid every change point.
 const MOST_CORRELATION: f64 = 0.8;
 /// Mean absolute difference of two values of a normal distribution: 2/√π standard deviations.
 const MEAN_DIFFERENCE: f64 = std::f64::consts::FRAC_2_SQRT_PI;

@@ -5,7 +5,7 @@ use super::scores::BlockCosts;
 
 /// Distance up to which a comb is looked for: four slices of a scheduler in a repetition, or more.
 const COMB_REACH: f64 = 0.35;
-/// Most repetitions of one process that a comb is looked for in.
+/// Maximum number of repetitions of one process that are searched for a comb.
 const COMB_REPETITIONS: usize = 256;
 /// A second peak must be this many times higher than the gap before it.
 const TOOTH: f64 = 3.0;
@@ -18,7 +18,7 @@ pub fn comb(blocks: &[BlockCosts]) -> f64 {
     let kernel = kernel();
     let mut table = Table::zeros(-REACH * BANDWIDTH, COMB_REACH + REACH * BANDWIDTH);
     for process in blocks.iter().flatten() {
-        // Every pair is looked at, so long processes are thinned evenly.
+        // Every pair is compared, so long processes are thinned evenly.
         let every = process.costs.len().div_ceil(COMB_REPETITIONS).max(1);
         let costs: Vec<f64> = process.costs.iter().step_by(every).copied().collect();
         for (at, one) in costs.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::describe;
 
-/// Kernels are cut where they have fallen below a thousandth of their height.
+/// Kernels are truncated where they are below a thousandth of their height.
 const REACH: f64 = 4.0;
 /// Repetitions of a process from which its own spread is known.
 const ENOUGH: usize = 4;

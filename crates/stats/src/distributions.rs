@@ -1,9 +1,9 @@
 //! The reference distributions: the only file that calls statrs, and the one place that decides what a value
 //! outside of a distribution's domain means.
 //!
-//! Every function answers for every argument, NaN and infinities included, within a bounded number of steps.
-//! A value that can't be computed is not evidence: a tail of 1 and a quantile of infinity, so that a row is neither red nor
-//! green by it.
+//! Every function answers for every argument, NaN and infinities included, within a bounded number of steps. A value
+//! that can't be computed is not evidence: it becomes a tail of 1 and a quantile of infinity, so that a row neither
+//! regresses nor passes by it.
 
 use std::cell::RefCell;
 
@@ -16,7 +16,7 @@ use statrs::distribution::{
 const NEARLY_NORMAL: f64 = 1e5;
 /// And from here on, at the same place: the two differ by less than a rounding error.
 const NORMAL: f64 = 1e20;
-/// Below this many degrees of freedom nothing is known of the error at all.
+/// Below this many degrees of freedom the error is unknown.
 const LEAST_DF: f64 = 0.1;
 /// Probabilities below this count as zero: the quantile is infinite.
 const LEAST_ALPHA: f64 = 1e-300;
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(first, alone);
     }
 
-    /// Degrees of freedom like these made statrs' inverse turn for ever.
+    /// With these degrees of freedom statrs' inverse never terminated.
     #[test]
     fn quantiles_of_all_magnitudes_are_found_and_lie_where_the_tail_says() {
         within_time(|| {

@@ -53,7 +53,7 @@ impl Draws {
         }
     }
 
-    /// No scores of these blocks give a smaller p: what was observed is one of the draws.
+    /// The smallest possible p of these blocks, because the observation is one of the draws.
     pub fn finest(self, blocks: &[Vec<Scored>]) -> f64 {
         let one = |contributions: fn(&[Scored], f64) -> Vec<Contribution>| -> f64 {
             let all = blocks.iter().flat_map(|block| contributions(block, 1.0));

@@ -1,4 +1,4 @@
-//! An estimated shift on the log scale, and what may be concluded from it.
+//! An estimated shift on the log scale, with its tests and intervals.
 
 use super::distributions::{student_quantile, student_tail};
 

@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn agreement_of_all_blocks_is_as_rare_as_their_coins() {
         assert_eq!(tail(&swaps(&[1.0; 10])), 2.0_f64.powi(-10));
-        // The smallest block may turn without changing much, but not without changing the sum.
+        // Swapping the labels of the smallest block changes the sum only a little, but it does change it.
         assert_eq!(tail(&swaps(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5])), 2.0_f64.powi(-8));
     }
 

@@ -186,8 +186,8 @@ impl Scores {
         self.agreement(shift) / (processes as f64 * f64::midpoint(OWN, ALL))
     }
 
-    /// How many processes lie below each one, less how many lie above it, when head is taken to be `shift` worse:
-    /// crude, and never blind to sides that lie far apart.
+    /// The number of processes below each one minus the number above it, if head is `shift` worse: coarse, but it
+    /// always separates distant sides.
     pub fn ranks(&self, shift: f64) -> Vec<Vec<Scored>> {
         let shift = shift - self.center;
         let moved = |p: &ProcessScores| if p.head { p.middle - shift } else { p.middle };

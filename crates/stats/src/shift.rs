@@ -1,9 +1,8 @@
 //! By how much head is worse than base, from randomised blocks: an estimate, p-values, and an interval that is
 //! their inversion.
 //!
-//! For a shift that is asked about, head's repetitions are moved back by it. If that is the true shift,
-//! the labels mean nothing any more: every order that the schedule could have drawn would have been as good
-//! (Fisher 1935).
+//! To test a shift, head's repetitions are moved back by it. If that is the true shift, the labels are exchangeable:
+//! every order that the schedule could have drawn is equally likely (Fisher 1935).
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -135,8 +134,8 @@ impl Shift {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The shifts on one side of the estimate that might be the true one: those that pairs agree with, and none,
-    /// whatever the pairs say, because most changes change nothing.
+    /// The possible true shifts on one side of the estimate: those that pairs agree with, and always zero, because
+    /// most changes have no effect.
     fn candidates(&self, scores: &Scores, towards: Towards) -> Vec<AskedShift> {
         let sign = towards.outwards();
         let end = self.end(towards);

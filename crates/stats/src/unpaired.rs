@@ -60,7 +60,7 @@ const MOST_BETWEEN: f64 = 0.75;
 const PRIOR_DF: f64 = 4.0;
 /// Most degrees of freedom that rows add: rows have tails, which no number of rows turns into a normal distribution's.
 const MOST_DF: f64 = 30.0;
-/// Level of a whole comparison at which what rows have in common is bounded.
+/// Level of a whole comparison at which the common shift of its rows is bounded.
 const LEVEL: f64 = 0.01;
 
 /// The assumed difference between two units of one side.
@@ -156,7 +156,7 @@ fn alone(row: &UnpairedRow, disturbance: f64) -> Option<Found> {
     // (location, variance of it, degrees of freedom of that)
     let of = |side: &SeparateSide, own: Option<Fit>, other: Option<Fit>, prior: &Prior| match (own, other) {
         (Some(own), _) => Some((own.center, variance_of_location(&side.locations, &own), own.df)),
-        // One session here and several there: they are sessions of the same machine.
+        // One session on one side and several on the other: all are from the same machine.
         (None, Some(other)) if row.known.is_none() => {
             let variance = other.scale * other.scale + side.within * side.within;
             side.locations.first().map(|only| (*only, variance, other.df))
@@ -293,7 +293,7 @@ pub fn disturbance_of(costs: &[f64]) -> Option<f64> {
     let cut = |at: usize| at * costs.len() / stretches;
     let medians: Vec<f64> =
         (0..stretches).filter_map(|at| describe::median(&costs[cut(at)..cut(at + 1)])).collect();
-    // A deviation of few values is itself uncertain, and may be small by luck.
+    // The deviation of a few values is itself uncertain, and may be small by chance.
     let uncertain = 1.0 + 1.0 / (stretches.max(2) - 1) as f64;
     let slow = describe::stddev(&medians)? * uncertain;
     let lost = if costs.len() < ENOUGH_FOR_MEAN {

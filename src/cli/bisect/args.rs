@@ -9,7 +9,7 @@ use super::super::session::MeasureArgs;
 use super::super::store_args::StoreArgs;
 use super::observe::Observable;
 
-/// Maximum number of blocks of a pair, unless `--max-blocks` says otherwise. A pair stops early once its result is clear.
+/// Default maximum number of blocks of a pair. A pair stops early once its result is clear.
 pub const MAX_BLOCKS: u32 = 96;
 
 /// Find the change that made a benchmark slower

@@ -91,7 +91,7 @@ fn slowdowns<'a>(
     metric: &Metric,
 ) -> Vec<Slowdown<'a>> {
     let Some(track) = history.tracks.get(metric.name.as_ref()) else { return Vec::new() };
-    // A night that turned red is searched at once; a level needs three sessions to be one.
+    // A regressed session is searched immediately, whereas a level needs three sessions.
     let red = |session: usize| {
         timeline.sessions[session].held.iter().any(|reason| {
             reason.cause == QuarantineCause::Regressed

@@ -89,7 +89,7 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
             "gpu-foreign-process",
             format!("on {}: {}", gpu.name, words.join(", ")),
             "Other programs on the GPU change the measured times.",
-            "Stop it, or give the runner the GPU alone.",
+            "Stop it, or run nothing else on the GPU.",
         ));
     }
     if now.clock_locked == Some(false) {

@@ -36,7 +36,7 @@ const PRECISION: &str = "matmul-precision = \"high\"\n";
 /// Backends of the experiments that the runner has without XLA.
 const BACKENDS: [&str; 2] = ["eager", "inductor"];
 
-/// PyTorch/XLA needs an environment of its own, which is left to the user.
+/// PyTorch/XLA needs a separate environment, which the user provides.
 const XLA: &str = "
 # PyTorch/XLA as well: another copy of torch, 3 GB. `benchgate tools pin` locks it.
 # [[backend]]

@@ -134,7 +134,7 @@ impl BackendAnswer {
                     Some("verify") => Stage::Verify,
                     Some("warmup" | "measure" | "dump") => Stage::Benchmark,
                     Some("import") => Stage::Toolchain,
-                    // Making the model and running it eagerly is what an export begins with.
+                    // An export begins by creating the model and running it eagerly.
                     _ => Stage::Export,
                 };
                 Outcome::Failed { stage, why }

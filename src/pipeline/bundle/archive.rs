@@ -1,9 +1,9 @@
 //! A bundle as a file: a plain archive whose first entry is the manifest and whose others are exactly the
 //! files that the manifest lists, in its order.
 //!
-//! Writing one is copying. Reading one is reading an enemy's: nothing but ordinary files under plain names,
-//! no byte more than was announced, every digest right, and nothing of it is used before all of it was seen.
-//! It is not compressed: modules and weights hardly shrink, and the machine that reads it is the expensive one.
+//! Writing one is copying. It is read as untrusted input: only ordinary files with plain names, no byte more than
+//! announced, every digest correct, and nothing is used before everything was checked. It is not compressed: modules
+//! and weights hardly shrink, and the machine that reads it is the expensive one.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -90,8 +90,8 @@ fn header(path: &str, bytes: u64) -> io::Result<tar::Header> {
     Ok(header)
 }
 
-/// Unpacks a bundle into an empty folder and returns its manifest and its digest. `expected` is what that
-/// digest must be, where the reader knows it.
+/// Unpacks a bundle into an empty folder and returns its manifest and its digest. `expected` is the required digest,
+/// if known.
 ///
 /// # Errors
 /// Anything about the archive that is not as it must be: then nothing in `folder` is to be used.
@@ -194,7 +194,7 @@ fn extract<R: Read>(
             .read(&mut buffer[..most])
             .map_err(|error| refused(archive, format!("{}: {error}", listed.path)))?;
         if read == 0 {
-            return Err(refused(archive, format!("it ends in the middle of {}", listed.path)));
+            return Err(refused(archive, format!("it ends inside {}", listed.path)));
         }
         hash.update(&buffer[..read]);
         file.write_all(&buffer[..read]).map_err(writing)?;

@@ -1,5 +1,5 @@
-//! Several processes in one slot of the schedule. What a short process takes depends on where the scheduler interrupts it,
-//! so a command that is timed as a whole is started until its slot is worth measuring. The slot stays the sampling unit:
+//! Several processes in one slot of the schedule. The time of a short process depends on the scheduler, so a command
+//! that is timed as a whole is started several times until its slot is long enough. The slot stays the sampling unit:
 //! its processes are to it what repetitions are to a process that measures itself.
 
 use std::path::Path;

@@ -238,7 +238,7 @@ fn a_head_s_configuration_decides_nothing_but_the_keys_that_are_its_own() {
 
 #[test]
 fn no_change_of_a_configuration_makes_a_slow_or_wrong_head_green() {
-    /// Changes that are run through the whole program.
+    /// Changes for tests of the whole program.
     const SAMPLE: usize = 16;
     let (suite, repository) = repository();
     let [document, _] = documents(&suite.world.work().join("tools"));

@@ -96,14 +96,14 @@ lint_codes! {
         "Improve cooling, lower the power limit or lock the clock.";
     ForeignProcess "foreign-process" Inconclusive,
         "Another process used the device, or the measured processors, on one side more than on the other.",
-        "Give the runner the device alone.";
+        "Run nothing else on the device.";
     ClockUnlocked "clock-unlocked" Note,
         "The device's clock was not locked.",
         "Allow benchgate to lock it (`lock-clocks = \"base\"`, see https://github.com/benchgate/benchgate/blob/main/docs/gpu-guide.md) or lock it before the job.";
     Disturbed "disturbed" Note,
         "Another program or a reduced clock disturbed processes of both sides alike, or too few of one side to \
         affect its result.",
-        "Give the runner the machine alone; the detail says which processes.";
+        "Run nothing else on the machine; the detail names the processes.";
     PowerCapped "power-capped" Note,
         "The device held its clock down to stay within its power limit.",
         "Nothing to do if it affects both sides; locking the clock below the limit avoids it.";

@@ -104,7 +104,7 @@ impl FailureKind {
 pub struct Expectation {
     /// Glob over benchmark names.
     pub benchmark: String,
-    /// It fails in one of these ways.
+    /// The kinds of failure.
     pub failure: Vec<FailureKind>,
     pub reason: String,
     /// The change that is judged removes it: its benchmark has to work.

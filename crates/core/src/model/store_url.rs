@@ -19,8 +19,8 @@ words! {
 }
 
 /// `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or `file:///folder`. It names only a place: no
-/// account, endpoint, option or credential. Those come from the environment, so an address that an untrusted change
-/// brings can't send them anywhere.
+/// account, endpoint, option or credential. They come from the environment, so an address in an untrusted change can't
+/// redirect them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreUrl {
     scheme: StoreScheme,

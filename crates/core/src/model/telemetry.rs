@@ -8,7 +8,7 @@ pub struct Telemetry {
     /// Share of the measured processors' time that other programs took; absent if it was too small to differ from
     /// none.
     pub foreign_share: Option<f64>,
-    /// Other programs that were seen, each in words: `process 4711 (python3)`.
+    /// Other programs that were observed: `process 4711 (python3)`.
     pub foreign: Vec<String>,
     /// Why the clock was held down, in words; without the power limit.
     pub throttled: Vec<String>,

@@ -108,8 +108,7 @@ impl Verification {
         Self { code, outputs: Vec::new(), why, against_base: Vec::new(), model_changed: false, no_fp64: None }
     }
 
-    /// The code that the outputs bear out: a total that passes although one of its outputs did not is as
-    /// good as that output.
+    /// The code according to the outputs: a total that passes although one output failed gets the code of that output.
     pub fn supported_code(&self) -> VerifyCode {
         let failed = self.outputs.iter().map(|output| output.code).find(|code| *code != VerifyCode::Pass);
         match self.code {

@@ -111,7 +111,8 @@ pub struct PartRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartKind {
-    /// The gate calls `upto` worse than `after`, its predecessor, or the next before it that can be measured.
+    /// The gate finds `upto` worse than `after`, its predecessor or the nearest earlier candidate that can be
+    /// measured.
     Culprit,
     /// Worse, and no two neighbors inside differ.
     Unexplained,

@@ -1,4 +1,4 @@
-//! Refuses a file whose records are so small and so many that they would take several times its size in memory.
+//! Rejects a file with so many small records that they would take several times its size in memory.
 
 use super::RecordError;
 

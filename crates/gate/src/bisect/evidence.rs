@@ -126,7 +126,7 @@ impl Observed {
         })
     }
 
-    /// The step that a red pair shows.
+    /// The step in a regressed pair.
     pub fn step(&self) -> Option<Step> {
         if self.verdict != Verdict::Regressed {
             return None;

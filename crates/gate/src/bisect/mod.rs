@@ -1,4 +1,4 @@
-//! Bisection under noise: which of many candidates, in order, made it worse?
+//! Bisection under noise: finds the candidate that made a benchmark worse.
 //!
 //! [`Search`] does no IO. It says what to measure next as a pure function of what was measured so far, so that an
 //! interrupted search asks the same question again. Three things keep it honest:

@@ -15,7 +15,7 @@ const CLEAR_ODDS: f64 = 20.0;
 const PARTLY: f64 = 20.0;
 /// A position is compared with its predecessor once it is this probable.
 const SURE: f64 = 0.95;
-/// A probe that can move so little of the probability isn't worth measuring.
+/// A probe that can move less of the probability is not measured.
 const WORTH: f64 = 0.02;
 
 /// The next comparison that the search needs.

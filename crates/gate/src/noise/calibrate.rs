@@ -102,7 +102,7 @@ pub struct NoiseRow {
     /// The smallest floor this row can hold with 90 % power at the last look, as a fraction: below it a
     /// red would ask for more blocks than the policy allows.
     pub floor: f64,
-    /// Unchanged sessions in which this row was green.
+    /// Number of unchanged sessions in which this row passed.
     pub green: Share,
     pub power: Vec<PowerPoint>,
 }
@@ -113,7 +113,7 @@ pub struct NoiseReport {
     pub rows: Vec<NoiseRow>,
     /// Rounds of blocks that were recorded; every session is drawn from them, so that no number of resamples knows more.
     pub rounds: u32,
-    /// Unchanged sessions that turned red.
+    /// Number of unchanged sessions that turned red.
     pub red_suites: Share,
     pub green_rows: Share,
     pub inconclusive_rows: Share,

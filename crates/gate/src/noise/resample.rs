@@ -1,8 +1,8 @@
 //! Sessions that could have been: a recorded A/A session, resampled and measured as the gate would.
 //!
-//! Blocks are drawn with replacement, the same rounds for all benchmarks, because a disturbance of the
-//! host hits all of them. The side labels of each block are swapped at random, which makes head
-//! unchanged by construction. A known slowdown is put in by scaling head's samples.
+//! Blocks are drawn with replacement, the same rounds for all benchmarks, because a disturbance of the host hits all
+//! of them. The side labels of each block are swapped at random, which makes head unchanged by construction. A known
+//! slowdown is added by scaling head's samples.
 
 use std::collections::BTreeMap;
 

@@ -121,7 +121,7 @@ fn the_error_for_an_unknown_ref_names_the_fetch_command() {
     assert_eq!(fetch_advice("HEAD"), "commit something first");
     let error = fixture.open().resolve("0123456789abcdef0123456789abcdef01234567").unwrap_err();
     assert!(error.to_string().contains("`git fetch origin 0123456789abcdef"), "{error}");
-    // A name that would need quoting is not put into a command.
+    // Names that would need quoting are not used in a command.
     let error = fixture.open().resolve("x; rm -rf $HOME").unwrap_err();
     assert!(!error.to_string().contains("git fetch"), "{error}");
 }

@@ -9,8 +9,8 @@
 //! benchgate. It is the subreaper of all that the tool starts, and outlives benchgate for exactly as long as it takes
 //! to kill that (the control pipe reaches its end when benchgate dies, however it dies). So no way to end (timeout,
 //! Ctrl-C, a dropped future, SIGKILL, the OOM killer) leaves an orphan, and nothing that benchgate did not start is
-//! ever signalled. If a cgroup can be made the tool is put into one before it executes, and `cgroup.kill` ends what
-//! forks faster than it can be listed.
+//! ever signalled. If a cgroup can be created, the tool is moved into it before it executes, and `cgroup.kill` ends
+//! processes that fork faster than they can be listed.
 
 mod cancel;
 mod cgroup;

@@ -49,7 +49,7 @@ enum Call {
     Look {
         folder: Option<usize>,
         name: usize,
-        /// Argument with flags, which may say that the name is empty and the descriptor is meant.
+        /// Argument with flags, which may state that the name is empty and the descriptor itself is used.
         flags: Option<usize>,
     },
     /// A call whose files could not be observed, so it is refused, as Docker's default profile does. Programs that

@@ -17,7 +17,7 @@ const NONE: &str = "-";
 /// Instructions for a supervisor: descriptors that were opened for it, and the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SupervisorPlan {
-    /// Orders come in here.
+    /// Receives the orders.
     pub(super) control: RawFd,
     /// Reports go out here.
     pub(super) report: RawFd,

@@ -186,7 +186,7 @@ fn whole(kernels: &[CodeOfKernel]) -> Vec<(Metric, f64)> {
             None => found.push((metric.clone(), *value)),
         }
     }
-    // In the order of importance, whichever kernel carried a fact first.
+    // In order of importance, regardless of which kernel had a fact first.
     found.sort_by_key(|(metric, _)| Metric::OF_CODE.iter().position(|known| known == metric));
     found
 }

@@ -65,7 +65,7 @@ fn is_plain_eager(record: &BackendRecord) -> bool {
 
 fn eager_rows(file: &RunFile, record: &BackendRecord) -> String {
     let instead = instead(&record.outcome, record.verification.as_ref());
-    // Nothing was started: a row anyway, so that a model does not disappear.
+    // A row for an experiment that was not started, so that a model does not disappear.
     if record.processes.is_empty() {
         return format!("{},{},{},{}\n", file.created, record.model, record.device, cell(instead, &[]));
     }
@@ -240,7 +240,7 @@ fn iree_lines(file: &RunFile, benchmark: &BenchmarkRecord, lines: &mut Vec<Value
         let iterations = process.iterations.unwrap_or(1);
         lines.push(line(samples.len(), iterations, times(samples, float(iterations)), &process.started));
     }
-    // A finding that withholds green is one more line, as in a converted file.
+    // A finding that forbids a pass is an additional line, as in a converted file.
     let mark = worst(benchmark.lints.iter().chain(&file.lints));
     lines.extend(mark.map(|mark| line(0, 1, unmeasured(mark), &file.created)));
 }

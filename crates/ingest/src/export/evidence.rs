@@ -7,12 +7,12 @@ use benchgate_core::model::{
 
 use super::count_benchmarks;
 
-/// A finding that withholds green, as the row that stands for it in formats without findings.
+/// A finding that forbids a pass, as a row for formats without findings.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RowMark {
     /// The benchmark can't be judged: a failed row.
     Failed(String),
-    /// It can't be green or red: a skipped row among those that were measured.
+    /// A skipped row among measured ones, which can neither pass nor regress.
     Skipped(String),
 }
 
@@ -61,7 +61,7 @@ pub(super) fn only_in_run_json(run: &Run) -> Vec<String> {
     facts.into_iter().filter(|(_, held)| *held).map(|(fact, _)| fact.to_owned()).collect()
 }
 
-/// The metrics that a verdict rests on: latency, or all if there is none.
+/// The metrics that determine the verdict: latency, or all if there is none.
 pub(super) fn deciding(benchmark: &Benchmark) -> impl Iterator<Item = &MetricSeries> {
     let timed = benchmark.metric(&Metric::LATENCY.name).is_some();
     benchmark.metrics.iter().filter(move |series| !timed || series.metric.name == Metric::LATENCY.name)

@@ -106,7 +106,7 @@ fn processes(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
                     metrics.insert("per_iter_time".to_owned(), json!(values));
                 } else if metric != "total-time" {
                     let suffix = if seconds && !metric.ends_with("-time") { "_time_s" } else { "" };
-                    // A key called `error` would turn the line into a failure.
+                    // A key with the name `error` would mark the line as a failure.
                     let prefix = if metric == "error" { "metric_" } else { "" };
                     metrics.insert(format!("{prefix}{}{suffix}", metric.replace('-', "_")), json!(values));
                 }

@@ -145,7 +145,7 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
         series.metric.kind == MetricKind::Noisy
             && matches!(&series.series, Series::Summaries(s) if s.len() == 1)
     });
-    // A mean that stands for many repetitions must not be taken for one that was measured once and well.
+    // A mean of many repetitions must not look like a single precise measurement.
     if noisy_summary && benchmark.lints.iter().all(|lint| lint.code != LintCode::SingleRepetition) {
         let detail = "one mean stands for the repetitions it was taken of".to_owned();
         lints.push(Lint { code: LintCode::SingleRepetition, detail });

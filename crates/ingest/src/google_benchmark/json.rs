@@ -317,7 +317,7 @@ pub(super) fn read_row<'a>(
         return Err(fault(start, "a row without a `real_time`"));
     }
     row.unit = match unit {
-        // The unit of every row stands in this one as well; its value is a ratio.
+        // This row has the unit of the other rows, although its value is a ratio.
         Some(_) if row.kind == RowKind::Aggregate(Statistic::Cv) => TimeUnit::Ratio(1.0),
         Some(unit) => TimeUnit::parse(unit),
         None if excused => TimeUnit::Known(1.0),

@@ -26,7 +26,7 @@ fn read_by(piece: usize, head: Vec<u8>, source: &mut dyn Read) -> Option<Run> {
     loop {
         let text = window.text()?;
         let mut json = Scanner::new(text);
-        // An error may only mean that the text is cut. It is final at the end of the file.
+        // An error may only mean that the text is cut. The value is final at the end of the file.
         let result = reader.advance(&mut json, window.ended);
         if !matches!(result, Ok(true)) && window.ended {
             return None;

@@ -344,7 +344,7 @@ impl Families {
         // The repetitions are available; their summary must agree with them.
         if family.rows > 0 {
             if let TimeUnit::Known(factor) = &row.unit {
-                // Few digits, or whole nanoseconds of old releases, say little about it.
+                // A few digits, or whole nanoseconds of old releases, are not precise enough.
                 let is_rounded = |time: f64| row.coarse || time < 100.0 && time.fract() == 0.0;
                 let time = |time: f64| if is_rounded(time) { f64::NAN } else { time * factor };
                 let times = [time(row.real), row.cpu.map_or(f64::NAN, time)];
@@ -376,7 +376,7 @@ impl Families {
     /// Classifies unmarked rows with an aggregate's suffix. Google Benchmark writes a mean and a standard deviation or
     /// neither, so a stem that has both is a benchmark and its rows summarize it; a lone `BM_x_mean` is a benchmark
     /// that happens to be called so. A user's statistic stands once, and its row counts as many repetitions as the
-    /// mean's: a benchmark that does so too was not repeated where its neighbor was.
+    /// mean's: a benchmark with such a row was not repeated although its neighbor was.
     fn settle(&mut self) {
         let mut undecided = std::mem::take(&mut self.undecided);
         // The stems that have a row of this statistic, with the repetitions it counts.

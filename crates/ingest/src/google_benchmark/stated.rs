@@ -17,7 +17,7 @@ pub(super) struct StatedRepetitions {
     cpu: Vec<(Statistic, f64)>,
 }
 
-/// Which benchmark of its program a row is; NaN if the format does not tell.
+/// Index of a row's benchmark in its program; NaN if the format does not have it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Instance {
     pub family: f64,
@@ -89,7 +89,7 @@ impl StatedRepetitions {
     }
 }
 
-/// The first of these statistics that the times don't have.
+/// The first of these statistics that contradicts the times.
 fn wrong_summary(times: &[f64], stated: &[(Statistic, f64)]) -> Option<String> {
     if times.is_empty() {
         return None;

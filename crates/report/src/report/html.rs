@@ -1,5 +1,5 @@
-//! One page for a run or several: pictures, tables and what the machine was. Self-contained: no script, no
-//! font and no file from anywhere else, so that it can be an artifact that opens years later.
+//! One page for one or several runs: charts, tables and machines. Self-contained: no script, no font and no file from
+//! anywhere else, so that it can be an artifact that opens years later.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Absolute values may be private: what leaves the machine then are ratios.
+//! Absolute values may be private; reports then only have ratios.
 
 use benchgate_core::model::Disclose;
 use benchgate_gate::{Comparison, Reason, SideStats, Typical};

@@ -4,7 +4,7 @@ pub(super) fn width_of(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Continued lines of a finding stand below its code, not below its mark.
+/// Continued lines of a finding are aligned with its code, not with its mark.
 pub(super) fn hanging(line: &str) -> usize {
     if line.starts_with("!\u{a0}") { 2 } else { 0 }
 }

@@ -27,7 +27,7 @@ pub struct AlertPolicy {
     pub opening: f64,
     /// Sessions of each benchmark that are looked at.
     pub window: usize,
-    /// Changes that are older open no issue: a first night must not report years.
+    /// Older changes don't open an issue, so that the first night does not report years of history.
     pub newest: SignedDuration,
     /// Issues opened in one night; the others follow in the next ones.
     pub limit: usize,
@@ -53,7 +53,7 @@ const CONTINUES: SignedDuration = SignedDuration::from_hours(24 * 60);
 const DRIFT: SignedDuration = SignedDuration::from_hours(24 * 6);
 /// Newest sessions that all have to be slow for a new issue: two bad nights of three look like a new level.
 const STEADY: usize = 3;
-/// Sessions after which the place of a change is known. Before that, one wild night moves it by up to [`NEAR`] sessions.
+/// Sessions after which the place of a change is known. Before that, one outlier moves it by up to [`NEAR`] sessions.
 const SETTLED: usize = 7;
 const NEAR: usize = 4;
 /// Share of the reported slowdown by which it must grow to be reported again.

@@ -1,6 +1,6 @@
-//! Benchmarks that moved at the same change have one cause. A change lies between two sessions; benchmarks whose
-//! ranges share an instant may have one cause, and as few causes as possible are assumed (the least number of points
-//! that meet all intervals, which the greedy choice of the earliest end finds).
+//! Benchmarks that moved at the same change have one cause. A change lies between two sessions. Benchmarks whose
+//! ranges overlap may have one cause, and the smallest number of causes is assumed (the fewest points that meet all
+//! intervals; choosing the earliest end greedily finds it).
 
 use jiff::Timestamp;
 
@@ -50,7 +50,7 @@ impl<'a> Member<'a> {
         std::ptr::eq(self.timeline, timeline) && self.benchmark == benchmark
     }
 
-    /// A name for a marker: whose it is, and nothing that a name could do there.
+    /// A name for a marker, without characters that have a meaning there.
     pub fn key(&self) -> String {
         key(self.timeline, self.benchmark)
     }
@@ -149,8 +149,8 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
 }
 
 /// One outlier next to a change shifts its estimated position by a session or two, and some of the benchmarks that
-/// moved together have such outliers. A cause joins another one next to it. Two causes of different nights may become
-/// one issue so, whose range has both; one cause becomes two issues more often otherwise.
+/// moved together have such outliers. Merges a cause with its neighbor. Two causes of different nights may become one
+/// issue so, whose range has both; one cause becomes two issues more often otherwise.
 fn joined(mut found: Vec<Cause<'_>>) -> Vec<Cause<'_>> {
     found.sort_by_key(|cause| std::cmp::Reverse(cause.members.len()));
     let mut kept: Vec<Cause<'_>> = Vec::new();

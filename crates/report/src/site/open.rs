@@ -22,7 +22,8 @@ pub struct OpenSlowdown<'a> {
     pub red: bool,
 }
 
-/// The slowdowns that are open, the largest first. One that no gate calls red is listed as long as an alert would report it.
+/// The slowdowns that are open, the largest first. A slowdown that no gate fails is listed as long as an alert would
+/// report it.
 pub fn open_slowdowns<'a>(
     timelines: &'a [Timeline],
     now: Timestamp,

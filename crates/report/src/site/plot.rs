@@ -128,7 +128,7 @@ fn usual(points: &[Point]) -> impl Iterator<Item = &Point> {
 }
 
 /// The points that the chart must show: those of the baseline, those excluded since the last of them, and others
-/// nearby. A disturbed night ten times as slow must not press the rest flat.
+/// nearby. A disturbed session that is ten times as slow must not compress the rest of the chart.
 fn shown(points: &[Point]) -> impl Iterator<Item = &Point> {
     const FAR: f64 = 2.0;
     let newest = points.iter().rposition(|point| !point.held).unwrap_or(0);

@@ -31,7 +31,7 @@ pub(super) fn file(session: &BaselineFile) -> Result<Vec<u8>, RecordError> {
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_key_value_metadata(Some(vec![KeyValue::new(SESSION_KEY.to_owned(), header)]));
     for column in COLUMNS.iter().filter(|column| column.kind == ColumnKind::Float) {
-        // Almost every number is another one.
+        // Almost every number differs.
         properties = properties.set_column_dictionary_enabled(path(column), false);
     }
     for column in [&COLUMNS[STATE], &COLUMNS[DETAIL]] {

@@ -20,7 +20,7 @@ const MARGIN: f64 = 20.0;
 const LEFT: f64 = 84.0;
 const TOP: f64 = 96.0;
 const BOTTOM: f64 = 46.0;
-/// Processes that are drawn singly; of more only the outline can be seen.
+/// Maximum number of processes that are drawn individually; more are drawn as an outline.
 const MOST_HILLS: usize = 400;
 /// Processes from which on lines are thin.
 const MANY: usize = 40;
