@@ -102,7 +102,7 @@ pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
             // The configuration itself may be broken; the comment is then found by the suite's name.
             Err(_) => args
                 .measure
-                .load_with_commands()
+                .load()
                 .map(|config| (config.suite, config.github))
                 .unwrap_or_default(),
         };
@@ -155,19 +155,14 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
         let measure = || args.measure.measure_bundle(&open, &args.run.run, terminal);
         return judged(args, &open.sides, &open.notices, None, measure, destination, terminal);
     }
-    let mut config = args.measure.load_with_commands()?;
+    // What the command line overrides is applied when the base had its say, and is no edit of this change.
+    let mut config = config::load(&args.measure.config)?;
     rename(&mut config, &args.rename)?;
     if args.base.is_none() {
         only_merged()?;
     }
     let root = config.root.clone();
     let stored = args.stored || (args.base.is_none() && config.base.is_none());
-    if stored && !config.commands.is_empty() {
-        return Err(CliError::usage(
-            "failed to compare commands with stored sessions: only measured bases are supported",
-        )
-        .hint("name a base: `benchgate gate --base origin/main`"));
-    }
     let (mut sides, notices) = match &args.base {
         Some(reference) => {
             against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?
@@ -254,8 +249,8 @@ fn judged(
 /// The half of a gate that needs no device: both sides, exported and compiled.
 fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.report.output.open()?;
-    let config = args.measure.load()?;
-    let (sides, notices) = match &args.base {
+    let config = config::load(&args.measure.config)?;
+    let (mut sides, notices) = match &args.base {
         Some(reference) => {
             against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?
         }
@@ -264,6 +259,9 @@ fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode,
             (configured_sides(&config)?, Vec::new())
         }
     };
+    for side in &mut sides {
+        args.measure.adjust(&mut side.config);
+    }
     let (text, code) = args.halves.make(bundle, &sides, &notices, &args.measure, false, terminal)?;
     destination.write(&text, terminal)?;
     Ok(code)

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::exit_code::ExitCode;
-use crate::gate::Policy;
 use crate::gate::noise::{Calibrating, NoiseOptions, NoiseReport, Recording};
+use crate::gate::{Policy, SequentialPolicy};
 use crate::model::{Calibration, Run, SideName, counted};
 use crate::pipeline;
 use crate::record::{CalibrationRecord, RunFile};
@@ -148,8 +148,7 @@ fn resampled(mut calibrating: Calibrating<'_>, options: &NoiseOptions, terminal:
 
 /// The time that a block of one row took.
 fn block_time(file: &RunFile, rows: usize, blocks: u32) -> Option<Duration> {
-    let processes = file.sides.iter().flat_map(|side| &side.benchmarks).flat_map(|row| &row.processes);
-    let seconds: f64 = processes.map(|process| process.seconds.0).sum();
+    let seconds: f64 = file.processes().map(|process| process.seconds.0).sum();
     let all = rows as f64 * f64::from(blocks);
     Duration::try_from_secs_f64(seconds / all).ok().filter(|block| !block.is_zero())
 }
@@ -221,6 +220,8 @@ fn measured(args: &NoiseArgs, terminal: &Terminal) -> Result<NoiseSession, CliEr
     config.backends.clear();
     config.policy = args.measure.limit(config.policy);
     let policy = config.policy.clone();
+    // No row may end earlier than the others: where it ends depends on what is to be learned.
+    config.policy.sequential = SequentialPolicy { min_blocks: args.blocks, max_blocks: args.blocks };
     let Some(head) = side(SideName::Head, &config)? else {
         return Err(CliError::internal("every configuration has a head"));
     };

@@ -175,6 +175,8 @@ impl CommandPairArgs {
         }
         let line = |text: &String| self.line(text);
         let spec = CommandSpec {
+            rows: Vec::new(),
+            metrics: Vec::new(),
             name: self.name.clone().unwrap_or_else(|| "command".to_owned()),
             build: Vec::new(),
             run: self.line(command)?,

@@ -54,7 +54,7 @@ pub struct PlanArgs {
     /// Results of earlier runs with the duration of each benchmark: run.json, a folder, or a quoted glob
     #[arg(long, value_name = "FILE")]
     durations: Vec<String>,
-    /// Labels of the runner that measures, separated by commas; TARGET=LABELS for one target only
+    /// Labels of the runner that measures, separated by commas; TARGET=LABELS for one target or command only
     #[arg(long, value_name = "LABELS", value_parser = runner)]
     runner: Vec<RunnerLabels>,
     /// A plan that `benchgate plan` wrote
@@ -164,7 +164,7 @@ fn suite(args: &PlanArgs, sides: &[SideInput]) -> Result<PlannedSuite, CliError>
         .find(|target| !benchmarks.iter().any(|benchmark| benchmark.target == **target))
     {
         return Err(CliError::usage(format!(
-            "failed to plan: no benchmark has the target {unknown:?} that --runner names"
+            "failed to plan: no benchmark has the target {unknown:?} that --runner names, and no command this name"
         )));
     }
     Ok(PlannedSuite {
@@ -184,6 +184,7 @@ fn suite(args: &PlanArgs, sides: &[SideInput]) -> Result<PlannedSuite, CliError>
                 runner: labels(&benchmark.target),
                 target: benchmark.target,
                 sides: benchmark.sides,
+                rows: benchmark.rows,
             })
             .collect(),
     })
@@ -220,15 +221,17 @@ fn durations(names: &[String]) -> Result<BTreeMap<String, f64>, CliError> {
 
 /// How long the processes of each benchmark took, on all sides together.
 fn measured_seconds(file: &RunFile) -> BTreeMap<String, f64> {
-    let mut seconds: BTreeMap<String, f64> = BTreeMap::new();
+    let mut processes: BTreeMap<&str, BTreeMap<u32, f64>> = BTreeMap::new();
     for record in file.sides.iter().flat_map(|side| &side.benchmarks) {
-        let took = record.processes.iter().map(|process| process.seconds.0);
-        let took: f64 = took.filter(|seconds| seconds.is_finite() && *seconds >= 0.0).sum();
-        if took > 0.0 {
-            *seconds.entry(record.name.clone()).or_default() += took;
-        }
+        let took = record.processes.iter().map(|process| (process.order, process.seconds.0));
+        // A process of a command is in each record that it printed.
+        processes.entry(file.declared_name(&record.name)).or_default().extend(took);
     }
-    seconds
+    let took = processes.into_iter().map(|(name, processes)| {
+        let usable = processes.into_values().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
+        (name.to_owned(), usable.sum())
+    });
+    took.filter(|(_, seconds)| *seconds > 0.0).collect()
 }
 
 fn described(plan: &PlanFile) -> Vec<String> {

@@ -75,10 +75,12 @@ pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Co
             config.suite
         )));
     }
-    if !config.commands.is_empty() {
-        return Err(refused(
-            "its suite has [[command]], whose benchmarks the base's configuration does not list; only `gate` can judge it".to_owned(),
-        ));
+    if let Some(command) = config.commands.iter().find(|command| command.benchmarks().is_none()) {
+        return Err(refused(format!(
+            "the base's configuration does not say which benchmarks the [[command]] {:?} prints, so one could be left out",
+            command.name
+        ))
+        .hint("add `rows` to it, or `format = \"whole\"`, and merge that first"));
     }
     let expected = renamed(pipeline::expected(config), &file)?;
     check(&file, config, &expected, commits, *reported)?;
@@ -179,7 +181,7 @@ fn pinned_tools(base: &SideRecord, config: &Config) -> Result<(), CliError> {
                 && [&tools.compiler_commit, &tools.runtime_commit] == [&pin.commit; 2]
         })
     };
-    if pins().any(is) {
+    if pins().any(is) || (config.models.is_empty() && base.toolchain.is_none()) {
         return Ok(());
     }
     let found = base.toolchain.as_ref().map_or_else(
@@ -209,17 +211,17 @@ fn declared(base: &SideRecord, expected: &[Expected]) -> Result<(), CliError> {
 /// regression as an improvement.
 fn on_schedule(file: &RunFile) -> Result<(), CliError> {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    // As the pipeline counts them: head's benchmarks, then those that only base has.
+    // As the pipeline counts them: head's benchmarks, then those that only base has. A command is one of them.
     for name in [SideName::Head, SideName::Base] {
         for benchmark in file.side(name).into_iter().flat_map(|side| &side.benchmarks) {
             let next = names.len();
-            names.entry(&benchmark.name).or_insert(next);
+            names.entry(file.declared_name(&benchmark.name)).or_insert(next);
         }
     }
     let mut drawn: BTreeMap<u32, Vec<[SideName; 4]>> = BTreeMap::new();
     for side in &file.sides {
         for benchmark in &side.benchmarks {
-            let at = names.get(benchmark.name.as_str()).copied().unwrap_or_default();
+            let at = names.get(file.declared_name(&benchmark.name)).copied().unwrap_or_default();
             for slot in benchmark.processes.iter().filter_map(|process| process.slot) {
                 if slot.block >= MOST_BLOCKS {
                     return Err(refused(format!("block {} is not one that benchgate measures", slot.block)));

@@ -54,7 +54,7 @@ pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Half::FromVerify(bundle) = args.halves.half() {
         return from_bundle(args, bundle, destination, terminal);
     }
-    let mut config = args.measure.load_with_commands()?;
+    let mut config = args.measure.load()?;
     config.policy = args.measure.limit(config.policy);
     args.backends.apply(&mut config);
     let wanted = |name: SideName| args.side.is_none_or(|side| side == name);

@@ -138,16 +138,6 @@ impl MeasureArgs {
         Ok(config)
     }
 
-    /// As [`Self::load`], for a suite that may have commands.
-    pub fn load_with_commands(&self) -> Result<Config, CliError> {
-        let mut config = config::load_with_commands(&self.config)?;
-        self.adjust(&mut config);
-        if !config.commands.is_empty() {
-            self.shard.refuse("a suite with [[command]] can't be split yet")?;
-        }
-        Ok(config)
-    }
-
     /// Applies what the command line overrides.
     pub fn adjust(&self, config: &mut Config) {
         if self.jobs.is_some() {
@@ -340,7 +330,9 @@ pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliErr
 fn anchor(head: &SideInput) -> Option<SideInput> {
     let pin = head.config.anchor.clone()?;
     let side = Side { pin, flags: Vec::new(), ..head.side.clone() };
-    Some(SideInput { name: SideName::Base, anchor: true, side, ..head.clone() })
+    // No toolchain builds a command, so its ratio to the anchor would be one whatever head changes.
+    let config = Config { commands: Vec::new(), ..head.config.clone() };
+    Some(SideInput { name: SideName::Base, anchor: true, config, side, ..head.clone() })
 }
 
 /// Head, behind its anchor if it has one. Every session measures the same number of blocks: the precision of a ratio

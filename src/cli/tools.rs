@@ -114,7 +114,12 @@ pub fn run(args: &ToolsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
 }
 
 fn load(suite: &Suite) -> Result<Config, CliError> {
-    Ok(config::load(&suite.config)?)
+    let config = config::load(&suite.config)?;
+    if config.models.is_empty() {
+        let file = suite.config.display();
+        return Err(CliError::usage(format!("{file} has no [[model]]: a [[command]] needs no tools")));
+    }
+    Ok(config)
 }
 
 /// Changes the configuration to a release and the commit that it was built from.

@@ -52,6 +52,10 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
     if has("model") && !root.get("target").is_present() {
         problems.add(root.at(), "no [[target]]: a suite with models needs at least one");
     }
+    if has("command") && root.get("baseline").get("anchor").is_present() {
+        let at = root.get("baseline").get("anchor").at();
+        problems.add(at, "`anchor` is a toolchain, and a [[command]] is not built with it: its ratio to itself would hide every change");
+    }
     flags::check(root, problems);
     let (base, head) = side::sides(root, problems);
     let backends = backend::backends(root, &models, &folder, problems);

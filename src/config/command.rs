@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::ingest::Format;
-use crate::model::DeviceKind;
+use crate::model::{BenchmarkName, DeviceKind};
 
 use super::Model;
-use super::fields::{KeyPresence, ValueKind};
+use super::fields::{KeyPresence, LINES, ValueKind};
 use super::names::unique;
 use super::problems::{Collector, shown};
 use super::table::{DeclaredTable, minutes, table};
@@ -38,6 +38,11 @@ table! {
     "format": KeyPresence::Optional => reading: OutputReading = OutputReading::Detected, ValueKind::Line,
         "Format of the output (docs/formats.md), or `whole` to time whole processes. By default it is detected, and a command that prints \
              none is timed as a whole.";
+    "rows" => rows: Vec<String>, LINES,
+        "Names of the benchmarks that it prints and that count, as the tool prints them; each process must print them all. By default all \
+             that are printed count. `publish` needs them, because a forged result could leave one out.";
+    "metrics" => metrics: Vec<String>, LINES,
+        "Names of the metrics that count, such as `latency` or `items_per_second`; each benchmark must have them all. By default all count.";
     "device": KeyPresence::Optional => device: String = CPU.to_owned(), ValueKind::Line,
         "`cpu` (the default), or the GPU that it uses, such as `cuda` or `hip://0`: it is watched, and no processor is pinned.";
     head "env" => env: BTreeMap<String, String>, ValueKind::Texts,
@@ -101,6 +106,9 @@ fn command<'a>(
             }
         },
     };
+    if reading == OutputReading::Whole && view.get("rows").is_present() {
+        choose("rows", "expected none with `format = \"whole\"`");
+    }
     let device = match view.get("device").text() {
         None => CPU.to_owned(),
         Some(text) => command_device(text).unwrap_or_else(|why| {
@@ -124,6 +132,15 @@ pub fn command_device(text: &str) -> Result<String, &'static str> {
 }
 
 impl CommandSpec {
+    /// The benchmarks that it is known to print; `None` where only its output says which.
+    pub fn benchmarks(&self) -> Option<Vec<BenchmarkName>> {
+        match self.reading {
+            OutputReading::Whole => Some(vec![BenchmarkName::new(&self.name)]),
+            _ if self.rows.is_empty() => None,
+            _ => Some(self.rows.iter().map(|row| BenchmarkName::of_command(&self.name, row)).collect()),
+        }
+    }
+
     /// The command with the folder that it is built in.
     #[must_use]
     pub fn built_in(&self, folder: &Path) -> Self {

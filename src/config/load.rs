@@ -17,15 +17,8 @@ use super::{Config, Pin, Side, ToolSource};
 const LARGEST: u64 = 4 << 20;
 
 /// Reads, parses, and checks that every named file exists and stays inside the repository: the nearest
-/// folder upwards that holds `.git`, or else the configuration's own. A suite with commands is refused: most of
-/// benchgate's commands know models alone.
+/// folder upwards that holds `.git`, or else the configuration's own.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
-    let config = load_with_commands(path)?;
-    if config.commands.is_empty() { Ok(config) } else { Err(ConfigError::HasCommands(path.to_owned())) }
-}
-
-/// As [`load`], for a caller that measures commands too.
-pub fn load_with_commands(path: &Path) -> Result<Config, ConfigError> {
     let folder = folder_of(path);
     load_within(path, &boundary_of(&folder))
 }

@@ -43,8 +43,8 @@ pub use command::{CommandLine, CommandSpec, OutputReading, command_device};
 pub use flags::refused_flag;
 pub use fraction::{alpha, fraction, spread};
 pub use load::{
-    load, load_judging, load_judging_within, load_policy, load_policy_within, load_toolchains,
-    load_with_commands, load_within, read as read_text,
+    load, load_judging, load_judging_within, load_policy, load_policy_within, load_toolchains, load_within,
+    read as read_text,
 };
 pub use measure::{Measure, Profiling};
 pub use model::is_python_name;

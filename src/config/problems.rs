@@ -49,8 +49,6 @@ pub enum ConfigError {
     TooLarge { path: PathBuf, limit: u64 },
     #[error("read {}: it is not UTF-8 text (first at byte {at})", path.display())]
     NotText { path: PathBuf, at: usize },
-    #[error("use {}: this command does not support [[command]] yet; `gate` and `run` do", .0.display())]
-    HasCommands(PathBuf),
     #[error(transparent)]
     Invalid(#[from] ConfigProblems),
 }

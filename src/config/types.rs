@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::gate::{NumericsPolicy, Policy};
-use crate::model::{Disclose, SideName};
+use crate::model::{Disclose, SideName, is_of_command};
 
 use super::fields::ChosenBy;
 use super::table::DeclaredTable;
@@ -61,6 +61,12 @@ impl Config {
             SideName::Base => self.base.as_ref(),
             SideName::Head => Some(&self.head),
         }
+    }
+
+    /// What is declared here of a benchmark: the command that prints it, or the benchmark of a model.
+    pub fn declared_name<'a>(&'a self, benchmark: &'a str) -> &'a str {
+        let mut commands = self.commands.iter().map(|command| command.name.as_str());
+        commands.find(|command| is_of_command(benchmark, command)).unwrap_or(benchmark)
     }
 
     /// Gives models of the base the names that this configuration, of a change to it, says they have now. What the

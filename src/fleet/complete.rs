@@ -17,8 +17,9 @@ pub fn check(plan: &PlanFile, shard: &PlannedShardRecord, file: &RunFile) -> Vec
     let mine: BTreeSet<&str> = shard.benchmarks.iter().map(String::as_str).collect();
     for side in &file.sides {
         let strays = side.benchmarks.iter().filter(|record| {
-            let here = planned.get(record.name.as_str()).is_some_and(|b| b.sides.contains(&side.name));
-            !here || !mine.contains(record.name.as_str())
+            let name = file.declared_name(&record.name);
+            let here = planned.get(name).is_some_and(|b| b.sides.contains(&side.name));
+            !here || !mine.contains(name)
         });
         wrong.extend(
             strays.map(|record| format!("{:?} on {} is not part of this shard", record.name, side.name)),
@@ -62,7 +63,7 @@ fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
             ));
         }
         same("commit", side.commit == planned.commit);
-        let pinned = side.toolchain.as_ref().is_some_and(|tools| {
+        let pinned = side.toolchain.as_ref().map_or(!side.has_models(), |tools| {
             tools.version == planned.version
                 && [&tools.compiler_commit, &tools.runtime_commit] == [&planned.tools_commit; 2]
         });
@@ -77,21 +78,30 @@ fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
 
 /// Parts that a benchmark lacks. A failure is a result: nothing is measured after it.
 fn measured(plan: &PlanFile, planned: &PlannedBenchmarkRecord, file: &RunFile) -> Option<String> {
-    let mut records: Vec<(SideName, &BenchmarkRecord)> = Vec::new();
+    let mut rows: BTreeMap<&str, Vec<(SideName, &BenchmarkRecord)>> = BTreeMap::new();
     for side in &planned.sides {
-        let found = file.side(*side).and_then(|s| s.benchmarks.iter().find(|b| b.name == planned.name));
-        match found {
-            Some(record) => records.push((*side, record)),
-            None => return Some(format!("is missing on {side}")),
+        let records = file.side(*side).map(|side| side.benchmarks.as_slice()).unwrap_or_default();
+        let mut found =
+            records.iter().filter(|record| file.declared_name(&record.name) == planned.name).peekable();
+        if found.peek().is_none() {
+            return Some(format!("is missing on {side}"));
         }
+        found.for_each(|record| rows.entry(&record.name).or_default().push((*side, record)));
     }
+    // What a command printed on one side alone is a result, and not one that passes.
+    let paired = rows.into_values().filter(|records| records.len() == planned.sides.len());
+    paired.into_iter().find_map(|records| lacks(plan, &records, file))
+}
+
+/// What one row of a benchmark lacks.
+fn lacks(plan: &PlanFile, records: &[(SideName, &BenchmarkRecord)], file: &RunFile) -> Option<String> {
     if records.iter().any(|(_, record)| record.outcome.status != OutcomeStatus::Ok) {
         return None;
     }
     if records.iter().all(|(_, record)| is_untimed(record)) {
         return None;
     }
-    match records.as_slice() {
+    match records {
         [(_, base), (_, head)] => blocks(base, head),
         _ => records.iter().find_map(|(_, record)| processes(plan, record, file)),
     }
@@ -105,7 +115,7 @@ pub(super) fn is_untimed(record: &BenchmarkRecord) -> bool {
 
 fn processes(plan: &PlanFile, record: &BenchmarkRecord, file: &RunFile) -> Option<String> {
     let found = record.processes.len();
-    let out_of_time = || looks::time_left(plan, looks::all_processes(file)).is_some_and(|left| left <= 0.0);
+    let out_of_time = || looks::time_left(plan, file.processes()).is_some_and(|left| left <= 0.0);
     let short = found < plan.processes as usize && (found == 0 || !out_of_time());
     (short || found > plan.processes as usize)
         .then(|| format!("has {found} processes, and the plan asks for {}", plan.processes))

@@ -1,6 +1,6 @@
 //! One run of the parts that were found complete.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::model::{Context, Lint, Metric};
 use crate::record::{
@@ -76,15 +76,30 @@ fn sides(plan: &PlanFile, files: &mut [RunFile]) -> Vec<SideRecord> {
         let contexts: Vec<&Context> =
             files.iter().filter_map(|file| file.sides.get(at)?.context.as_ref()).collect();
         let context = machines::context(&contexts);
-        let mut records: BTreeMap<String, BenchmarkRecord> = BTreeMap::new();
+        let mut records: BTreeMap<String, Vec<BenchmarkRecord>> = BTreeMap::new();
         let mut joined: Option<SideRecord> = None;
         for file in files.iter_mut() {
             let Some(side) = file.sides.get_mut(at) else { continue };
             let found = std::mem::take(&mut side.benchmarks);
-            records.extend(found.into_iter().map(|record| (record.name.clone(), record)));
-            joined.get_or_insert_with(|| side.clone());
+            match &mut joined {
+                None => joined = Some(side.clone()),
+                Some(joined) => {
+                    joined.commands.append(&mut side.commands.clone());
+                    // A shard of commands alone needed no tools.
+                    joined.toolchain = joined.toolchain.take().or_else(|| side.toolchain.clone());
+                }
+            }
+            for record in found {
+                let name = file.declared_name(&record.name).to_owned();
+                records.entry(name).or_default().push(record);
+            }
         }
-        let benchmarks = plan.benchmarks.iter().filter_map(|planned| records.remove(&planned.name)).collect();
+        if let Some(side) = &mut joined {
+            let place = |name: &str| plan.benchmarks.iter().position(|planned| planned.name == name);
+            side.commands.sort_by_key(|command| place(&command.name));
+        }
+        let benchmarks =
+            plan.benchmarks.iter().filter_map(|planned| records.remove(&planned.name)).flatten().collect();
         // One working tree with changes is enough to know that not everything was measured at the commit.
         let dirty = files.iter().filter_map(|file| file.sides.get(at)?.dirty).max();
         sides.extend(joined.map(|side| SideRecord { context, benchmarks, dirty, ..side }));
@@ -115,8 +130,11 @@ fn chronological(files: &mut [RunFile]) -> bool {
     }
     // Stable, so that processes of one time keep the order of their shard.
     processes.sort_by_key(|(started, shard, _)| (*started, *shard));
-    for (order, (.., process)) in (0..).zip(processes) {
-        process.order = order;
+    let mut numbers: HashMap<(usize, u32), u32> = HashMap::new();
+    for (_, shard, process) in processes {
+        // A process of a command is in each record that it printed.
+        let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        process.order = *numbers.entry((shard, process.order)).or_insert(next);
     }
     known
 }
@@ -167,7 +185,8 @@ fn calibration(plan: &PlanFile, files: &[RunFile]) -> Option<CalibrationRecord> 
     let mut spreads = Vec::new();
     for (file, shard) in files.iter().zip(&plan.shards) {
         let own = file.calibration.iter().flat_map(|calibration| &calibration.spreads);
-        spreads.extend(own.filter(|spread| shard.benchmarks.contains(&spread.benchmark)).cloned());
+        let is_here = |name: &str| shard.benchmarks.iter().any(|here| here == file.declared_name(name));
+        spreads.extend(own.filter(|spread| is_here(&spread.benchmark)).cloned());
     }
     spreads.sort_by(|a, b| (&a.benchmark, &a.metric).cmp(&(&b.benchmark, &b.metric)));
     Some(CalibrationRecord { source: sources.into_iter().collect::<Vec<_>>().join("; "), spreads })

@@ -1,6 +1,6 @@
 //! Checks that each row was measured exactly as long as its samples required, by repeating the looks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::gate::{IDENTICAL_BLOCKS, Policy, open_in_shard};
 use crate::model::{Run, SideName};
@@ -42,7 +42,10 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         let asked: &[PairedBenchmark<'_>] = if next.is_some() { &further } else { &[] };
         let open = open_at(plan, policy, file, asked, look);
         let is_open = |row: &&PairedBenchmark<'_>| open.contains(row.name);
-        let decided = further.iter().filter(|row| row.blocks > look && !is_open(row));
+        // A command is measured until its last row is decided.
+        let going_on: BTreeSet<&str> = open.iter().map(|name| file.declared_name(name)).collect();
+        let is_done = |row: &&PairedBenchmark<'_>| !going_on.contains(file.declared_name(row.name));
+        let decided = further.iter().filter(|row| row.blocks > look && is_done(row));
         wrong.extend(decided.map(|row| {
             format!("{:?} has {} blocks, and the plan asks for no more than {look}", row.name, row.blocks)
         }));
@@ -115,10 +118,6 @@ fn in_first(process: &ProcessRecord, blocks: u32) -> bool {
     process.slot.is_some_and(|slot| slot.block < blocks)
 }
 
-pub(super) fn all_processes(file: &RunFile) -> impl Iterator<Item = &ProcessRecord> {
-    file.sides.iter().flat_map(|side| &side.benchmarks).flat_map(|record| &record.processes)
-}
-
 /// Seconds of the time budget that these processes left.
 pub(super) fn time_left<'a>(
     plan: &PlanFile,
@@ -130,7 +129,7 @@ pub(super) fn time_left<'a>(
 
 /// Whether the shard had spent its time when these blocks were measured: then every row ends there.
 fn out_of_time(plan: &PlanFile, file: &RunFile, blocks: u32) -> bool {
-    let before = all_processes(file).filter(|process| in_first(process, blocks));
+    let before = file.processes().filter(|process| in_first(process, blocks));
     blocks > 0 && time_left(plan, before).is_some_and(|left| left <= 0.0)
 }
 
@@ -141,14 +140,12 @@ fn can_afford(
     open: &[&PairedBenchmark<'_>],
     (look, next): (u32, u32),
 ) -> bool {
-    let before = all_processes(file).filter(|process| in_first(process, look));
+    let before = file.processes().filter(|process| in_first(process, look));
     let Some(left) = time_left(plan, before) else { return true };
-    let spent = open
-        .iter()
-        .flat_map(|row| row.sides)
-        .flat_map(|record| &record.processes)
-        .filter(|process| in_first(process, look))
-        .map(|process| process.seconds.0)
-        .sum::<f64>();
+    let processes = open.iter().flat_map(|row| row.sides).flat_map(|record| &record.processes);
+    let processes = processes.filter(|process| in_first(process, look));
+    // A process of a command is in each record that it printed.
+    let each: BTreeMap<u32, f64> = processes.map(|process| (process.order, process.seconds.0)).collect();
+    let spent = each.into_values().sum::<f64>();
     left > 0.0 && spent / f64::from(look) * f64::from(next - look) <= left
 }

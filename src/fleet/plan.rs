@@ -35,6 +35,8 @@ pub struct SuiteBenchmark {
     pub name: String,
     pub target: String,
     pub sides: Vec<SideName>,
+    /// How many benchmarks it is in a result.
+    pub rows: usize,
     /// Labels of the runner that measures it.
     pub runner: Vec<String>,
 }
@@ -100,6 +102,7 @@ pub fn plan(
     let raised = suite.gate.overrides.iter().filter(|rule| rule.fatal == Some(true));
     let metrics = fatal.chain(raised.filter_map(|rule| rule.metric.as_deref()));
     let metrics = metrics.collect::<std::collections::BTreeSet<&str>>().len().max(1);
+    let rows: usize = suite.benchmarks.iter().map(|benchmark| benchmark.rows).sum();
     let mut file = PlanFile {
         schema: PlanSchema,
         benchgate: benchgate_core::VERSION.to_owned(),
@@ -112,7 +115,7 @@ pub fn plan(
         min_blocks: suite.min_blocks,
         max_blocks: suite.max_blocks,
         time_budget_ns: suite.time_budget_ns,
-        rows: u32::try_from(suite.benchmarks.len() * metrics).unwrap_or(u32::MAX),
+        rows: u32::try_from(rows * metrics).unwrap_or(u32::MAX),
         gate: suite.gate,
         sides: suite.sides,
         benchmarks: suite

@@ -61,33 +61,6 @@ pub(super) struct Measurable<'a> {
     pub(super) folder: &'a Path,
 }
 
-/// A candidate for each command. One that only one side has is described and not compared.
-pub(super) fn command_candidates<'a>(sides: &'a [PreparedSide<'a>]) -> Vec<BenchmarkCandidate<'a>> {
-    let mut found: Vec<BenchmarkCandidate<'a>> = Vec::new();
-    for side in sides.iter().rev() {
-        for command in &side.commands {
-            let name = BenchmarkName::new(&command.spec.name);
-            let program = TimedProgram::Command(command);
-            match found.iter_mut().find(|candidate| candidate.name == name) {
-                Some(candidate) => drop(candidate.sides.insert(side.input.name, program)),
-                None => found.push(BenchmarkCandidate {
-                    name,
-                    sides: BTreeMap::from([(side.input.name, program)]),
-                    identical: false,
-                }),
-            }
-        }
-    }
-    for candidate in &mut found {
-        let failed =
-            |program: &TimedProgram<'_>| matches!(program, TimedProgram::Command(it) if it.failure.is_some());
-        if candidate.sides.values().any(failed) {
-            candidate.sides.clear();
-        }
-    }
-    found
-}
-
 /// A candidate for each name. A benchmark that one of two sides could not prepare is not measured: its verdict is
 /// known, and one side alone can't be compared.
 pub(super) fn candidates<'a>(
@@ -98,23 +71,27 @@ pub(super) fn candidates<'a>(
 }
 
 fn candidate<'a>(sides: &'a [PreparedSide<'a>], name: &BenchmarkName) -> BenchmarkCandidate<'a> {
-    let declared: Vec<(&PreparedSide<'_>, &Prepared<'_>)> = sides
-        .iter()
-        .filter_map(|side| Some((side, side.benchmarks.iter().find(|prepared| prepared.name() == *name)?)))
-        .collect();
-    let measurable = declared.iter().filter_map(|(side, prepared)| {
-        let execution = prepared.execution.as_ref().filter(|_| prepared.outcome.is_ok())?;
-        let (env, folder) = (&prepared.planned.target.env, side.input.side.sources.as_path());
-        let tools = side.tools.as_deref()?;
-        Some((side.input.name, TimedProgram::Module(Measurable { execution, tools, env, folder })))
-    });
-    let mut ready: BTreeMap<SideName, TimedProgram<'_>> = measurable.collect();
-    if ready.len() < declared.len() {
-        ready.clear();
+    let declared: Vec<(SideName, Option<TimedProgram<'a>>)> =
+        sides.iter().filter_map(|side| Some((side.input.name, program(side, name)?))).collect();
+    let failed = declared.iter().any(|(_, program)| program.is_none());
+    let ready = declared.into_iter().filter(|_| !failed);
+    let of_models: Vec<&Prepared<'_>> = sides.iter().filter_map(|side| side.benchmark(name)).collect();
+    BenchmarkCandidate {
+        name: name.clone(),
+        sides: ready.filter_map(|(side, program)| Some((side, program?))).collect(),
+        identical: matches!(of_models.as_slice(), [base, head] if base.artifact.is_some() && base.artifact == head.artifact),
     }
-    let identical = match declared.as_slice() {
-        [(_, first), (_, second)] => first.artifact.is_some() && first.artifact == second.artifact,
-        _ => false,
-    };
-    BenchmarkCandidate { name: name.clone(), sides: ready, identical }
+}
+
+/// What the processes of a benchmark execute; within `Some`, `None` where it could not be prepared. `None` for a benchmark
+/// that this side does not have.
+fn program<'a>(side: &'a PreparedSide<'a>, name: &BenchmarkName) -> Option<Option<TimedProgram<'a>>> {
+    if let Some(command) = side.commands.iter().find(|command| command.spec.name == name.as_str()) {
+        return Some(command.failure.is_none().then_some(TimedProgram::Command(command)));
+    }
+    let prepared = side.benchmark(name)?;
+    let (env, folder) = (&prepared.planned.target.env, side.input.side.sources.as_path());
+    let execution = prepared.execution.as_ref().filter(|_| prepared.outcome.is_ok());
+    let ready = execution.zip(side.tools.as_deref());
+    Some(ready.map(|(execution, tools)| TimedProgram::Module(Measurable { execution, tools, env, folder })))
 }

@@ -7,7 +7,7 @@ use regex::Regex;
 use crate::config::{CommandSpec, Config, Model, ModelInput, ModelSource, Side, Target};
 use crate::gate::{Expected, NumericsTolerance};
 use crate::git::{Checkout, Repository};
-use crate::model::{BenchmarkName, DeviceKind, SideName};
+use crate::model::{BenchmarkName, DeviceKind, Metric, SideName};
 use crate::toolchain::Lock;
 
 use super::PipelineError;
@@ -131,21 +131,39 @@ fn declared(config: &Config) -> impl Iterator<Item = (&Model, &Target)> {
 
 /// Benchmarks that a result of this configuration must contain, in the configuration's order.
 pub fn expected(config: &Config) -> Vec<Expected> {
-    let expected = declared(config).map(|(model, target)| Expected {
+    let models = declared(config).map(|(model, target)| Expected {
         benchmark: name(model, target),
         on_gpu: DeviceKind::from_uri(&target.device) != DeviceKind::Cpu,
         has_reference: !matches!(model.source, ModelSource::Mlir(_)) || !model.expected.is_empty(),
         is_timed: target.is_timed(),
+        printed: None,
     });
-    expected.collect()
+    let of_command = |command: &CommandSpec| {
+        let metrics = match command.metrics.as_slice() {
+            [] => vec![Metric::LATENCY.name.into_owned()],
+            named => named.to_vec(),
+        };
+        let rows = command.benchmarks().unwrap_or_default().into_iter();
+        rows.map(move |benchmark| Expected {
+            benchmark,
+            on_gpu: false,
+            has_reference: false,
+            is_timed: true,
+            printed: Some(metrics.clone()),
+        })
+    };
+    models.chain(config.commands.iter().flat_map(of_command)).collect()
 }
 
-/// A benchmark of a suite, and which sides have it.
+/// A benchmark of a suite, and which sides have it. A command is one, however many its processes print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclaredBenchmark {
     pub name: BenchmarkName,
+    /// The name of the target, or of the command.
     pub target: String,
     pub sides: Vec<SideName>,
+    /// How many benchmarks it is in a result, as far as that is known: a command may print several.
+    pub rows: usize,
 }
 
 /// Every benchmark of these sides, in the order that a run of all of them has.
@@ -156,17 +174,22 @@ pub fn declared_benchmarks(
     sides: &[SideInput],
     filter: &Filter,
 ) -> Result<Vec<DeclaredBenchmark>, PipelineError> {
-    let plans: Vec<Vec<PlannedBenchmark<'_>>> = sides.iter().map(|side| plan(side, filter)).collect();
-    let mut found: BTreeMap<BenchmarkName, (String, Vec<SideName>)> = BTreeMap::new();
-    for planned in plans.iter().flatten() {
-        let of_name = found.entry(planned.name());
-        of_name.or_insert_with(|| (planned.target.name.clone(), Vec::new())).1.push(planned.side.name);
+    let mut found: BTreeMap<BenchmarkName, DeclaredBenchmark> = BTreeMap::new();
+    let mut all = Vec::new();
+    for side in sides {
+        let models = plan(side, filter);
+        let models = models.iter().map(|planned| (planned.name(), planned.target.name.clone(), 1));
+        let commands = filter.commands(&side.config).map(|command| {
+            let rows = command.benchmarks().map_or(1, |rows| rows.len());
+            (BenchmarkName::new(&command.name), command.name.clone(), rows)
+        });
+        for (name, target, rows) in models.chain(commands) {
+            all.push((side.name, name.clone()));
+            let one = DeclaredBenchmark { name: name.clone(), target, sides: Vec::new(), rows };
+            found.entry(name).or_insert(one).sides.push(side.name);
+        }
     }
-    let with_sides = |name: BenchmarkName| {
-        let (target, sides) = found.remove(&name).unwrap_or_default();
-        DeclaredBenchmark { name, target, sides }
-    };
-    Ok(names(&plans, false)?.into_iter().map(with_sides).collect())
+    Ok(names(all)?.into_iter().filter_map(|name| found.remove(&name)).collect())
 }
 
 /// Every selected benchmark of a side, in the order of its configuration.
@@ -181,20 +204,13 @@ pub(super) fn plan<'a>(side: &'a SideInput, filter: &Filter) -> Vec<PlannedBench
 /// The names of all benchmarks of a run: head's in their order, then what only base has.
 /// A selection that selects nothing is an error, because an empty suite would pass.
 pub(super) fn names(
-    sides: &[Vec<PlannedBenchmark<'_>>],
-    has_commands: bool,
+    mut of_sides: Vec<(SideName, BenchmarkName)>,
 ) -> Result<Vec<BenchmarkName>, PipelineError> {
-    let mut names: Vec<BenchmarkName> = Vec::new();
+    of_sides.sort_by_key(|(side, _)| *side == SideName::Base);
     let mut known: BTreeSet<BenchmarkName> = BTreeSet::new();
-    let head_first = sides.iter().flatten().filter(|p| p.side.name == SideName::Head);
-    let base_after = sides.iter().flatten().filter(|p| p.side.name == SideName::Base);
-    for planned in head_first.chain(base_after) {
-        let name = planned.name();
-        if known.insert(name.clone()) {
-            names.push(name);
-        }
-    }
-    if names.is_empty() && !has_commands {
+    let names = of_sides.into_iter().map(|(_, name)| name).filter(|name| known.insert(name.clone()));
+    let names: Vec<BenchmarkName> = names.collect();
+    if names.is_empty() {
         return Err(PipelineError::Selection("no benchmark of the suite matches the filter".to_owned()));
     }
     Ok(names)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::model::BenchmarkName;
 use crate::toolchain::Installed;
 
 use super::commands::PreparedCommand;
@@ -21,5 +22,10 @@ impl PreparedSide<'_> {
     /// Whether a process of it will be timed.
     pub(super) fn is_timed(&self) -> bool {
         !self.commands.is_empty() || self.benchmarks.iter().any(|one| one.execution.is_some())
+    }
+
+    /// The benchmark of a model of this name.
+    pub(super) fn benchmark(&self, name: &BenchmarkName) -> Option<&Prepared<'_>> {
+        self.benchmarks.iter().find(|prepared| prepared.name() == *name)
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 
+use crate::config::{CommandSpec, Config};
 use crate::device::{self, Choice, Gpus};
 use crate::files;
 use crate::gate::{CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS};
@@ -24,7 +25,7 @@ use super::backends::{self, Axes, Experiment, Extras};
 use super::bundle::{self, OpenBundle, PackedBundle};
 use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
 use super::calibration::{self, CalibrationSource};
-use super::candidates::{candidates, command_candidates};
+use super::candidates::candidates;
 use super::commands::{self, CommandRows, GuardedFolders};
 use super::host::Host;
 use super::interpreters::{Environments, Exporters};
@@ -73,6 +74,18 @@ pub struct Options {
     pub axes: Option<Axes>,
     /// Data collected from other backends in addition to times.
     pub extras: Extras,
+}
+
+impl Options {
+    /// Whether a benchmark of the suite is in the part that is run here.
+    fn is_here(&self, benchmark: &str) -> bool {
+        self.shard.as_ref().is_none_or(|shard| shard.has(benchmark))
+    }
+
+    /// The commands of a configuration that are run here.
+    fn commands<'a>(&'a self, config: &'a Config) -> impl Iterator<Item = &'a CommandSpec> {
+        self.filter.commands(config).filter(|command| self.is_here(&command.name))
+    }
 }
 
 /// The starting point of a run.
@@ -146,19 +159,22 @@ impl<'a> SuiteRun<'a> {
         };
         let mut plans: Vec<Vec<PlannedBenchmark<'_>>> =
             sides.iter().map(|side| plan::plan(side, &options.filter)).collect();
+        for plan in &mut plans {
+            plan.retain(|planned| options.is_here(planned.name().as_str()));
+        }
         if let PrepareFrom::Bundle(bundle) = from {
             for plan in &mut plans {
                 // Benchmarks that were filtered out when the bundle was made are not missing.
                 plan.retain(|planned| bundle.has(*planned));
             }
         }
-        let names = match &options.shard {
-            Some(shard) => shard.select(&mut plans)?,
-            None => plan::names(
-                &plans,
-                sides.iter().any(|side| options.filter.commands(&side.config).next().is_some()),
-            )?,
-        };
+        let of_sides = sides.iter().zip(&plans).flat_map(|(side, plan)| {
+            let commands = options.commands(&side.config).map(|command| BenchmarkName::new(&command.name));
+            plan.iter().map(PlannedBenchmark::name).chain(commands).map(|name| (side.name, name))
+        });
+        let here = plan::names(of_sides.collect())?;
+        // The schedule is drawn for the whole suite, wherever a part of it is measured.
+        let names = options.shard.as_ref().map_or(here, Shard::suite);
         let jobs = lead.config.measure.jobs.unwrap_or_else(processors);
         let mut run = PreparedRun {
             run: self,
@@ -320,8 +336,7 @@ impl<'a> PreparedRun<'a> {
             relative_to: options.output.parent().unwrap_or(Path::new("")),
             calibration: calibration.as_ref(),
         };
-        let mut candidates = candidates(&sides, &self.names);
-        candidates.extend(command_candidates(&sides));
+        let candidates = candidates(&sides, &self.names);
         let identical_blocks = options.identical_blocks.unwrap_or_else(|| identical_blocks(&sides));
         let sessions = options.work.join("sessions");
         let plan = plan_digest(&frame, identical_blocks, shard)?;
@@ -442,7 +457,7 @@ impl<'a> PreparedRun<'a> {
         let mut guarded = GuardedFolders::default();
         let options = self.run.options;
         for side in &mut sides {
-            let specs = options.filter.commands(&side.input.config);
+            let specs = options.commands(&side.input.config);
             side.commands =
                 commands::built(host, side.input, specs, options.command_rows, &mut guarded).await?;
         }
@@ -512,7 +527,7 @@ impl RunMachine {
         let used = || {
             let models =
                 plans.iter().flatten().map(|planned| (planned.target.device.as_str(), &planned.target.env));
-            let commands = run.sides.iter().flat_map(|side| run.options.filter.commands(&side.config));
+            let commands = run.sides.iter().flat_map(|side| run.options.commands(&side.config));
             models.chain(commands.map(|command| (command.device.as_str(), &command.env)))
         };
         let gpus = devices::gpus(used());

@@ -5,9 +5,6 @@ use std::collections::BTreeSet;
 use crate::model::BenchmarkName;
 use crate::record::{PlanFile, ShardRecord};
 
-use super::PipelineError;
-use super::plan::PlannedBenchmark;
-
 /// One shard of a plan.
 #[derive(Debug, Clone)]
 pub struct Shard {
@@ -37,20 +34,13 @@ impl Shard {
         self.record.clone()
     }
 
-    /// Keeps only this shard's benchmarks, and returns the names of the whole suite.
-    pub(super) fn select(
-        &self,
-        plans: &mut [Vec<PlannedBenchmark<'_>>],
-    ) -> Result<Vec<BenchmarkName>, PipelineError> {
-        let mut left = 0;
-        for plan in plans {
-            plan.retain(|planned| self.benchmarks.contains(planned.name().as_str()));
-            left += plan.len();
-        }
-        if left == 0 {
-            let text = format!("no benchmark of the suite is in shard {}", self.record.shard);
-            return Err(PipelineError::Selection(text));
-        }
-        Ok(self.suite.clone())
+    /// Whether a benchmark of the suite is measured here.
+    pub(super) fn has(&self, benchmark: &str) -> bool {
+        self.benchmarks.contains(benchmark)
+    }
+
+    /// The names of the whole suite.
+    pub(super) fn suite(&self) -> Vec<BenchmarkName> {
+        self.suite.clone()
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn reasons(
         found.add(QuarantineCause::Incomplete, None, "the run was interrupted");
     }
     let Some(record) = run.side(side) else { return found.0 };
-    if record.toolchain.is_none() {
+    if record.toolchain.is_none() && (record.has_models() || record.benchmarks.is_empty()) {
         found.add(QuarantineCause::Unverified, None, "the tools were not identified");
     }
     if record.commit.is_none() {

@@ -72,12 +72,12 @@ fn a_command_that_prints_no_benchmark_is_timed_as_a_whole() {
     assert!(latency["base"]["location"].as_f64().unwrap() > 1.5e8, "{latency}");
     assert!(latency["estimate"]["ratio"].as_f64().unwrap() > 1.3, "{latency}");
     row(&report, "nap", Some("peak-host-memory"));
-    // Base's time says how often both are started in each slot.
+    // Base's time, or a third of it where it waits, says how often both are started in each slot.
     let run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
     for side in [0, 1] {
         let benchmark = &run["sides"][side]["benchmarks"][0];
         let count = benchmark["timing"]["repetitions"].as_u64().unwrap();
-        assert!((2..=4).contains(&count), "{count}");
+        assert!((3..=10).contains(&count), "{count}");
         assert_eq!(run["sides"][0]["benchmarks"][0]["timing"], benchmark["timing"]);
         let processes = benchmark["processes"].as_array().unwrap();
         assert_eq!(processes.len(), 4);

@@ -1,9 +1,12 @@
 //! `[[command]]`: programs of a repository that are built and measured on both sides of a change.
 
+use benchgate::record::RunFile;
 use serde_json::Value;
 
+use crate::bisect::culprits;
 use crate::harness::World;
-use crate::pull_request::branch;
+use crate::pull_request::{branch, commit};
+use crate::suite::COMMIT;
 
 /// Stands for a tool that measures itself: the noise of what it prints is the time of day.
 const BENCH: &str = r#"
@@ -89,22 +92,160 @@ fn one_side_is_described() {
 }
 
 #[test]
-fn what_does_not_know_commands_yet_refuses_them() {
+fn what_needs_a_compiler_refuses_commands() {
     let world = change();
     for arguments in [
-        &["noise"][..],
-        &["plan", "--shards=2"],
-        &["baseline", "update"],
-        &["gate", "--stored"],
-        &["gate", "--base=main", "--until=compile", "--bundle=b"],
+        &["gate", "--base=main", "--until=compile", "--bundle=b"][..],
         &["run", "--until=compile", "--bundle=b"],
-        &["bisect", "--good=main", "--bad=HEAD"],
+        &["bisect", "--good=3.0.0", "--bad=3.1.0"],
         &["tools", "install"],
     ] {
         let outcome = world.run(arguments);
         assert_eq!(outcome.code, Some(2), "{arguments:?}: {} {}", outcome.stdout, outcome.stderr);
         assert!(outcome.stderr.contains("command"), "{arguments:?}: {}", outcome.stderr);
     }
+    world.write(
+        "benchgate.toml",
+        format!("{CONFIG}[baseline]\nanchor = {{ version = \"1\", commit = \"{COMMIT}\" }}\n"),
+    );
+    let outcome = world.run(["baseline", "update", "--measure"]).expect_code(2);
+    assert!(outcome.stderr.contains("anchor"), "{}", outcome.stderr);
+}
+
+#[test]
+fn what_the_command_line_sets_is_no_edit_of_the_change() {
+    let world = change();
+    let outcome = world.run(["gate", "--base=main", "--time-budget=1h", "--seed=3"]).expect_no_failure();
+    assert!(!outcome.said().contains("edits"), "{}", outcome.said());
+}
+
+#[test]
+fn unchanged_commands_calibrate_a_machine() {
+    let world = change();
+    let report = world.run(["noise", "--blocks=6", "--resamples=20", "--format=json"]).expect_code(0).json();
+    let rows: Vec<&Value> = report["rows"].as_array().unwrap().iter().map(|row| &row["benchmark"]).collect();
+    assert_eq!(rows, ["micro/BM_a", "micro/BM_b"], "{report:#}");
+    let run: Value = serde_json::from_str(&world.read("noise.json")).unwrap();
+    assert_eq!(
+        run["sides"][0]["benchmarks"][1]["processes"].as_array().unwrap().len(),
+        12,
+        "two of each block"
+    );
+}
+
+#[test]
+fn a_head_is_judged_by_stored_sessions_of_the_command() {
+    let world = change();
+    let commit_all = |message| commit(&git2::Repository::open(world.work()).unwrap(), message);
+    world.run(["baseline", "update", "--measure"]).expect_code(0);
+    commit_all("night");
+    world.run(["gate", "--stored"]).expect_no_failure();
+    world.write("bench.sh", BENCH.replace("BM_b 20.", "BM_b 60."));
+    let report = world.run(["gate", "--stored", "--format=json"]).expect_code(10).json();
+    assert!(verdicts(&report).contains(&("micro/BM_b", "regressed")), "{report:#}");
+}
+
+#[test]
+fn commands_are_split_over_machines_and_merged() {
+    let world = World::new();
+    world.write("bench.sh", BENCH);
+    world.write("benchgate.toml", format!("{CONFIG}\n{}", other()));
+    branch(&world.work());
+    world.write("bench.sh", BENCH.replace("BM_b 20.", "BM_b 21."));
+    commit(&git2::Repository::open(world.work()).unwrap(), "slower");
+    world.write("shards/.keep", "");
+    std::fs::remove_file(world.work().join("shards/.keep")).unwrap();
+    let plan = ["plan", "--shards=2", "--base=main", "--runner=micro=big", "--runner=small"];
+    let matrix: Value = serde_json::from_str(&world.run(plan).expect_code(0).stdout).unwrap();
+    assert_eq!(matrix["include"].as_array().unwrap().len(), 2, "{matrix}");
+    assert!(matrix.to_string().contains("\"big\""), "{matrix}");
+    for shard in ["1", "2"] {
+        let run = format!("--run=shards/{shard}.json");
+        let code = world.run(["gate", "--base=main", "--plan=plan.json", "--shard", shard, &run]).code;
+        assert!([0, 10, 11].contains(&code.unwrap()), "{code:?}");
+    }
+    world.run(["merge", "shards", "--output=merged.json"]).expect_code(0);
+    let report =
+        world.run(["compare", "merged.json", "--format=json", "--fail-on=error"]).expect_code(0).json();
+    let rows = verdicts(&report);
+    assert!(rows.contains(&("micro/BM_b", "regressed")), "{rows:?}");
+    assert_eq!(rows.len(), 3, "{rows:?}");
+    let file = RunFile::from_slice(world.read("merged.json").as_bytes()).unwrap();
+    let (all, once) = (file.sides.iter().flat_map(|side| &side.benchmarks), file.processes().count());
+    assert!(once < all.map(|record| record.processes.len()).sum(), "a process of two rows is one");
+    assert_eq!(file.sides[0].commands.len(), 2);
+}
+
+/// A second command, of which one benchmark counts.
+fn other() -> &'static str {
+    "[[command]]\nname = \"other\"\nrun = \"sh bench.sh\"\nformat = \"google-benchmark-json\"\nrows = [\"BM_a\"]\n"
+}
+
+#[test]
+fn the_commit_that_made_a_command_slower_is_found() {
+    let world = change();
+    let repository = git2::Repository::open(world.work()).unwrap();
+    for (message, script) in [
+        ("docs", BENCH.to_owned()),
+        ("does not build", "exit 1".to_owned()),
+        ("slower", BENCH.replace("BM_b 20.", "BM_b 23.")),
+        ("more docs", BENCH.replace("BM_b 20.", "BM_b 23.")),
+    ] {
+        world.write("bench.sh", format!("{script}\n# {message}\n"));
+        let build = if message == "does not build" { "false" } else { "cp bench.sh {build}/bench" };
+        world.write("benchgate.toml", CONFIG.replace("cp bench.sh {build}/bench", build));
+        commit(&repository, message);
+    }
+    let found = world.run(["bisect", "--good=main", "--bad=HEAD", "--format=json"]).expect_code(0).json();
+    assert_eq!(found["benchmark"], "micro/BM_b", "{found:#}");
+    assert_eq!(culprits(&found).len(), 1, "{found:#}");
+    let (_, last) = culprits(&found)[0];
+    assert_eq!(found["candidates"][usize::try_from(last).unwrap()]["title"], "slower", "{found:#}");
+}
+
+#[test]
+fn only_the_rows_and_metrics_that_count_are_measured_and_all_of_them_have_to_be_there() {
+    let world = World::new();
+    world.write("bench.sh", BENCH);
+    world.write("benchgate.toml", format!("{CONFIG}rows = [\"BM_b\"]\nmetrics = [\"latency\"]\n"));
+    branch(&world.work());
+    world.write("bench.sh", BENCH.replace("BM_a 100.", "BM_a 300."));
+    let gate = ["gate", "--base=main", "--format=json", "--run=run.json"];
+    let report = world.run(gate).expect_code(0).json();
+    assert_eq!(verdicts(&report), [("micro/BM_b", "pass")]);
+    let run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
+    let samples = run["sides"][1]["benchmarks"][0]["processes"][0]["samples"].as_object().unwrap();
+    assert_eq!(samples.keys().collect::<Vec<_>>(), ["latency"]);
+    for (from, to) in [("BM_b", "BM_c"), ("\"real_time\":%s%s,", "")] {
+        world.write("bench.sh", BENCH.replace(from, to));
+        let report = world.run(gate).json();
+        let row = report["rows"].as_array().unwrap().iter().find(|row| row["benchmark"] == "micro/BM_b");
+        assert!(
+            !["pass", "improved"].contains(&row.unwrap()["verdict"].as_str().unwrap()),
+            "{from}: {report:#}"
+        );
+        assert_ne!(report["exit-code"], 0);
+    }
+}
+
+#[test]
+fn a_result_is_published_only_where_base_says_which_benchmarks_it_has() {
+    let world = change();
+    world.run(["gate", "--base=main", "--run=run.json"]).expect_code(0);
+    let event = world.write("event.json", crate::github::event::payload("merge_group").to_string());
+    let mut command = world.command(["publish", "--dry-run"]);
+    command
+        .env("GITHUB_EVENT_NAME", "merge_group")
+        .env("GITHUB_EVENT_PATH", event)
+        .env("GITHUB_REPOSITORY", "o/r");
+    command.env("GITHUB_SHA", "2".repeat(40)).env("GITHUB_API_URL", "https://api.github.com");
+    command
+        .env("GITHUB_SERVER_URL", "https://github.com")
+        .env("GITHUB_RUN_ID", "77")
+        .env("GITHUB_RUN_ATTEMPT", "1");
+    let outcome = world.finish(command);
+    assert_eq!(outcome.code, Some(20), "{}", outcome.said());
+    assert!(outcome.stderr.contains("`rows`"), "{}", outcome.stderr);
 }
 
 #[test]

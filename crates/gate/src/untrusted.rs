@@ -23,6 +23,8 @@ pub struct Expected {
     pub has_reference: bool,
     /// Whether its time is judged.
     pub is_timed: bool,
+    /// What a command prints of it; `None` for a benchmark of a module, of which benchgate knows the metrics.
+    pub printed: Option<Vec<String>>,
 }
 
 /// As [`compare`], for a result that is not trusted: every expected benchmark has to be measured on both
@@ -144,6 +146,14 @@ fn absent(
         return Vec::new();
     }
     let mut rows = Vec::new();
+    if let Some(printed) = &expected.printed {
+        let is_there = |metric: &String| [base, head].iter().any(|side| side.metric(metric).is_some());
+        for metric in printed.iter().filter(|metric| !is_there(metric)) {
+            let reason = Reason::TooLittle(format!("neither side of the result has {metric}"));
+            rows.push(missing(name, None, reason));
+        }
+        return rows;
+    }
     for metric in Metric::BUILT_IN {
         let rule = rules.metric(name, &metric);
         if rule.fatal && is_measured(&metric, expected) && !has(&metric) {

@@ -46,6 +46,9 @@ impl Candidates {
         // Context for a report that a bisection does not have.
         config.backends.clear();
         let cache = paths::cache_dir(args.measure.cache_dir.as_deref())?;
+        if config.models.is_empty() {
+            only_commits(args)?;
+        }
         let lock = Lock::read_for(&config.file)?;
         let (list, source) = match (&args.toolchains, &args.good, &args.bad) {
             (Some(file), ..) => listed(file)?,
@@ -57,6 +60,10 @@ impl Candidates {
             [] | [_] => Err(CliError::usage("the range is empty: the good and the bad end are the same")
                 .hint("name two different ends, the good one first")),
             [good, .., bad] => {
+                if !matches!(source, CandidateSource::Commits { .. }) {
+                    // No toolchain builds them, so every candidate's would be the same.
+                    config.commands.clear();
+                }
                 terminal.note(&format!(
                     "{} candidates from {} (good) to {} (bad)",
                     list.len(),
@@ -114,6 +121,9 @@ impl Candidates {
 
     /// Installs and verifies the tools of a side, so that a failure is this candidate's.
     pub fn tools(&self, side: &SideInput, terminal: &Terminal) -> Result<(), Unusable> {
+        if side.config.models.is_empty() {
+            return Ok(());
+        }
         let (pin, progress) = (&side.side.pin, terminal.progress());
         let found = runtime::block_on(async |cancel| {
             Ok(toolchain::ensure(pin, &side.lock, &self.cache, progress.as_ref(), &cancel).await)
@@ -135,6 +145,19 @@ fn unusable(error: ToolchainError) -> Unusable {
             | ToolchainError::Tool { .. }
     );
     if skipped { Unusable::Skipped(format!("failed to {error}")) } else { Unusable::Stop(error.into()) }
+}
+
+/// Refuses a range of toolchains for a suite without a model: it would compare commands with themselves.
+fn only_commits(args: &BisectArgs) -> Result<(), CliError> {
+    let ends = [&args.good, &args.bad].into_iter().flatten();
+    let releases = ends.into_iter().any(|end| release_order(end).is_some());
+    if args.toolchains.is_none() && args.build.is_none() && !releases {
+        return Ok(());
+    }
+    Err(CliError::usage(
+        "a suite without [[model]] is bisected between commits: no toolchain builds a [[command]]",
+    )
+    .hint("name two commits; a tag like 1.2.0 is written refs/tags/1.2.0"))
 }
 
 /// The toolchains of a file.

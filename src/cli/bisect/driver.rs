@@ -293,7 +293,7 @@ impl<'a> Driver<'a> {
         let name = self.benchmark.clone().unwrap_or_default();
         let value = |at: usize| {
             let visit = self.visits.iter().find(|visit| visit.pair == Pair { base: at, head: at })?;
-            let benchmark = visit.head.benchmarks.iter().find(|found| found.name.as_str() == name)?;
+            let benchmark = self.searched(&visit.head, &name)?;
             self.args.observe.value(benchmark).ok()
         };
         if let (Some(base), Some(head)) = (value(pair.base), value(pair.head)) {
@@ -306,7 +306,7 @@ impl<'a> Driver<'a> {
     fn visit(&mut self, pair: Pair, sides: &mut [SideInput]) -> Result<(), CliError> {
         let mut measure = self.args.measure.clone();
         if let Some(name) = &self.benchmark {
-            measure.filter = vec![only(name)?];
+            measure.filter = vec![only(self.candidates.config.declared_name(name))?];
         }
         for side in sides.iter_mut() {
             // The budget is the whole search's.
@@ -326,6 +326,12 @@ impl<'a> Driver<'a> {
             return Ok(());
         }
         self.learn(visit)
+    }
+
+    /// What a run says of a benchmark. A command that was not started has a record in place of those that it prints.
+    fn searched<'r>(&self, run: &'r Run, name: &str) -> Option<&'r Benchmark> {
+        let named = |name: &str| run.benchmarks.iter().find(|benchmark| benchmark.name.as_str() == name);
+        named(name).or_else(|| named(self.candidates.config.declared_name(name)))
     }
 
     /// The candidate of a pair that can be left out, if it is not an end.
@@ -379,7 +385,7 @@ impl<'a> Driver<'a> {
         let mut usable = true;
         let sides = [(pair.base, &visit.base), (pair.head, &visit.head)];
         for (at, run) in sides.into_iter().skip(usize::from(exact)) {
-            let found = run.benchmarks.iter().find(|benchmark| benchmark.name.as_str() == name);
+            let found = self.searched(run, &name);
             let problem = match found {
                 None => Some(format!("it has no benchmark {name}")),
                 Some(benchmark) if exact => self.args.observe.value(benchmark).err(),
@@ -493,5 +499,6 @@ fn identity(args: &BisectArgs, candidates: &Candidates) -> Result<Vec<String>, C
     let policy = (&config.policy.metrics, &config.policy.overrides);
     let stored = serde_json::to_string(&(suite, measure, policy));
     identity.push(stored.map_err(|error| CliError::failed(format!("failed to name the search: {error}")))?);
+    identity.extend(config.commands.iter().map(|command| format!("{command:?}")));
     Ok(identity)
 }

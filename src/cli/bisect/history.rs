@@ -61,7 +61,7 @@ pub fn with_ends(args: &BisectArgs, terminal: &Terminal) -> Result<BisectArgs, C
     terminal.note(&format!("{change} between the stored sessions {} and {}", old.name, new.name));
     let mut args = args.clone();
     (args.good, args.bad) = (Some(good), Some(bad));
-    args.measure.filter = vec![only(found.benchmark)?];
+    args.measure.filter = vec![only(config.declared_name(found.benchmark))?];
     Ok(args)
 }
 

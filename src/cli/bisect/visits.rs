@@ -114,9 +114,7 @@ fn named(name: &str) -> Option<(Pair, u32)> {
 
 fn read(path: &Path, pair: Pair) -> Result<Visit, CliError> {
     let file: RunFile = inputs::load_run(path)?;
-    let processes =
-        file.sides.iter().flat_map(|side| &side.benchmarks).flat_map(|benchmark| &benchmark.processes);
-    let seconds = processes.map(|process| process.seconds.0).sum();
+    let seconds = file.processes().map(|process| process.seconds.0).sum();
     let (mut base, mut head) = (Run::default(), Run::default());
     for (name, run) in file.into_runs(&path.display().to_string()) {
         if name == SideName::Base { base = run } else { head = run }

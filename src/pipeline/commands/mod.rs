@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{CommandLine, CommandSpec};
 use crate::files::Scratch;
 use crate::ingest::Format;
-use crate::model::{Lint, Metric};
+use crate::model::{BenchmarkName, Lint, Metric};
 use crate::process::{Command, Exit, Finished, shell_word};
 use crate::record::{CommandRecord, OutcomeRecord, SampleMap};
 
@@ -196,7 +196,7 @@ impl PreparedCommand {
     fn row_name(&self, printed: &str) -> String {
         match self.rows {
             CommandRows::AsPrinted => printed.to_owned(),
-            CommandRows::BelowCommand => format!("{}/{printed}", self.spec.name),
+            CommandRows::BelowCommand => BenchmarkName::of_command(&self.spec.name, printed).to_string(),
         }
     }
 

@@ -69,7 +69,9 @@ pub(in crate::pipeline) fn read(
         return Err(lint.detail.clone());
     }
     let mut metrics: Vec<Metric> = Vec::new();
-    let rows = run.benchmarks.iter().map(|benchmark| row(command, benchmark, &mut metrics)).collect();
+    let counts = |name: &str| spec.rows.is_empty() || spec.rows.iter().any(|row| row == name);
+    let counted = run.benchmarks.iter().filter(|benchmark| counts(benchmark.name.as_str()));
+    let rows = counted.map(|benchmark| row(command, benchmark, &mut metrics)).collect();
     let printed = Printed { format: Some(format), asked: None, metrics, rows };
     Ok(CommandOutput { printed, context: Some(run.context) })
 }
@@ -121,7 +123,7 @@ fn row(command: &PreparedCommand, benchmark: &Benchmark, metrics: &mut Vec<Metri
         samples: SampleMap::default(),
     };
     if benchmark.outcome.is_ok()
-        && let Err(why) = measure(benchmark, metrics, &mut printed)
+        && let Err(why) = measure(benchmark, &command.spec.metrics, metrics, &mut printed)
     {
         printed.samples = SampleMap::default();
         printed.outcome = OutcomeRecord::from(&Outcome::Failed { stage: Stage::Benchmark, why });
@@ -129,7 +131,13 @@ fn row(command: &PreparedCommand, benchmark: &Benchmark, metrics: &mut Vec<Metri
     printed
 }
 
-fn measure(benchmark: &Benchmark, metrics: &mut Vec<Metric>, row: &mut PrintedRow) -> Result<(), String> {
+/// Reads the metrics that count: those of `wanted`, or all.
+fn measure(
+    benchmark: &Benchmark,
+    wanted: &[String],
+    metrics: &mut Vec<Metric>,
+    row: &mut PrintedRow,
+) -> Result<(), String> {
     let faulty = |lint: &&Lint| lint.code.consequence() == Consequence::Error;
     if let Some(lint) = benchmark.lints.iter().find(faulty) {
         return Err(lint.detail.clone());
@@ -137,6 +145,9 @@ fn measure(benchmark: &Benchmark, metrics: &mut Vec<Metric>, row: &mut PrintedRo
     for series in &benchmark.metrics {
         let metric = &series.metric;
         let name = metric.name.as_ref();
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
+            continue;
+        }
         match metrics.iter().find(|known| known.name == metric.name) {
             Some(known) if known != metric => {
                 return Err(format!("{name} is in {} here and in {} elsewhere", metric.unit, known.unit));
@@ -172,6 +183,9 @@ fn measure(benchmark: &Benchmark, metrics: &mut Vec<Metric>, row: &mut PrintedRo
             return Err(format!("{name} has no value"));
         }
         row.samples.insert(name.to_owned(), values);
+    }
+    if let Some(absent) = wanted.iter().find(|name| row.samples.get(name).is_none()) {
+        return Err(format!("{absent} was not printed for it"));
     }
     if row.samples.is_empty() { Err("no value was printed for it".to_owned()) } else { Ok(()) }
 }

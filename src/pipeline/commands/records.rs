@@ -42,8 +42,14 @@ pub(in crate::pipeline) fn records(
     let failed = entries.iter().any(|process| process.entry.process.failure.is_some());
     let printing = entries.iter().chain(others.iter().filter(|_| failed));
     let mut seen = HashSet::new();
-    let mut names: Vec<&str> =
-        printing.flat_map(CommandProcess::names).filter(|name| seen.insert(*name)).collect();
+    let known_rows = prepared.spec.benchmarks().unwrap_or_default();
+    let printed = printing.flat_map(CommandProcess::names);
+    let mut names: Vec<&str> = known_rows
+        .iter()
+        .map(BenchmarkName::as_str)
+        .chain(printed)
+        .filter(|name| seen.insert(*name))
+        .collect();
     if names.is_empty() {
         names.push(command);
     }

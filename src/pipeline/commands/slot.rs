@@ -19,7 +19,7 @@ const SLOT: Duration = Duration::from_millis(500);
 const MOST: u32 = 50;
 
 impl PreparedCommand {
-    /// The number of processes in a slot, by the duration of one of them: the shorter of `warmed` and another one.
+    /// The number of processes in a slot, by the duration of one of them: the less busy of `warmed` and another one.
     pub(in crate::pipeline) async fn processes_per_slot(
         &self,
         host: &Host<'_>,
@@ -30,22 +30,37 @@ impl PreparedCommand {
         if let OutputReading::Format(_) = self.spec.reading {
             return Ok(1);
         }
-        let mut quickest = Duration::MAX;
+        let mut least = Duration::MAX;
         for finished in [warmed, None] {
             let finished = match finished {
                 Some(finished) => finished,
                 None => self.unmeasured(host, log, output).await?,
             };
-            quickest = quickest.min(finished.wall);
+            least = least.min(undisturbed(finished.wall, finished.user + finished.system));
             let is_whole = read(self, &finished, output).is_ok_and(|read| read.printed.format.is_none());
-            if !is_whole || quickest >= SLOT {
+            if !is_whole || least >= SLOT {
                 return Ok(1);
             }
         }
-        let fitting = SLOT.as_nanos().div_ceil(quickest.as_nanos().max(1));
-        Ok(u32::try_from(fitting).unwrap_or(MOST).min(MOST))
+        Ok(fitting(least))
     }
 }
+
+/// How many processes of this length fill a slot.
+fn fitting(length: Duration) -> u32 {
+    let fitting = SLOT.as_nanos().div_ceil(length.as_nanos().max(1));
+    u32::try_from(fitting).unwrap_or(MOST).min(MOST)
+}
+
+/// About what a process takes on an idle machine. A loaded one makes it wait for a processor, and its slot must not hold fewer
+/// processes where each is worth less. One that sleeps or reads a disk is short of processor time too, so that counts no
+/// more than threefold.
+fn undisturbed(wall: Duration, busy: Duration) -> Duration {
+    busy.clamp(wall / MOST_WAITING, wall)
+}
+
+/// How many times a process's own time its slot may take because it waited.
+const MOST_WAITING: u32 = 3;
 
 /// Adds the next process of a slot to its measurements so far.
 ///
@@ -79,5 +94,21 @@ pub(in crate::pipeline) fn together(before: &Finished, last: Finished) -> Finish
         system: before.system + last.system,
         peak_memory_bytes: before.peak_memory_bytes.max(last.peak_memory_bytes),
         ..last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loaded_machine_does_not_empty_the_slot_of_a_busy_process() {
+        let processes =
+            |wall, busy| fitting(undisturbed(Duration::from_millis(wall), Duration::from_millis(busy)));
+        assert_eq!(processes(50, 50), 10);
+        assert_eq!(processes(100, 50), 10, "it waited for a processor");
+        assert_eq!(processes(50, 100), 10, "it has two threads");
+        assert_eq!(processes(150, 1), 10, "it sleeps");
+        assert_eq!(processes(1, 1), MOST);
     }
 }

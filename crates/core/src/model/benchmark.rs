@@ -24,9 +24,19 @@ impl BenchmarkName {
         Self::new(format!("{model}/{target}/{function}"))
     }
 
+    /// A benchmark that a command of a suite printed. Two commands may print the same names.
+    pub fn of_command(command: &str, printed: &str) -> Self {
+        Self::new(format!("{command}/{printed}"))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether a benchmark of a suite is the command of this name, or one that it printed.
+pub fn is_of_command(benchmark: &str, command: &str) -> bool {
+    benchmark.strip_prefix(command).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl fmt::Debug for BenchmarkName {

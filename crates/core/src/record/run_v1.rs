@@ -1,13 +1,14 @@
 //! `run.json`, version 1. Frozen: see the module's rule before touching a field.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::model::{
-    BlockSlot, Context, Lint, Metric, Profile, SideName, Testbed, Toolchain, Verification, number,
+    BlockSlot, Context, Lint, Metric, Profile, SideName, Testbed, Toolchain, Verification, is_of_command,
+    number,
 };
 
 use super::seal::content_hash;
@@ -89,9 +90,30 @@ impl RunFile {
         Some(found)
     }
 
+    /// Every process once: one of a command is in the record of each benchmark that it printed.
+    pub fn processes(&self) -> impl Iterator<Item = &ProcessRecord> {
+        let all = self.sides.iter().flat_map(|side| &side.benchmarks).flat_map(|record| &record.processes);
+        let mut known = HashSet::new();
+        all.filter(move |process| known.insert((process.order, &process.started)))
+    }
+
+    /// The name in the suite of what was measured as this benchmark: the command that printed it, or its own.
+    pub fn declared_name<'a>(&'a self, benchmark: &'a str) -> &'a str {
+        let commands = self.sides.iter().flat_map(|side| &side.commands).map(|command| command.name.as_str());
+        commands.into_iter().find(|command| is_of_command(benchmark, command)).unwrap_or(benchmark)
+    }
+
     /// The side of this name.
     pub fn side(&self, name: SideName) -> Option<&SideRecord> {
         self.sides.iter().find(|side| side.name == name)
+    }
+}
+
+impl SideRecord {
+    /// Whether a model was measured here, which needs tools; a command does not.
+    pub fn has_models(&self) -> bool {
+        let of_model = |name| !self.commands.iter().any(|command| is_of_command(name, &command.name));
+        self.benchmarks.iter().any(|record| of_model(record.name.as_str()))
     }
 }
 
@@ -159,7 +181,7 @@ pub struct SideRecord {
     pub commit: Option<String>,
     /// Whether the sources differed from that commit.
     pub dirty: Option<bool>,
-    /// Absent only if the tools could not be had.
+    /// Absent where the tools could not be had, or no model needs them.
     pub toolchain: Option<Toolchain>,
     /// Compile flags of this side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
