@@ -100,11 +100,7 @@ pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         let (suite, configured) = match &judged {
             Ok(judged) => (judged.suite.clone(), judged.github.clone()),
             // The configuration itself may be broken; the comment is then found by the suite's name.
-            Err(_) => args
-                .measure
-                .load()
-                .map(|config| (config.suite, config.github))
-                .unwrap_or_default(),
+            Err(_) => args.measure.load().map(|config| (config.suite, config.github)).unwrap_or_default(),
         };
         let github = args.post.over(configured);
         if let Err(error) = &judged {
