@@ -103,7 +103,7 @@ fn generate(path: &Path, seed: u64, benchmarks: usize, repetitions: usize) {
     out.flush().unwrap();
 }
 
-/// One contender on its files: seconds and what it saw, so that nothing is optimised away.
+/// One contender on its files: seconds and its result, so that nothing is optimized away.
 fn contend(mode: &str, files: &[PathBuf]) -> f64 {
     let start = Instant::now();
     let seen = match mode {

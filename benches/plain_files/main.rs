@@ -19,7 +19,7 @@ use recorded::{benchmark, level, residuals, sessions, slowed};
 const TOOLS: [&str; 7] =
     ["hyperfine", "pytest-benchmark", "google-benchmark", "go", "asv", "criterion", "hyperfine-waiting"];
 const SLOWDOWNS: [f64; 3] = [0.10, 0.20, 0.50];
-/// Slowdowns that are tried until one is seen.
+/// Slowdowns that are tried until one is detected.
 const FACTORS: [f64; 9] = [1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 100.0];
 /// How far apart the two sessions of a pair are.
 const APART: [usize; 2] = [1, 5];
@@ -61,7 +61,7 @@ impl Share {
     }
 }
 
-/// The factor at which half of the pairs were seen; of none, what was not reached.
+/// The factor at which half of the pairs were detected; `None` if it was not reached.
 fn in_half(least: &[f64]) -> String {
     let middle = describe::sorted(least)[least.len() / 2];
     if middle.is_finite() { format!("{middle} ×") } else { format!("> {} ×", FACTORS[FACTORS.len() - 1]) }

@@ -1,8 +1,8 @@
-//! What the method is meant to reach, and what it reached.
+//! Goals of the method, and its results.
 
 use crate::tally::Tally;
 
-/// What a figure is held against, as a share.
+/// The limit of a figure, as a share.
 #[derive(Clone, Copy)]
 pub enum Bar {
     Most(f64),

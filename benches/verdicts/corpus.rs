@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
 
-/// Where the project's own recordings are.
+/// Folder of the project's own recordings.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/corpus")
 }

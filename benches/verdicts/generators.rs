@@ -32,7 +32,7 @@ pub struct Generator {
     pub vice: Vice,
     /// How long a repetition takes on the wall that computes so many nanoseconds.
     pub waits: Wait,
-    /// Whether head is changed by it, so that a red is right.
+    /// Whether it changes head, so that a regression is right.
     pub changes: bool,
 }
 
@@ -84,7 +84,7 @@ fn shared(random: &mut ChaCha12Rng, time: f64, ours: f64, theirs: f64) -> f64 {
     (computes + waits * theirs) * NANOSECONDS_PER_MILLISECOND / ITERATIONS
 }
 
-/// Where a row's repetitions end in the scheduler's turn is another matter for each.
+/// The end of a row's repetitions within the scheduler's time slice differs for each row.
 fn any_length(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], _: &[bool; SLOTS]) {
     let length = 0.3 * random.random::<f64>();
     costs.iter_mut().for_each(|cost| *cost += length);
@@ -168,7 +168,7 @@ fn rare_intermittent(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], head: &
     }
 }
 
-/// What one side of a row runs.
+/// The program of one side of a row.
 #[derive(Clone, Copy)]
 pub struct Program {
     /// Multiplies every repetition.

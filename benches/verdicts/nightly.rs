@@ -69,7 +69,7 @@ fn session(machine: &Machine, slowed: Slowed, random: &mut ChaCha12Rng) -> Run {
     Run { benchmarks, anchor: machine.anchor.map(|_| anchor), ..Run::default() }
 }
 
-/// What a change slows, and by which factor.
+/// The slowed benchmarks of a change, and the factor.
 #[derive(Clone, Copy)]
 enum Slowed {
     One(usize, f64),

@@ -1,6 +1,6 @@
 //! The rules of other tools for "slower", on the samples of two sides, as their sources state them.
 //!
-//! Where a tool reports without gating, what it would mark as slower counts as red.
+//! For a tool that reports without gating, rows that it marks as slower count as regressed.
 
 use benchgate::stats::classical::{UMethod, mann_whitney};
 use benchgate::stats::describe::{mean, median, stddev};

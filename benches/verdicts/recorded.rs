@@ -50,7 +50,7 @@ impl Recorded {
     }
 }
 
-/// The recordings that were asked for.
+/// The requested recordings.
 fn recordings() -> Vec<Recorded> {
     let foreign = crate::value("--data").map(PathBuf::from);
     let folder = foreign.clone().unwrap_or_else(corpus::folder);

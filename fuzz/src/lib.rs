@@ -1,4 +1,4 @@
-//! What must hold of every reader on every input, whatever the bytes are.
+//! Properties of every reader on every input.
 
 use benchgate_core::model::{Outcome, Run, Series};
 pub use benchgate_ingest as ingest;
@@ -35,7 +35,7 @@ fn check_run(run: &Run, format: Format) {
             }
         }
     }
-    // What was read can be written, and what was written can be read.
+    // Everything that is read can be written and read again.
     if format != Format::RunJson {
         let written = ingest::export(run, ExportFormat::GoogleBenchmark, "2026-11-20T12:00:00Z");
         let back = ingest::read(&written.bytes, Format::GoogleBenchmarkJson, "back");

@@ -213,7 +213,7 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
     match command {
         "gate" => {
             push(&["gate", "--run", run]);
-            // The verdict of a shard is not the suite's: the job of the merged run says that one.
+            // The verdict of a shard is not that of the suite, which the job of the merged run reports.
             push(if inputs.get("shard").is_some() { &["--warn-only"] } else { &["--github"] });
             push(base.as_ref().map_or(&[], |base| base));
             if inputs.get("baseline") == Some("stored") {

@@ -240,7 +240,7 @@ fn tracks(
     tracks
 }
 
-/// Changes below this are not listed one by one: no gate could have seen them. They count in the sum.
+/// Smaller changes are not listed individually, because no gate could have detected them. They count in the sum.
 const LEAST_SHOWN: f64 = 0.003;
 
 /// Every change of level with the commits between the last session of the old level and the first of the

@@ -141,7 +141,7 @@ fn find(cache: &Path, work: Option<&Path>) -> Result<Vec<Kept>, CliError> {
         (kind.to_string_lossy().into_owned(), Keeper::Tools, tree.root)
     });
     let entries = Cache::kept(cache).into_iter().map(|(kind, path)| (kind, Keeper::Cache, path));
-    // Whatever folder `--work-dir` names: only one that benchgate made has these two.
+    // Only a working folder that benchgate made has both of these.
     let ours = |work: &&Path| work.join(".gitignore").is_file() && work.join("sessions").is_dir();
     let working = work.filter(ours).into_iter().flat_map(|work| {
         WORKING.iter().flat_map(|kind| {

@@ -76,8 +76,8 @@ pub fn run(args: &ConvertArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     write(args, to, &exported.bytes, &run, &exported.lost, terminal)
 }
 
-/// The side as it stands in its file, with what the machine did while it was measured: whether that was the same on
-/// both sides is known when they are compared.
+/// The side from its file, with the state of the machine during measurement; the comparison checks whether it was
+/// equal on both sides.
 fn record_of_side(bytes: Vec<u8>, wanted: Option<SideName>, label: &str) -> Result<Vec<u8>, CliError> {
     let mut file = inputs::run_file(bytes, label)?;
     file.sides.retain(|side| !side.anchor && wanted.is_none_or(|wanted| side.name == wanted));
@@ -109,7 +109,7 @@ fn is_dash(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// `.json` could be several formats; benchgate's own is the one that loses nothing.
+/// `.json` could be several formats; benchgate's own is lossless.
 fn by_extension(output: &Path) -> Option<ExportFormat> {
     match output.extension()?.to_str()? {
         "jsonl" => Some(ExportFormat::ResultsJsonl),

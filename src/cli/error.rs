@@ -30,7 +30,7 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// A failure at the top: a message, and what to do next if there is something to do.
+/// A failure at the top: a message, and a hint if there is something to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CliError {

@@ -46,7 +46,7 @@ pub fn run(args: &ExplainArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     for note in args.select.apply(filter, &mut base.run, &mut head.run, &mut policy)? {
         terminal.note(&note);
     }
-    // As `benchgate compare` judges by default, so that both count the same reds.
+    // Judges like `benchgate compare` by default, so that both count the same regressions.
     let options = CompareOptions { seed: 0, today: invocation::today(), ..CompareOptions::default() };
     let comparison = compare(&base.run, &head.run, &policy, &options);
     let mut explanations = explain(&base.run, &head.run, &comparison);

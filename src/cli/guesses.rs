@@ -46,7 +46,7 @@ pub fn split_command(path: &str, run: &Run) -> Option<String> {
     ))
 }
 
-/// Sentences about two results that probably were not meant to be compared as they are.
+/// Notes about two results whose comparison was probably not intended.
 pub fn notes(base: &Run, head: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     let (one, two) = (&base.origin.format, &head.origin.format);

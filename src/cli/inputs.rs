@@ -382,8 +382,8 @@ fn format_of(bytes: &[u8], asked: Option<Format>) -> Option<Format> {
     asked.or_else(shown)
 }
 
-/// Whether these bytes mean to be a record of benchgate's own, whole or not, wherever its mark stands: a
-/// tool that sorts keys puts `schema` behind everything else.
+/// Whether these bytes are a record of benchgate, complete or not, wherever its `schema` is: a tool that sorts keys
+/// moves it.
 fn is_record(bytes: &[u8]) -> bool {
     const MARK: &[u8] = b"\"benchgate/";
     bytes.trim_ascii_start().first() == Some(&b'{') && bytes.windows(MARK.len()).any(|window| window == MARK)

@@ -337,8 +337,8 @@ pub fn publish(
             terminal.error(&error);
             Ok(texts.code)
         }
-        // The check run shows the verdict at its commit. This job's own mark is shown on the default branch, which has
-        // nothing to do with it.
+        // The check run shows the verdict at its commit. The status of this job is shown on the default branch, not on
+        // the pull request.
         Ok(parts) if parts.check && situation.reports_another_run() => Ok(ExitCode::Pass),
         Ok(_) => Ok(texts.code),
     }

@@ -49,7 +49,7 @@ pub fn waiting_bar(shown: bool, what: &'static str) -> ProgressBar {
     bar
 }
 
-/// Moves a bar to a share of its wait, and says how long the rest takes at this speed.
+/// Moves a bar to a share of its wait, and shows the remaining time at this speed.
 pub fn advance(bar: &ProgressBar, share: f64, passed: Duration) {
     let share = share.clamp(0.0, 1.0);
     bar.set_position((1000.0 * share) as u64);

@@ -52,7 +52,7 @@ pub fn take() {
             }
         }
         if found.values().any(|token| !token.is_empty()) {
-            // Only a kernel without prctl refuses, and there is nothing better to fall back to.
+            // Only a kernel without prctl refuses, and there is no better fallback.
             let _hidden: bool = process::hide_memory();
         }
         found

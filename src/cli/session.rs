@@ -243,8 +243,8 @@ impl MeasureArgs {
         Ok(open)
     }
 
-    /// Verifies and measures what a bundle holds. The working folder is here, where the bundle's own folder
-    /// is a temporary one.
+    /// Verifies and measures what a bundle holds. The working folder is on this machine, because the bundle's own
+    /// folder is temporary.
     pub fn measure_bundle(
         &self,
         open: &OpenBundle,
@@ -325,8 +325,8 @@ pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliErr
     Ok(Some(SideInput { name, anchor: false, config, side, lock, commit, dirty, checkout: None }))
 }
 
-/// Head's sources under the frozen toolchain of `[baseline]`, where it names one. Compile flags of `[side.head]` are head's
-/// alone: what they change shows against the anchor.
+/// Head's sources with the frozen toolchain of `[baseline]`, if it names one. Compile flags of `[side.head]` are
+/// head's alone: what they change shows against the anchor.
 fn anchor(head: &SideInput) -> Option<SideInput> {
     let pin = head.config.anchor.clone()?;
     let side = Side { pin, flags: Vec::new(), ..head.side.clone() };

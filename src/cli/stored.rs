@@ -124,7 +124,7 @@ impl<'a> Baseline<'a> {
     }
 
     fn nothing(&self, missing: &Missing) -> CliError {
-        // There is a baseline, and it can't be used: that is not the same as having none.
+        // There is a baseline, but it can't be used, which differs from having none.
         if let Some(fault) = missing.faults.first() {
             return CliError::failed(format!(
                 "failed to read the stored sessions of suite {} on testbed {} in {}: {} of them can't be used, and \

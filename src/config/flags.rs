@@ -1,4 +1,4 @@
-//! Flags that must not be given by hand, because half of what they do would be wrong.
+//! Flags that must not be set by hand, because they only work together with others.
 
 use super::problems::Collector;
 use super::view::ConfigView;

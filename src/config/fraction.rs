@@ -37,7 +37,7 @@ fn bare(number: f64) -> Result<f64, String> {
     if (0.0..LARGEST_BARE).contains(&number) {
         return Ok(number);
     }
-    // The percentage that was meant, if it was one: `1` is 1 %, and `0.5` could be either.
+    // The intended percentage, if it was one: `1` is 1 %, and `0.5` could be either.
     let advice = match number {
         n if (1.0..100.0).contains(&n) => format!("; did you mean {n}%?"),
         n if (LARGEST_BARE..1.0).contains(&n) => format!("; did you mean {n}% or {}%?", shifted(n)),

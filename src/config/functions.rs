@@ -11,8 +11,8 @@ use super::{Model, ModelSource, values};
 /// Keys that `functions` sets for each function, so that the model must not.
 const OF_EACH: [&str; 4] = ["function", "inputs", "expected", "expected-f64"];
 
-/// Puts one model for each of its functions in the place of every model that names some. They share the
-/// module: their compilations are one entry of the cache.
+/// Replaces every model with several functions by one model for each function. They share the module: their
+/// compilations are one entry of the cache.
 pub(super) fn in_models(
     root: ConfigView<'_, '_>,
     models: Vec<Model>,

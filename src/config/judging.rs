@@ -24,7 +24,7 @@ const FAILING: &[&str] = &{
 
 const CHANGED_REFERENCE: &[&str] = &[ChangedReference::Fail.as_str(), ChangedReference::Note.as_str()];
 
-/// The keys that are policy: what a pull request must not decide about itself.
+/// The policy keys, which a pull request must not choose for itself.
 pub(super) const POLICY_KEYS: [&str; 5] = ["gate", "waiver", "expect", "numerics", "numerics-override"];
 
 /// The file that `policy = "…"` names.

@@ -187,8 +187,8 @@ pub(super) fn models(
         .collect()
 }
 
-/// One model for each exporter of a list. Each name of a list says its exporter, so that a benchmark keeps
-/// its name and never changes its meaning when the list grows or is put into another order.
+/// One model for each exporter of a list. Each name of a list includes its exporter, so that a benchmark keeps its
+/// name and its meaning when the list grows or is reordered.
 fn each_exporter(model: Model, view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Model> {
     match model.source {
         ModelSource::Mlir(_) => return vec![model],

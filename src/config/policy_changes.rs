@@ -1,4 +1,4 @@
-//! Whether two policies differ, in words: a pull request that touches the gate says so.
+//! The differences of two policies, in words, for pull requests that change the gate.
 
 use crate::gate::{Expectation, MetricPolicy, NumericsTolerance, Override, Waiver};
 

@@ -1,4 +1,4 @@
-//! `[python]`: what models in Python import besides benchgate's own environment.
+//! `[python]`: imports of Python models in addition to benchgate's own environment.
 
 use std::path::PathBuf;
 

@@ -115,7 +115,7 @@ fn section(
     done: &mut Vec<&'static str>,
     page: &mut String,
 ) {
-    // A section that stands in two places, such as a toolchain, is described once.
+    // A section with two places, such as a toolchain, is described once.
     if done.contains(&title) {
         return;
     }

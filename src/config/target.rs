@@ -117,7 +117,7 @@ fn assembler(view: ConfigView<'_, '_>, backend: &str, problems: &mut Collector) 
         return Some(Assembler::Locked);
     }
     let path = PathBuf::from(text);
-    // A relative one would be the checkout's, where a pull request could replace it.
+    // A relative path would be in the checkout, where a pull request could replace it.
     if !path.is_absolute() {
         problems.add(view.at(), format!("expected `{LOCKED}` or an absolute path, found {text:?}"));
     }

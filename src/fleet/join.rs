@@ -155,7 +155,7 @@ fn metrics(files: &[RunFile]) -> Result<Vec<Metric>, String> {
     Ok(all.into_iter().cloned().collect())
 }
 
-/// The findings of all shards; one that not every shard has says whose it is.
+/// The findings of all shards; a finding that not every shard has names its shard.
 fn lints(files: &[RunFile]) -> Vec<Lint> {
     let mut all = Vec::new();
     for (shard, file) in (1..).zip(files) {

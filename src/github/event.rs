@@ -136,7 +136,7 @@ pub enum GitHubEvent {
     Schedule,
     WorkflowDispatch,
     WorkflowRun(WorkflowRun),
-    /// An event without rules in benchgate: it gets a summary, and nothing is posted.
+    /// An event without rules in benchgate, which gets a summary but no posts.
     Other(String),
 }
 

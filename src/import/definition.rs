@@ -1,4 +1,4 @@
-//! A JSON definition whose keys are taken one by one, so that what nobody took is known.
+//! A JSON definition whose keys are removed one by one, so that unread keys are known.
 
 use std::fmt;
 

@@ -50,7 +50,7 @@ pub(super) struct Tolerance {
     pub(super) rtol: f64,
 }
 
-/// Flags that name what the compiler generates, old and new, and their values.
+/// Flags that select the compiler's target, old and new, and their values.
 const BACKEND_FLAGS: [&str; 3] =
     ["--iree-hal-target-device", "--iree-hal-target-backends", "--iree-hal-local-target-device-backends"];
 const BACKENDS: [(&str, &str); 7] = [

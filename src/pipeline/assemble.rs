@@ -1,4 +1,4 @@
-//! From what was prepared and measured to the record that is stored and judged.
+//! Builds the record that is stored and judged from preparation and measurements.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -226,8 +226,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache below `root` and removes leftovers of killed makers. A cache that holds all that is needed is
-    /// never written to, so it may be read-only.
+    /// Opens the cache below `root` and removes leftovers of killed makers. A cache with all required entries is never
+    /// written to, so it may be read-only.
     pub fn open(root: &Path) -> Self {
         let cache = Self { root: root.to_owned(), making: Arc::default(), failed: Arc::default() };
         files::sweep_scratch(&cache.staging(), "");

@@ -52,7 +52,7 @@ pub(super) async fn facts(
     Ok(Ok(code.facts()))
 }
 
-/// Has every PTX text assembled, for the processor that it names or for another one.
+/// Assembles every PTX text, for the processor that it names or for another one.
 async fn assemble(
     host: &Host<'_>,
     assembler: &Assembler,

@@ -19,7 +19,7 @@ use super::prepare::compile_job;
 use super::prepared_side::PreparedSide;
 use super::stage::{Prepared, StageReport};
 
-/// Compilations of each side: five outweigh what is assumed about their spread.
+/// Compilations of each side: five outweigh the assumed spread.
 const COMPILATIONS: usize = 5;
 
 /// The benchmarks whose compile time decides.

@@ -114,8 +114,8 @@ pub(super) fn record(seen: &Seen, gpus: &Gpus, held: bool) -> Option<TelemetryRe
 }
 
 fn gpu_record(seen: &GpuSeen, id: &str, held: Option<bool>) -> GpuTelemetryRecord {
-    // In between, the chip works; before and after, it idles at a clock of its own choice. A process that is too short
-    // to be sampled only has readings at its ends.
+    // In between the chip is under load; before and after it idles at any clock. A process that is too short to be
+    // sampled only has readings at its ends.
     let all = || std::iter::once(&seen.before).chain(&seen.during).chain([&seen.after]);
     let at_work: Vec<&GpuReading> =
         if seen.during.is_empty() { all().collect() } else { seen.during.iter().collect() };

@@ -52,7 +52,7 @@ impl JournalEntry {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct SessionHead {
-    /// Digest of everything that decides what is measured; another plan is another session.
+    /// Digest of everything that determines the measurement; another plan is another session.
     plan: String,
     session: String,
     created: String,
@@ -134,7 +134,7 @@ impl Journal {
 
     /// Opens a session without waiting. `now` is RFC 3339.
     pub(super) fn try_open(sessions: &Path, plan: &str, now: &str) -> Result<Opening, PipelineError> {
-        // Sixteen hexadecimal digits tell plans apart; a person may have to type them.
+        // Sixteen hexadecimal digits distinguish plans, and can be typed by a person.
         let prefix = &plan[..16];
         for number in 1_u32.. {
             let folder = sessions.join(format!("{prefix}-{number}"));

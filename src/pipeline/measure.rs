@@ -258,7 +258,7 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// Identical rows whose times are so far apart that they are measured as the others are.
+    /// Identical rows whose times differ so much that they are measured like the others.
     fn doubted(&self, identical: &[usize], round: u32, until: u32) -> Vec<usize> {
         if identical.is_empty() || round >= until {
             return Vec::new();

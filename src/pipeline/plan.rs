@@ -26,8 +26,8 @@ pub struct SideInput {
     pub commit: Option<String>,
     /// Whether the working tree had changes that no commit has.
     pub dirty: Option<bool>,
-    /// The checkout that holds the sources, where they are not the working tree's. It is removed with the last side that
-    /// names it.
+    /// The checkout of the sources, if they are not in the working tree. It is removed with the last side that names
+    /// it.
     pub checkout: Option<Checkout>,
 }
 

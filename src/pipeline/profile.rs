@@ -36,7 +36,7 @@ pub(super) struct Profiler<'a, 'b> {
 }
 
 impl Profiler<'_, '_> {
-    /// Profiles what is wanted of a run that is measured, and writes it into its record.
+    /// Profiles the requested benchmarks of a measured run, and writes the profiles into its record.
     pub(super) async fn run(&self, file: &mut RunFile, base: &Run, head: &Run) -> Result<(), PipelineError> {
         let wanted = self.wanted(base, head);
         if wanted.is_empty() {

@@ -118,7 +118,7 @@ pub struct PreparedRun<'a> {
     tools: Vec<Option<Arc<Installed>>>,
     /// The state of the tools when they were verified.
     unchanged: Unchanged,
-    /// The locked assembler, or why it can't be had; `None` if no target needs it.
+    /// The locked assembler, or the reason why it is unavailable; `None` if no target needs it.
     ptxas: Option<Result<PathBuf, String>>,
     exporters: Exporters,
     experiments: Vec<Experiment<'a>>,
@@ -239,9 +239,9 @@ impl<'a> SuiteRun<'a> {
         Ok(Arc::new(toolchain::ensure(pin, &side.lock, cache, self.progress, self.cancel).await?))
     }
 
-    /// The environments that are needed. One that can't be had (no wheels for this machine, no network) fails
-    /// the benchmarks and backends that need it, each with that reason; the others are still measured. One that is
-    /// not what was locked stops the run, because something changed it.
+    /// The environments that are needed. One that can't be had (no wheels for this machine, no network) fails the
+    /// benchmarks and backends that need it, each with that reason; the others are still measured. An environment that
+    /// differs from the lock stops the run, because something changed it.
     async fn environments(
         &self,
         needed: &BTreeSet<Environment>,
@@ -269,8 +269,8 @@ impl<'a> SuiteRun<'a> {
 }
 
 impl<'a> PreparedRun<'a> {
-    /// Exports and compiles, and packs what verifying and measuring need into the output. `notices` are shown with the
-    /// verdict. If the base has its own configuration, that one judges.
+    /// Exports and compiles, and packs the inputs of verification and measurement into the output. `notices` are shown
+    /// with the verdict. If the base has its own configuration, that one judges.
     ///
     /// # Errors
     /// What stops a whole run, and what can't be bundled. A model that fails is in the bundle as such.
@@ -547,7 +547,7 @@ impl RunMachine {
     }
 }
 
-/// The inputs that a model's module is measured with, where the exporter wrote them.
+/// The inputs of a model's module, if the exporter wrote them.
 fn exported_inputs(side: &PreparedSide<'_>, model: &str) -> Vec<PathBuf> {
     let is_model = |prepared: &&Prepared<'_>| prepared.planned.model.name == model;
     let execution = side.benchmarks.iter().filter(is_model).find_map(|prepared| prepared.execution.as_ref());

@@ -71,7 +71,7 @@ impl Unchanged {
         Ok(())
     }
 
-    /// Fails if anything was written to what a process of this benchmark executes and reads.
+    /// Fails if a file that a process of this benchmark executes or reads was written.
     pub(super) fn check(&self, program: &TimedProgram<'_>) -> Result<(), PipelineError> {
         let files: Vec<&Path> = match program {
             TimedProgram::Module(Measurable { execution, tools, .. }) => {

@@ -187,7 +187,7 @@ fn printed_types(stdout: &str) -> Vec<String> {
 }
 
 /// The verification of a module that has another number of outputs than its reference. The tool then fails instead of
-/// writing them, and runs when it is not asked to.
+/// writing them, and runs without the flag.
 async fn other_count(
     host: &Host<'_>,
     failed: &Finished,

@@ -37,8 +37,8 @@ impl BaselineFolder {
         Newest { files, folder: self, recent: Vec::new(), since: None, earlier: None, listed, faults }
     }
 
-    /// The runs, newest first, without those of periods that begin long after `now`. A remote place is not asked which
-    /// periods it has while the recent ones are enough.
+    /// The runs, newest first, without those of periods that begin long after `now`. The periods of a remote store are
+    /// not listed while the recent ones are enough.
     pub fn newest_at<'a>(&'a self, files: &'a dyn Files, now: Timestamp) -> Newest<'a> {
         let recent = files.recent_periods(now);
         Newest { since: recent.first().cloned(), recent, ..self.newest(files) }

@@ -44,7 +44,7 @@ fn the_same_sessions_are_selected_as_from_a_folder() {
     let mut objects = objects(&memory);
     for files in [&mut files as &mut dyn Files, &mut objects] {
         ten_days(files);
-        // A red night, and one after it that an acceptance releases.
+        // A regressed session, and a later one that an acceptance releases.
         put(files, &run(11, 'b', 180_000.0)).unwrap();
         put(files, &run(12, 'c', 180_100.0)).unwrap();
     }

@@ -83,8 +83,8 @@ pub(super) fn reasons(
 /// p-value below which an open row counts as a likely slowdown. One unchanged session in twenty is excluded by chance.
 const LIKELY_WORSE: f64 = 0.05;
 
-/// Why a row is quarantined. Rows that are merely open are not: if only certainly unchanged sessions were kept, the spread
-/// between sessions would be underestimated and later sessions would turn red.
+/// Why a row is quarantined. Rows that are merely open are not: if only certainly unchanged sessions were kept, the
+/// spread between sessions would be underestimated and later sessions would regress.
 fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
     use QuarantineCause::{Errored, Regressed, Undecided};
     if !row.fatal && row.verdict != Verdict::Error {

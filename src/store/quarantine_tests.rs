@@ -1,4 +1,4 @@
-//! Tests of what is stored while a benchmark is red, or while nothing can be compared with.
+//! Tests of stored sessions while a benchmark is regressed, or while there is nothing to compare with.
 
 use std::fs;
 use std::path::Path;
@@ -202,7 +202,7 @@ fn long_night(night: usize, level: f64) -> RunFile {
     file
 }
 
-/// Why the first benchmark of a night is quarantined.
+/// The reason why the first benchmark of a session is quarantined.
 fn stored_cause(files: &mut dyn super::Files, night: usize, level: f64) -> Option<QuarantineCause> {
     let stored = put(files, &long_night(night, level)).unwrap();
     let others = |reason: &crate::record::QuarantineRecord| {

@@ -413,7 +413,7 @@ pub(super) fn usable(
     names.map(|name| !is_held(name) && !is_past(name) && !was_tolerated(name)).collect()
 }
 
-/// Whether a benchmark of the session is part of the baseline, after what was accepted.
+/// Whether a benchmark of the session is part of the baseline, after acceptances.
 pub fn is_usable(stored: &Stored, name: &str, acceptances: &[(String, AcceptanceFile)]) -> bool {
     let at = stored.file.benchmarks.iter().position(|benchmark| benchmark.name == name);
     at.is_some_and(|at| usable(stored, acceptances, &[])[at])

@@ -54,7 +54,7 @@ impl Wanted {
         }
     }
 
-    /// Names the content: the same wheels are the same tools, whatever the source.
+    /// Identifies the content: equal wheels are equal tools, whatever their source.
     fn digest(&self) -> String {
         let parts = self.wheels.iter().flat_map(|wheel| [wheel.file.as_str(), wheel.sha256.as_str()]);
         digest_of(["iree-1"].into_iter().chain(parts))[..32].to_owned()

@@ -196,7 +196,7 @@ fn folders(root: &Path, found: &[(PathBuf, Metadata)]) -> BTreeSet<PathBuf> {
     found.iter().flat_map(|(path, _)| inside(path)).chain([root.to_owned()]).collect()
 }
 
-/// Takes the right to write away from all but the owner, whatever the umask left.
+/// Removes the write permission of everyone but the owner, whatever the umask is.
 fn close_to_others(path: &Path) -> Result<(), ToolchainError> {
     let change = || {
         let mode = fs::metadata(path)?.permissions().mode();

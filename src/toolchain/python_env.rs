@@ -26,7 +26,7 @@ pub enum Environment {
     /// torch-mlir, iree-turbine and ONNX.
     Torch,
     TorchXla,
-    /// iree-import-onnx and ONNX Runtime: what a saved ONNX model needs, without torch.
+    /// iree-import-onnx and ONNX Runtime, which a saved ONNX model needs, without torch.
     Onnx,
     /// A runtime, laid over [`Self::Torch`].
     #[strum(serialize = "onnxruntime")]
@@ -323,8 +323,8 @@ async fn stage(
         .map(|(name, sha256)| format!("{} --hash=sha256:{sha256}", name.requirement()))
         .collect();
     let requirements = place.work().join("requirements.txt");
-    // The pip that runs may be that of another Python and sees what is installed next to it: without `--ignore-installed`
-    // it would leave out what that Python already has.
+    // The running pip may belong to another Python and see its packages: without `--ignore-installed` it would leave
+    // out packages that this Python already has.
     let arguments = [
         "install",
         "--no-deps",

@@ -204,7 +204,7 @@ fn shell(known: &BTreeMap<String, String>, key: &str) {
     }
 }
 
-/// Prints what a directive says to stderr.
+/// Prints the text of a directive to stderr.
 fn say(known: &BTreeMap<String, String>, key: &str) {
     if let Some(text) = known.get(key) {
         eprintln!("{}", text.replace("\\n", "\n"));
@@ -226,7 +226,7 @@ fn with_flag_files(args: &[String]) -> Vec<String> {
     args.iter().flat_map(|arg| arg.strip_prefix('@').map_or_else(|| vec![arg.clone()], read)).collect()
 }
 
-/// What stands in the files that flags of the compiler name.
+/// Content of the files that the compiler's flags name.
 fn named_files(args: &[String]) -> Vec<String> {
     let library = value(args, "--iree-codegen-transform-dialect-library=")
         .map(|named| PathBuf::from(named.split('@').next().unwrap()));

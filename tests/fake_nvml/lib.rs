@@ -25,7 +25,7 @@ const NOT_SUPPORTED: c_int = 3;
 const NO_PERMISSION: c_int = 4;
 const INSUFFICIENT_SIZE: c_int = 7;
 
-/// What the driver calls the base clock, and what it makes of it.
+/// The driver's base clock, and the clock that it sets.
 const TDP: c_uint = 0xffff_ff01;
 const BASE_MHZ: c_uint = 1095;
 

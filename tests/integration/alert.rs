@@ -192,7 +192,7 @@ fn an_issue_is_opened_once_closed_when_accepted_and_opened_again_when_that_ends(
         assert!(!text.contains("\u{202e}") && !text.contains("\n<"), "{text}");
     }
     let count = issues.len();
-    // The same night again changes nothing.
+    // Repeating the same session changes nothing.
     night.alert(&["--owner", "*passwd=@org/team"], &[]).expect_code(0);
     assert_eq!((night.double.issues().len(), night.double.count("PATCH")), (count, 0));
     let accept = ["baseline", "accept", "zoo", "--testbed", "cpu", "--since"];
@@ -271,7 +271,7 @@ fn an_issue_of_another_author_with_our_marker_is_left_alone() {
     assert_eq!(issues[1]["user"]["login"], BOT);
 }
 
-/// Writes what a search found about a benchmark of the history.
+/// Writes the result of a search about a benchmark of the history.
 fn bisection(night: &Night, benchmark: &str) {
     let golden = include_str!("../fixtures/record/bisection-v1.json");
     let mut file: Value = serde_json::from_str(golden).unwrap();

@@ -189,7 +189,7 @@ fn a_refused_token_and_a_dead_server_are_exit_22_and_the_run_is_kept() {
     dead.env("BENCHGATE_TOKEN", TOKEN);
     let dead = world.finish(dead);
     assert_eq!(dead.code, Some(22));
-    // What comes before is git's own message.
+    // The text before it is git's own message.
     insta::assert_snapshot!(dead.stderr.lines().last().unwrap(), @"hint: nothing was changed there and your run.json is kept: run the same command again");
     assert_eq!(world.read("run.json"), before);
     assert_eq!(on_branch(&world, &server, TOKEN, &["baseline", "update"]).code, Some(0));

@@ -271,7 +271,7 @@ fn ends_that_can_not_be_searched_between_are_usage_errors_and_measure_nothing() 
     assert!(!suite.world.work().join(".benchgate/bisect").exists());
 }
 
-/// Whether one error was said, and nothing else than notes.
+/// Whether exactly one error was reported, and otherwise only notes.
 fn is_one_error(outcome: &Outcome) -> bool {
     let errors = outcome.stderr.lines().filter(|line| line.starts_with("error:"));
     outcome.stdout.is_empty() && errors.count() == 1
@@ -319,7 +319,7 @@ fn a_commit_whose_program_never_ends_is_skipped() {
 #[test]
 fn a_shallow_clone_says_how_to_get_the_rest_of_the_history() {
     let (suite, repository) = history(&[0, 0, 0]);
-    // What `git clone --depth 2` leaves of a history.
+    // The history after `git clone --depth 2`.
     let end = repository.revparse_single("change~1").unwrap().id();
     std::fs::write(repository.path().join("shallow"), format!("{end}\n")).unwrap();
     let (_, outcome) = bisect(&suite, &["--good", "main", "--bad", "change"], 2);

@@ -107,7 +107,7 @@ fn a_history_without_a_slowdown_or_without_a_range_is_said_and_measures_nothing(
 fn a_clone_that_lacks_the_stored_commits_is_one_clear_error() {
     let (suite, commits) = nights();
     store(&suite, 11, &commits[4], 1100.0).expect_code(10);
-    // What a checkout of one commit leaves of the history.
+    // The history after a checkout of one commit.
     suite.world.write(".git/shallow", format!("{}\n", commits[3]));
     let (_, outcome) = bisect(&suite, &["--from-history"], 2);
     assert!(outcome.stderr.contains("--unshallow") && outcome.stdout.is_empty(), "{}", outcome.stderr);

@@ -43,7 +43,7 @@ impl There {
         self.0.finish(self.command(more))
     }
 
-    /// Puts another bundle in the place of the one that was brought.
+    /// Replaces the transferred bundle by another one.
     pub fn replace(&self, content: &[u8]) {
         self.0.write("suite.bundle", content);
     }

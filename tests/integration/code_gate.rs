@@ -38,7 +38,7 @@ fn a_release_that_spills_registers_is_red_without_a_device() {
     for side in run["sides"].as_array().unwrap() {
         assert!(side["benchmarks"][0]["processes"].is_null(), "nothing is measured");
     }
-    // What was stored is judged alike.
+    // Stored results get the same verdict.
     let again = suite.world.run(["compare", "run.json"]).expect_code(10).stdout;
     assert!(again.contains("4,185"), "{again}");
 }

@@ -201,7 +201,7 @@ fn two_files_of_one_side_compare_like_one_file_of_two() {
     let chosen =
         world.run(["compare", "both.json#base", "both.json#head", "--format", "csv"]).expect_code(10);
     assert_eq!(rows(&together.stdout), rows(&chosen.stdout));
-    // The other way round, what was slower is faster.
+    // With swapped sides, slower becomes faster.
     world.run(["compare", "both.json#head", "both.json#base"]).expect_code(0);
 }
 

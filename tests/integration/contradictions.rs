@@ -73,7 +73,7 @@ fn a_time_that_is_no_measurement_is_an_error_on_either_side_of_every_format() {
     }
 }
 
-/// What is left of the benchmark would pass for it.
+/// The rest of the benchmark would pass.
 #[test]
 fn unusable_times_on_both_sides_are_an_error_next_to_good_benchmarks() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! The documents say what the code does.
+//! Checks that the documents agree with the code.
 
 use std::path::Path;
 
@@ -165,7 +165,7 @@ fn commands(text: &str) -> Vec<String> {
     whole.map(|command| command.split([';', '|', '>']).next().unwrap().to_owned()).collect()
 }
 
-/// What a shell makes of a line.
+/// The words of a line, as a shell splits it.
 fn words(command: &str) -> Vec<String> {
     let command = command.split("  ").next().unwrap().split(" # ").next().unwrap();
     let mut words = vec!["benchgate".to_owned()];

@@ -19,7 +19,7 @@ fn toml_blocks(text: &str) -> Vec<String> {
     blocks
 }
 
-/// What a suite needs, added to a block where it shows only some tables.
+/// Required tables of a suite, added to a block that only shows some.
 fn completed(block: &str) -> String {
     const COMMIT: &str = "0123456789012345678901234567890123456789";
     let mut whole = format!("{}\n", block.replace("\"…\"", &format!("\"{COMMIT}\"")));

@@ -149,7 +149,7 @@ fn each_mistake_is_answered_with_what_happened_why_and_what_to_do() {
     insta::assert_snapshot!(tour.0);
 }
 
-/// What differs at head.
+/// Differences at head.
 type Change = fn(&mut serde_json::Value);
 
 /// What was measured and can't be judged is no error of a command: it is a row with its reason.

@@ -150,7 +150,7 @@ fn shards_of_one_suite_are_merged_to_a_run_that_every_command_reads() {
         .expect_code(0);
     assert_eq!(suite.world.read("merged.json"), first, "the order of the files does not matter");
 
-    // What is read is neither removed nor replaced.
+    // Files that are read are neither removed nor replaced.
     let read = ["shards/1-1.json", "plan.json", "merged.json"].map(|file| (file, suite.world.read(file)));
     suite.world.run(["merge", "shards", "--output", "shards/1-1.json"]).expect_code(2);
     suite.world.run(["merge", "shards", "--output", "plan.json"]).expect_code(2);
@@ -231,7 +231,7 @@ fn recut(plan: &PlanFile, seed: u64, cut: &[usize]) -> PlanFile {
     plan
 }
 
-/// What each shard would have recorded of these samples.
+/// The records of each shard for these samples.
 fn pieces(run: &RunFile, plan: &PlanFile) -> Vec<RunFile> {
     let piece = |shard: &PlannedShardRecord| {
         let mut file = run.clone();

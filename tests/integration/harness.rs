@@ -20,7 +20,7 @@ impl World {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         let world = Self { folder };
-        // An idle machine: what else runs where the tests do must not decide how they end.
+        // A simulated idle machine, so that the load of the test machine does not affect the tests.
         let processors: String = (0..1024).map(|cpu| format!("cpu{cpu} 0 0 0 0 0 0 0 0 0 0\n")).collect();
         world.counters("stat", &format!("cpu 0 0 0 0 0 0 0 0 0 0\n{processors}"));
         world.counters("loadavg", "0.10 0.10 0.10 1/100 1000\n");
@@ -32,7 +32,7 @@ impl World {
         self.folder.path().join("work")
     }
 
-    /// What the binary sees as `$XDG_CACHE_HOME`.
+    /// The binary's `$XDG_CACHE_HOME`.
     pub fn cache(&self) -> PathBuf {
         self.folder.path().join("cache")
     }
@@ -133,7 +133,7 @@ impl World {
 /// How the binary ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// `None` where a signal ended it.
+    /// `None` if a signal ended it.
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
@@ -207,9 +207,9 @@ pub fn lint_detail<'a>(of: &'a Value, code: &str) -> &'a str {
     lint["detail"].as_str().unwrap()
 }
 
-/// Puts a program where it will be started. Another process writes it: while this one had it open for
-/// writing, a program that another thread starts at that moment would inherit the open file, and starting what is
-/// open for writing fails ("Text file busy").
+/// Installs a program at the place where it will be started. Another process writes it: while this one had it open for
+/// writing, a program that another thread starts at that moment would inherit the open file, and starting what is open
+/// for writing fails ("Text file busy").
 pub fn install_program(program: &Path, to: &Path) {
     let done = Command::new("install").args(["-m", "755"]).args([program, to]).status().unwrap();
     assert!(done.success(), "install {} {}", program.display(), to.display());

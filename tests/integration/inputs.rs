@@ -10,7 +10,7 @@ fn stage(suite: &Suite, stage: &str) -> String {
     found["status"].as_str().unwrap().to_owned()
 }
 
-/// What is executed with the module, as one digest.
+/// Digest of the files that are executed with the module.
 fn execution(suite: &Suite) -> String {
     let run = suite.run_json();
     run["sides"][0]["benchmarks"][0]["artifact"]["execution_sha256"].as_str().unwrap().to_owned()

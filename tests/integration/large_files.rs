@@ -41,7 +41,7 @@ fn template() -> Value {
     suite.run_json()
 }
 
-/// Runs the binary and says what it used.
+/// Runs the binary and returns its resource use.
 async fn used(world: &World, args: &[&str], code: i32) -> Finished {
     let like = world.command(args);
     let mut command = Command::new(env!("CARGO_BIN_EXE_benchgate"), LIMIT).args(args).cwd(world.work());
@@ -61,7 +61,8 @@ fn bytes(finished: &Finished) -> f64 {
     finished.peak_memory_bytes.unwrap() as f64
 }
 
-/// What reading takes, in sizes of the file. Only one row is judged, so that most of the time is spent on reading.
+/// Memory for reading, as a multiple of the file's size. Only one row is judged, so that most of the time is spent on
+/// reading.
 async fn memory(world: &World, name: &str, text: &str, code: i32) -> f64 {
     let size = std::fs::metadata(world.write(name, text)).unwrap().len();
     assert!(size > 16_000_000, "{name} has {size} bytes");

@@ -1,4 +1,4 @@
-//! What runs leave on disk and share there: outputs, caches, sessions.
+//! Files of runs on disk that are shared: outputs, caches, sessions.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};

@@ -44,7 +44,7 @@ fn caught(output: &[u8]) -> String {
     let said = outcome.said();
     assert!(said.contains("m/cpu/main"), "{}", outcome.stdout);
     let why = verification["why"].as_str().unwrap().to_owned();
-    // What is stored is what a person reads.
+    // The stored text is the displayed text.
     assert!(said.contains(&why), "{why}\n{}", outcome.stdout);
     why
 }

@@ -131,7 +131,7 @@ fn a_history_in_a_real_store_is_the_history_of_the_folder() {
         world.finish(copy).expect_code(0);
         let show = ["baseline", "show", "--format", "json"];
         assert_eq!(server.run(&world, &show).expect_code(0).stdout, world.run(show).stdout);
-        // The night is red until it is accepted.
+        // The session is a regression until it is accepted.
         world.write("run.json", run(12, 'c', 240_000.0));
         server.run(&world, &["baseline", "update"]).expect_code(10);
         assert!(
@@ -254,7 +254,7 @@ fn the_documented_query_has_the_numbers_of_baseline_show() {
         assert_eq!(row["newest"], benchmark["points"].as_array().unwrap().last().unwrap()["value"]);
         let (there, here) = (row["spread"].as_f64().unwrap(), benchmark["spread"].as_f64().unwrap());
         assert!((there - here).abs() <= 1e-12, "{there} {here}");
-        // The eleventh night is red.
+        // The eleventh session regresses.
         assert_eq!(row["good"], 10);
     }
 }

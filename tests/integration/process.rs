@@ -125,7 +125,7 @@ async fn resource_use_is_that_of_the_tool() {
     assert!((200 << 20..400 << 20).contains(&peak), "{peak}");
     let finished = ran(&fake(&["burn", "200"])).await;
     assert!(finished.wall >= Duration::from_millis(200));
-    // How much of that it got depends on what else runs here.
+    // Its share depends on the other programs of this machine.
     assert!(finished.user + finished.system > Duration::ZERO, "{finished:?}");
 }
 

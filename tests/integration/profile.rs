@@ -132,7 +132,7 @@ fn the_profiler_of_real_tools_is_read() {
     assert_eq!(benchmark["profile"]["processes"], 2, "{}", benchmark["profile"]);
     let kernels = benchmark["profile"]["kernels"].as_array().unwrap();
     let launches: f64 = kernels.iter().map(|kernel| kernel["calls"].as_f64().unwrap()).sum();
-    // What the profiler saw is what the compiler counted.
+    // The profiler's counts agree with the compiler's.
     assert_eq!(Some(launches), benchmark["compiler"]["execution.dispatch-count"].as_f64());
     assert!(kernels.iter().all(|kernel| kernel["ns"].as_f64().unwrap() > 0.0), "{kernels:?}");
 }

@@ -47,7 +47,7 @@ fn a_compiled_module_is_kept_by_name() {
     assert_eq!(Some(only.metadata().unwrap().len()), bytes);
 }
 
-/// What is executed with the module, as one digest.
+/// Digest of the files that are executed with the module.
 fn execution(suite: &Suite) -> String {
     suite.world.run(["run"]).expect_code(0);
     let run = suite.run_json();

@@ -99,7 +99,7 @@ fn a_missing_week_turns_the_night_red() {
     warning: missing: ../../../etc/passwd of zoo on cpu: last measured 2024-12-09, 21 days ago
     note: the whole testbed of zoo on gpu-old-chip: last measured 2024-12-17, 13 days ago; replaced by testbed gpu-new-chip
     ");
-    // A week later nothing has come at all.
+    // A week later there is still no session.
     insta::assert_snapshot!(site(47).expect_code(12).messages(), @"
     warning: missing: the whole testbed of zoo on cpu: last measured 2024-12-29, 8 days ago
     warning: missing: the whole testbed of zoo on gpu-new-chip: last measured 2024-12-29, 8 days ago

@@ -49,7 +49,7 @@ fn a_branch_that_is_not_there_is_empty_and_the_first_write_makes_it() {
 fn a_gate_fetches_the_files_it_reads_and_no_others() {
     let server = GitServer::new();
     let mut files = open(&server);
-    // What does not compress, so that it would show.
+    // Incompressible content, so that an effect is visible.
     let noise = |seed: u64| {
         let mut state = seed;
         let mut next = || {

@@ -94,7 +94,7 @@ impl Suite {
         self
     }
 
-    /// Writes what the fake runtime lists as devices, and how drivers fail.
+    /// Writes the devices of the fake runtime, and the failures of drivers.
     pub fn devices(self, lines: &str) -> Self {
         self.world.write("tools/DEVICES", lines);
         self

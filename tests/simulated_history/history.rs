@@ -73,7 +73,7 @@ pub fn commit(night: usize) -> String {
     format!("{:040x}", 0x5eed_0000_0000_u64 + night as u64)
 }
 
-/// What stands in every history of at least a year.
+/// Properties of every history of at least a year.
 pub fn planted(plan: &Plan) -> Vec<Planted> {
     let (nights, last) = (plan.nights, plan.benchmarks - 1);
     let step = |testbed, night: usize, benchmarks: &[usize], size| Planted {
@@ -192,7 +192,7 @@ fn add(files: &mut Directory, file: &BaselineFile) {
 fn session(plan: &Plan, planted: &[Planted], testbed: &str, night: usize, noise: &mut Noise) -> BaselineFile {
     let (dropped, until) = dropped(plan);
     let is_there = |benchmark: usize| !(testbed == CPU && benchmark == dropped && night >= until);
-    // A disturbed night, kept and not learned from.
+    // A disturbed session, which is stored but excluded from the baseline.
     let disturbed = night % 97 == 50;
     let today = 0.003 * noise.normal() + if disturbed { 0.25 } else { 0.0 };
     let benchmarks = (0..plan.benchmarks).filter(|at| is_there(*at)).map(|at| {

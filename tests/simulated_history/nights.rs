@@ -61,7 +61,7 @@ impl Slowdown {
     }
 }
 
-/// What became of a year. Each entry is a night and a row.
+/// The result of a simulated year. Each entry is a night and a row.
 #[derive(Debug, Default)]
 pub struct NightsYear {
     pub slow_nights: usize,

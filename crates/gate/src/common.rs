@@ -36,7 +36,7 @@ pub struct CommonShifts {
 }
 
 impl Common {
-    /// `None` if taking it out of the stored sessions doesn't make them more alike. Head does not affect the choice,
+    /// `None` if removing it from the stored sessions doesn't make them more alike. Head does not affect the choice,
     /// so it favors no verdict.
     pub fn of_rows(rows: &[RowCosts<'_>], sessions: usize, slow: usize) -> Option<Self> {
         let whole = |row: &&RowCosts<'_>| row.now.is_some() && row.stored.len() >= LEAST_SESSIONS;

@@ -373,7 +373,7 @@ fn kernels(pairs: &[Matched<'_>]) -> Option<String> {
     (all > 0).then(|| format!("{}: {}", counted(all as usize, "kernel"), parts.join(", ")))
 }
 
-/// The source of how much this machine's processes differ, where it was measured.
+/// The source of the spread between this machine's processes, if it was measured.
 fn calibrated(calibration: Option<&Calibration>) -> Option<String> {
     calibration.map(|calibration| format!("how much processes differ was calibrated: {}", calibration.source))
 }

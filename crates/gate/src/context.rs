@@ -35,7 +35,7 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
     for (side, run) in [(SideName::Base, base), (SideName::Head, head)] {
         let mut found = of_context(&run.context);
         if base.session.is_some() && base.session == head.session {
-            // Both sides ran under the same load, block by block: what it costs is in the interval.
+            // Both sides ran under the same load, block by block, and the interval includes its effect.
             for lint in found.iter_mut().filter(|lint| lint.code == LintCode::HostOverloaded) {
                 lint.code = LintCode::HostBusy;
             }

@@ -21,7 +21,7 @@ const LEAST_HEAD_PROCESSES: usize = 21;
 const LOCATION_SHARE: f64 = 0.75;
 const STABILITY_SHARE: f64 = 0.2;
 const TAIL_SHARE: f64 = 0.05;
-/// At the last look, a row whose stability is more doubtful than this is not green.
+/// At the last look, a row with a smaller p of stability than this does not pass.
 const STABILITY_LIMIT: f64 = 0.01;
 /// Before the last look, a row whose stability is more doubtful than this is measured further.
 const STABILITY_HINT: f64 = 0.4;

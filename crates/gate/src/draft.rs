@@ -68,7 +68,7 @@ pub struct ComparedSession<'a> {
     /// The stored sessions that head is judged against, if requested.
     pub history: Option<history::Sessions<'a>>,
     pub forbidden: Option<Lint>,
-    /// Benchmarks whose samples were recorded for another one too, on either side.
+    /// Benchmarks that share their samples with another one, on either side.
     pub repeated: BTreeSet<BenchmarkName>,
 }
 
@@ -201,7 +201,7 @@ fn judges_outputs(base: &Benchmark, head: &Benchmark) -> bool {
     by_outputs(base) && by_outputs(head)
 }
 
-/// The row of a benchmark whose outputs decide, if nothing is wrong with them.
+/// The row of a benchmark that is judged by its outputs, if they are right.
 fn outputs_row(name: &BenchmarkName, pair: Matched<'_>, head: &Benchmark) -> Row {
     if status::agrees(head) {
         return blank(name, pair, Verdict::Pass, Reason::Verified, true);

@@ -198,7 +198,7 @@ pub struct HistoryRow<'a> {
 pub struct HistoryEstimate {
     /// Against the newest sessions.
     pub effect: Effect,
-    /// Against its best level since the last acceptance, where that is likely slower.
+    /// Compared with its best level since the last acceptance, if it is likely slower.
     pub gradual: Option<Gradual>,
     /// The number of sessions that were likely slower and that this one doesn't show to be over.
     pub unsettled: Option<usize>,
@@ -226,7 +226,7 @@ pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEs
             let enough = row.stored.len() >= ENOUGH_SESSIONS && neighbors != ScalePrior::NONE;
             let assumed = ScalePrior { variance: row.assumed_sd * row.assumed_sd, df: ASSUMED_DF };
             let Some(fit) = fit(row.stored, if enough { neighbors } else { assumed }) else {
-                // One stored session: all that is known of the spread is assumed, and may have tails.
+                // With one stored session the spread is assumed, and may have tails.
                 let stored = row.stored.first()?;
                 let se = row.assumed_sd * std::f64::consts::SQRT_2;
                 let effect = Effect { center: row.now - stored, se, df: ASSUMED_DF };

@@ -132,8 +132,8 @@ pub fn blocks(base: &Readings, head: &Readings) -> Option<Vec<BlockCosts>> {
     Some(blocks)
 }
 
-/// The evidence of head against base, or why there is none. `worse` is +1 where a larger value is worse; the tolerance
-/// is on the log scale.
+/// The evidence of head against base, or why there is none. `worse` is +1 if a larger value is worse; the tolerance is
+/// on the log scale.
 pub fn gather(
     base: &Readings,
     head: &Readings,

@@ -54,7 +54,7 @@ pub fn status(pair: Matched<'_>, rules: &Rules<'_>) -> Option<Status> {
             let reason = Reason::ExpectedFailure { failure, reason: expectation.reason.clone() };
             Some(Status::fatal(Verdict::Pass, reason))
         }
-        // Repaired by this change: there is nothing to compare with, as for a new benchmark.
+        // Repaired by this change: like a new benchmark, it has nothing to compare with.
         Met::Works if expectation.removed && !worked_at_base && status::agrees(head) => {
             Some(Status::reported(Verdict::Missing, Reason::OnlyOn(SideName::Head)))
         }

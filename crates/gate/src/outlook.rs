@@ -19,7 +19,7 @@ pub struct Outlook {
     pub blocks_needed: Option<f64>,
 }
 
-/// Paired rows that count, one a benchmark: the least decided one speaks for it.
+/// Gating paired rows, one per benchmark: the least decided one represents it.
 pub fn outlook(comparison: &Comparison) -> Vec<Outlook> {
     let mut all: Vec<Outlook> = Vec::new();
     let paired = |row: &&Row| row.fatal && row.estimate.as_ref().is_some_and(|e| e.method == Method::Paired);

@@ -41,9 +41,8 @@ pub fn first_of(codes: impl Iterator<Item = ExitCode> + Clone) -> ExitCode {
 }
 
 /// Geometric means per target and metric over rows whose numbers can be used, in order of first appearance. Benchmarks
-/// with wrong outputs are left out: how fast they are is no result.
-/// The interval is for these benchmarks, not for benchmarks in general: errors of rows add up, the
-/// spread between rows doesn't count.
+/// with wrong outputs are left out, because their speed has no meaning. The interval is for these benchmarks, not for
+/// benchmarks in general: errors of rows add up, the spread between rows doesn't count.
 pub fn geomeans(rows: &[Row], effects: &[Option<Effect>], alpha: f64) -> Vec<Geomean> {
     let mut groups: Vec<(Option<String>, Metric, Vec<Effect>)> = Vec::new();
     let is_wrong = |row: &&Row| {

@@ -17,7 +17,7 @@ pub(super) fn notes(base: &Run) -> Option<String> {
     (!renamed.is_empty()).then(|| format!("renamed by head, and judged as before: {}", renamed.join(", ")))
 }
 
-/// Says of each benchmark that only base has which one of head's looks like it.
+/// Adds a finding to each benchmark that only base has, if one of head's looks like it.
 pub(super) fn point_out(rows: &mut [Row], pairs: &[Matched<'_>]) {
     let gone = pairs.iter().filter(|pair| pair.head.is_none()).filter_map(|pair| pair.base);
     let new: Vec<&Benchmark> =

@@ -24,7 +24,7 @@ pub fn repeated(run: &Run) -> BTreeSet<BenchmarkName> {
     found
 }
 
-/// The finding about a benchmark of a pair of runs, whichever side repeats it.
+/// The finding about a benchmark that either side repeats.
 pub fn lint(name: &BenchmarkName, repeated: &BTreeSet<BenchmarkName>) -> Option<Lint> {
     let detail = "the same samples are recorded for another benchmark of this run";
     repeated.contains(name).then(|| Lint::new(LintCode::RepeatedSamples, detail))

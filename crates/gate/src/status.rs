@@ -27,7 +27,7 @@ impl Status {
     }
 }
 
-/// A side's outcome, with rows that the tool marked as failed read as what they are.
+/// A side's outcome, where rows that the tool marked as failed count as failed.
 fn outcome(side: &Benchmark) -> Outcome {
     if !side.outcome.is_ok() {
         return side.outcome.clone();
@@ -58,8 +58,8 @@ fn quarantined(base: Option<&Benchmark>) -> Option<&Lint> {
     base.into_iter().flat_map(|side| &side.lints).find(|lint| lint.code == LintCode::Quarantined)
 }
 
-/// `None` if both sides were measured, so that their numbers decide. That there is nothing to compare head with does
-/// not make wrong outputs right.
+/// `None` if both sides were measured, so that their numbers decide. Wrong outputs are wrong even if there is nothing
+/// to compare head with.
 pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
     let status = of_pair(pair)?;
     let code = pair.head.and_then(|head| head.verification.as_ref()).map(Verification::supported_code);
@@ -110,7 +110,7 @@ fn of_pair(pair: Matched<'_>) -> Option<Status> {
             let is_repaired = stage == Stage::Compile && was_rejected(pair.base);
             Some(if is_repaired { Status::reported(Missing, reason) } else { Status::fatal(Error, reason) })
         }
-        // Compiled, and its device is gone: what base measured, this stage no longer does.
+        // Compiled, but its device is gone: this stage worked at base and no longer does.
         (Outcome::Ok, Outcome::Unsupported { reason }) if is_compiled(pair.head) => {
             let reason = Reason::FailsAtHead { stage: Stage::Benchmark, why: reason };
             Some(Status::fatal(Regressed, reason))

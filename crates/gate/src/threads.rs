@@ -2,8 +2,8 @@
 
 use std::thread::{Builder, ScopedJoinHandle};
 
-/// Fixed, because what is decided must not depend on the machine it is decided on; no item looks at another, so
-/// the number of threads changes nothing but the wait.
+/// Fixed, because verdicts must not depend on the machine; items are independent, so the number of threads only
+/// affects the duration.
 pub const THREADS: usize = 4;
 
 /// Applies `of` to each item and returns the results in order. Fewer than `worth` items aren't worth a thread.

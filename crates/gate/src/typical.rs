@@ -9,10 +9,10 @@ use super::{Method, Row, SideStats, Typical};
 impl Row {
     /// The values to show of both sides, which go with the effect.
     ///
-    /// Effects are estimated from pairs of processes, so no location of one side alone has exactly the
-    /// estimated ratio. The level of both sides (the geometric mean of their locations) is measured well;
-    /// the two values lie around it, apart by the effect. One process far from the others may move an effect without
-    /// moving a median, so both values are shifted together until each lies where its side was measured.
+    /// Effects are estimated from pairs of processes, so no location of one side alone has exactly the estimated
+    /// ratio. The level of both sides (the geometric mean of their locations) is measured well; the two values lie
+    /// around it, apart by the effect. An outlier may move an effect without moving a median, so both values are
+    /// shifted together until each is within the range of its side.
     pub fn values_to_show(&self) -> Typical {
         let ratio = self.estimate.as_ref().map(|estimate| (&estimate.method, estimate.ratio));
         let value = match ratio {
@@ -36,7 +36,7 @@ impl Row {
         match method {
             Method::Exact => measured,
             _ if (head / base / ratio - 1.0).abs() < ROUNDING => measured,
-            // The stored side of a history is many sessions; head is what was measured just now.
+            // The stored side of a history has many sessions; head is the new measurement.
             Method::History => Typical { base: Some(head / ratio), head: Some(head) },
             _ => {
                 let around = base.sqrt() * head.sqrt() / ratio.sqrt();

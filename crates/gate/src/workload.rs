@@ -53,7 +53,7 @@ pub fn has_other_reference(base: &Benchmark, head: &Benchmark) -> bool {
     both.is_some_and(|(base, head)| base.inputs_sha256 == head.inputs_sha256 && other_reference(base, head))
 }
 
-/// Whether head's model, or the reference of its outputs, is another one than base's.
+/// Whether head's model, or the reference of its outputs, differs from base's.
 pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
     has_other_reference(base, head) || head.verification.as_ref().is_some_and(|found| found.model_changed)
 }

@@ -141,7 +141,7 @@ pub(super) fn fail(benchmark: &mut Benchmark, stage: Stage, why: impl Into<Strin
     benchmark.outcome = Outcome::Failed { stage, why };
 }
 
-/// Benchmarks of a file in which a name may come again: each time is one more process.
+/// Benchmarks of a file with repeated names: each repetition is another process.
 #[derive(Debug, Default)]
 pub(super) struct ByName {
     benchmarks: Vec<Benchmark>,

@@ -16,7 +16,7 @@ const FREE: u64 = 16 << 20;
 /// Beyond that, how many times its own size: twenty thousand rows of one benchmark compress 60 times.
 const RATIO: u64 = 200;
 
-/// The bytes themselves, or decompressed where they are a gzip or Zstandard stream.
+/// The bytes, decompressed if they are a gzip or Zstandard stream.
 pub fn decompressed<'a>(bytes: &'a [u8], label: &str) -> Result<Cow<'a, [u8]>, IngestError> {
     let failed = |what: String| IngestError::Compressed { label: label.to_owned(), what };
     let limit = most_decompressed(bytes.len() as u64);

@@ -1,5 +1,5 @@
 //! criterion.rs's `estimates.json` and `sample.json`. Neither names its benchmark: `benchmark.json` next to them does,
-//! and without it the folder, `target/criterion/GROUP/BENCHMARK/new/sample.json`, so the label tells.
+//! or without it the path `target/criterion/GROUP/BENCHMARK/new/sample.json` in the label.
 
 use serde::Deserialize;
 

@@ -2,7 +2,7 @@
 
 use strum::{EnumMessage, VariantArray};
 
-/// A format of results. The kebab-case name is what `--format-in` takes, and the documentation is its help.
+/// A format of results. The kebab-case name is the value of `--format-in`, and the documentation is its help.
 #[derive(
     Debug,
     Clone,

@@ -38,7 +38,7 @@ struct TorchbenchLine {
     benchgate: Option<MeasuredOn>,
 }
 
-/// Written by benchgate: where a line was measured, for which the runner has no field.
+/// Written by benchgate: the place where a line was measured, for which the runner has no field.
 #[derive(Deserialize)]
 struct MeasuredOn {
     context: Context,

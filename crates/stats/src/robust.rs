@@ -1,10 +1,9 @@
 //! Robust location of a few heavy-tailed values: a Student-t model with a scale that neighbors steady.
 //!
-//! Values are modelled as `center + scale · t(NU)` (Lange, Little and Taylor 1989, JASA 84:881–896),
-//! fitted by expectation maximisation: values far from the rest get little weight, and none is thrown
-//! away. With few values the scale itself is the weak point, so it is shrunk towards the scale of
-//! comparable rows (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3:3), which keeps a row whose blocks
-//! agree by luck from looking exact.
+//! Values are modelled as `center + scale · t(NU)` (Lange, Little and Taylor 1989, JASA 84:881–896), fitted by
+//! expectation maximisation: values far from the rest get little weight, and none is thrown away. With few values the
+//! scale itself is the weak point, so it is shrunk towards the scale of comparable rows (Smyth 2004, Stat. Appl.
+//! Genet. Mol. Biol. 3:3), so that a row whose blocks agree by chance does not look exact.
 
 use super::describe;
 use super::distributions::digamma;

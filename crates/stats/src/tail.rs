@@ -49,8 +49,8 @@ pub fn log_mean_exp(logarithms: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Blocks of two pairs, in which head and base are first alternately. The processes whose number is listed have a
-    /// tail of ln 7; all others have none.
+    /// Blocks of two pairs, in which head and base are first alternately. The listed processes have a tail of ln 7;
+    /// all others have none.
     fn blocks(base: &[usize], head: &[usize]) -> Vec<BlockCosts> {
         let process = |pair: usize, slot: u8, head: bool, stalled: &[usize]| ProcessCosts {
             slot,

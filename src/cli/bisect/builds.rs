@@ -37,7 +37,7 @@ impl Builds {
         }
     }
 
-    /// Builds a commit, unless that was done before, and pins what was built to it.
+    /// Builds a commit, unless it was built before, and pins the build to it.
     pub fn pin(&self, commit: &str, terminal: &Terminal) -> Result<Pin, Unusable> {
         let tree = self.folder.join(commit);
         // Written after the command succeeded: a build that was cut short is made again.

@@ -209,7 +209,7 @@ fn between(
             Ok((all.iter().filter(inside).map(candidate).collect(), CandidateSource::Releases))
         }
         (None, None) => {
-            // Absolute, because a relative root is meant from here and a repository's is not.
+            // Absolute, because a relative root refers to this folder, but a repository's does not.
             let root = std::path::absolute(&config.root).unwrap_or_else(|_| config.root.clone());
             let repository = Repository::open(&root)?;
             let suite = repository.relative(&config.file)?;

@@ -1,4 +1,4 @@
-//! Asks the search what to measure, measures it, and hands the result to the search.
+//! Measures the pair that the search requests, and passes the result to the search.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -443,7 +443,7 @@ impl<'a> Driver<'a> {
         Some(Observed::paired(&base, &head, &self.options.metric, &self.options.policy))
     }
 
-    /// Chooses the benchmark that got worse most clearly, of those that the filter selects.
+    /// Chooses the benchmark that got worse most clearly among the filtered ones.
     fn choose(&mut self, base: &Run, head: &Run) {
         let comparison = compare(base, head, &self.options.policy, &CompareOptions::default());
         let metric = &self.options.metric;

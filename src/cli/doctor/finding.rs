@@ -15,7 +15,7 @@ pub enum FindingLevel {
     Note,
     /// Measurements work, and cost more or mean less than they could.
     Warning,
-    /// Nothing that is measured or published here can be trusted until it is fixed.
+    /// Measurements and publications can't be trusted until it is fixed.
     Error,
 }
 

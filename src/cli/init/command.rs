@@ -12,7 +12,7 @@ use super::{CliError, IGNORED, InitArgs, Terminal, existing, suite_name, write};
 pub(super) fn run(args: &InitArgs, command: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let file = args.folder.join("benchgate.toml");
     let text = suite(&suite_name(args)?, &args.build_command, command);
-    // Whatever is wrong with the commands is reported before anything is written.
+    // Problems of the commands are reported before anything is written.
     config::parse(&text, &file).map_err(|problems| CliError::usage(format!("failed to {problems}")))?;
     let root = git::Repository::open(&existing(&args.folder)).map(|repository| repository.root().to_owned());
     let ignore = root.unwrap_or_else(|_| args.folder.clone()).join(".gitignore");

@@ -173,7 +173,7 @@ fn answers(args: &InitArgs) -> Result<Answers, CliError> {
         .ok()
         .and_then(|repository| {
             let root = repository.root().to_owned();
-            // The folder may not be there yet, so its existing part is what git can place.
+            // The folder may not exist yet, so git is asked about its existing part.
             let there = existing(&folder);
             let real = std::fs::canonicalize(&there).ok()?.join(folder.strip_prefix(&there).ok()?);
             real.strip_prefix(root).ok().map(Path::to_owned)

@@ -1,4 +1,4 @@
-//! `--dump` and `--collect`: what is taken of an experiment in addition to its times.
+//! `--dump` and `--collect`: data of an experiment in addition to its times.
 
 use std::fs;
 use std::path::PathBuf;

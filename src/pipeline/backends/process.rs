@@ -194,7 +194,7 @@ fn verification(
         let in_verifier = answer.status == BackendStatus::Failed && answer.stage.as_deref() == Some("verify");
         return Ok(if in_verifier { with(VerifyCode::ExceptionRaised, answer.why()) } else { None });
     };
-    // Only names that are made here, so that an answer can't lead out of the folder.
+    // Only generated names, so that an answer can't escape from the folder.
     let paths = |count: usize, pattern: &str| -> Vec<TensorFile> {
         let name = |index: usize| pattern.replace("{}", &index.to_string());
         (0..count).map(|index| TensorFile::named(out.join(name(index)))).collect()

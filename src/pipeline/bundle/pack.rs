@@ -180,7 +180,7 @@ impl Packing<'_, '_> {
     /// Files that flags of the runtime tools name (`--flagfile=run.txt`, `--parameters=model=w.irpa`); they are stored
     /// at the same place below the folder in which the tools run.
     async fn files_of_flags(&mut self, side: &SideInput, flags: &[String]) -> Result<(), PipelineError> {
-        // A flag that names a missing file fails its benchmarks where they are checked.
+        // A flag that names a missing file fails its benchmarks when they are checked.
         let Ok(named) = Named::find(flags, &side.side.sources) else { return Ok(()) };
         for (name, path) in named.files {
             if !is_plain_path(&name) {

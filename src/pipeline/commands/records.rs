@@ -1,4 +1,4 @@
-//! From what the processes of a command printed to one record for each benchmark. A benchmark that only some processes
+//! Converts the output of a command's processes to one record for each benchmark. A benchmark that only some processes
 //! of a side printed has failed there: the rest was not measured as scheduled.
 
 use std::collections::{HashMap, HashSet};

@@ -55,8 +55,8 @@ impl World {
         fs::write(path, text).unwrap();
     }
 
-    /// One run: exports `models/a.py:make` of each of these folders of sources. What came of it, and whether it
-    /// was there already.
+    /// One run: exports `models/a.py:make` of each of these folders of sources. The result, and whether it existed
+    /// already.
     fn run(&self, sources: &[&str]) -> Vec<(String, StageStatus)> {
         let sides: Vec<SideInput> = sources.iter().map(|sources| self.side(sources)).collect();
         let python = PythonEnv {

@@ -1,4 +1,4 @@
-//! What makes a verdict believable: mathematical claims, on the gate as it is called.
+//! Mathematical properties of verdicts, tested through the gate's public functions.
 
 use benchgate::gate::noise::{NoiseOptions, Share, noise};
 use benchgate::gate::{
@@ -184,7 +184,7 @@ fn a_head_that_is_slow_in_some_of_its_starts_is_caught_as_unstable() {
     let row = &comparison.rows[0];
     assert_eq!((row.verdict, &row.reason), (Verdict::Regressed, &Reason::Stability), "{row:?}");
     assert!(row.lints.iter().any(|lint| lint.code == LintCode::Intermittent));
-    // The base being unstable is no fault of head's.
+    // An unstable base is not a fault of head.
     assert!(judged(&head, &base).rows[0].reason != Reason::Stability);
 }
 

@@ -1,4 +1,4 @@
-//! What a session does to all rows of a stored comparison.
+//! The common shift of a session in a stored comparison.
 
 use benchgate::gate::{ALL_BENCHMARKS, CompareOptions, Comparison, Policy, compare_with_history};
 use benchgate::model::{Anchor, BenchmarkName, Metric, Process, Run, Series, Verdict};

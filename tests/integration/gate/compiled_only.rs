@@ -24,7 +24,7 @@ fn no_device(dispatches: f64) -> Benchmark {
     benchmark
 }
 
-/// What each row is about, and its verdict.
+/// The subject of each row, and its verdict.
 fn rows(base: Benchmark, head: Benchmark) -> Vec<(Option<String>, Verdict, bool)> {
     let comparison = judged(&run(vec![base]), &run(vec![head]));
     let of = |row: &benchgate::gate::Row| row.metric.as_ref().map(|metric| metric.name.to_string());

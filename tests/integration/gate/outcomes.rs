@@ -1,4 +1,4 @@
-//! Whatever can be wrong with a benchmark has an outcome of its own, and none of them is a pass.
+//! Every fault of a benchmark has a separate outcome, and none of them is a pass.
 
 use benchgate::exit_code::ExitCode;
 use benchgate::gate::{CompareOptions, FailOn, Policy, Reason, Waiver, compare, open_rows};
@@ -272,7 +272,7 @@ fn facts_are_compared_on_machines_of_one_name_too() {
     assert!(!mismatch(&on(8, "one"), &on(8, "one")));
     assert!(mismatch(&on(8, "one"), &on(2, "one")));
     assert!(mismatch(&on(8, "one"), &on(8, "two")));
-    // A file that doesn't say everything contradicts nothing.
+    // An incomplete file does not contradict itself.
     let silent =
         Run { testbed: Some(Testbed { id: "host".to_owned(), ..Testbed::default() }), ..on(8, "one") };
     assert!(!mismatch(&on(8, "one"), &silent));
@@ -336,7 +336,7 @@ fn a_busy_host_makes_own_measurements_of_identical_programs_longer_and_no_error(
     assert_eq!(open_rows(&first.0, &first.1, &policy).next_blocks, Some(12));
     let row = judged_here(&identical_session(12, |block| block == 0));
     assert_eq!((row.verdict, row.reason), (Verdict::Pass, Reason::Identical));
-    // Something else ran than the hashes say.
+    // A different program ran than the hashes state.
     let row = judged_here(&identical_session(24, |_| true));
     assert_eq!((row.verdict, row.reason), (Verdict::Regressed, Reason::BeyondFloor));
     // A file may have been edited.

@@ -22,7 +22,7 @@ pub struct Double {
     stop: Arc<AtomicBool>,
 }
 
-/// What goes wrong, once.
+/// A single fault.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// Refused before anything is done.

@@ -174,7 +174,7 @@ fn fields(value: &Value, shape: &str, pointer: &str, found: &mut BTreeMap<String
         Value::Array(list) if list.first().is_none_or(Value::is_number) => {}
         Value::Array(list) => {
             for (at, inner) in list.iter().enumerate() {
-                // The sides and the benchmarks are distinguished: what helps a forger is where it stands.
+                // The sides and the benchmarks are distinguished, because a forgery depends on its position.
                 let key = if shape == "/sides" || shape.ends_with("/benchmarks") {
                     at.to_string()
                 } else {
@@ -294,7 +294,7 @@ fn no_field_deleted_or_changed_makes_it_green(red: &Red) {
 /// Optional fields that a value lacks, as its schema names them: shape with the field's name → where, and values.
 type Absent = BTreeMap<String, (Vec<String>, Vec<Value>)>;
 
-/// What the JSON Schema of results says.
+/// Checks the JSON Schemas of results.
 struct Schema(Value);
 
 impl Schema {

@@ -26,7 +26,7 @@ impl Measured {
     pub fn new() -> Self {
         let slow = "flags = [\"--fake=latency-us=1300\"]";
         let suite = Suite::new().model("a", &["latency-us=1000"]).base("").head(slow).write();
-        // All blocks that a green needs, however early the red is clear.
+        // All blocks that a pass needs, however early a regression is clear.
         let toml = suite.world.read("benchgate.toml").replace("min-blocks = 4", "min-blocks = 12");
         suite.world.write("benchgate.toml", toml);
         suite.world.run(["gate"]).expect_code(10);
@@ -169,7 +169,7 @@ pub fn reported() -> Value {
     payload
 }
 
-/// What the API says of pull request 7.
+/// The API's response about pull request 7.
 pub fn proposed(head: &str, repository: u64) -> Value {
     json!({
         "number": 7, "state": "open",

@@ -103,7 +103,7 @@ impl GitHub {
         all
     }
 
-    /// The one comment of ours; fails where there is none or a second.
+    /// benchgate's only comment; fails if there is none or a second one.
     fn only(&self) -> Value {
         let ours = self.comments().into_iter().filter(|comment| {
             comment["user"]["login"] == BOT && comment["body"].as_str().unwrap().starts_with("<!-- benchgate")

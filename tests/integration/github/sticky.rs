@@ -33,7 +33,7 @@ fn post(double: &Double, run: u64, attempt: u64, body: &str, begin: bool) -> Res
     on(async { client(double).comment(&wanted).await })
 }
 
-/// Posts and says which comments of ours there are.
+/// Posts, and returns benchgate's comments.
 fn say(double: &Double, run: u64, attempt: u64, body: &str) -> Vec<String> {
     post(double, run, attempt, body, true).unwrap();
     ours(double)

@@ -1,4 +1,5 @@
-//! What `publish` believes of a result: only what the event, GitHub and the base's configuration agree with.
+//! Facts of a result that `publish` accepts: only those that agree with the event, GitHub and the base's
+//! configuration.
 
 use std::process::Command;
 
@@ -69,7 +70,7 @@ fn a_result_that_passes_is_refused_when_the_run_that_measured_failed() {
     }
 }
 
-/// What is changed in a result, or in the event that reports it.
+/// Changes of a result, or of the event that reports it.
 type Change = fn(&mut Value);
 
 /// The time this many hours from now.

@@ -1,4 +1,4 @@
-//! What the real tools write and a reader could get wrong. The recipes are in the fixtures' READMEs.
+//! Output of real tools that a reader could misinterpret. The recipes are in the fixtures' READMEs.
 
 use benchgate::gate::{self, CompareOptions, Policy, Row};
 use benchgate::ingest::{self, FileContent, Format, IngestError};

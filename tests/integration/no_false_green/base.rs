@@ -7,7 +7,7 @@ use crate::suite::{Suite, npy};
 
 use super::{FAIL_ON, Greens, Sides};
 
-/// What base's tools do. The left side names the case.
+/// Behavior of base's tools. The left side names the case.
 const OF_BASE: &[(&str, &[&str])] = &[
     ("base's compiler never ends", &["compile-hang=1"]),
     ("base's compiler is killed", &["kill-compile=9"]),

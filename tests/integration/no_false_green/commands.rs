@@ -1,4 +1,4 @@
-//! `benchgate pair`: whatever head's command does to its results.
+//! `benchgate pair`: manipulations of results by head's command.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -94,7 +94,7 @@ fn what_head_prints_is_never_green_unless_it_is_what_base_prints() {
         let _ = std::fs::remove_file(commands.0.work().join("count"));
         greens.check(case, &commands.head(&body));
     }
-    // What only the statistics can see needs all blocks.
+    // Changes that only the statistics can detect need all blocks.
     commands.script("head", "cat copy || { rows > copy; cat copy; }");
     greens.check(
         "the same output each time",

@@ -1,4 +1,4 @@
-//! `[[expect]]`: what is known to fail, and who may say so.
+//! `[[expect]]`: expected failures, and the side that may declare them.
 
 use super::{FAIL_ON, Greens};
 use crate::harness::row;

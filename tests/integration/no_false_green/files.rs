@@ -85,7 +85,7 @@ fn started(run: &mut Value, when: impl Fn(usize) -> String) {
 
 type Spoil = fn(&mut Value);
 
-/// What may be done to a session in which nothing changed.
+/// Disturbances of a session without a change.
 const SPOILED: &[(&str, Spoil)] = &[
     ("head lost a benchmark", |run| drop(run["sides"][1]["benchmarks"].as_array_mut().unwrap().remove(0))),
     ("head lost all benchmarks", |run| run["sides"][1]["benchmarks"] = json!([])),
@@ -236,7 +236,7 @@ const SPOILED: &[(&str, Spoil)] = &[
     ("the format is another one", |run| run["schema"] = json!("benchgate/comparison/v1")),
 ];
 
-/// What may be done to hide that head is 10 % slower.
+/// Manipulations that hide that head is 10 % slower.
 const HIDDEN: &[(&str, Spoil)] = &[
     ("nothing", |_| ()),
     ("latency is declared to be better when higher", |run| run["metrics"][0]["better"] = json!("higher")),

@@ -1,4 +1,4 @@
-//! What the configuration of a pull request chooses for both sides.
+//! Choices of a pull request's configuration for both sides.
 
 use super::{FAIL_ON, Greens};
 use crate::harness::lint_codes;

@@ -1,4 +1,4 @@
-//! Baselines that are not there, not comparable, or learned from what was wrong.
+//! Baselines that are absent, not comparable, or contain wrong results.
 
 use crate::suite::{Suite, npy};
 

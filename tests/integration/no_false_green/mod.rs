@@ -1,7 +1,7 @@
 //! Every way of losing, faking, contradicting or hiding a result that was thought of, driven through the
 //! whole gate: none may end in exit code 0. The family only grows.
 //!
-//! A case says what is done to an honest setup. Each setup is first run untouched and must pass, because a
+//! A case describes the manipulation of an honest setup. Each setup is first run untouched and must pass, because a
 //! setup that is never green would prove nothing.
 
 mod base;
@@ -31,8 +31,8 @@ struct Sides {
     world: World,
 }
 
-/// What both sides do unless a case says otherwise. Head's code differs from base's without any effect, so
-/// that no case passes because the modules are identical.
+/// Default behavior of both sides. Head's code differs from base's without any effect, so that no case passes because
+/// the modules are identical.
 const BASE: &[&str] = &["latency-us=1000"];
 const HEAD: &[&str] = &["latency-us=1000", "revision=2"];
 

@@ -1,4 +1,4 @@
-//! `[[command]]`: whatever the head of a change does to its commands.
+//! `[[command]]`: manipulations of commands by the head of a change.
 
 use crate::harness::{Outcome, World};
 use crate::pull_request::branch;

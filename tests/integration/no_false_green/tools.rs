@@ -5,7 +5,7 @@ use crate::suite::{COMMIT, npy};
 
 use super::{Greens, Sides};
 
-/// What the tools may do to head. The left side names the case.
+/// Manipulations of head by the tools. The left side names the case.
 const OF_HEAD: &[(&str, &[&str])] = &[
     ("head does not compile", &["compile-error=no such op"]),
     ("the compiler prints an error and exits 0", &["compile-stderr=a.mlir:1:1: error: no such op"]),
@@ -115,7 +115,7 @@ const OF_HEAD: &[(&str, &[&str])] = &[
     ("every second of head's processes is slower by half", &["slow-every=2", "slow-by=50"]),
 ];
 
-/// What may fail on both sides alike, so that nothing differs.
+/// Failures of both sides alike, which cause no difference.
 const OF_BOTH: &[(&str, &[&str])] = &[
     ("neither side compiles", &["compile-error=no such op"]),
     ("neither compiler run writes a module", &["compile-no-output=1"]),

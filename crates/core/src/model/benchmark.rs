@@ -104,7 +104,7 @@ pub struct Benchmark {
     pub profile: Option<Profile>,
     /// Statistics of the compiler about the module, by its own names: `execution.dispatch-count`.
     pub compiler: BTreeMap<String, u64>,
-    /// SHA-256 of a kernel's instructions, where the benchmark is a kernel's generated code.
+    /// SHA-256 of a kernel's instructions, if the benchmark is a kernel's generated code.
     pub code_sha256: Option<String>,
 }
 

@@ -80,11 +80,11 @@ pub struct Estimate {
     #[schemars(with = "Option<Number>")]
     pub p_tail: Option<f64>,
     pub blocks: u32,
-    /// The smallest change, as a fraction, that the row could have seen with 90 % power.
+    /// The smallest change, as a fraction, that the row could have detected with 90 % power.
     #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub minimum_detectable: Option<f64>,
-    /// Sessions of the side that has fewer, where the sides were measured separately.
+    /// Sessions of the side that has fewer, if the sides were measured separately.
     pub sessions: Option<u32>,
     /// Two-sided p of "the repetitions of the two runs do not differ"; the programs need not differ where the runs do.
     #[serde(default, with = "number::optional")]

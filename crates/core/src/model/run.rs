@@ -54,7 +54,7 @@ pub struct Context {
     pub load_avg: Vec<f64>,
 }
 
-/// The fingerprint of a machine: what must be equal before two runs may be compared.
+/// The fingerprint of a machine: the facts that must be equal to compare two runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Testbed {

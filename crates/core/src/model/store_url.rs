@@ -68,7 +68,7 @@ impl FromStr for StoreUrl {
         let (scheme, rest) = text.split_once("://").ok_or(StoreUrlError(FORMS))?;
         let scheme = StoreScheme::parse(scheme).ok_or(StoreUrlError(FORMS))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        // The bucket becomes part of a host name or of a path: nothing in it may end either.
+        // The bucket becomes part of a host name or of a path, so it must not contain their separators.
         let named = |byte: u8| {
             byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.')
         };

@@ -63,7 +63,7 @@ pub struct Divergence {
     #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub error_fp64: Option<f64>,
-    /// The reference's own distance from the fp64 reference: what rounding alone costs.
+    /// The reference's own distance from the fp64 reference: the error of rounding alone.
     #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub reference_error_fp64: Option<f64>,

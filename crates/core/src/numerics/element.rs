@@ -9,7 +9,7 @@ pub(super) trait Element: Copy {
     /// |a − b|, without the rounding that large integers would suffer as `f64`.
     fn distance(self, other: Self) -> f64;
 
-    /// How many representable numbers lie between the two; for integers, their distance.
+    /// Number of representable numbers between the two; for integers, their distance.
     fn ulps(self, other: Self) -> f64;
 }
 

@@ -22,7 +22,7 @@ pub struct OutcomeRecord {
 }
 
 impl OutcomeRecord {
-    /// Refuses an outcome that contradicts itself; `at` is the path of what it belongs to.
+    /// Rejects an outcome that contradicts itself; `at` is the path of its benchmark.
     pub(super) fn check(&self, at: &str) -> Result<(), RecordError> {
         if (self.status == OutcomeStatus::Failed) != self.stage.is_some() {
             let stages = Stage::ALL.map(Stage::as_str).join(", ");

@@ -65,7 +65,7 @@ pub struct BundledSide {
     pub run_module: String,
     /// `iree-benchmark-module` of the pin. If the pin has `iree-profile`, it is in the same folder.
     pub benchmark_module: String,
-    /// Every benchmark of the side that was asked for, those that failed included.
+    /// Every benchmark of the requested side, including failed ones.
     pub benchmarks: Vec<BundledBenchmark>,
 }
 

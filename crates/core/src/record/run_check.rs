@@ -23,8 +23,8 @@ impl RunFile {
 
 /// Slots of a block.
 const SLOTS: u8 = 4;
-/// A clock that is set back while a block is measured puts that one block out of order. Two of a benchmark, by more than
-/// this, were not measured as their slots say.
+/// A clock that is set back while a block is measured puts that one block out of order. Two processes of a benchmark
+/// that are out of order by more than this contradict their slots.
 const CLOCK_SET_BACK: SignedDuration = SignedDuration::from_secs(60);
 
 /// Position and start of the process in each slot of one benchmark, on either side.

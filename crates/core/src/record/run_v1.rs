@@ -291,7 +291,7 @@ pub struct BundleOrigin {
     pub made_on: BTreeMap<String, String>,
 }
 
-/// Says in a run file that it is one shard of a suite: it can't be judged alone.
+/// Marks a run file as one shard of a suite, which can't be judged alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShardRecord {

@@ -30,7 +30,7 @@ macro_rules! sealed {
 }
 pub(super) use sealed;
 
-/// Hashes what is written to it, so that a large file is never in memory as text.
+/// Hashes the written bytes, so that a large file is never in memory as text.
 struct HashWriter(Sha256);
 
 impl std::io::Write for HashWriter {

@@ -2,7 +2,7 @@
 
 use super::RecordError;
 
-/// Files up to here are always read: what they can grow to is bounded by their size.
+/// Files up to this size are always read, because their size limits their memory.
 const FREE_BYTES: usize = 8 << 20;
 /// Bytes of records for each byte of the file. The file's own bytes are in memory too.
 const MOST: usize = 2;

@@ -11,7 +11,7 @@ use super::weights::{Answer, credible, entropy, ln_e, posterior};
 
 /// A probe is measured until its odds are at least this.
 const CLEAR_ODDS: f64 = 20.0;
-/// Evidence against both hypotheses from which the step lies partly on either side.
+/// Evidence against both hypotheses from which the step is taken to lie on both sides.
 const PARTLY: f64 = 20.0;
 /// A position is compared with its predecessor once it is this probable.
 const SURE: f64 = 0.95;

@@ -1,8 +1,8 @@
 //! A GPU's clock, held for the time of a run and let go however the run ends.
 //!
 //! A change is recorded first, in a file that every later start can see. A run that ends, fails, panics or is asked to
-//! stop unlocks the clock itself. One that is killed can't, and leaves the file: the next start, once it holds the
-//! lock of the host (so that no other run measures), undoes what the file says.
+//! stop unlocks the clock itself. A killed run can't, and leaves the file: the next start, once it holds the host's
+//! lock (so that no other run measures), undoes the recorded change.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -89,8 +89,7 @@ pub fn hold_clocks(
     Ok(hold)
 }
 
-/// The file is there whole or not at all, so that a kill in this moment leaves nothing that has to be
-/// understood; what is in its place already is not replaced.
+/// The file is complete or absent, so that a kill leaves no partial file; an existing file is not replaced.
 fn write_down(folder: &Path, written: &WrittenLock) -> io::Result<PathBuf> {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = written.gpu.chars().map(plain).collect();

@@ -124,7 +124,7 @@ fn processor_facts(cpuinfo: &str) -> BTreeMap<String, String> {
         }
     };
     fact("cpu", field(cpuinfo, "model name"));
-    // A virtual machine often hides the name; these tell the silicon apart anyway.
+    // A virtual machine often hides the name; these facts still distinguish the chips.
     let numbers: Vec<String> =
         ["vendor_id", "cpu family", "model", "stepping", "CPU implementer", "CPU part", "CPU variant"]
             .iter()

@@ -128,7 +128,7 @@ impl Watch {
 }
 
 impl Sampler {
-    /// `None` if no thread can be had: then the first and the last reading have to do.
+    /// `None` if no thread can be started: then only the first and the last reading are used.
     fn start(watched: &Watched) -> Option<Self> {
         let (stop, stopped) = channel::<()>();
         let samples = Arc::new(Mutex::new(Vec::new()));

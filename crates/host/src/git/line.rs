@@ -1,4 +1,4 @@
-//! The commits between two, along first parents: what a branch was after each merge.
+//! The commits between two, along first parents: the states of a branch after each merge.
 
 use git2::ErrorCode;
 

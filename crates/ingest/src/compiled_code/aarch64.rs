@@ -58,7 +58,7 @@ fn is_advanced_simd(word: u32) -> bool {
     word >> 31 == 0 && matches!((word >> 24) & 0x1f, 0b0_1110 | 0b0_1111)
 }
 
-/// How far the stack pointer was lowered since the last return, as constants say.
+/// Distance by which constants lowered the stack pointer since the last return.
 #[derive(Default)]
 struct Stack {
     depth: u64,

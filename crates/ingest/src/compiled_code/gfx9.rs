@@ -13,8 +13,8 @@ const EXTENDED: [u32; 2] = [249, 250];
 /// `v_accvgpr_read` and `v_accvgpr_write` have opcodes among those of the matrix instructions, and only copy.
 const COPIES: [u32; 2] = [0x58, 0x59];
 
-/// How many instructions multiply matrices; `None` if an instruction has a format that is not known, because what
-/// follows it can't be distinguished from its operands.
+/// Number of instructions that multiply matrices; `None` if an instruction has an unknown format, because its operands
+/// can't be distinguished from the next instruction.
 pub(super) fn matrix_instructions(code: &[u8]) -> Option<u64> {
     let (words, rest) = code.as_chunks::<4>();
     if !rest.is_empty() {

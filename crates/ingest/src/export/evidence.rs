@@ -34,7 +34,7 @@ pub(super) fn worst<'a>(lints: impl Iterator<Item = &'a Lint> + Clone) -> Option
         .or_else(|| worst(Consequence::Inconclusive).map(RowMark::Skipped))
 }
 
-/// A verification that fails its benchmark, where the format has no code for it.
+/// A verification that fails its benchmark, if the format has no code for it.
 pub(super) fn wrong_output(benchmark: &Benchmark) -> Option<RowMark> {
     let verification = benchmark.verification.as_ref()?;
     let code = verification.supported_code();

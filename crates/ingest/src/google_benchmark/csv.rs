@@ -1,5 +1,5 @@
 //! Google Benchmark CSV (`--benchmark_format=csv`), with the host's lines above it if both streams were kept. CSV does
-//! not mark aggregates: their names tell, and a `_cv` row has no unit. Rows that were not measured end with their
+//! not mark aggregates: their names show it, and a `_cv` row has no unit. Rows that were not measured end with their
 //! message, before the columns of the counters.
 
 use std::borrow::Cow;

@@ -11,7 +11,7 @@ use super::rows::{Families, GoogleBenchmarkRow};
 
 /// Number of bytes per read.
 const PIECE: usize = 256 << 10;
-/// A single row or context that needs more than this is not worth reading in pieces.
+/// A file with a larger row or context is not read in pieces.
 const LONGEST: usize = 16 << 20;
 
 /// Reads a whole file that starts with `head`. `None` if the file breaks the format's rules or can't be read: then
@@ -79,7 +79,7 @@ impl Window {
         Ok(())
     }
 
-    /// The text without a character that is cut at its end; `None` if it is not UTF-8.
+    /// The text without a truncated character at its end; `None` if it is not UTF-8.
     fn text(&self) -> Option<&str> {
         let bytes = &self.bytes[..self.filled];
         match std::str::from_utf8(bytes) {

@@ -31,7 +31,7 @@ pub(super) enum RowKind {
 pub(super) enum TimeUnit<'a> {
     /// Nanoseconds in one unit.
     Known(f64),
-    /// The columns hold a ratio (`_cv`, `_RMS`), not a time; 1 in this unit is so much.
+    /// The columns have a ratio (`_cv`, `_RMS`), not a time; this is the value of 1 in this unit.
     Ratio(f64),
     Unknown(Cow<'a, str>),
 }
@@ -65,7 +65,7 @@ pub(super) struct GoogleBenchmarkRow<'a> {
     pub real: f64,
     pub cpu: Option<f64>,
     pub unit: TimeUnit<'a>,
-    /// The format printed so few digits that rounding alone could hide or make a change.
+    /// The format printed so few digits that rounding alone could hide or create a change.
     pub coarse: bool,
     pub error: Option<Cow<'a, str>>,
     pub skipped: Option<Cow<'a, str>>,
@@ -264,7 +264,7 @@ impl Families {
             family.label = row.label.take().map(Cow::into_owned);
         }
         if let Some(error) = row.error.take() {
-            // The first reason is the cause; later repetitions only say that one failed before.
+            // The first reason is the cause; later repetitions only report that one failed before.
             if family.error.is_empty() {
                 family.error = error.into_owned();
             }
@@ -316,7 +316,7 @@ impl Families {
                 _ => family.counters.iter().position(|column| column.name == name),
             };
             let known = known.unwrap_or_else(|| {
-                // More names than one row may carry: the rest repeats the attack, not the benchmark.
+                // Limit of names in one row; more of them are an attack.
                 if family.counters.len() < MAX_COUNTERS {
                     family.counters.push(MetricColumn {
                         name: name.into_owned(),
@@ -354,7 +354,7 @@ impl Families {
         }
         let factor = match (&row.unit, statistic) {
             (TimeUnit::Ratio(factor), _) => *factor,
-            // Release 1.7 scales the ratio in CSV as if it were a time: the number means nothing.
+            // Release 1.7 scales the ratio in CSV like a time, so the number has no meaning.
             (TimeUnit::Known(_), Statistic::Cv) => f64::NAN,
             (_, Statistic::Other) => 1.0,
             (TimeUnit::Known(factor), _) => *factor,

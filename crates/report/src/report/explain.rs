@@ -159,7 +159,7 @@ fn table(kernels: &[&KernelChange], moved: Option<f64>) -> Grid {
     table
 }
 
-/// The kernels of the only side that was profiled: what they take, without a change.
+/// The kernels of the only profiled side: their times, without a change.
 fn one_sided(kernels: &[&KernelChange]) -> Grid {
     let columns = vec![GridColumn::text("kernel"), GridColumn::number("calls"), GridColumn::number("time")];
     let mut table = Grid::new(columns, BARE).indented(2);

@@ -39,7 +39,7 @@ const PROSE: usize = 100;
 const SENTENCES: usize = 20;
 /// Number of benchmarks whose cause is at the top.
 pub(super) const CAUSES: usize = 3;
-/// Rows of a table before the rest is only counted, unless everything is asked for.
+/// Rows of a table before the rest is only counted, unless everything is requested.
 const ROWS: usize = 50;
 /// Names of one group before the rest is only counted.
 const NAMES: usize = 3;

@@ -10,8 +10,8 @@ use super::human::{Style, change, interval_in, percent, quantity, significant};
 /// The reason of an undecided row without a more specific one, or with a detail.
 pub(super) const UNDECIDED: &str = "undecided";
 
-/// A sentence of ours, and untrusted text: a compiler's message, a tool's error. The second is separate, because every
-/// renderer has to escape it.
+/// A sentence of benchgate, and untrusted text: a compiler's message, a tool's error. The second is separate, because
+/// every renderer has to escape it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Words {
     /// Fits a cell.

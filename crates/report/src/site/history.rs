@@ -211,7 +211,7 @@ impl Track {
 }
 
 impl BenchmarkHistory {
-    /// The metric that stands for the benchmark: its latency, or the first that varies.
+    /// The metric that represents the benchmark: its latency, or the first that varies.
     pub fn main(&self) -> Option<(&str, &Track)> {
         let named = self.tracks.get_key_value(Metric::LATENCY.name.as_ref());
         let noisy = || self.tracks.iter().find(|(_, track)| track.kind == MetricKind::Noisy);

@@ -3,7 +3,7 @@
 use super::history::{Session, Timeline, Track};
 use benchgate_stats::change_points::change_points;
 
-/// Changes below this are not listed one by one: no gate could have seen them.
+/// Smaller changes are not listed individually, because no gate could have detected them.
 const LEAST_SHOWN: f64 = 0.003;
 
 /// One change of level of one metric.
@@ -62,7 +62,7 @@ impl Track {
     }
 }
 
-/// A range of what was measured: everything after `from`, up to and including `to`.
+/// A range of measured commits: everything after `from`, up to and including `to`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range<'a> {
     pub from: &'a str,

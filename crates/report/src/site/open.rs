@@ -38,7 +38,7 @@ pub fn open_slowdowns<'a>(
     let known = |timeline: &Timeline, benchmark: &str| {
         found.iter().flat_map(|cause| &cause.members).any(|member| member.is_about(timeline, benchmark))
     };
-    // A slowdown of a few nights is red before its level is known to have changed.
+    // A slowdown of a few nights fails before its change of level is detected.
     let mut young = Vec::new();
     for timeline in timelines {
         for (benchmark, history) in &timeline.benchmarks {

@@ -37,7 +37,7 @@ impl Silence {
 pub fn silences(timelines: &[Timeline], now: Timestamp, days: u32) -> Vec<Silence> {
     let mut found = Vec::new();
     for timeline in timelines {
-        // One of the future, from a machine whose clock was wrong, is no sign of life.
+        // A session in the future, from a machine with a wrong clock, does not count as recent.
         let past = |began: Timestamp| now.duration_since(began) >= SignedDuration::ZERO;
         let Some(newest) = timeline.sessions.iter().rfind(|session| past(session.began)) else { continue };
         let patience = patience(timeline, days);
@@ -81,7 +81,7 @@ fn patience(timeline: &Timeline, days: u32) -> SignedDuration {
     SignedDuration::from_secs_f64(usual.max(f64::from(days) * 86_400.0))
 }
 
-/// An acceptance that was given after the last session, for what is silent: it is known.
+/// An acceptance after the last session of a silent timeline, so the silence is known.
 fn acknowledged(timeline: &Timeline, benchmark: Option<&str>, since: Timestamp) -> Option<String> {
     // An acceptance of whole runs does not apply to one silent benchmark.
     let given = |created: &str| created.parse::<Timestamp>().is_ok_and(|created| created > since);

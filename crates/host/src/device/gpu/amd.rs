@@ -1,5 +1,5 @@
-//! AMD GPUs as the kernel's driver shows them below `/sys/class/drm`. No library, no program: the same
-//! figures that amd-smi prints come from here.
+//! AMD GPUs as the kernel's driver shows them below `/sys/class/drm`. The figures of amd-smi without its library or
+//! program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -115,8 +115,8 @@ impl Card {
         self.sensor(&format!("temp{number}_input")).map(|degrees| degrees / MILLIDEGREES)
     }
 
-    /// Processes that hold a queue. With several cards, a process may be on another one: it is counted
-    /// for each, because the kernel's list does not tell them apart without reading every queue.
+    /// Processes that hold a queue. With several cards, a process may be on another one: it is counted for each,
+    /// because the kernel's list does not distinguish them without reading every queue.
     fn processes(&self) -> Option<Vec<u32>> {
         let entries = fs::read_dir(&self.queues).ok()?;
         Some(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
