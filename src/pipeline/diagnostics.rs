@@ -138,7 +138,7 @@ fn first_line(log: &Path, mut is_wanted: impl FnMut(&str) -> bool) -> Result<Opt
             return Ok(Some(text.trim().to_owned()));
         }
         if text.starts_with(crate::process::LOG_CUT) {
-            return Ok(Some("it printed more than is kept, so an error may be among it".to_owned()));
+            return Ok(Some("its output was truncated and may contain an error".to_owned()));
         }
     }
 }

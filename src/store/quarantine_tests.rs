@@ -174,7 +174,7 @@ fn deviate(night: usize, row: usize) -> f64 {
 
 const ROWS: usize = 6;
 
-/// A night of six benchmarks that vary by 0.4 % from night to night. `level` is that of the first one, as a factor.
+/// A session of six benchmarks that vary by 0.4 % between sessions. `level` is that of the first one, as a factor.
 fn long_night(night: usize, level: f64) -> RunFile {
     let mut file = run(1, 'a', 1.0);
     let first: jiff::civil::Date = "2026-01-01".parse().unwrap();

@@ -70,7 +70,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// A version or commit that may stand in a requirement.
+/// Whether a version or commit is valid in a requirement.
 pub(super) fn is_plain_version(version: &str) -> bool {
     !version.is_empty() && version.chars().all(|c| c.is_ascii_alphanumeric() || "._+!-".contains(c))
 }

@@ -74,7 +74,7 @@ fn benchmark(line: &str) -> Result<Benchmark, Cow<'static, str>> {
     }
     let (cost, scale) = field("cost").and_then(quantity).ok_or("no `cost` with a unit of time")?;
     let (tflops, share) = field("tflops").and_then(rate).ok_or("no `tflops`")?;
-    match field("valid").ok_or("no `valid`; the line is cut")? {
+    match field("valid").ok_or("no `valid`; the line is truncated")? {
         "y" => benchmark.verification = Some(verified(VerifyCode::Pass, None)),
         "n" => {
             let why = "the driver compared the output with its reference and found it wrong";

@@ -30,7 +30,7 @@ impl OutcomeRecord {
             return Err(wrong(format!("{at}.outcome"), what));
         }
         if (self.status == OutcomeStatus::Ok) == self.why.is_some() {
-            return Err(wrong(format!("{at}.outcome"), "every outcome but ok says why"));
+            return Err(wrong(format!("{at}.outcome"), "every outcome except ok has a reason"));
         }
         Ok(())
     }

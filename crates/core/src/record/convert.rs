@@ -145,7 +145,7 @@ fn compile_time(stages: &[StageRecord]) -> Option<MetricSeries> {
     const NANOSECONDS: f64 = 1e9;
     let compiled: Vec<&StageRecord> = stages.iter().filter(|stage| stage.stage == Stage::Compile).collect();
     let timed = compiled.get(1..).filter(|timed| !timed.is_empty()).unwrap_or(&compiled);
-    // A cached stage says how long the look-up took, which is not a compile time.
+    // A cached stage has the time of the lookup, which is not a compile time.
     let timed = timed.iter().filter(|stage| stage.status == StageStatus::Ok);
     let process =
         |stage: &&StageRecord| Process { samples: vec![stage.seconds.0 * NANOSECONDS], ..Process::default() };

@@ -286,7 +286,7 @@ fn is_pointer_blob(repository: &git2::Repository, id: Oid) -> bool {
     repository.find_blob(id).is_ok_and(|blob| is_lfs_pointer(blob.content()))
 }
 
-/// How the working tree has files that are in git-lfs.
+/// The state of git-lfs files in the working tree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WorkingTreeLfs {
     /// None of these files exists, so git's configuration applies.

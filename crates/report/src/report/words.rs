@@ -1,4 +1,4 @@
-//! Why a row has its verdict, in words. The only place that words a [`Reason`].
+//! Why a row has its verdict, in words. The only module that turns a [`Reason`] into text.
 
 use benchgate_core::model::{
     Better, LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode,
