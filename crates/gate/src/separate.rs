@@ -93,10 +93,11 @@ pub fn withhold(row: &mut Row) {
     {
         (estimate.interval, estimate.minimum_detectable) = (None, None);
         if row.reason == Reason::Open {
-            let sessions = counted(estimate.sessions.unwrap_or(1) as usize, "session");
-            let verb = if sessions.starts_with("1 ") { "is" } else { "are" };
-            let why = format!("{sessions} a side {verb} too few for times that vary this much");
-            row.reason = Reason::TooLittle(why);
+            let few = match estimate.sessions {
+                Some(sessions @ 2..) => format!("{sessions} sessions a side are"),
+                _ => "one session a side is".to_owned(),
+            };
+            row.reason = Reason::TooLittle(format!("{few} too few for times that vary this much"));
         }
     }
 }
