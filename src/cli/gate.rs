@@ -333,6 +333,14 @@ pub fn against_merge_base(
     // Absolute, because "at ." does not identify the folder.
     let root = std::path::absolute(&head_config.root).unwrap_or_else(|_| head_config.root.clone());
     let repository = Repository::open(&root)?;
+    if let Some(outer) = repository.superproject().filter(|outer| is_asked_from(outer, repository.root())) {
+        return Err(CliError::usage(format!(
+            "{} is a submodule of {}, so that the change would choose which commit it is compared with",
+            repository.root().display(),
+            outer.display()
+        ))
+        .hint("run benchgate in the submodule, in a job that checks out nothing but its repository"));
+    }
     let merge_base = repository.merge_base(reference)?;
     let inside = repository.relative(&head_config.file)?;
     let checkouts = super::paths::cache_dir(cache_dir)?.join("checkouts");
@@ -380,6 +388,15 @@ pub fn against_merge_base(
     Ok((vec![base, head], notices))
 }
 
+/// Whether the current folder, or the checkout of a job, is of this working tree and not of its submodule.
+fn is_asked_from(outer: &Path, submodule: &Path) -> bool {
+    let workspace = std::env::var_os("GITHUB_WORKSPACE").map(PathBuf::from);
+    let folders = std::env::current_dir().ok().into_iter().chain(workspace);
+    folders
+        .filter_map(|folder| std::fs::canonicalize(folder).ok())
+        .any(|folder| folder.starts_with(outer) && !folder.starts_with(submodule))
+}
+
 /// Reports the keys of the configuration that a change edits.
 fn configuration_notices(base: &Config, head: &Config, merge_base: &str) -> Vec<String> {
     let policy = config::policy_changes(&base.policy_part(), &head.policy_part());
@@ -402,13 +419,19 @@ fn required(side: Option<SideInput>) -> Result<SideInput, CliError> {
     side.ok_or_else(|| CliError::internal("every configuration has a head"))
 }
 
-/// The paths below a folder that a configuration names absolutely.
+/// The paths below a folder that a configuration names absolutely, however they get there.
 fn paths_below(text: &str, folder: &Path) -> Vec<PathBuf> {
-    let Some(prefix) = folder.to_str().filter(|folder| *folder != "/") else { return Vec::new() };
     let ends = |c: char| c.is_whitespace() || "\"',;:{}".contains(c);
-    text.match_indices(prefix)
-        .map(|(at, _)| &text[at..])
+    let starts = |at: &usize| {
+        let before = text[..*at].chars().next_back();
+        before.is_none_or(|before| !before.is_alphanumeric() && !"._-~/".contains(before))
+    };
+    text.match_indices('/')
+        .map(|(at, _)| at)
+        .filter(starts)
+        .map(|at| &text[at..])
         .map(|rest| PathBuf::from(&rest[..rest.find(ends).unwrap_or(rest.len())]))
+        .map(|path| std::fs::canonicalize(&path).unwrap_or(path))
         .filter(|path| path.starts_with(folder))
         .collect()
 }

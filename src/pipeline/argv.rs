@@ -91,11 +91,14 @@ impl Execution {
     }
 
     fn common(&self) -> Vec<OsString> {
-        let mut args: Vec<OsString> = vec![
-            format!("--device={}", self.device).into(),
-            joined("--module=", &self.module),
-            format!("--function={}", self.function).into(),
-        ];
+        self.calling(&[&self.module], &self.function)
+    }
+
+    /// The last module has the function.
+    fn calling(&self, modules: &[&Path], function: &str) -> Vec<OsString> {
+        let mut args: Vec<OsString> = vec![format!("--device={}", self.device).into()];
+        args.extend(modules.iter().map(|module| joined("--module=", module)));
+        args.push(format!("--function={function}").into());
         args.extend(self.inputs.iter().map(|input| match input {
             InputArg::File(TensorFile { path, raw: Some(raw) }) => joined(&format!("--input={raw}=@"), path),
             InputArg::File(TensorFile { path, raw: None }) => joined("--input=@", path),
@@ -118,6 +121,13 @@ impl Execution {
     pub(super) fn verify(&self, outputs: &[TensorFile]) -> Vec<OsString> {
         let mut args = self.common();
         args.push("--print_statistics".into());
+        args.extend(outputs.iter().map(|file| joined("--output=@", &file.path)));
+        args
+    }
+
+    /// `iree-run-module` with a function of another module, which calls the function of this one.
+    pub(super) fn through(&self, caller: &Path, function: &str, outputs: &[TensorFile]) -> Vec<OsString> {
+        let mut args = self.calling(&[&self.module, caller], function);
         args.extend(outputs.iter().map(|file| joined("--output=@", &file.path)));
         args
     }

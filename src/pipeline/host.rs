@@ -17,6 +17,7 @@ use super::cache::{Cache, Digests};
 use super::devices;
 use super::memo::Memo;
 use super::slots::{Priority, SlotTurn, Slots};
+use super::stage::Caller;
 use super::trace::Sources;
 
 /// A disk with less room than this is full.
@@ -51,6 +52,8 @@ pub(super) struct Host<'a> {
     pub(super) listed_devices: Memo<(PathBuf, String, BTreeMap<String, String>), Arc<Finished>>,
     /// Files that a start of a runtime tool opened.
     pub(super) loaded: Memo<ToolStart, Option<Arc<Opened>>>,
+    /// Modules that call a function twice, by compiler and text.
+    pub(super) callers: Memo<(PathBuf, String), Result<Caller, String>>,
     /// Folder for the IR of every phase, if requested.
     pub(super) ir: Option<PathBuf>,
     /// Folder for copies of the compiled modules.
@@ -161,6 +164,7 @@ impl<'a> Host<'a> {
             unobserved: Once::new(),
             listed_devices: Memo::default(),
             loaded: Memo::default(),
+            callers: Memo::default(),
             ir: None,
             modules: None,
             ptxas: None,

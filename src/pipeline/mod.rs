@@ -27,6 +27,7 @@ mod host;
 mod interpreters;
 mod ir;
 mod journal;
+mod later_calls;
 mod loaded;
 mod measure;
 mod memo;

@@ -24,7 +24,7 @@ use super::plan::PlannedBenchmark;
 use super::stage::{Compiled, Prepared, PreparedSource, StageError, StageFailure, StageReport, Staged};
 use super::targets::{self, Presence};
 use super::verify::{self, VerifyJob};
-use super::{PipelineError, code, ir, loaded};
+use super::{PipelineError, code, ir, later_calls, loaded};
 
 /// Export and compile: the stages that need Python or a compiler.
 pub(super) async fn build<'a>(
@@ -71,6 +71,15 @@ pub(super) async fn build<'a>(
     }
     if let (Some(folder), Some(compiled)) = (&host.modules, &compiled) {
         keep_module(folder, planned, &compiled.module)?;
+    }
+    if let Some(compiled) = compiled.as_ref().filter(|_| planned.target.is_timed()) {
+        match later_calls::caller(host, planned, tools, &compiled.module).await? {
+            Ok(caller) => prepared.caller = Some(caller),
+            Err(why) => {
+                let why = format!("a second call in the same process could not be checked: {why}");
+                prepared.lints.push(Lint::new(LintCode::Stateful, why));
+            }
+        }
     }
     prepared.compiled = compiled;
     prepared.source = Some(source);
@@ -155,7 +164,14 @@ pub(super) async fn check<'a>(
         }
     }
     let source = source.clone();
-    let job = VerifyJob { planned, tools, execution: &execution, source: &source, paired };
+    let caller = prepared.caller.take();
+    let is_known = prepared.lints.iter().any(|lint| lint.code == LintCode::Stateful);
+    if caller.is_none() && planned.target.is_timed() && !is_known {
+        let why = "the bundle has nothing to check a second call in the same process with";
+        prepared.lints.push(Lint::new(LintCode::Stateful, why));
+    }
+    let job =
+        VerifyJob { planned, tools, execution: &execution, source: &source, caller: caller.as_ref(), paired };
     let verified = prepared.stage(Stage::Verify, host.progress, verify::verify(host, &job)).await?;
     let Some(verified) = verified else {
         if let Outcome::Failed { why, .. } = &prepared.outcome {
@@ -167,6 +183,9 @@ pub(super) async fn check<'a>(
     if verified.verification.code == VerifyCode::VerifierSkipped && !source.expected.is_empty() {
         let why = verified.verification.why.clone().unwrap_or_default();
         prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
+    }
+    if let Some(how) = verified.stateful {
+        prepared.lints.push(Lint::new(LintCode::Stateful, how));
     }
     let ready = Measurable {
         execution: &execution,

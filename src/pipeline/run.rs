@@ -489,6 +489,7 @@ impl<'a> PreparedRun<'a> {
             unobserved: std::sync::Once::new(),
             listed_devices: Memo::default(),
             loaded: Memo::default(),
+            callers: Memo::default(),
             ir: options.dump_ir.then(|| options.work.join("ir")),
             modules: options.keep_modules.clone(),
             ptxas: self.ptxas.clone(),

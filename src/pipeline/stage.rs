@@ -180,6 +180,18 @@ impl StageOutput for Compiled {
     }
 }
 
+/// A module that calls a function of another one.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    pub(super) module: PathBuf,
+    /// Results of the function that are buffers, which is what the calling module returns of them.
+    pub(super) results: usize,
+    /// The same of the inputs.
+    pub(super) inputs: usize,
+    /// Deletes the module when its last holder is dropped, unless it came with a bundle.
+    pub(super) _folder: Option<Arc<Scratch>>,
+}
+
 /// The outputs of one verified call, on disk until they are compared with the other side's.
 #[derive(Debug, Clone)]
 pub(super) struct Outputs {
@@ -205,6 +217,8 @@ pub(super) struct Prepared<'a> {
     pub(super) lints: Vec<Lint>,
     pub(super) source: Option<PreparedSource>,
     pub(super) compiled: Option<Compiled>,
+    /// What calls its function more than once, where it is timed.
+    pub(super) caller: Option<Caller>,
     pub(super) artifact: Option<Artifact>,
     pub(super) verification: Option<Verification>,
     /// Bytes on the device in one call.
@@ -227,6 +241,7 @@ impl<'a> Prepared<'a> {
             lints: Vec::new(),
             source: None,
             compiled: None,
+            caller: None,
             artifact: None,
             verification: None,
             peak_device_memory: None,

@@ -1,5 +1,7 @@
 //! The module's outputs against the reference, before anything is timed.
 
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
@@ -18,9 +20,12 @@ use super::compile::{failure, printed_error};
 use super::diagnostics;
 use super::divergence::{self, tensors};
 use super::host::Host;
+use super::later_calls;
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
-use super::stage::{Outputs, PreparedSource, StageError, StageFailure, StageOutput, StageReport, Staged};
+use super::stage::{
+    Caller, Outputs, PreparedSource, StageError, StageFailure, StageOutput, StageReport, Staged,
+};
 
 /// One module to verify.
 pub(super) struct VerifyJob<'a> {
@@ -28,6 +33,8 @@ pub(super) struct VerifyJob<'a> {
     pub(super) tools: &'a Installed,
     pub(super) execution: &'a Execution,
     pub(super) source: &'a PreparedSource,
+    /// What calls its function twice, where it is timed.
+    pub(super) caller: Option<&'a Caller>,
     /// Whether there is another side, whose outputs these are compared with.
     pub(super) paired: bool,
 }
@@ -43,6 +50,8 @@ pub(super) struct VerifiedModule {
     pub(super) opened: Option<Opened>,
     /// Its outputs, if head's are to be compared with base's.
     pub(super) outputs: Option<Outputs>,
+    /// How a later call differs from the first one, if it does.
+    pub(super) stateful: Option<String>,
 }
 
 impl StageOutput for VerifiedModule {
@@ -61,13 +70,16 @@ pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static 
     const STORES: [&str; 2] = ["global.store", "global_store"];
     const CHUNK: usize = 1 << 20;
     let finders = STORES.map(|name| (name, memmem::Finder::new(name)));
-    let longest = STORES.iter().map(|name| name.len()).max().unwrap_or(1);
+    // Every letter may be written as a backslash with two digits.
+    let longest = 3 * STORES.iter().map(|name| name.len()).max().unwrap_or(1);
     let mut file = std::fs::File::open(mlir)?;
     let mut window = Vec::with_capacity(CHUNK + longest);
     loop {
         let read = file.by_ref().take(CHUNK as u64).read_to_end(&mut window)?;
-        if let Some((name, _)) = finders.iter().find(|(_, finder)| finder.find(&window).is_some()) {
-            return Ok(Some(name));
+        for text in [Cow::Borrowed(&window[..]), without_escapes(&window)] {
+            if let Some((name, _)) = finders.iter().find(|(_, finder)| finder.find(&text).is_some()) {
+                return Ok(Some(name));
+            }
         }
         if read == 0 {
             return Ok(None);
@@ -75,6 +87,29 @@ pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static 
         // A name may extend beyond the end of the buffer.
         window.drain(..window.len().saturating_sub(longest - 1));
     }
+}
+
+/// The bytes that MLIR's strings mean: `\2E` is a dot, and the name of an operation may be a string.
+fn without_escapes(text: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr(b'\\', text).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, after @ ..] = rest {
+        let escaped = match (first, after) {
+            (b'\\', [high, low, ..]) => digit(high).zip(digit(low)),
+            _ => None,
+        };
+        let (byte, next) = match escaped {
+            Some((high, low)) => (16 * high + low, &after[2..]),
+            None => (*first, after),
+        };
+        plain.push(byte);
+        rest = next;
+    }
+    Cow::Owned(plain)
 }
 
 /// Runs the module once and compares every output. A module that does not run is a failure of the
@@ -86,15 +121,16 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         source.expected.iter().map(|file| file.type_without_npy().map(str::to_owned)).collect();
     let outputs = places(folder.path(), "output", &types);
     let log = folder.path().join("verify.log");
-    let command = |outputs: &[TensorFile]| {
+    let call = |arguments: Vec<OsString>| {
         Command::new(&job.tools.iree_run_module, planned.side.config.measure.timeout)
-            .args(job.execution.verify(outputs))
+            .args(arguments)
             .cwd(&planned.side.side.sources)
             .envs(&planned.target.env)
             .capture_stdout()
             .log(&log)
             .cpus(host.cpus_for(&job.execution.device))
     };
+    let command = |outputs: &[TensorFile]| call(job.execution.verify(outputs));
     let _alone = host.device_turn(&job.execution.device).await;
     let _slot = host.slot(Priority::Now).await?;
     let started = Instant::now();
@@ -111,6 +147,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
                 peak_device_memory: None,
                 opened,
                 outputs: None,
+                stateful: None,
             });
         }
         // By benchmark and side, not by module: benchmarks may share one and fail for reasons of their own.
@@ -143,12 +180,45 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     verification.no_fp64.clone_from(&source.expected64_problem);
     // Base replaces a missing reference, so its outputs are needed anyway.
     let outputs = if job.paired && verification.code == VerifyCode::VerifierSkipped {
-        let known = (!types.is_empty()).then_some(types);
+        let known = (!types.is_empty()).then(|| types.clone());
         steady_outputs(host, planned, known, &finished, folder.path(), command).await?
     } else {
         outputs
     };
-    let comparable = matches!(verification.code, VerifyCode::Pass | VerifyCode::VerifierSkipped);
+    let stateful = match job
+        .caller
+        .filter(|_| matches!(verification.code, VerifyCode::Pass | VerifyCode::VerifierSkipped))
+    {
+        None => None,
+        Some(caller) => {
+            let known = if types.is_empty() { result_types(&finished) } else { types };
+            // Results that can't be told apart are written, and nothing is known of them.
+            let is_known = known.len() == caller.results;
+            let known = if is_known { known } else { vec![Some(String::new()); caller.results] };
+            let second = places(folder.path(), "second", &known);
+            let start = |arguments| call(arguments);
+            let stateful =
+                later_calls::check(caller, host, job.execution, &second, folder.path(), start).await?;
+            if stateful.is_some() || !is_known {
+                stateful
+            } else if verification.code == VerifyCode::Pass {
+                let later = compare(planned, &second, source)?;
+                if later.code != VerifyCode::Pass {
+                    let why = "the first call of a process is right, and the second one is not";
+                    verification = Verification { why: Some(why.to_owned()), ..later };
+                }
+                None
+            } else {
+                differs(planned, &outputs, &second)?
+            }
+        }
+    };
+    let comparable = match verification.code {
+        VerifyCode::Pass | VerifyCode::VerifierSkipped => true,
+        // Outputs that are expected to be wrong are to stay as they are.
+        VerifyCode::Fail => !planned.side.config.policy.expectations.is_empty(),
+        _ => false,
+    };
     let kept = job.paired && comparable && !outputs.is_empty();
     let kept =
         if kept { Some(divergence::keep(&host.digests, folder, outputs, source).await?) } else { None };
@@ -159,6 +229,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         peak_device_memory: super::statistics::peak_device_memory(&finished.stderr_tail),
         opened: finished.opened,
         outputs: kept,
+        stateful,
     })
 }
 
@@ -184,6 +255,26 @@ fn printed_types(stdout: &str) -> Vec<String> {
         }
     }
     types
+}
+
+/// The same as types of files: `None` where `.npy` says it.
+fn result_types(call: &Finished) -> Vec<Option<String>> {
+    let printed = printed_types(&String::from_utf8_lossy(&call.stdout));
+    printed.into_iter().map(|found| lacks_npy(&found).then_some(found)).collect()
+}
+
+/// Whether a second call computed something else than a first one, where no reference says what is right.
+fn differs(
+    planned: PlannedBenchmark<'_>,
+    first: &[TensorFile],
+    second: &[TensorFile],
+) -> Staged<Option<String>> {
+    if first.is_empty() {
+        return Ok(None);
+    }
+    let checks = numerics::against_base(&tensors(first)?, &tensors(second)?, &[], &planned.tolerances());
+    let differ = checks.iter().any(|check| check.code != VerifyCode::Pass);
+    Ok(differ.then(|| "a second call in the same process computes other results than the first".to_owned()))
 }
 
 /// The verification of a module that has another number of outputs than its reference. The tool then fails instead of
@@ -243,11 +334,8 @@ async fn steady_outputs(
     folder: &Path,
     command: impl Fn(&[TensorFile]) -> Command,
 ) -> Staged<Vec<TensorFile>> {
-    let text = String::from_utf8_lossy(&first.stdout);
     let is_known = known.is_some();
-    let results = known.unwrap_or_else(|| {
-        printed_types(&text).into_iter().map(|found| lacks_npy(&found).then_some(found)).collect()
-    });
+    let results = known.unwrap_or_else(|| result_types(first));
     if results.is_empty() || (!is_known && first.stdout_truncated) {
         return Ok(Vec::new());
     }
@@ -302,6 +390,7 @@ mod tests {
         for before in [0, 1, (1 << 20) - 6, 1 << 20, (3 << 20) + 17] {
             assert_eq!(found(before, "util.global.store %a, @b : i32"), Some("global.store"));
             assert_eq!(found(before, "\"ml_program.global_store\"(%a)"), Some("global_store"));
+            assert_eq!(found(before, r#""util.\67lobal\2Estore"(%a)"#), Some("global.store"));
             assert_eq!(found(before, "util.global.load immutable @b : i32"), None);
         }
     }

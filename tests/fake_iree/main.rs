@@ -11,6 +11,8 @@
 //! | `output=1,2,3` | the function's one f32 output (`NaN` is a number here) |
 //! | `output-file=A.npy,B.npy` | the outputs are these files, below the folder the tool is started in |
 //! | `output-type=4x1xbf16` | the type that the tool prints of its results; by default 3xf32. bf16 can't be written as `.npy` |
+//! | `second-output=1,2,3` | the output of a second call in one process |
+//! | `changes-input=once`, `changes-input=always` | the function has an input, which its first call, or every call, changes |
 //! | `random-output=1` | the one output differs from call to call |
 //! | `error-occurred=TEXT` | the benchmark prints a failed row of 0.0 ms and exits 0, as IREE did |
 //! | `crash=1` | the benchmark is ended by a signal that it caused |
@@ -78,6 +80,7 @@ fn main() {
         "iree-compile" => compile(args),
         "iree-run-module" => run_module(args),
         "iree-benchmark-module" => benchmark(args),
+        "iree-dump-module" => dump(args.last().unwrap()),
         "iree-profile" => print!("{}", std::fs::read_to_string(args.last().unwrap()).unwrap()),
         other => {
             eprintln!("{other} is not faked");
@@ -259,10 +262,52 @@ fn module(args: &[String]) -> BTreeMap<String, String> {
     directives(&std::fs::read_to_string(value(args, "--module=").unwrap()).unwrap())
 }
 
+fn of<'a>(known: &'a BTreeMap<String, String>, key: &str, function: &str) -> Option<&'a String> {
+    known.get(&format!("{key}-{function}")).or(known.get(key))
+}
+
 /// The value of a key for the function that is called, or for all of them.
 fn of_function<'a>(known: &'a BTreeMap<String, String>, key: &str, args: &[String]) -> Option<&'a String> {
-    let function = value(args, "--function=").unwrap();
-    known.get(&format!("{key}-{function}")).or(known.get(key))
+    of(known, key, value(args, "--function=").unwrap())
+}
+
+/// What the module exports: a function `main`, and those that have a directive of their own.
+fn dump(module: &str) {
+    let known = directives(&std::fs::read_to_string(module).unwrap_or_default());
+    let named = known.keys().filter_map(|key| {
+        ["latency-us-", "output-file-", "output-"].into_iter().find_map(|prefix| key.strip_prefix(prefix))
+    });
+    let input = if known.contains_key("changes-input") { "!vm.ref<?>" } else { "" };
+    println!("// @module : version 0\n\nExported Functions:");
+    for function in named.chain(["main"]) {
+        let results = of(&known, "output-file", function).map_or(1, |files| files.split(',').count());
+        println!("  [  0] {function}({input}) -> ({})", vec!["!vm.ref<?>"; results].join(", "));
+    }
+    println!();
+}
+
+/// `once` or `twice` of the module that calls another one's function: the results of the second call, and the input.
+fn call_through(known: &BTreeMap<String, String>, args: &[String], caller: &str) {
+    let text = std::fs::read_to_string(caller).unwrap();
+    let name = text.split("vm.import private @\"module.").nth(1).unwrap().split('"').next().unwrap();
+    let is_twice = value(args, "--function=").unwrap() == "twice";
+    let mut known = known.clone();
+    if let Some(second) = known.remove("second-output") {
+        known.insert("output".to_owned(), second);
+    }
+    let (inputs, results): (Vec<String>, Vec<String>) = args
+        .iter()
+        .filter(|arg| arg.starts_with("--output=@"))
+        .cloned()
+        .partition(|arg| ["once", "twice"].iter().any(|calls| arg.contains(&format!("/{calls}"))));
+    for input in inputs {
+        let state = if known["changes-input"] == "always" && is_twice { "2" } else { "1" };
+        std::fs::write(input.strip_prefix("--output=@").unwrap(), state).unwrap();
+    }
+    if is_twice {
+        let called: Vec<String> = [format!("--function={name}")].into_iter().chain(results).collect();
+        call(&known, &called);
+    }
 }
 
 fn list_devices(driver: &str) {
@@ -307,7 +352,10 @@ fn run_module(args: &[String]) {
     if known.contains_key("run-no-output") {
         end(&known, "run-exit");
     }
-    call(&known, args);
+    match args.iter().filter_map(|arg| arg.strip_prefix("--module=")).nth(1) {
+        Some(caller) => call_through(&known, args, caller),
+        None => call(&known, args),
+    }
     end(&known, "run-exit");
 }
 

@@ -1,6 +1,8 @@
 //! Benchmarks that the suite expects to fail.
 
-use benchgate_core::model::{Benchmark, FailureKind, Lint, LintCode, Outcome, SideName, Verdict};
+use benchgate_core::model::{
+    Benchmark, FailureKind, Lint, LintCode, Outcome, SideName, Verdict, Verification,
+};
 
 use super::matching::Matched;
 use super::rules::Rules;
@@ -41,6 +43,11 @@ fn met(expectation: &Expectation, side: &Benchmark) -> Option<Met> {
     }
 }
 
+/// Whether a side fails as expected, in a later stage than this one.
+fn got_further(expectation: &Expectation, side: &Benchmark, failure: FailureKind) -> bool {
+    matches!(met(expectation, side), Some(Met::Fails(other)) if other > failure)
+}
+
 /// The verdict about a benchmark that is expected to fail. `None` if the usual rules decide: nothing is expected, it
 /// fails in another way than expected, or it worked at base.
 pub fn status(pair: Matched<'_>, rules: &Rules<'_>) -> Option<Status> {
@@ -50,6 +57,11 @@ pub fn status(pair: Matched<'_>, rules: &Rules<'_>) -> Option<Status> {
     match met(expectation, head)? {
         // The suite was wrong about base, or head broke a working benchmark.
         Met::Fails(_) if worked_at_base || expectation.removed => None,
+        // Base got further: it ran, or it compiled.
+        Met::Fails(failure) if pair.base.is_some_and(|base| got_further(expectation, base, failure)) => None,
+        Met::Fails(_) if head.verification.as_ref().is_some_and(Verification::differs_from_base) => {
+            Some(Status::fatal(Verdict::Diverged, Reason::WrongOutput))
+        }
         Met::Fails(failure) => {
             let reason = Reason::ExpectedFailure { failure, reason: expectation.reason.clone() };
             Some(Status::fatal(Verdict::Pass, reason))

@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use git2::{ErrorCode, Oid};
 
@@ -120,6 +120,9 @@ pub enum GitError {
     Other { action: &'static str, message: String },
 }
 
+/// Digits of an identifier that is not abbreviated.
+const FULL_ID: usize = 40;
+
 /// The target of HEAD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
@@ -204,7 +207,8 @@ impl Repository {
     fn is_ambiguous(&self, reference: &str) -> bool {
         // `origin/main~2` starts at the commit of `origin/main`.
         let name = reference.split(['~', '^', '@', ':']).next().unwrap_or_default();
-        if is_commit(name) {
+        // A whole identifier wins over every ref.
+        if is_commit(name) && name.len() >= FULL_ID {
             return false;
         }
         let commit = |spec: &str| {
@@ -267,12 +271,32 @@ impl Repository {
         Ok(found)
     }
 
-    /// `path` relative to the working tree.
+    /// `path` relative to the working tree, by the names that it is given with: another commit need not have the symbolic
+    /// links that this one has.
     pub fn relative(&self, path: &Path) -> Result<PathBuf, GitError> {
-        let real = fs::canonicalize(path).map_err(|source| GitError::Io { path: path.to_owned(), source })?;
-        real.strip_prefix(&self.root)
+        let real = |path: &Path| {
+            fs::canonicalize(path).map_err(|source| GitError::Io { path: path.to_owned(), source })
+        };
+        let file = real(path)?;
+        let given = without_parents(&std::path::absolute(path).map_err(|source| io(path, source))?);
+        // Where `..` stands behind a link, only the file system knows where it leads.
+        let given = if real(&given).is_ok_and(|given| given == file) { given } else { file };
+        let mut folders: Vec<&Path> = given.ancestors().collect();
+        folders.reverse();
+        let top = folders.into_iter().find(|folder| real(folder).is_ok_and(|folder| folder == self.root));
+        top.and_then(|top| given.strip_prefix(top).ok())
             .map(Path::to_owned)
-            .map_err(|_| GitError::Outside { path: real.clone(), root: self.root.clone() })
+            .ok_or_else(|| GitError::Outside { path: given.clone(), root: self.root.clone() })
+    }
+
+    /// The working tree of which this one is a submodule.
+    pub fn superproject(&self) -> Option<PathBuf> {
+        let outer = Self::open(self.root.parent()?).ok()?;
+        let inside = self.root.strip_prefix(&outer.root).ok()?;
+        // A submodule is a commit in the index.
+        const COMMIT: u32 = 0o160_000;
+        let entry = outer.inner.index().ok()?.get_path(inside, 0)?;
+        (entry.mode == COMMIT).then_some(outer.root)
     }
 
     fn tree(&self, commit: &str) -> Result<git2::Tree<'_>, GitError> {
@@ -288,6 +312,21 @@ impl Repository {
         }
         other("read an object", error)
     }
+}
+
+/// A path without `.` and `..`, by its text alone.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// The folder to add to `safe.directory` for the repository at `path`.

@@ -19,7 +19,7 @@ use super::super::PipelineError;
 use super::super::argv::InputArg;
 use super::super::cache::{Cache, Digests, aside};
 use super::super::plan::{self, Filter, PlannedBenchmark, SideInput};
-use super::super::stage::{Compiled, Prepared, PreparedSource, StageFailure, StageReport};
+use super::super::stage::{Caller, Compiled, Prepared, PreparedSource, StageFailure, StageReport};
 use super::archive;
 
 /// A bundle, unpacked and found whole. Dropped, its files are gone.
@@ -164,6 +164,12 @@ impl OpenBundle {
         } else {
             prepared.source = Some(self.source(module));
             prepared.compiled = Some(self.compiled(module));
+            prepared.caller = module.caller.as_ref().map(|caller| Caller {
+                module: self.path(&caller.path),
+                results: caller.results as usize,
+                inputs: caller.inputs as usize,
+                _folder: None,
+            });
         }
         prepared
     }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::model::{Outcome, SideName};
 use crate::numerics::TensorFile;
 use crate::record::{
-    BundleFile, BundleSchema, BundledBenchmark, BundledFile, BundledInput, BundledModule, BundledParameters,
-    BundledSide, Number, OutcomeRecord, ReferenceProblem, StageRecord, is_plain_path,
+    BundleFile, BundleSchema, BundledBenchmark, BundledCaller, BundledFile, BundledInput, BundledModule,
+    BundledParameters, BundledSide, Number, OutcomeRecord, ReferenceProblem, StageRecord, is_plain_path,
 };
 use crate::toolchain::Lock;
 
@@ -217,6 +217,14 @@ impl Packing<'_, '_> {
             let path = self.data("parameters", path, &ending).await?;
             parameters.push(BundledParameters { scope: scope.clone(), path });
         }
+        let caller = match &prepared.caller {
+            Some(caller) => {
+                let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+                let path = self.data("modules", &caller.module, "vmfb").await?;
+                Some(BundledCaller { path, results: count(caller.results), inputs: count(caller.inputs) })
+            }
+            None => None,
+        };
         let name = format!("modules/{}.vmfb", &compiled.vmfb_sha256[..32]);
         let problem = source.reference_problem.as_ref();
         Ok(BundledModule {
@@ -231,6 +239,7 @@ impl Packing<'_, '_> {
             parameters,
             reference_problem: problem
                 .map(|(code, why)| ReferenceProblem { code: (*code), why: why.clone() }),
+            caller,
         })
     }
 }

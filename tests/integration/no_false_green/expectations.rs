@@ -80,6 +80,30 @@ fn no_expectation_makes_a_head_green_that_broke_something() {
 }
 
 #[test]
+fn wrong_outputs_that_are_expected_stay_as_they_are() {
+    let diverges = |change: &'static [&'static str]| {
+        let (suite, repository) = repository();
+        repository.set_head("refs/heads/main").unwrap();
+        suite.source("a", &["latency-us=1000", "output=1,2,4"]);
+        let expected = EXPECTED.replace("\"compile-failure\"", "[\"divergence\", \"run-failure\"]");
+        let toml = suite.world.read("benchgate.toml");
+        suite.world.write("benchgate.toml", toml.replacen("[toolchain]", &expected, 1));
+        commit(&repository, "base");
+        let main = repository.head().unwrap().peel_to_commit().unwrap();
+        repository.branch("change", &main, true).unwrap();
+        repository.set_head("refs/heads/change").unwrap();
+        suite.source("a", change);
+        commit(&repository, "change");
+        suite.world.run(["gate", "--base", "main", "--fail-on", FAIL_ON, "--format", "json"])
+    };
+    let mut greens = Greens::default();
+    greens.check("other wrong outputs", &diverges(&["latency-us=100", "output=9,9,9"]));
+    greens.check("a program that no longer runs", &diverges(&["run-error=boom"]));
+    greens.none(2);
+    diverges(&["latency-us=1000", "output=1,2,4", "revision=2"]).expect_no_failure();
+}
+
+#[test]
 fn a_benchmark_that_works_against_expectation_fails_until_the_expectation_is_removed() {
     let (outcome, _) = gated(true, FAILS, |suite| suite.source("a", WORKS));
     let comparison = outcome.expect_code(20).json();

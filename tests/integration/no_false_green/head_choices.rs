@@ -15,6 +15,11 @@ fn gated(change: impl FnOnce(&Suite)) -> (Suite, crate::harness::Outcome) {
     (suite, outcome)
 }
 
+fn gate_main(suite: &Suite, more: &[&str]) -> crate::harness::Outcome {
+    let arguments = ["gate", "--base", "main", "--fail-on", FAIL_ON, "--format", "json"];
+    suite.world.run(arguments.iter().chain(more).copied())
+}
+
 fn edit(suite: &Suite, from: &str, to: &str) {
     let toml = suite.world.read("benchgate.toml");
     assert!(toml.contains(from), "{from} is not in\n{toml}");
@@ -55,7 +60,17 @@ fn an_fp64_reference_that_head_adds_does_not_excuse_a_wrong_output() {
         suite.world.write("data/y.npy", npy(&[1.0, 2.0, 3.000_001]));
     });
     greens.check("an fp64 reference together with another reference", &outcome);
-    greens.none(2);
+    let (suite, repository) = repository();
+    repository.set_head("refs/heads/main").unwrap();
+    edit(&suite, "backend = \"llvm-cpu\"", "backend = \"llvm-cpu\"\njudge = \"outputs\"");
+    commit(&repository, "outputs decide");
+    let main = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("change", &main, true).unwrap();
+    repository.set_head("refs/heads/change").unwrap();
+    wrong(&suite);
+    commit(&repository, "a change");
+    greens.check("an fp64 reference where outputs decide", &gate_main(&suite, &[]));
+    greens.none(3);
 }
 
 #[test]
@@ -128,6 +143,22 @@ fn a_program_that_keeps_state_is_not_green_by_its_first_call() {
 }
 
 #[test]
+fn a_program_is_judged_by_the_results_of_its_second_call_too() {
+    let quicker = ["latency-us=500", "revision=2"];
+    let with = |directive: &'static str| {
+        gated(move |suite| suite.source("a", &[&quicker[..], &[directive]].concat())).1
+    };
+    let wrong = with("second-output=4,5,6").expect_code(13).json();
+    let row_of = |comparison: &_| row(comparison, "a/cpu/main", None).clone();
+    assert_eq!(row_of(&wrong)["verdict"], "diverged", "{wrong:#}");
+    let counting = with("changes-input=always").expect_code(11).json();
+    let latency = row(&counting, "a/cpu/main", Some("latency"));
+    assert!(lint_codes(latency).contains(&"stateful"), "{counting:#}");
+    // A function that writes the same into its inputs in every call does the same work in every call.
+    with("changes-input=once").expect_code(0);
+}
+
+#[test]
 fn a_file_of_the_working_tree_is_not_part_of_the_base() {
     let (suite, repository) = repository();
     let absolute = suite.world.work().join("more.txt");
@@ -142,6 +173,44 @@ fn a_file_of_the_working_tree_is_not_part_of_the_base() {
     commit(&repository, "slower on both sides");
     let outcome = suite.world.run(["gate", "--base", "main", "--fail-on", FAIL_ON]).expect_code(2);
     assert!(outcome.stderr.contains("by its absolute path"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_link_of_the_working_tree_does_not_lead_the_base_to_its_own_files() {
+    let (suite, repository) = repository();
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(suite.world.work(), elsewhere.path().join("tree")).unwrap();
+    suite.world.write("more.txt", "--fake=latency-us=1000\n");
+    let linked = elsewhere.path().join("tree/more.txt");
+    edit(&suite, "[side.head]\n", &format!("[side.head]\nflags = [\"@{}\"]\n", linked.display()));
+    repository.set_head("refs/heads/main").unwrap();
+    commit(&repository, "flags in a file");
+    let outcome = gate_main(&suite, &[]).expect_code(2);
+    assert!(outcome.stderr.contains("by its absolute path"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_configuration_that_head_turns_into_a_link_is_compared_with_bases_own() {
+    let (suite, repository) = repository();
+    repository.set_head("refs/heads/main").unwrap();
+    let toml = suite.world.read("benchgate.toml");
+    for folder in ["loose", "loose/models", "loose/data"] {
+        std::fs::create_dir_all(suite.world.work().join(folder)).unwrap();
+    }
+    suite.world.write("loose/benchgate.toml", format!("{toml}\n[gate]\nfail-on = [\"error\"]\n"));
+    for file in ["models/a.mlir", "data/y.npy"] {
+        let work = suite.world.work();
+        std::fs::copy(work.join(file), work.join("loose").join(file)).unwrap();
+    }
+    commit(&repository, "a loose suite");
+    let main = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("change", &main, true).unwrap();
+    repository.set_head("refs/heads/change").unwrap();
+    std::fs::remove_file(suite.world.work().join("benchgate.toml")).unwrap();
+    std::os::unix::fs::symlink("loose/benchgate.toml", suite.world.work().join("benchgate.toml")).unwrap();
+    suite.source("a", &["latency-us=2000"]);
+    commit(&repository, "a link");
+    suite.world.run(["gate", "--base", "main"]).expect_code(10);
 }
 
 #[test]

@@ -201,7 +201,7 @@ lint_codes! {
         "A constant would agree with the reference outputs, so agreeing with them proves nothing.",
         "Give the model inputs or weights whose outputs differ from element to element: a last layer that starts at zero hides every fault.";
     Stateful "stateful" Inconclusive,
-        "The program stores into a global, so a later call may compute something else than the first call of a process, which alone is verified.",
+        "The program keeps state from one call to the next, so what was verified need not be what is timed.",
         "Pass state in and out as inputs and outputs, or split the function: one that sets the state up and one that is timed.";
     LessAccurate "less-accurate" Note,
         "Head's outputs are within the tolerance, but clearly less accurate than base's.",

@@ -110,6 +110,8 @@ pub struct BundledModule {
     pub parameters: Vec<BundledParameters>,
     /// The exporter's reason why the reference can't be used.
     pub reference_problem: Option<ReferenceProblem>,
+    /// What calls the function more than once, where it is timed.
+    pub caller: Option<BundledCaller>,
 }
 
 /// An input: a file of the archive, or the runtime's own notation.
@@ -127,6 +129,17 @@ pub struct BundledParameters {
     /// Empty for the default scope.
     pub scope: String,
     pub path: String,
+}
+
+/// A module that calls the function of another one twice in one process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BundledCaller {
+    pub path: String,
+    /// Results of the function that are buffers.
+    pub results: u32,
+    /// Inputs of the function that are buffers.
+    pub inputs: u32,
 }
 
 /// The reason why there is no reference.
@@ -240,7 +253,8 @@ impl BundledModule {
         });
         let texts = self.expected.iter().chain(&self.expected64).map(String::as_str);
         let parameters = self.parameters.iter().map(|parameters| parameters.path.as_str());
-        std::iter::once(self.path.as_str()).chain(inputs).chain(texts).chain(parameters)
+        let caller = self.caller.iter().map(|caller| caller.path.as_str());
+        std::iter::once(self.path.as_str()).chain(inputs).chain(texts).chain(parameters).chain(caller)
     }
 }
 

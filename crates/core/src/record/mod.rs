@@ -49,8 +49,8 @@ pub use bisection_v1::{
     BisectionFile, BisectionResult, CandidateRecord, ObservationRecord, PartKind, PartRecord, ProbeRecord,
 };
 pub use bundle_v1::{
-    BundleFile, BundledBenchmark, BundledFile, BundledInput, BundledModule, BundledParameters, BundledSide,
-    ReferenceProblem, is_plain_path,
+    BundleFile, BundledBenchmark, BundledCaller, BundledFile, BundledInput, BundledModule, BundledParameters,
+    BundledSide, ReferenceProblem, is_plain_path,
 };
 pub use comparison_v1::{
     ComparisonFile, GeomeanRecord, MovedCode, PolicyRecord, ReasonCode, ReasonRecord, RowRecord,

@@ -193,6 +193,10 @@ fn a_path_is_made_relative_to_the_root() {
     let repository = Repository::open(&fixture.path("suites/a")).unwrap();
     let path = fixture.path("suites/a/../a/benchgate.toml");
     assert_eq!(repository.relative(&path).unwrap(), Path::new("suites/a/benchgate.toml"));
+    // A link of this commit need not be one of another commit.
+    symlink("a", fixture.path("suites/b")).unwrap();
+    let through_a_link = fixture.path("suites/b/benchgate.toml");
+    assert_eq!(repository.relative(&through_a_link).unwrap(), Path::new("suites/b/benchgate.toml"));
     let elsewhere = tempfile::NamedTempFile::new().unwrap();
     assert!(matches!(repository.relative(elsewhere.path()).unwrap_err(), GitError::Outside { .. }));
 }

@@ -1,0 +1,244 @@
+//! The calls after the first, on which a time rests.
+//!
+//! IREE's benchmark tool hands the same buffers to every call, and a function may write into them: one that is right in
+//! its first call and does nothing in all others would look quick. A small module of benchgate's own therefore calls the
+//! function twice in one process. The results of the second call are verified. Inputs that are the same after two calls as
+//! after one show that every later call starts as the second one did, so what holds for it holds for all. Values that a
+//! program keeps in globals are another matter ([`super::verify::storing_operation`]).
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::numerics::TensorFile;
+use crate::process::{Command, Exit};
+use crate::toolchain::Installed;
+
+use super::PipelineError;
+use super::argv::Execution;
+use super::compile::failure;
+use super::host::Host;
+use super::plan::PlannedBenchmark;
+use super::slots::Priority;
+use super::stage::Caller;
+
+/// The module's name. A model's own module could only have it on purpose, and then loading both fails.
+const MODULE: &str = "benchgate_calls";
+/// Calls once and returns the inputs.
+const ONCE: &str = "once";
+/// Calls twice and returns the second call's results, then the inputs.
+const TWICE: &str = "twice";
+/// What `iree-dump-module` says of a value that is no number.
+const REFERENCE: &str = "!vm.ref<?>";
+
+/// Parameters and results of a function, as types of the virtual machine.
+#[derive(Debug, PartialEq, Eq)]
+struct Signature {
+    /// With its module's: `module.main`.
+    name: String,
+    parameters: Vec<&'static str>,
+    results: Vec<&'static str>,
+}
+
+impl Signature {
+    /// Reads what `iree-dump-module` prints of a module.
+    fn of(function: &str, dump: &str) -> Result<Self, String> {
+        let module = dump.lines().find_map(|line| line.strip_prefix("// @")?.split_once(" : version"));
+        let (module, _) = module.ok_or("`iree-dump-module` states no name of the module")?;
+        let exported = dump.lines().skip_while(|line| *line != "Exported Functions:").skip(1);
+        let of_function = |line: &str| {
+            let (_, declared) = line.trim_start().strip_prefix('[')?.split_once("] ")?;
+            declared.strip_prefix(function)?.strip_prefix('(').map(str::to_owned)
+        };
+        let types = exported
+            .take_while(|line| !line.is_empty())
+            .find_map(of_function)
+            .ok_or_else(|| format!("the module exports no function `{function}`"))?;
+        let (parameters, results) = types
+            .strip_suffix(')')
+            .and_then(|types| types.split_once(") -> ("))
+            .ok_or_else(|| format!("`iree-dump-module` states no types of `{function}`"))?;
+        let name = format!("{module}.{function}");
+        if name.chars().any(|letter| letter.is_control() || matches!(letter, '"' | '\\')) {
+            return Err(format!("a function `{name}` can't be called by name"));
+        }
+        Ok(Self { name, parameters: known(parameters)?, results: known(results)? })
+    }
+
+    /// The module that calls the function, as text.
+    fn caller(&self) -> String {
+        let Self { name, parameters, results } = self;
+        let numbered = |(number, parameter): (usize, &&str)| format!("%a{number}: {parameter}");
+        let declared = parameters.iter().enumerate().map(numbered).collect::<Vec<_>>().join(", ");
+        let arguments: Vec<String> = (0..parameters.len()).map(|number| format!("%a{number}")).collect();
+        let buffers = arguments.iter().zip(parameters).filter(|(_, parameter)| is_buffer(parameter));
+        let buffers: Vec<(&str, &str)> = buffers.map(|(argument, kind)| (argument.as_str(), *kind)).collect();
+        let call = |text: &mut String, result: &str| {
+            let bound = match results.len() {
+                0 => String::new(),
+                count => format!("{result}:{count} = "),
+            };
+            let arguments = arguments.join(", ");
+            let (from, to) = (parameters.join(", "), results.join(", "));
+            // Writing to a String can't fail.
+            let _ = writeln!(text, "    {bound}vm.call @\"{name}\"({arguments}) : ({from}) -> ({to})");
+        };
+        let returned = |text: &mut String, values: &[(String, &str)]| {
+            let names = values.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+            let kinds = values.iter().map(|(_, kind)| *kind).collect::<Vec<_>>().join(", ");
+            let colon = if values.is_empty() { "" } else { " : " };
+            let _ = writeln!(text, "    vm.return {names}{colon}{kinds}\n  }}");
+        };
+        let kinds =
+            |values: &[(String, &str)]| values.iter().map(|(_, kind)| *kind).collect::<Vec<_>>().join(", ");
+        let inputs: Vec<(String, &str)> =
+            buffers.iter().map(|(argument, kind)| ((*argument).to_owned(), *kind)).collect();
+        let second = results.iter().enumerate().filter(|(_, kind)| is_buffer(kind));
+        let second = second.map(|(number, kind)| (format!("%second#{number}"), *kind));
+        let all: Vec<(String, &str)> = second.chain(inputs.iter().cloned()).collect();
+
+        let mut text = format!("vm.module @{MODULE} {{\n");
+        let _ = writeln!(
+            text,
+            "  vm.import private @\"{name}\"({declared}) -> ({})\n  vm.export @{ONCE}\n  vm.export @{TWICE}",
+            results.join(", ")
+        );
+        let _ = writeln!(text, "  vm.func @{ONCE}({declared}) -> ({}) {{", kinds(&inputs));
+        call(&mut text, "%first");
+        returned(&mut text, &inputs);
+        let _ = writeln!(text, "  vm.func @{TWICE}({declared}) -> ({}) {{", kinds(&all));
+        call(&mut text, "%first");
+        call(&mut text, "%second");
+        returned(&mut text, &all);
+        text.push_str("}\n");
+        text
+    }
+}
+
+fn is_buffer(kind: &str) -> bool {
+    kind.starts_with("!vm.ref")
+}
+
+/// The types of a list as the virtual machine's dialect spells them. Every tensor is a buffer view there.
+fn known(types: &str) -> Result<Vec<&'static str>, String> {
+    const NUMBERS: [&str; 4] = ["i32", "i64", "f32", "f64"];
+    let spelled = |kind: &str| match kind {
+        REFERENCE => Ok("!vm.ref<!hal.buffer_view>"),
+        kind => NUMBERS
+            .into_iter()
+            .find(|number| *number == kind)
+            .ok_or_else(|| format!("a value of type `{kind}` can't be passed on")),
+    };
+    types.split(", ").filter(|kind| !kind.is_empty()).map(spelled).collect()
+}
+
+/// Makes the module that calls a benchmark's function, or says why there can be none.
+pub(super) async fn caller(
+    host: &Host<'_>,
+    planned: PlannedBenchmark<'_>,
+    tools: &Installed,
+    module: &Path,
+) -> Result<Result<Caller, String>, PipelineError> {
+    let timeout = planned.side.config.measure.compile_timeout;
+    let dump = {
+        let _slot = host.slot(Priority::Now).await?;
+        host.run(&Command::new(&tools.iree_dump_module, timeout).arg(module).capture_stdout()).await?
+    };
+    if dump.exit != Exit::Success {
+        return Ok(Err(format!("`iree-dump-module` failed: {}", dump.stderr_tail.trim())));
+    }
+    let dump = String::from_utf8_lossy(&dump.stdout);
+    let signature = match Signature::of(&planned.model.function, &dump) {
+        Ok(signature) => signature,
+        Err(why) => return Ok(Err(why)),
+    };
+    let text = signature.caller();
+    let make = async || {
+        let folder = host.scratch()?;
+        let [source, module] = ["calls.mlir", "calls.vmfb"].map(|name| folder.path().join(name));
+        fs::write(&source, &text).map_err(PipelineError::io("write", &source))?;
+        let compile = Command::new(&tools.iree_compile, timeout)
+            .arg("--compile-mode=vm")
+            .arg(&source)
+            .arg("-o")
+            .arg(&module);
+        let _slot = host.slot(Priority::Now).await?;
+        let finished = host.run(&compile).await?;
+        if finished.exit == Exit::Success && module.is_file() {
+            let folder = Some(Arc::new(folder));
+            let [results, inputs] = [&signature.results, &signature.parameters]
+                .map(|kinds| kinds.iter().filter(|kind| is_buffer(kind)).count());
+            return Ok(Ok(Caller { module, results, inputs, _folder: folder }));
+        }
+        host.fail_on_full_disk(&finished, folder.path())?;
+        Ok(Err(format!("the compiler refused it: {}", finished.stderr_tail.trim())))
+    };
+    host.callers.get((tools.iree_compile.clone(), text.clone()), make).await
+}
+
+/// Calls once in one process and twice in another. `results` is where the second call's results go; `start` makes a process of
+/// arguments. Says what is wrong with the state, if anything is.
+pub(super) async fn check(
+    caller: &Caller,
+    host: &Host<'_>,
+    execution: &Execution,
+    results: &[TensorFile],
+    folder: &Path,
+    start: impl Fn(Vec<OsString>) -> Command,
+) -> Result<Option<String>, PipelineError> {
+    let places = |calls: &str| -> Vec<TensorFile> {
+        let name = |number| folder.join(format!("{calls}{number}.bin"));
+        let bytes = |number| TensorFile { path: name(number), raw: Some("bytes".to_owned()) };
+        (0..caller.inputs).map(bytes).collect()
+    };
+    let [once, twice] = [ONCE, TWICE].map(places);
+    let mut processes = vec![execution.through(&caller.module, TWICE, &[results, &twice].concat())];
+    if !once.is_empty() {
+        processes.push(execution.through(&caller.module, ONCE, &once));
+    }
+    for arguments in processes {
+        let finished = host.run(&start(arguments)).await?;
+        if finished.exit != Exit::Success {
+            host.fail_on_full_disk(&finished, folder)?;
+            let why = failure(&finished, None).why;
+            return Ok(Some(format!("a second call in the same process could not be checked: {why}")));
+        }
+    }
+    for (number, (once, twice)) in once.iter().zip(&twice).enumerate() {
+        if host.digests.sha256(&once.path).await? != host.digests.sha256(&twice.path).await? {
+            return Ok(Some(format!("each call changes input {number}")));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUMP: &str = "//===---===//\n// @mod : version 0\n//===---===//\n\nImported Functions:\n  \
+        [  0] main(i32) -> ()\n\nExported Functions:\n  [  0] main$async(!vm.ref<?>) -> ()\n  \
+        [  1] main(!vm.ref<?>, i32) -> (!vm.ref<?>, f32)\n        iree.abi.declaration: sync func @main\n  \
+        [  2] __init() -> ()\n  [  3] odd(tuple<i64>...) -> ()\n\n// Sections\n";
+
+    #[test]
+    fn a_signature_is_what_the_tool_prints_of_the_exported_function() {
+        let signature = Signature::of("main", DUMP).unwrap();
+        assert_eq!(signature.name, "mod.main");
+        assert_eq!(signature.parameters, ["!vm.ref<!hal.buffer_view>", "i32"]);
+        assert_eq!(signature.results, ["!vm.ref<!hal.buffer_view>", "f32"]);
+        let none = Signature::of("__init", DUMP).unwrap();
+        assert!(none.parameters.is_empty() && none.results.is_empty());
+        assert!(Signature::of("mai", DUMP).unwrap_err().contains("exports no function `mai`"));
+        assert!(Signature::of("odd", DUMP).unwrap_err().contains("`tuple<i64>...`"));
+        assert!(Signature::of("main", "").is_err());
+    }
+
+    #[test]
+    fn the_calling_module_passes_the_inputs_twice_and_returns_them() {
+        insta::assert_snapshot!(Signature::of("main", DUMP).unwrap().caller());
+        insta::assert_snapshot!(Signature::of("__init", DUMP).unwrap().caller());
+    }
+}
