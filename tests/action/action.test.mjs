@@ -160,6 +160,78 @@ test("what a fork measured is published by another job, once, and the token is i
   assert.deepEqual([refused.code, refused.outputs.verdict], [2, "error"], refused.log);
 });
 
+/** Prints what a tool printed once, with times of its own, a factor longer: `print.mjs RECORDED FACTOR [OUTPUT]`. */
+const PRINT = `import fs from "node:fs";
+const [recorded, factor, output] = process.argv.slice(2);
+const run = JSON.parse(fs.readFileSync(recorded, "utf8"));
+const scaled = (time) => time * factor * (1 - Math.log(1 - Math.random()) / 300);
+const measured = (row) => row.stats || (row.run_type === "iteration" && !row.error_message && !row.skip_message);
+run.benchmarks = run.benchmarks.filter(measured);
+const first = new Map();
+for (const row of run.benchmarks) {
+  if (row.stats) row.stats = { data: row.stats.data.map(() => scaled(row.stats.mean)) };
+  else {
+    // The recorded repetitions would be the same few times in every process.
+    if (!first.has(row.name)) first.set(row.name, { ...row });
+    for (const time of ["real_time", "cpu_time"]) row[time] = scaled(first.get(row.name)[time]);
+  }
+}
+fs.writeFileSync(output ?? 1, JSON.stringify(run));
+`;
+const printing = (recorded) =>
+  `exec ${process.execPath} "$(dirname "$(command -v print.mjs)")/print.mjs" ${ROOT}/tests/fixtures/tool_output/${recorded}`;
+
+for (const [project, { source, programs, options, row }] of Object.entries({
+  "CMake and Google Benchmark": {
+    source: "bench.cc",
+    programs: {
+      // Configures with -S and -B, and builds with --build.
+      cmake: `#!/bin/sh
+if [ "$1" = -S ]; then exec cp "$2/bench.cc" "$4/"; fi
+echo '${printing("google_benchmark/counters-main.json")}' "$(sed 's/.*= //' "$2/bench.cc")" > "$2/bench"
+chmod +x "$2/bench"
+`,
+    },
+    options: [
+      ...["--build-command", "cmake -S . -B {build}", "--build-command", "cmake --build {build}"],
+      ...["--command", "sh {build}/bench --benchmark_format=json --benchmark_filter={filter}"],
+    ],
+    row: "bench/BM_counters",
+  },
+  "pytest-benchmark": {
+    source: "bench.py",
+    programs: {
+      pytest: `#!/bin/sh
+${printing("pytest_benchmark/5.3.1.json")} "$(sed 's/.*= //' "$1")" "\${2#--benchmark-json=}"
+`,
+    },
+    options: ["--command", "pytest bench.py --benchmark-json={output} -k {filter}"],
+    row: "bench/test_sum.py::test_sum[10]",
+  },
+})) {
+  test(`a project of ${project} goes from init to a red comment and a green one`, async (t) => {
+    for (const [factor, code, verdict] of [["1.05", 10, /Regressed/], ["1.0", 0, /Pass/]]) {
+      const world = new World(t);
+      world.init({ [source]: "factor = 1\n" }, { "print.mjs": PRINT, ...programs }, options);
+      const change = world.proposed(`factor = ${factor}\n`, source);
+      const proposed = world.pullRequest(change);
+      proposed.repository.private = true;
+      const github = await new GitHub(t, [{ ...proposed.pull_request, state: "open" }]).start();
+      const job = await world.run({
+        event: "pull_request",
+        payload: proposed,
+        sha: change.merge,
+        env: { GITHUB_API_URL: github.url },
+        inputs: { "github-token": TOKEN, comment: "always" },
+      });
+      assert.equal(job.code, code, job.log);
+      assert.equal(github.comments.length, 1, job.log);
+      assert.match(github.comments[0].body, verdict);
+      if (code !== 0) assert.ok(github.comments[0].body.includes(row), github.comments[0].body);
+    }
+  });
+}
+
 test("a night that turned red says so, and is bisected from the last good night", async (t) => {
   const world = new World(t);
   const { repository } = payload("workflow_dispatch");

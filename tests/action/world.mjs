@@ -77,10 +77,23 @@ export class World {
     return this.git("rev-parse", "HEAD");
   }
 
+  /** Replaces the suite by one that `init` writes of a project whose tools are the scripts in `programs`. */
+  init(files, programs, options) {
+    this.programs = path.join(this.folder, "bin");
+    fs.mkdirSync(this.programs);
+    for (const [name, script] of Object.entries(programs)) {
+      fs.writeFileSync(path.join(this.programs, name), script, { mode: 0o755 });
+    }
+    this.git("rm", "--quiet", "-r", ".");
+    for (const [name, text] of Object.entries(files)) this.write(name, text);
+    execFileSync(BINARY, ["init", "--suite", "kernels", ...options], { cwd: this.workspace, stdio: "ignore" });
+    this.first = this.commit("suite");
+  }
+
   /** A branch with a change, merged onto a main that has moved on, as GitHub checks a pull request out. */
-  proposed(model) {
+  proposed(text, file = "models/a.mlir") {
     this.git("checkout", "--quiet", "-b", "change");
-    this.write("models/a.mlir", model);
+    this.write(file, text);
     const head = this.commit("change");
     this.git("checkout", "--quiet", "main");
     this.write("README.md", "main moved on\n");
@@ -102,7 +115,7 @@ export class World {
   /** Runs the action in a job on a runner that GitHub hosts, unless `env` says otherwise. */
   run({ inputs = {}, event, payload, sha, env = {}, action = ROOT }) {
     const environment = {
-      PATH: process.env.PATH,
+      PATH: [this.programs, process.env.PATH].filter(Boolean).join(":"),
       HOME: this.folder,
       XDG_CACHE_HOME: path.join(this.folder, "cache"),
       // It waits for no other measurement.
@@ -177,6 +190,8 @@ export class GitHub {
       return say(200, { total_count: this.checks.length, check_runs: this.checks });
     }
     if (rest === "pulls") return say(200, this.pulls);
+    const pull = this.pulls.find(({ number }) => rest === `pulls/${number}`);
+    if (pull) return say(200, pull);
     const commit = rest.match(/^git\/commits\/([0-9a-f]+)$/);
     if (commit && this.merges[commit[1]]) {
       return say(200, { sha: commit[1], parents: this.merges[commit[1]].map((sha) => ({ sha })) });
