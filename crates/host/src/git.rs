@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use git2::{ErrorCode, Oid};
+use git2::{ErrorCode, Oid, RepositoryOpenFlags};
 
 use benchgate_core::model::is_commit;
 
@@ -148,11 +148,22 @@ impl Repository {
     /// Opens the repository that contains `path`. A repository that belongs to another user is rejected, as git does:
     /// its configuration could name programs to run.
     pub fn open(path: &Path) -> Result<Self, GitError> {
-        let inner = git2::Repository::discover(path).map_err(|error| match error.code() {
+        let refused = |error: &git2::Error| match error.code() {
             ErrorCode::NotFound => GitError::NotARepository(path.to_owned()),
             ErrorCode::Owner => GitError::OtherOwner(top_of(path)),
-            _ => other("open the repository", &error),
-        })?;
+            _ => other("open the repository", error),
+        };
+        // Only by a `.git`, which no commit can contain. A folder with a `HEAD`, `objects` and `refs` is a repository to git
+        // too, and a change could bring one along, with another base in it.
+        let given = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let Some(top) = given.ancestors().find(|folder| folder.join(".git").exists()) else {
+            return Err(match git2::Repository::discover(path) {
+                Ok(_) => GitError::Bare(path.to_owned()),
+                Err(error) => refused(&error),
+            });
+        };
+        let (flags, no_ceilings) = (RepositoryOpenFlags::NO_SEARCH, &[] as &[&OsStr]);
+        let inner = git2::Repository::open_ext(top, flags, no_ceilings).map_err(|error| refused(&error))?;
         let Some(root) = inner.workdir() else { return Err(GitError::Bare(path.to_owned())) };
         let root = fs::canonicalize(root).map_err(|source| io(root, source))?;
         Ok(Self { inner, root })

@@ -146,6 +146,8 @@ impl Writing<'_> {
             .env("GIT_WORK_TREE", folder)
             .env("GIT_INDEX_FILE", self.scratch.join(format!("{id}.index")))
             .env("GIT_TERMINAL_PROMPT", "0")
+            // A ref can stand in for any object, the base included.
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("LC_ALL", "C");
         let finished = run_git(self.run, &command)?;
         if finished.exit.is_success() {

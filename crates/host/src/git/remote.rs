@@ -84,6 +84,7 @@ impl Remote {
             .env("GIT_CONFIG_COUNT", self.settings().len().to_string())
             .env("GIT_DIR", repository)
             .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
             // Reading the listing must not fetch each of its files separately.
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("LC_ALL", "C");

@@ -155,6 +155,36 @@ fn a_missing_repository_and_a_missing_commit_have_different_errors() {
 }
 
 #[test]
+fn a_folder_that_only_looks_like_a_repository_is_a_folder_of_the_one_around_it() {
+    let (fixture, _) = forked();
+    let own = git2::Repository::init_bare(fixture.path("suite")).unwrap();
+    own.config().unwrap().set_bool("core.bare", false).unwrap();
+    own.config().unwrap().set_str("core.worktree", "..").unwrap();
+    fixture.put("suite/benchgate.toml", "x");
+    let repository = Repository::open(&fixture.path("suite")).unwrap();
+    assert_eq!(repository.head().unwrap(), fixture.open().head().unwrap());
+}
+
+#[test]
+fn a_submodule_knows_the_repository_around_it() {
+    let (fixture, _) = forked();
+    let inner = git2::Repository::init(fixture.path("suite")).unwrap();
+    assert_eq!(Repository::open(&fixture.path("suite")).unwrap().superproject(), None);
+    fixture.put("suite/file", "x");
+    let mut index = inner.index().unwrap();
+    index.add_path(Path::new("file")).unwrap();
+    let tree = inner.find_tree(index.write_tree().unwrap()).unwrap();
+    let who = git2::Signature::new("t", "t@example.org", &git2::Time::new(0, 0)).unwrap();
+    inner.commit(Some("HEAD"), &who, &who, "m", &tree, &[]).unwrap();
+    let mut index = fixture.inner.index().unwrap();
+    index.add_path(Path::new("suite")).unwrap();
+    index.write().unwrap();
+    let outer = Repository::open(&fixture.path("suite")).unwrap().superproject();
+    assert_eq!(outer, Some(fixture.open().root().to_owned()));
+    assert_eq!(fixture.open().superproject(), None);
+}
+
+#[test]
 fn the_error_for_another_users_repository_says_how_to_trust_it() {
     let (fixture, _) = forked();
     fixture.put("suites/benchgate.toml", "x");
