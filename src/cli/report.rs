@@ -96,7 +96,12 @@ fn table(run: &DrawnRun, options: TerminalOptions) -> String {
     let sides = run.file.runs(&run.name);
     let sides: Vec<(SideName, &Run)> = sides.iter().map(|(side, run)| (*side, run)).collect();
     let outcomes = Outcomes::new(&sides, run.comparison.as_ref(), |_, _| None);
-    format!("{}\n{}{}", run.name, report::outcomes_table(&outcomes, options), report::backends_table(run))
+    format!(
+        "{}\n{}{}",
+        run.name,
+        report::outcomes_table(&outcomes, options),
+        report::backends_table(run, options)
+    )
 }
 
 fn backends(runs: &[DrawnRun]) -> Result<String, CliError> {

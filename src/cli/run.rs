@@ -147,7 +147,7 @@ fn summary(session: &MeasuredRun, args: &RunArgs, options: TerminalOptions) -> R
         OutputFormat::Json => outcomes_json(&outcomes),
         _ => {
             let run = DrawnRun::new(name, session.file.clone(), comparison);
-            let backends = report::backends_table(&run);
+            let backends = report::backends_table(&run, options);
             let backends = if backends.is_empty() { backends } else { format!("{backends}\n") };
             format!("{}{backends}wrote {}\n", outcomes_table(&outcomes, options), file.display())
         }

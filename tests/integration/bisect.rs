@@ -385,7 +385,7 @@ fn every_format_names_the_culprit() {
     let (suite, repository) = history(&[0, 1200]);
     let culprit = repository.head().unwrap().target().unwrap().to_string();
     for (format, begins) in
-        [("terminal", "latency of"), ("markdown", "### Bisection"), ("html", "<!doctype html>")]
+        [("terminal", "latency of"), ("markdown", "### Bisection"), ("html", "<!DOCTYPE html>")]
     {
         let outcome = suite.world.run([
             "bisect",

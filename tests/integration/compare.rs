@@ -127,7 +127,7 @@ fn a_slower_head_exits_with_10_and_an_unchanged_one_with_0() {
     ");
     world.write("same.json", paired(1.0).to_json());
     insta::assert_snapshot!(said("same.json", 0), @"
-    mlp/cpu/main   999.8 → 999.8 µs    ±0 %     −0.3 … +0.3 %  pass: within 3 %
+    mlp/cpu/main   999.8 → 999.8 µs    ±0 %     −0.3 … +0.3 %  pass: within 3 %
     Pass (exit code 0): 2 of 2 benchmarks passed.
     ");
     world.write("fast.json", paired(0.25).to_json());

@@ -1,7 +1,6 @@
 //! IREE next to other backends: one row for each, as a table for people. Context, no verdict.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 
 use benchgate_core::model::{Metric, SideName, Stage, Unit, Verification};
 use benchgate_core::record::{
@@ -9,8 +8,9 @@ use benchgate_core::record::{
 };
 use benchgate_gate::Latency;
 
+use super::DrawnRun;
+use super::document::{self, Block, Cell, Column, Table, TerminalOptions, Text, Tone};
 use super::human::quantity;
-use super::{DrawnRun, clean};
 
 /// The name of IREE's own rows.
 pub(super) const IREE: &str = "iree";
@@ -249,12 +249,12 @@ impl BackendRow {
         half.map(|half| format!(" ± {}", super::percent(half))).unwrap_or_default()
     }
 
-    pub(super) fn compile(&self) -> String {
+    fn compile(&self) -> String {
         self.compile.map(CompileTime::text).unwrap_or_default()
     }
 
     /// `IREE 1.79 × inductor`
-    pub(super) fn against_iree(&self) -> String {
+    fn against_iree(&self) -> String {
         self.iree_is.map_or_else(String::new, |ratio| format!("IREE {ratio:.2} × {}", self.backend))
     }
 
@@ -268,82 +268,74 @@ pub(super) fn times(ratio: Option<f64>) -> String {
     ratio.map_or_else(String::new, |ratio| format!("{ratio:.2} ×"))
 }
 
-pub(super) const HEADER: [&str; 7] =
-    ["backend", "test", "latency", "compile", "against IREE", "over eager", "outputs"];
-pub(super) const LEGEND: &str = "IREE 2 × eager: IREE needs half of eager's time; below 1 × the backend is faster. \
+const LEGEND: &str = "IREE 2 × eager: IREE needs half of eager's time; below 1 × the backend is faster. \
                       Latency: the typical process, ± half the range of all.";
 
-fn cells(row: &BackendRow) -> [String; 7] {
-    let latency = row.time().map(|time| format!("{time}{}", row.spread())).unwrap_or_default();
-    [
-        row.backend.clone(),
-        row.work(),
-        latency,
-        row.compile(),
-        row.against_iree(),
-        times(row.over_eager),
-        row.code.unwrap_or("not verified").to_owned(),
-    ]
-}
-
-/// The heading of rows: `mlp on cpu`.
-fn heading(row: &BackendRow) -> String {
-    format!("{} on {}", row.model, row.on)
-}
-
-/// For a terminal; empty if IREE is the only backend. Why something was not measured follows on its row, however long
-/// it is: in a column it would squeeze the numbers.
-pub fn backends_table(run: &DrawnRun) -> String {
-    let table = BackendTable::new(run);
-    if table.is_empty() {
-        return String::new();
-    }
-    let rows: Vec<[String; 7]> = table.rows.iter().map(|row| cells(row).map(|cell| clean(&cell))).collect();
-    let width = |at: usize| {
-        let measured = table.rows.iter().zip(&rows).filter(|(row, _)| at < 2 || row.why.is_none());
-        measured.map(|(_, row)| row[at].chars().count()).chain([HEADER[at].len()]).max().unwrap_or(0)
-    };
-    let widths: [usize; 7] = std::array::from_fn(width);
-    let line = |cells: &[String]| {
-        let padded = cells.iter().zip(widths).enumerate().map(|(at, (cell, width))| match at {
-            2..=5 => format!("{cell:>width$}"),
-            _ => format!("{cell:<width$}"),
+/// One table for each model and device, and why rows of it have no time; empty if IREE is the only backend.
+pub(super) fn blocks(backends: &BackendTable) -> Vec<Block<'_>> {
+    let mut blocks = Vec::new();
+    for rows in backends.rows.chunk_by(|one, next| (&one.model, &one.on) == (&next.model, &next.on)) {
+        let (latency, compile) = (("latency", true), ("compile", true));
+        let (iree, eager) = (("against IREE", true), ("over eager", true));
+        let (backend, test, outputs) = (("backend", false), ("test", false), ("outputs", false));
+        let wide = [&[backend][..], &[test], &[latency], &[compile], &[iree], &[eager], &[outputs]];
+        let narrow = [&[backend, test][..], &[latency, compile], &[iree, eager], &[outputs]];
+        let layouts = [&wide[..], &narrow].map(|columns| table(rows, columns));
+        let why = rows.iter().filter_map(|row| {
+            let name = Text::named(&row.backend).say(format!(", {}", row.work()));
+            Some(name.detail(Some(row.why.as_deref()?)))
         });
-        format!("  {}", padded.collect::<Vec<_>>().join("  ")).trim_end().to_owned()
-    };
-    let mut text = String::new();
-    let mut model = None;
-    for (row, cells) in table.rows.iter().zip(&rows) {
-        if model != Some(&row.model) {
-            model = Some(&row.model);
-            let header = HEADER.map(str::to_owned);
-            // Writing to a String can't fail.
-            let _ = writeln!(text, "\n{}\n{}", clean(&heading(row)), line(&header));
-        }
-        let _ = match &row.why {
-            Some(why) => writeln!(text, "{}  {}", line(&cells[..2]), clean(why)),
-            None => writeln!(text, "{}", line(cells)),
-        };
+        blocks.push(Block::Title(Text::named(&rows[0].model).say(" on ").name(&rows[0].on)));
+        blocks.push(Block::Table(layouts.into()));
+        blocks.push(Block::list(why));
     }
-    format!("{text}\n{LEGEND}\n")
+    if !blocks.is_empty() {
+        blocks.extend([Block::Break, Block::Prose(LEGEND.into())]);
+    }
+    blocks
+}
+
+/// Columns are stacks of titles, and whether these are numbers.
+fn table<'a>(rows: &'a [BackendRow], stacks: &[&[(&'static str, bool)]]) -> Table<'a> {
+    let columns = stacks.iter().map(|stack| Column {
+        title: stack.iter().map(|(title, _)| (*title).into()).collect(),
+        number: stack[0].1,
+        whole: true,
+    });
+    let lines = |row: &'a BackendRow, stack: &[(&str, bool)]| {
+        stack.iter().map(|(title, _)| figure(row, title)).collect::<Vec<Text<'a>>>()
+    };
+    let cells = |row: &'a BackendRow| {
+        stacks.iter().map(|stack| Cell { lines: lines(row, stack), tone: Tone::Plain }).collect()
+    };
+    let table =
+        Table { columns: columns.collect(), rows: rows.iter().map(cells).collect(), ..Table::default() };
+    table.without_empty_columns()
+}
+
+fn figure<'a>(row: &'a BackendRow, title: &str) -> Text<'a> {
+    match title {
+        "backend" => Text::named(&row.backend),
+        "test" => row.work().into(),
+        "latency" => row.time().map(|time| format!("{time}{}", row.spread())).unwrap_or_default().into(),
+        "compile" => row.compile().into(),
+        "against IREE" => row.against_iree().into(),
+        "over eager" => times(row.over_eager).into(),
+        _ => match row.why.as_deref().and_then(|why| why.split(':').next()) {
+            Some(outcome) => outcome.into(),
+            None => row.code.unwrap_or("not verified").into(),
+        },
+    }
+}
+
+/// For a terminal; empty if IREE is the only backend.
+pub fn backends_table(run: &DrawnRun, options: TerminalOptions) -> String {
+    document::terminal(&blocks(&BackendTable::new(run)), options)
 }
 
 /// As GitHub Markdown, safe against hostile names; empty if IREE is the only backend.
 pub fn backends_markdown(run: &DrawnRun) -> String {
-    let table = BackendTable::new(run);
-    if table.is_empty() {
-        return String::new();
-    }
-    let mut text = format!("| model | {} |\n|---|---|---|--:|--:|--:|--:|---|\n", HEADER.join(" | "));
-    for row in &table.rows {
-        let mut line: Vec<String> = cells(row).iter().map(|cell| super::markdown::text(cell)).collect();
-        if let (Some(why), Some(last)) = (&row.why, line.last_mut()) {
-            *last = super::markdown::cell(why);
-        }
-        let _ = writeln!(text, "| {} | {} |", super::markdown::cell(&row.model), line.join(" | "));
-    }
-    let _ = writeln!(text, "\n{LEGEND}");
-    text
+    document::markdown(&blocks(&BackendTable::new(run)), usize::MAX)
 }
 
 #[cfg(test)]
@@ -359,7 +351,12 @@ mod tests {
 
     #[test]
     fn the_table_says_how_many_times_faster_iree_is_and_why_a_row_is_empty() {
-        insta::assert_snapshot!(backends_table(&sample()));
+        insta::assert_snapshot!(backends_table(&sample(), TerminalOptions::default()));
+        insta::assert_snapshot!(
+            "backends-wide",
+            backends_table(&sample(), TerminalOptions { width: 120, ..TerminalOptions::default() })
+        );
+        insta::assert_snapshot!("backends-markdown", backends_markdown(&sample()));
     }
 
     #[test]
@@ -376,9 +373,11 @@ mod tests {
         run.file.backends[0].outcome.status = OutcomeStatus::Unsupported;
         run.file.backends[0].outcome.why = Some("a | b @team [x](http://y)".to_owned());
         let markdown = backends_markdown(&run);
-        let row = markdown.lines().find(|line| line.contains("team")).unwrap();
-        assert_eq!(row.matches('|').count(), 9, "{row}");
-        assert!(row.contains("`unsupported: a │ b @team [x](http://y)`"), "{row}");
+        let bars: Vec<usize> = (markdown.lines().filter(|line| line.starts_with('|')))
+            .map(|row| row.matches('|').count())
+            .collect();
+        assert!(bars.iter().all(|count| *count == bars[0]), "{markdown}");
+        assert!(markdown.contains("eval: `unsupported: a | b @team [x](http://y)`"), "{markdown}");
     }
 
     #[test]
@@ -400,6 +399,7 @@ mod tests {
     fn a_run_without_backends_has_no_table() {
         let mut run = sample();
         run.file.backends.clear();
-        assert_eq!((backends_table(&run), backends_markdown(&run)), (String::new(), String::new()));
+        let terminal = backends_table(&run, TerminalOptions::default());
+        assert_eq!((terminal, backends_markdown(&run)), (String::new(), String::new()));
     }
 }

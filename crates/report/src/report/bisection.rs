@@ -8,9 +8,8 @@ use benchgate_core::record::{
 use benchgate_gate::bisect::{Ends, Found, Observed, Part};
 
 use super::chart::{Theme, bisection_svg};
-use super::grid::{BARE, Grid, GridColumn};
-use super::markdown::code;
-use super::{clean, html, human, percent};
+use super::document::{self, Block, Rules, Table, TerminalOptions, Text};
+use super::{human, percent};
 
 /// Facts that a search does not know about itself.
 #[derive(Debug, Clone, Default)]
@@ -239,30 +238,29 @@ fn kind(part: &PartRecord) -> &'static str {
     }
 }
 
-/// Rows of the table of parts: what, candidates, change, interval, probability, blocks.
-fn rows(file: &BisectionFile) -> Vec<[String; 6]> {
-    let row = |part: &PartRecord| {
-        let probability = part.probability.map(|p| percent(p.0)).unwrap_or_default();
-        [
-            kind(part).to_owned(),
-            names(file, part.after, part.upto),
-            change(&part.observation),
-            interval(&part.observation),
-            probability,
-            part.observation.blocks.to_string(),
-        ]
-    };
-    let mut rows: Vec<[String; 6]> = file.parts.iter().map(row).collect();
-    if let Some(ends) = &file.ends {
-        let last = place(file.candidates.len().saturating_sub(1));
-        let whole = ["both ends".to_owned(), names(file, 0, last), change(ends), interval(ends)];
-        let [what, which, change, interval] = whole;
-        rows.push([what, which, change, interval, String::new(), ends.blocks.to_string()]);
-    }
-    rows
+/// What each part is, and what both ends differ by.
+fn parts(file: &BisectionFile) -> Table<'_> {
+    let row =
+        |what: &'static str, (after, upto), observation: &ObservationRecord, probability: Option<Number>| {
+            vec![
+                what.into(),
+                Text::named(names(file, after, upto)).into(),
+                change(observation).into(),
+                interval(observation).into(),
+                probability.map(|p| percent(p.0)).unwrap_or_default().into(),
+                observation.blocks.to_string().into(),
+            ]
+        };
+    let numbers = ["change", "interval", "probability", "blocks"];
+    let mut table = Table::new(&["result", "candidates"], &numbers, Rules::Header);
+    let parts = file.parts.iter();
+    table.rows.extend(
+        parts.map(|part| row(kind(part), (part.after, part.upto), &part.observation, part.probability)),
+    );
+    let last = place(file.candidates.len().saturating_sub(1));
+    table.rows.extend(file.ends.iter().map(|ends| row("both ends", (0, last), ends, None)));
+    table
 }
-
-const HEADER: [&str; 6] = ["result", "candidates", "change", "interval", "probability", "blocks"];
 
 /// Candidates that most probably made the step, likeliest first, if it is not yet settled.
 fn likeliest(file: &BisectionFile) -> Vec<(String, f64)> {
@@ -295,128 +293,81 @@ fn is_settled(file: &BisectionFile) -> bool {
 
 /// For a person at a terminal.
 pub fn bisection_terminal(file: &BisectionFile, width: u16) -> String {
-    let mut text = format!("{}\n\n", clean(&file.headline));
-    let mut columns = vec![GridColumn::text(HEADER[0]), GridColumn::text(HEADER[1])];
-    columns.extend(HEADER[2..].iter().map(|title| GridColumn::number(*title)));
-    let mut table = Grid::new(columns, BARE);
-    for row in rows(file) {
-        table.push(row.into_iter().map(|cell| clean(&cell).into()).collect());
-    }
-    text.extend(table.lines(width, false).iter().map(|line| format!("{line}\n")));
-    if !is_settled(file) && !likeliest(file).is_empty() {
-        text.push_str("\nif one change caused it, most probably:\n");
-        for (name, probability) in likeliest(file) {
-            text.push_str(&format!("  {:>8}  {}\n", percent(probability), clean(&name)));
-        }
-    }
-    for candidate in file.candidates.iter().filter(|candidate| candidate.skipped.is_some()) {
-        let why = candidate.skipped.as_deref().unwrap_or_default();
-        text.push_str(&format!("skipped {}: {}\n", clean(&candidate.name), clean(why)));
-    }
-    for note in &file.notes {
-        text.push_str(&format!("note: {}\n", clean(note)));
-    }
-    text.push_str(&format!("\n{}\n", footer(file)));
-    text
+    let headline = Block::Prose(Text::named(&file.headline));
+    let blocks: Vec<Block<'_>> = [headline, Block::Break].into_iter().chain(blocks(file)).collect();
+    document::terminal(&blocks, TerminalOptions { width, ..TerminalOptions::default() })
 }
 
-/// For a comment or a job's summary, in at most so many bytes: a line that would not fit is the last, as an ellipsis.
+/// For a comment or a job's summary, in at most so many bytes.
 pub fn bisection_markdown(file: &BisectionFile, max_bytes: usize) -> String {
-    const REST: &str = "\n…\n";
-    let text = markdown(file);
-    if text.len() <= max_bytes {
-        return text;
-    }
-    let mut kept = String::new();
-    let room = max_bytes.saturating_sub(REST.len());
-    for line in text.split_inclusive('\n') {
-        if kept.len() + line.len() > room {
-            break;
-        }
-        kept.push_str(line);
-    }
-    kept + REST
+    let title = Block::Title(Text::from("Bisection of ").name(&file.benchmark));
+    let blocks: Vec<Block<'_>> =
+        [title, Block::Prose(Text::message_of(&file.headline))].into_iter().chain(blocks(file)).collect();
+    document::markdown(&blocks, max_bytes)
 }
 
-fn markdown(file: &BisectionFile) -> String {
-    let mut text = format!("### Bisection of {}\n\n{}\n\n", code(&file.benchmark), bold(file));
-    text.push_str(
-        "| result | candidates | change | interval | probability | blocks |\n|---|---|--:|--:|--:|--:|\n",
-    );
-    for [what, which, change, interval, probability, blocks] in rows(file) {
-        let which = code(&which);
-        text.push_str(&format!("| {what} | {which} | {change} | {interval} | {probability} | {blocks} |\n"));
-    }
-    let titles = file.parts.iter().filter(|part| part.kind == PartKind::Culprit).filter_map(|part| {
-        let candidate = file.candidates.get(part.upto as usize)?;
-        Some((candidate.name.as_str(), candidate.title.as_deref()?))
-    });
-    for (name, title) in titles {
-        text.push_str(&format!("\n{}: {}\n", code(name), code(title)));
-    }
-    if !is_settled(file) && !likeliest(file).is_empty() {
-        text.push_str("\nIf one change caused it, most probably:\n\n");
-        for (name, probability) in likeliest(file) {
-            text.push_str(&format!("- {} {}\n", percent(probability), code(&name)));
-        }
-    }
-    let skipped = file.candidates.iter().filter_map(|c| Some((c.name.as_str(), c.skipped.as_deref()?)));
-    for (name, why) in skipped {
-        text.push_str(&format!("\nSkipped {}: {}\n", code(name), code(why)));
-    }
-    for note in &file.notes {
-        text.push_str(&format!("\n{}\n", code(note)));
-    }
-    text.push_str(&format!("\n<sub>{}</sub>\n", footer(file)));
-    text
-}
-
-/// The headline with every name in code, so that no name is markup.
-fn bold(file: &BisectionFile) -> String {
-    code(&file.headline)
-}
-
-/// A self-contained page with the picture.
+/// A self-contained page with the picture, every candidate and every probe.
 pub fn bisection_html(file: &BisectionFile) -> String {
-    let mut body = format!("<p>{}</p>\n", html::escape(&file.headline));
-    for theme in Theme::BOTH {
-        let class = if theme == Theme::Dark { "dark" } else { "light" };
-        body.push_str(&format!("<div class=\"{class}\">{}</div>\n", bisection_svg(file, theme)));
-    }
-    let cells = |row: [String; 6]| {
-        row.into_iter()
-            .enumerate()
-            .map(|(at, text)| if at < 2 { html::plain(text) } else { html::number(text) })
-            .collect()
-    };
-    html::table(&mut body, &HEADER, rows(file).into_iter().map(cells));
-    body.push_str("<h2>Candidates</h2>\n");
-    let candidates = file.candidates.iter().map(|candidate| {
+    let mut candidates = Table::new(&["candidate", "title", "state"], &["probability"], Rules::Header);
+    candidates.rows.extend(file.candidates.iter().map(|candidate| {
         let same = candidate.same_as.map(|at| format!("same program as {}", name(file, at)));
         let state = candidate.skipped.clone().map(|why| format!("skipped: {why}")).or(same);
         vec![
-            html::plain(&candidate.name),
-            html::plain(candidate.title.clone().unwrap_or_default()),
-            html::number(candidate.probability.map(|p| percent(p.0)).unwrap_or_default()),
-            html::plain(state.unwrap_or_default()),
+            Text::named(&candidate.name).into(),
+            Text::named(candidate.title.as_deref().unwrap_or_default()).into(),
+            Text::named(state.unwrap_or_default()).into(),
+            candidate.probability.map(|p| percent(p.0)).unwrap_or_default().into(),
         ]
-    });
-    html::table(&mut body, &["candidate", "title", "probability", ""], candidates);
-    body.push_str("<h2>Probes</h2>\n");
-    let probes = file.probes.iter().map(|probe| {
+    }));
+    let (texts, numbers) = (["candidate", "against", "verdict"], ["change", "interval", "blocks"]);
+    let mut probes = Table::new(&texts, &numbers, Rules::Header);
+    probes.rows.extend(file.probes.iter().map(|probe| {
         vec![
-            html::plain(name(file, probe.head)),
-            html::plain(name(file, probe.base)),
-            html::plain(probe.observation.verdict.to_string()),
-            html::number(change(&probe.observation)),
-            html::number(interval(&probe.observation)),
-            html::number(probe.observation.blocks.to_string()),
+            Text::named(name(file, probe.head)).into(),
+            Text::named(name(file, probe.base)).into(),
+            probe.observation.verdict.to_string().into(),
+            change(&probe.observation).into(),
+            interval(&probe.observation).into(),
+            probe.observation.blocks.to_string().into(),
         ]
+    }));
+    let mut page = vec![
+        Block::Prose(Text::named(&file.headline)),
+        Block::Picture(Theme::BOTH.map(|theme| bisection_svg(file, theme))),
+    ];
+    page.extend(blocks(file));
+    page.extend([Block::Title("Candidates".into()), Block::Table(vec![candidates])]);
+    page.extend([Block::Title("Probes".into()), Block::Table(vec![probes])]);
+    document::html_page(&format!("Bisection of {}", file.benchmark), &page)
+}
+
+/// What every form says below the headline.
+fn blocks(file: &BisectionFile) -> Vec<Block<'_>> {
+    let mut blocks = vec![Block::Table(vec![parts(file)])];
+    let culprits = file.parts.iter().filter(|part| part.kind == PartKind::Culprit);
+    let titles = culprits.filter_map(|part| {
+        let candidate = file.candidates.get(part.upto as usize)?;
+        Some(Text::named(&candidate.name).detail(Some(candidate.title.as_deref()?)))
     });
-    html::table(&mut body, &["candidate", "against", "verdict", "change", "interval", "blocks"], probes);
-    for note in &file.notes {
-        body.push_str(&format!("<p class=\"note\">{}</p>\n", html::escape(note)));
+    let skipped = file.candidates.iter().filter_map(|candidate| {
+        let why = candidate.skipped.as_deref()?;
+        Some(Text::from("skipped ").name(&candidate.name).detail(Some(why)))
+    });
+    let notes = file.notes.iter().map(|note| Text::from("note: ").message(note));
+    let said: Vec<Text<'_>> = titles.chain(skipped).chain(notes).collect();
+    if !said.is_empty() {
+        blocks.extend([Block::Break, Block::list(said)]);
     }
-    body.push_str(&format!("<p class=\"note\">{}</p>\n", html::escape(&footer(file))));
-    html::page(&format!("Bisection of {}", file.benchmark), &body)
+    if !is_settled(file) && !likeliest(file).is_empty() {
+        let likeliest = likeliest(file).into_iter();
+        let candidates =
+            likeliest.map(|(name, probability)| Text::named(name).say(format!(": {}", percent(probability))));
+        blocks.extend([
+            Block::Break,
+            Block::Prose("If one change caused it, most probably:".into()),
+            Block::list(candidates),
+        ]);
+    }
+    blocks.push(Block::Small(footer(file).into()));
+    blocks
 }

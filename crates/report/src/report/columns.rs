@@ -7,9 +7,8 @@ use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::Verdict;
 use benchgate_gate::{Comparison, Method, Row};
 
-use super::grid::{Grid, GridCell, GridColumn, RULED};
-use super::terminal::{TerminalOptions, TerminalPage};
-use super::{Order, RowView, View, clean, markdown_cell, markdown_code, quantity};
+use super::document::{self, Block, Cell, Column, Rules, Table, TerminalOptions, Text, Tone};
+use super::{Order, RowView, View, layout, quantity};
 
 /// One result that was compared with the first.
 #[derive(Debug)]
@@ -35,62 +34,54 @@ pub fn columns(
     code: ExitCode,
     options: TerminalOptions,
 ) -> String {
-    let mut page = TerminalPage::new(options);
-    let views: Vec<View<'_>> =
-        all.iter().map(|compared| View::new(&compared.comparison, None).sorted(order)).collect();
-    let titles = all.iter().map(|compared| GridColumn::text(clean(&compared.label)));
-    let first = [GridColumn::text("benchmark"), GridColumn::number(clean(base))];
-    let mut grid = Grid::new(first.into_iter().chain(titles).collect(), RULED);
-    for line in lines(&views, options.all) {
-        let subject =
-            line.metric.map_or_else(|| clean(line.name), |m| format!("{}\n{}", clean(line.name), clean(m)));
-        let known = line.rows.iter().flatten().find_map(|row| base_value(row));
-        let mut cells: Vec<GridCell> = vec![subject.into(), known.unwrap_or_default().into()];
-        cells.extend(line.rows.iter().map(|row| row.map_or_else(GridCell::default, cell)));
-        grid.push(cells);
-    }
-    page.grid(&grid);
+    let views = views(all, order);
     let mut notes: Vec<&str> = Vec::new();
     for note in all.iter().flat_map(|compared| &compared.comparison.notes) {
         if !notes.contains(&note.as_str()) {
             notes.push(note);
         }
     }
-    page.prose("To see findings and intervals, compare two of the results.", "", "");
-    for note in notes {
-        page.prose(&clean(note), "  - ", "    ");
-    }
-    page.line("");
-    for (compared, view) in all.iter().zip(&views) {
-        page.prose(&clean(&format!("{}: {}", compared.label, view.headline)), "", "    ");
-    }
-    page.line(&format!("Exit code {}.", code.code()));
-    page.into_text()
+    let blocks = [
+        Block::Table(vec![table(base, all, &views, options.all)]),
+        Block::Prose("To see findings and intervals, compare two of the results.".into()),
+        Block::list(notes.into_iter().map(|note| Text::from("note: ").say(note))),
+        Block::Break,
+        headlines(all, &views),
+        Block::Prose(format!("Exit code {}.", code.code()).into()),
+    ];
+    document::terminal(&blocks, options)
 }
 
 /// A table in GitHub Markdown, safe against hostile names.
 pub fn columns_markdown(base: &str, all: &[Compared], order: Order, every: bool) -> String {
-    let views: Vec<View<'_>> =
-        all.iter().map(|compared| View::new(&compared.comparison, None).sorted(order)).collect();
-    let mut text = String::new();
-    for (compared, view) in all.iter().zip(&views) {
-        text.push_str(&format!("- {}: {}\n", markdown_code(&compared.label), view.headline));
-    }
-    let titles = all.iter().map(|compared| markdown_cell(&compared.label)).collect::<Vec<_>>().join(" | ");
-    text.push_str(&format!("\n| benchmark | {} | {titles} |\n|---|--:|", markdown_cell(base)));
-    text.push_str(&"--:|".repeat(all.len()));
-    text.push('\n');
-    for line in lines(&views, every) {
-        let metric = line.metric.map_or_else(String::new, |metric| format!(" {}", markdown_cell(metric)));
-        let known = line.rows.iter().flatten().find_map(|row| base_value(row)).unwrap_or_default();
-        text.push_str(&format!("| {}{metric} | {known} |", markdown_cell(line.name)));
-        for row in &line.rows {
-            let shown = row.map_or_else(String::new, |row| cell(row).text.replace('\n', "<br>"));
-            text.push_str(&format!(" {shown} |"));
-        }
-        text.push('\n');
-    }
-    text
+    let views = views(all, order);
+    let blocks = [headlines(all, &views), Block::Table(vec![table(base, all, &views, every)])];
+    document::markdown(&blocks, usize::MAX)
+}
+
+fn views(all: &[Compared], order: Order) -> Vec<View<'_>> {
+    all.iter().map(|compared| View::new(&compared.comparison, None).sorted(order)).collect()
+}
+
+fn headlines<'a>(all: &'a [Compared], views: &'a [View<'a>]) -> Block<'a> {
+    let headline = |(compared, view): (&'a Compared, &'a View<'a>)| {
+        Text::named(&compared.label).say(": ").say(view.headline.as_str())
+    };
+    Block::list(all.iter().zip(views).map(headline))
+}
+
+fn table<'a>(base: &'a str, all: &'a [Compared], views: &[View<'a>], every: bool) -> Table<'a> {
+    let first = [Column::text("benchmark"), Column::number(Text::named(base))];
+    let titles = all.iter().map(|compared| Column::text(Text::named(&compared.label)));
+    let columns = first.into_iter().chain(titles).collect();
+    let row = |line: ComparedRow<'a>| {
+        let named = line.rows.iter().flatten().next().map(|row| layout::name(&RowView::new(row)));
+        let known = line.rows.iter().flatten().find_map(|row| base_value(row));
+        let first = [named.unwrap_or_default().into(), known.unwrap_or_default().into()];
+        first.into_iter().chain(line.rows.iter().map(|row| row.map_or_else(Cell::default, cell))).collect()
+    };
+    let rows = lines(views, every).into_iter().map(row).collect();
+    Table { columns, rows, rules: Rules::Rows, one_line: false }
 }
 
 /// Every row that any of the tables of two would show, in their order.
@@ -133,7 +124,7 @@ fn base_value(row: &Row) -> Option<String> {
 
 /// The value is the base's times the effect, so that the percentage belongs to it: the base has one value in
 /// this table, whatever it was paired with.
-fn cell(row: &Row) -> GridCell {
+fn cell<'a>(row: &Row) -> Cell<'a> {
     let ratio = row.estimate.as_ref().map(|estimate| estimate.ratio).filter(|ratio| ratio.is_finite());
     let own = row.head.as_ref().map(|side| side.location).filter(|value| value.is_finite());
     let value = match (value_of_base(row), ratio) {
@@ -142,10 +133,11 @@ fn cell(row: &Row) -> GridCell {
         _ => own,
     };
     let value = value.zip(row.metric.as_ref()).map(|(value, metric)| quantity(value, &metric.unit));
-    let effect = RowView::new(row).effect().map(|effect| effect.replace(' ', "\u{a0}"));
-    let verdict = Some(row.verdict.to_string());
-    let second = [effect, verdict].into_iter().flatten().collect::<Vec<_>>().join(" ");
-    let text =
-        value.map_or_else(|| second.clone(), |value| format!("{}\n{second}", value.replace(' ', "\u{a0}")));
-    GridCell::judged(text, row.verdict)
+    let second = [RowView::new(row).effect(), Some(row.verdict.to_string())];
+    let second = second.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let lines = value.into_iter().chain([second]);
+    Cell {
+        lines: lines.map(|line| line.replace(' ', "\u{a0}").into()).collect(),
+        tone: Tone::of_verdict(row.verdict),
+    }
 }

@@ -6,45 +6,41 @@ use benchgate_core::model::{Metric, MetricKind, Unit, Verdict, counted};
 use benchgate_core::record::Number;
 use benchgate_gate::{Explanation, KernelChange, Machine, Reason, Row};
 
-use super::grid::{BARE, Grid, GridColumn};
+use super::document::{self, Block, Rules, Table, TerminalOptions, Text};
 use super::human::change_of;
 use super::markup::json_for_logs;
-use super::terminal::TerminalPage;
-use super::{RowView, TerminalOptions, clean, percent, quantity};
+use super::{RowView, percent, quantity};
 
 /// Kernels that moved by less than this share of the latency are only counted.
 const WORTH_A_LINE: f64 = 0.005;
 
 /// Explanations as text. `all` shows every kernel.
 pub fn explanations(explanations: &[Explanation], options: TerminalOptions) -> String {
-    let mut page = TerminalPage::new(options);
-    for explanation in explanations {
-        one(&mut page, explanation, options);
-    }
-    page.into_text()
+    let blocks: Vec<Block<'_>> = explanations.iter().flat_map(|one| blocks(one, options.all)).collect();
+    document::terminal(&blocks, TerminalOptions { all: true, ..options })
 }
 
-fn one(page: &mut TerminalPage, explanation: &Explanation, options: TerminalOptions) {
-    page.title(&clean(&explanation.benchmark.to_string()));
-    for row in explanation.rows.iter().filter(|row| is_shown(row)) {
-        page.prose(&clean(&sentence(row)), "  ", "      ");
+fn blocks(explanation: &Explanation, all: bool) -> Vec<Block<'_>> {
+    let rows = explanation.rows.iter().filter(|row| is_shown(row));
+    let mut before: Vec<Text<'_>> = rows.map(sentence).map(Text::named).collect();
+    for (side, why) in ["base", "head"].iter().zip(&explanation.unprofiled) {
+        let said = |why: &'_ String| format!("no time per kernel of {side}: {why}");
+        before.extend(why.as_ref().map(said).map(Text::named));
     }
-    kernels(page, explanation, options);
-    for count in &explanation.counts {
+    let (table, mut after) = kernels(explanation, all);
+    after.extend(explanation.counts.iter().map(|count| {
         let of = |count: Option<u64>| count.map_or_else(|| "–".to_owned(), |count| count.to_string());
-        let line = format!("compiler: {} {} → {}", clean(&count.name), of(count.base), of(count.head));
-        page.line(&format!("  {line}"));
-    }
+        let text = Text::from("compiler: ").name(&count.name);
+        text.say(format!(" {} → {}", of(count.base), of(count.head)))
+    }));
     for (side, machine) in ["base", "head"].iter().zip(&explanation.machine) {
-        if let Some(machine) = machine {
-            page.prose(&format!("machine, {side}: {}", state(machine)), "  ", "      ");
-        }
+        after.extend(machine.iter().map(|machine| format!("machine, {side}: {}", state(machine)).into()));
     }
-    let lints: Vec<_> =
-        explanation.row(&Metric::LATENCY.name).map(|row| row.lints.iter()).into_iter().flatten().collect();
-    for lint in lints {
-        page.prose(&clean(&format!("{}: {}", lint.code, lint.detail)), "  ", "      ");
-    }
+    let lints = explanation.row(&Metric::LATENCY.name).map(|row| row.lints.iter()).into_iter().flatten();
+    after.extend(lints.map(|lint| Text::from(format!("{}: ", lint.code)).name(&lint.detail)));
+    let title = Block::Title(Text::named(explanation.benchmark.as_str()));
+    let table = table.map(|table| Block::Table(vec![table]));
+    [title, Block::list(before)].into_iter().chain(table).chain([Block::list(after)]).collect()
 }
 
 /// Latency always; another metric if it changed.
@@ -68,26 +64,19 @@ fn sentence(row: &Row) -> String {
     format!("{} {}: {}", metric.name, row.verdict, parts.collect::<Vec<_>>().join(", "))
 }
 
-fn kernels(page: &mut TerminalPage, explanation: &Explanation, options: TerminalOptions) {
-    for (side, why) in ["base", "head"].iter().zip(&explanation.unprofiled) {
-        if let Some(why) = why {
-            page.prose(&clean(&format!("no time per kernel of {side}: {why}")), "  ", "      ");
-        }
-    }
+/// The table of kernels, and what is said of those that are not in it.
+fn kernels(explanation: &Explanation, all: bool) -> (Option<Table<'_>>, Vec<Text<'_>>) {
+    let mut said = Vec::new();
     if explanation.kernels.is_empty() {
-        return;
+        return (None, said);
     }
     let latency = explanation.row(&Metric::LATENCY.name).and_then(|row| row.typical.base);
     let compared = explanation.compares_kernels();
     let moved = explanation.latency_delta().filter(|_| compared && latency_moved(explanation));
     let worth = |kernel: &&KernelChange| {
-        options.all || latency.is_none_or(|latency| kernel.delta().abs() >= WORTH_A_LINE * latency)
+        all || latency.is_none_or(|latency| kernel.delta().abs() >= WORTH_A_LINE * latency)
     };
     let shown: Vec<&KernelChange> = explanation.kernels.iter().filter(worth).collect();
-    if !shown.is_empty() {
-        page.line("");
-        page.grid(&if compared { table(&shown, moved) } else { one_sided(&shown) });
-    }
     let hidden = explanation.kernels.len() - shown.len();
     if hidden > 0 {
         let kernels = counted(hidden, "kernel");
@@ -96,7 +85,7 @@ fn kernels(page: &mut TerminalPage, explanation: &Explanation, options: Terminal
             (false, 1) => "takes",
             (false, _) => "take",
         };
-        page.line(&format!("  {kernels} {verb} less than {} of the latency", percent(WORTH_A_LINE)));
+        said.push(format!("{kernels} {verb} less than {} of the latency", percent(WORTH_A_LINE)).into());
     }
     let sum = |side: fn(&KernelChange) -> Option<f64>| -> Option<f64> {
         let times: Vec<f64> = explanation.kernels.iter().filter_map(side).collect();
@@ -110,7 +99,8 @@ fn kernels(page: &mut TerminalPage, explanation: &Explanation, options: Terminal
     };
     let is_rest = base.or(head).zip(latency).is_some_and(|(kernels, latency)| kernels < latency);
     let rest = if is_rest { "; the rest of the latency is outside of kernels" } else { "" };
-    page.line(&format!("  kernels together: {together}{rest}"));
+    said.push(format!("kernels together: {together}{rest}").into());
+    ((!shown.is_empty()).then(|| table(&shown, compared, moved)), said)
 }
 
 /// Whether the change of the latency can be divided among kernels.
@@ -119,56 +109,35 @@ fn latency_moved(explanation: &Explanation) -> bool {
     row.is_some_and(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Improved))
 }
 
-fn table(kernels: &[&KernelChange], moved: Option<f64>) -> Grid {
-    let mut columns = vec![
-        GridColumn::text("kernel"),
-        GridColumn::number("calls"),
-        GridColumn::number("time"),
-        GridColumn::number("change"),
-    ];
-    if moved.is_some() {
-        columns.push(GridColumn::number("share of the change"));
-    }
-    let mut table = Grid::new(columns, BARE).indented(2);
+/// The kernels, with the times of the only profiled side without a change.
+fn table<'a>(kernels: &[&'a KernelChange], compared: bool, moved: Option<f64>) -> Table<'a> {
+    let mut table = Table::new(&["kernel"], &["calls", "time", "change", "share of the change"], Rules::Header);
     for kernel in kernels {
         let time =
             |side: &Option<benchgate_core::model::Kernel>| side.as_ref().map(|kernel| kernel.nanoseconds);
-        let (base, head) = (time(&kernel.base), time(&kernel.head));
-        let what = match (base, head) {
+        let shown = |time| quantity(time, &Unit::Nanoseconds);
+        let what = match (time(&kernel.base), time(&kernel.head)) {
             (Some(base), Some(head)) => change_of(Some(base), Some(head), &Unit::Nanoseconds),
-            (Some(base), None) => format!("{}, gone", quantity(base, &Unit::Nanoseconds)),
-            (None, Some(head)) => format!("{}, new", quantity(head, &Unit::Nanoseconds)),
-            (None, None) => String::new(),
+            (Some(base), None) if compared => format!("{}, gone", shown(base)),
+            (None, Some(head)) if compared => format!("{}, new", shown(head)),
+            (base, head) => head.or(base).map(shown).unwrap_or_default(),
         };
         let sign = match kernel.delta() {
             delta if delta < 0.0 => "−",
             delta if delta > 0.0 => "+",
             _ => "",
         };
-        let mut cells = vec![
-            clean(kernel.name()).into(),
+        let change = if compared { format!("{sign}{}", shown(kernel.delta().abs())) } else { String::new() };
+        let share = moved.map(|moved| percent(kernel.delta() / moved)).unwrap_or_default();
+        table.rows.push(vec![
+            Text::named(kernel.name()).into(),
             calls(kernel).into(),
             what.into(),
-            format!("{sign}{}", quantity(kernel.delta().abs(), &Unit::Nanoseconds)).into(),
-        ];
-        if let Some(moved) = moved {
-            cells.push(percent(kernel.delta() / moved).into());
-        }
-        table.push(cells);
+            change.into(),
+            share.into(),
+        ]);
     }
-    table
-}
-
-/// The kernels of the only profiled side: their times, without a change.
-fn one_sided(kernels: &[&KernelChange]) -> Grid {
-    let columns = vec![GridColumn::text("kernel"), GridColumn::number("calls"), GridColumn::number("time")];
-    let mut table = Grid::new(columns, BARE).indented(2);
-    for kernel in kernels {
-        let time = kernel.head.as_ref().or(kernel.base.as_ref()).map_or(0.0, |kernel| kernel.nanoseconds);
-        let time = quantity(time, &Unit::Nanoseconds);
-        table.push(vec![clean(kernel.name()).into(), calls(kernel).into(), time.into()]);
-    }
-    table
+    table.without_empty_columns()
 }
 
 /// `1`, or `1 → 2` if it is launched more often.

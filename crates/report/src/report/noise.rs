@@ -1,15 +1,13 @@
 //! A calibration for a person, and for a program.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use benchgate_gate::noise::{NoiseReport, NoiseRow, PowerPoint, Share};
 
-use super::grid::{Grid, GridCell, GridColumn, RULED};
+use super::document::{self, Block, Cell, Column, Rules, Table, TerminalOptions, Text};
 use super::markup::json_for_logs;
-use super::wrap::paragraph;
 use super::{clean, duration, percent};
 
 /// One line for each benchmark: how much it differs at each level.
@@ -58,60 +56,50 @@ fn conclusion(report: &NoiseReport, block: Option<Duration>) -> Option<String> {
 /// Renders a calibration as a table of benchmarks and the error rates of the suite; `block` is what a block of one row
 /// takes.
 pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) -> String {
-    let mut columns = vec![GridColumn::text("benchmark")];
-    columns.extend(["inside", "processes", "blocks", "floor", "green"].map(GridColumn::number));
-    columns
-        .extend(report.power.iter().map(|point| GridColumn::number(format!("+{}", percent(point.slowdown)))));
-    let mut table = Grid::new(columns, RULED);
-    for row in &report.rows {
-        let spread = |value: Option<f64>| percent(value.unwrap_or(f64::NAN)).into();
-        let mut cells = vec![
-            clean(row.benchmark.as_str()).into(),
-            spread(row.spread.within_process),
-            spread(row.spread.between_processes),
-            spread(row.spread.between_blocks),
-            percent(row.floor).into(),
-            percent(row.green.value()).into(),
-        ];
-        cells.extend(row.power.iter().map(|point| GridCell::from(percent(point.seen.value()))));
-        table.push(cells);
-    }
-    let mut text: String = table.lines(width, false).iter().map(|line| format!("{line}\n")).collect();
-    text.push_str(
-        "Spreads inside a process, between processes and between blocks. floor: the\n\
-         smallest that a row holds with 90 % power. green: unchanged rows that passed.\n\
-         +N %: slowdowns of N % that turned the row red.\n\n",
-    );
-    // Writing to a String can't fail.
+    let numbers = ["inside", "processes", "blocks", "floor", "green"];
+    let mut table = Table::new(&["benchmark"], &numbers, Rules::Ends);
+    let slowdowns = report.power.iter().map(|point| format!("+{}", percent(point.slowdown)));
+    table.columns.extend(slowdowns.map(Column::number));
+    table.rows.extend(report.rows.iter().map(|row| {
+        let spread = |value: Option<f64>| percent(value.unwrap_or(f64::NAN));
+        let mut cells: Vec<Cell<'_>> = vec![Text::named(row.benchmark.as_str()).into()];
+        let levels = [row.spread.within_process, row.spread.between_processes, row.spread.between_blocks];
+        cells.extend(levels.map(|level| spread(level).into()));
+        cells.extend([row.floor, row.green.value()].map(|value| percent(value).into()));
+        cells.extend(row.power.iter().map(|point| Cell::from(percent(point.seen.value()))));
+        cells
+    }));
+    let legend = "Spreads inside a process, between processes and between blocks. floor: the smallest that a row holds \
+                  with 90 % power. green: unchanged rows that passed. +N %: slowdowns of N % that turned the row red.";
     let (low, high) = report.red_suites.interval();
-    let _ = writeln!(text, "false reds    {}", share_text(report.red_suites, "unchanged suites"));
-    let _ = writeln!(
-        text,
-        "              {} to {} with 95 % confidence, drawn from {} blocks",
+    let false_reds = format!(
+        "false reds: {}; {} to {} with 95 % confidence, drawn from {} blocks",
+        share_text(report.red_suites, "unchanged suites"),
         percent(low),
         percent(high),
         report.rounds
     );
-    let _ = writeln!(
-        text,
-        "rows          {} green, {} inconclusive, {:.1} blocks each",
+    let rows = format!(
+        "rows: {} green, {} inconclusive, {:.1} blocks each",
         percent(report.green_rows.value()),
         percent(report.inconclusive_rows.value()),
         report.blocks
     );
-    for point in &report.power {
-        let _ = writeln!(
-            text,
-            "power {:<7} {}, {:.1} blocks a row",
-            format!("+{}", percent(point.slowdown)),
+    let power = report.power.iter().map(|point| {
+        format!(
+            "power at +{}: {}, {:.1} blocks a row",
+            percent(point.slowdown),
             share_text(point.seen, "slowed sessions"),
             point.blocks
-        );
-    }
+        )
+    });
+    let figures = [false_reds, rows].into_iter().chain(power).map(Text::from);
+    let mut blocks = vec![Block::Table(vec![table]), Block::Prose(legend.into()), Block::Break];
+    blocks.push(Block::list(figures));
     if let Some(conclusion) = conclusion(report, block) {
-        let _ = writeln!(text, "\n{}", paragraph(&conclusion, usize::from(width), "", ""));
+        blocks.extend([Block::Break, Block::Prose(conclusion.into())]);
     }
-    text
+    document::terminal(&blocks, TerminalOptions { width, all: true, ..TerminalOptions::default() })
 }
 
 /// JSON for programs. Unknown values are null.

@@ -1,6 +1,5 @@
 //! The outcome of every benchmark of a run: one row each, none left out.
 
-use comfy_table::Color;
 use strum::VariantArray;
 
 use benchgate_core::model::{
@@ -9,11 +8,10 @@ use benchgate_core::model::{
 use benchgate_core::record::Number;
 use benchgate_gate::{Comparison, SideStats, Typical, described};
 
+use super::document::{self, Block, Cell, Column, Item, Part, Rules, Table, TerminalOptions, Text, Tone};
 use super::drawn::shown_latencies;
-use super::grid::{Grid, GridCell, GridColumn, PLAIN};
 use super::markup::json_for_logs;
-use super::terminal::TerminalPage;
-use super::{TerminalOptions, clean, percent, quantity};
+use super::{clean, percent, quantity};
 
 /// A row of the table. Names and reasons are untrusted and raw.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -205,53 +203,45 @@ fn shortened(text: &str, width: u16) -> Option<String> {
 
 /// The table, what did not fit into it, and the counts.
 pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
-    let mut page = TerminalPage::new(options);
     let two_sides = outcomes.rows.iter().any(|row| row.side != outcomes.rows[0].side);
-    page.grid(&table(outcomes, options.width, two_sides));
-    let whole: Vec<&OutcomeRow> = outcomes
-        .rows
-        .iter()
-        .filter(|row| shortened(&row.outcome(), options.width).is_some() || row.log.is_some())
-        .collect();
-    if !whole.is_empty() {
-        page.title("In full");
-    }
-    for row in whole {
+    let mut blocks = vec![Block::Table(vec![table(outcomes, options.width)])];
+    let rows = outcomes.rows.iter();
+    let whole = rows.filter(|row| shortened(&row.outcome(), options.width).is_some() || row.log.is_some());
+    let item = |row: &'_ OutcomeRow| {
         let side = if two_sides { format!(" {}", row.side) } else { String::new() };
-        page.prose(&format!("{}{side}: {}", clean(&row.benchmark), row.outcome()), "  ", "      ");
-        if let Some(log) = &row.log {
-            // Not wrapped: it is there to be copied.
-            page.line(&format!("      log: {}", clean(log)));
-        }
+        let text = Text::named(row.benchmark.clone()).say(format!("{side}: ")).name(row.outcome());
+        let log = row.log.clone().map(|log| Text::from("log: ").with(Part::Copied(log.into())));
+        Item { text, details: log.into_iter().collect() }
+    };
+    let whole: Vec<Item<'_>> = whole.map(item).collect();
+    if !whole.is_empty() {
+        blocks.extend([Block::Title("In full".into()), Block::List(whole)]);
     }
-    page.line("");
-    page.line(&outcomes.sentence());
-    page.into_text()
+    blocks.extend([Block::Break, Block::Prose(outcomes.sentence().into())]);
+    document::terminal(&blocks, TerminalOptions { all: true, ..options })
 }
 
-fn table(outcomes: &Outcomes, width: u16, two_sides: bool) -> Grid {
-    let mut columns = vec![GridColumn::text("benchmark")];
-    if two_sides {
-        columns.push(GridColumn::text("side"));
-    }
-    columns.extend([GridColumn::number("latency"), GridColumn::number("CV"), GridColumn::text("outcome")]);
-    let mut table = Grid::new(columns, PLAIN);
+fn table(outcomes: &Outcomes, width: u16) -> Table<'_> {
+    let mut table = Table::new(&["benchmark", "side"], &["latency", "CV"], Rules::Ends);
+    table.columns.push(Column::text("outcome"));
+    let one_side = outcomes.rows.iter().all(|row| row.side == outcomes.rows[0].side);
     for row in &outcomes.rows {
         let text = row.outcome();
-        let color = match row.status {
-            RowStatus::Ok => None,
-            RowStatus::Unsupported | RowStatus::Skipped => Some(Color::Yellow),
-            RowStatus::Wrong | RowStatus::Failed => Some(Color::Red),
+        let tone = match row.status {
+            RowStatus::Ok => Tone::Plain,
+            RowStatus::Unsupported | RowStatus::Skipped => Tone::Doubt,
+            RowStatus::Wrong | RowStatus::Failed => Tone::Bad,
         };
-        let mut cells = vec![clean(&row.benchmark).into()];
-        if two_sides {
-            cells.push(row.side.as_str().into());
-        }
         let text = shortened(&text, width).unwrap_or(text);
-        cells.extend([row.latency().into(), row.cv().into(), GridCell { text, color, bold: false }]);
-        table.push(cells);
+        table.rows.push(vec![
+            Text::named(&row.benchmark).into(),
+            if one_side { "" } else { row.side.as_str() }.into(),
+            row.latency().into(),
+            row.cv().into(),
+            Cell { lines: vec![Text::named(text)], tone },
+        ]);
     }
-    table
+    table.without_empty_columns()
 }
 
 /// JSON for programs.

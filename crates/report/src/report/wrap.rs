@@ -1,12 +1,10 @@
 //! Lines that fit: a word is never split, a name only after its separators.
 
+/// Joins what must stay on one line.
+pub(super) const JOIN: char = '\u{a0}';
+
 pub(super) fn width_of(text: &str) -> usize {
     text.chars().count()
-}
-
-/// Continued lines of a finding are aligned with its code, not with its mark.
-pub(super) fn hanging(line: &str) -> usize {
-    if line.starts_with("!\u{a0}") { 2 } else { 0 }
 }
 
 /// The parts of a line between which it may wrap: words, and inside a word the parts of a name with their
@@ -31,40 +29,36 @@ pub(super) fn pieces(line: &str) -> Vec<&str> {
     pieces
 }
 
-/// Text whose lines are at most this wide, wrapped between pieces.
-pub(super) fn wrapped(text: &str, width: usize) -> String {
-    text.lines().flat_map(|line| wrapped_line(line, width)).collect::<Vec<_>>().join("\n")
-}
-
-fn wrapped_line(line: &str, width: usize) -> Vec<String> {
-    let hang = "\u{a0}".repeat(hanging(line));
+/// A word as lines that are at most this wide, wrapped between pieces.
+fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut current = String::new();
     for piece in pieces(line) {
-        if !current.trim().is_empty() && width_of(&current) + width_of(piece.trim_end()) > width {
-            lines.push(std::mem::replace(&mut current, hang.clone()));
+        if !current.is_empty() && width_of(&current) + width_of(piece) > width {
+            lines.push(std::mem::take(&mut current));
         }
         current.push_str(piece);
         // A word that is wider than the column: it has to go on somewhere.
-        while width_of(current.trim_end()) > width {
+        while width_of(&current) > width {
             let at = current.char_indices().nth(width.max(1)).map_or(current.len(), |(at, _)| at);
             let rest = current.split_off(at);
             lines.push(std::mem::replace(&mut current, rest));
         }
     }
     lines.push(current);
-    lines.iter().map(|line| line.trim_end_matches(' ').to_owned()).collect()
+    lines
 }
 
-/// A paragraph whose lines are at most this wide: the first starts with `first`, the others with `rest`. A wider name
-/// continues after one of its separators. A command in backticks is never divided, so that it can be copied.
+/// A paragraph whose lines are at most this wide: the first starts with `first`, the others with `rest`. A name that
+/// is wider goes on after one of its separators. A command in backticks is never divided, so that it can be copied, and
+/// nothing that unbreakable spaces join.
 pub fn paragraph(text: &str, width: usize, first: &str, rest: &str) -> String {
     let room = width.saturating_sub(width_of(first).max(width_of(rest)));
-    let whole = |word: &&str| word.contains('`') && word.contains(' ');
-    let words = words_and_commands(text);
-    let lines = words.iter().map(|word| if whole(word) { (*word).to_owned() } else { wrapped(word, room) });
-    let lines = lines.collect::<Vec<_>>();
-    filled(lines.iter().flat_map(|word| word.lines()), width, first, rest)
+    let is_whole = |word: &str| word.contains(JOIN) || word.contains('`') && word.contains(' ');
+    let lines: Vec<String> = (words_and_commands(text).into_iter())
+        .flat_map(|word| if is_whole(word) { vec![word.to_owned()] } else { wrapped(word, room) })
+        .collect();
+    filled(lines.iter().map(String::as_str), width, first, rest)
 }
 
 /// The words of a text, where a space between two backticks ends no word.
@@ -74,7 +68,7 @@ fn words_and_commands(text: &str) -> Vec<&str> {
     let mut in_command = false;
     let is_end = |letter: char| {
         in_command ^= letter == '`' && is_paired;
-        letter.is_whitespace() && !in_command
+        letter.is_whitespace() && letter != JOIN && !in_command
     };
     text.split(is_end).filter(|word| !word.is_empty()).collect()
 }
@@ -117,13 +111,20 @@ mod tests {
 
     #[test]
     fn names_wrap_after_their_separators_and_never_inside_a_word() {
+        let wrapped = |text, width| wrapped(text, width).join("\n");
         assert_eq!(wrapped("transformer-layer/cpu/main", 18), "transformer-layer/\ncpu/main");
         assert_eq!(wrapped("transformer-layer/cpu/main", 13), "transformer-\nlayer/cpu/\nmain");
         assert_eq!(wrapped("peak-device-memory", 12), "peak-device-\nmemory");
         assert_eq!(wrapped("fs2.benchmarks.streamParJoin", 18), "fs2.benchmarks.\nstreamParJoin");
-        assert_eq!(wrapped("took 13.25", 6), "took\n13.25");
         assert_eq!(wrapped("4a8ff7505283..28f6c2ec1e93", 15), "4a8ff7505283..\n28f6c2ec1e93");
-        assert_eq!(wrapped("!\u{a0}single-repetition", 12), "!\u{a0}single-\n\u{a0}\u{a0}repetition");
+    }
+
+    #[test]
+    fn a_value_is_never_apart_from_its_unit() {
+        assert_eq!(
+            paragraph("an interval of 99.60\u{a0}% confidence", 20, "", ""),
+            "an interval of\n99.60\u{a0}% confidence"
+        );
     }
 
     #[test]

@@ -1,0 +1,399 @@
+//! What a comparison's report says, in which order. A terminal's default report is shorter than the others and has the
+//! verdict last, where the cursor is.
+
+use std::collections::BTreeSet;
+
+use benchgate_core::exit_code::ExitCode;
+use benchgate_core::model::{Consequence, LintCode, Metric, Verdict, counted};
+use benchgate_gate::method_notes;
+
+use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
+use super::layout::{self, Layout, mark, name};
+use super::sparkline::silhouette;
+use super::view::{self, MORE_COLUMNS};
+use super::words::{UNDECIDED, Words};
+use super::{Fact, LintGroup, RowView, View, provenance};
+
+/// Benchmarks whose cause stands at the top.
+const CAUSES: usize = 3;
+/// Names of one group before the rest is only counted.
+const NAMES: usize = 3;
+/// Cases of one finding before the rest is only counted.
+const CASES: usize = 3;
+/// Densities that a page shows: more are not looked at.
+const ALIGNMENTS: usize = 20;
+/// Characters of a density: as wide as a name.
+const SILHOUETTE: usize = 40;
+
+/// How much a report says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// A terminal's default.
+    Brief,
+    /// A terminal with `--all`.
+    All,
+    /// A page that can fold what few readers need.
+    Page,
+}
+
+/// Renders a view as text: the rows that decide, their reasons, what was found besides, and the verdict last, where a
+/// terminal's cursor is.
+pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
+    let mut blocks = body(view, if options.all { Detail::All } else { Detail::Brief });
+    blocks.push(Block::Break);
+    blocks.extend(view.way_out.iter().map(|way_out| Block::Prose(way_out.as_str().into())));
+    let (code, verdict) = (view.comparison.exit_code, view.comparison.verdict);
+    let not_asked = code == ExitCode::Pass && !matches!(verdict, Verdict::Pass | Verdict::Improved);
+    let why = if not_asked { ", not asked to fail" } else { "" };
+    let (word, rest) = view.headline.split_once(':').unwrap_or((&view.headline, ""));
+    let tone = match Tone::of_verdict(verdict) {
+        Tone::Plain => Tone::Good,
+        tone => tone,
+    };
+    let word = Text::default().with(Part::Strong(word.into(), tone));
+    blocks.push(Block::Prose(word.say(format!(" (exit code {}{why}):{rest}", code.code()))));
+    document::terminal(&blocks, options)
+}
+
+/// How to lay a page out.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MarkdownOptions {
+    /// Bytes the whole may have (a comment 60,000, a job summary 900 KiB). Rows are left out, and
+    /// counted, until it fits.
+    pub max_bytes: Option<usize>,
+}
+
+/// Renders a view as GitHub Markdown: the verdict first, what changed, what is wrong, then the rest folded.
+pub fn markdown(view: &View<'_>, options: MarkdownOptions) -> String {
+    let (word, rest) = view.headline.split_once(": ").unwrap_or((&view.headline, ""));
+    let title = Text::default().with(Part::Icon(icon(view.comparison.verdict))).say(word);
+    let title = match &view.comparison.suite {
+        Some(suite) => title.say(" · ").name(suite),
+        None => title,
+    };
+    let (first, others) = rest.split_at(rest.find(", ").unwrap_or(rest.len()));
+    let headline = Text::default().with(Part::Strong(first.into(), Tone::Strong)).say(others);
+    let mut blocks = vec![Block::Title(title), Block::Prose(headline)];
+    blocks.extend(page(view));
+    document::markdown(&blocks, options.max_bytes.unwrap_or(usize::MAX))
+}
+
+/// A page below its title and headline.
+pub(super) fn page<'a>(view: &'a View<'a>) -> Vec<Block<'a>> {
+    let mut blocks: Vec<Block<'a>> =
+        view.way_out.iter().map(|way_out| Block::Prose(way_out.as_str().into())).collect();
+    blocks.extend(view.alerts.iter().map(|alert| Block::Callout("IMPORTANT", alert.as_str().into())));
+    blocks.extend(causes(view));
+    blocks.extend(provenance::warning(view.source.as_ref()));
+    blocks.extend(body(view, Detail::Page));
+    blocks.extend(provenance::footer(view.source.as_ref(), true));
+    blocks
+}
+
+/// Everything but the verdict.
+fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
+    let mut blocks = Vec::new();
+    let table = |rows: &[RowView<'a>], layouts: &'static [Layout]| {
+        Block::Table(layout::tables(rows, view.legend.as_ref(), layouts))
+    };
+    let (rows, layouts) = match detail {
+        Detail::Brief => (view.deciding(), layout::BRIEF),
+        Detail::All => (view.deciding(), layout::ALL),
+        Detail::Page => (concat(&[&view.diverged, &view.failed, &view.changed, &view.open]), layout::PAGE),
+    };
+    if !rows.is_empty() {
+        blocks.push(table(&rows, layouts));
+    }
+    if detail == Detail::Brief && !view.reported.is_empty() {
+        blocks.push(Block::Prose(informational(view).into()));
+    }
+    blocks.extend(geomeans(view, detail));
+    if detail != Detail::Page {
+        blocks.extend(causes(view).map(|causes| Block::Section {
+            title: "Causes",
+            count: None,
+            blocks: vec![causes],
+        }));
+    }
+    let section = |title, rows: &[RowView<'a>]| {
+        (!rows.is_empty()).then(|| Block::section(title, rows.iter().map(sentence).collect()))
+    };
+    let folded = |title, items: Vec<Item<'a>>| (!items.is_empty()).then(|| Block::folded(title, items));
+    blocks.extend(section("Wrong outputs", &view.diverged));
+    let less_accurate: Vec<Item<'a>> = view.less_accurate.iter().filter_map(accuracy).collect();
+    if !less_accurate.is_empty() {
+        blocks.push(Block::section("Less accurate", less_accurate));
+    }
+    blocks.extend(section("Failed or missing", &view.failed));
+    let waived = concat(&[&view.changed, &view.unchanged, &view.reported]);
+    let waived: Vec<RowView<'_>> = waived.into_iter().filter(|row| row.row.waiver.is_some()).collect();
+    blocks.extend(section("Waived", &waived));
+    blocks.extend(folded("Inconclusive", open(view, detail)));
+    if detail == Detail::Page {
+        blocks.extend(folded("How base and head align", alignments(view)));
+    }
+    blocks.extend(folded("Not compared", view.not_compared.iter().map(sentence).collect()));
+    let mut tables = Vec::new();
+    if detail == Detail::Page {
+        tables.push(("Unchanged", &view.unchanged, layout::PAGE_BRIEF));
+        tables.push(("Informational metrics", &view.reported, layout::PAGE_BRIEF));
+    } else if detail == Detail::All {
+        tables.push(("Informational metrics", &view.reported, layout::ALL));
+    }
+    for (title, rows, layouts) in tables.into_iter().filter(|(_, rows, _)| !rows.is_empty()) {
+        blocks.push(Block::Section { title, count: Some(rows.len()), blocks: vec![table(rows, layouts)] });
+    }
+    blocks.extend(folded("Findings", findings(view, detail)));
+    blocks.extend(folded("Machine and tools", facts(view, detail)));
+    blocks.extend(folded("Notes", notes(view, detail)));
+    let command = view.reproduce.as_ref();
+    let command = command.map(|command| Text::from("To repeat this: ").with(Part::Copied(command.into())));
+    let last: Vec<Block<'_>> =
+        command.into_iter().chain(view.written.as_deref().map(Text::from)).map(Block::Prose).collect();
+    match detail {
+        _ if last.is_empty() => {}
+        Detail::Brief => blocks.push(Block::Section { title: "", count: None, blocks: last }),
+        Detail::All | Detail::Page => blocks.extend(std::iter::once(Block::Break).chain(last)),
+    }
+    blocks
+}
+
+fn concat<'a>(sections: &[&Vec<RowView<'a>>]) -> Vec<RowView<'a>> {
+    sections.iter().copied().flatten().copied().collect()
+}
+
+fn informational(view: &View<'_>) -> String {
+    let count = |verdict: Verdict| {
+        let rows = view.reported.iter().filter(|row| row.row.verdict == verdict).count();
+        (rows > 0).then(|| format!("{rows} {verdict}"))
+    };
+    let changed: Vec<String> =
+        [Verdict::Regressed, Verdict::Improved].into_iter().filter_map(count).collect();
+    let changed = if changed.is_empty() { String::new() } else { format!(" ({})", changed.join(", ")) };
+    let rows = counted(view.reported.len(), "informational row");
+    let them = if view.reported.len() == 1 { "it" } else { "them" };
+    format!("{rows}{changed}; --all shows {them}")
+}
+
+fn geomeans<'a>(view: &'a View<'a>, detail: Detail) -> impl Iterator<Item = Block<'a>> {
+    let geomeans = view.geomeans(detail == Detail::All);
+    let several = geomeans.iter().any(|other| other.target != geomeans[0].target);
+    geomeans.into_iter().map(move |geomean| {
+        let metric = Some(&geomean.metric.name).filter(|name| **name != Metric::LATENCY.name);
+        let metric = metric.map(|name| format!("{name} ")).unwrap_or_default();
+        let rows = view.geomean_rows(geomean, &format!("{metric}row"));
+        let text = Text::from(format!("Geometric mean of {rows}"));
+        let text = match geomean.target.as_deref().filter(|_| several) {
+            Some(target) => text.say(" on ").name(target),
+            None => text,
+        };
+        Block::Prose(text.say(format!(": {}", view::geomean(geomean))))
+    })
+}
+
+/// What explains a red.
+fn causes<'a>(view: &'a View<'a>) -> Option<Block<'a>> {
+    let causes = view.causes.iter().take(CAUSES).map(|cause| {
+        let kernel = cause.kernel.map(Text::message_of);
+        let known = kernel.into_iter().chain(cause.changes.iter().map(|change| change.as_str().into()));
+        Text::named(cause.benchmark).say(": ").then(Text::joined(known, "; "))
+    });
+    let more = view.causes.len().saturating_sub(CAUSES);
+    let more =
+        (more > 0).then(|| format!("… and {} with a known cause", counted(more, "more benchmark")).into());
+    (!view.causes.is_empty()).then(|| Block::list(causes.chain(more)))
+}
+
+/// Why a row has its verdict, and who waived it.
+fn sentence<'a>(row: &RowView<'a>) -> Item<'a> {
+    let Words { sentence, detail, .. } = row.words();
+    let text = Text::default().with(Part::Icon(mark(row))).then(name(row));
+    let text = text.say(format!(" ({}): {sentence}", row.row.verdict)).detail(detail);
+    let text = match &row.row.waiver {
+        Some(waiver) if waiver.expired => {
+            text.say("; the waiver of ").name(&waiver.owner).say(" expired on ").say(waiver.expires.as_str())
+        }
+        Some(waiver) => text
+            .say("; waived by ")
+            .name(&waiver.owner)
+            .say(" until ")
+            .say(waiver.expires.as_str())
+            .detail(Some(waiver.reason.as_str())),
+        None => text,
+    };
+    text.into()
+}
+
+fn accuracy<'a>(row: &RowView<'a>) -> Option<Item<'a>> {
+    let Words { sentence, detail, .. } = row.accuracy()?;
+    let text = Text::default().with(Part::Icon("⚠️")).then(name(row));
+    Some(text.say(format!(": {sentence}")).detail(detail).into())
+}
+
+/// Why rows are open: an entry for each reason.
+fn open<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
+    let brief = detail == Detail::Brief;
+    let group = |group: view::OpenGroup<'a>| {
+        if let ([only], false) = (group.rows.as_slice(), brief) {
+            return sentence(only);
+        }
+        // That the row is inconclusive is said already.
+        let said = Some(group.sentence).filter(|said| group.detail.is_none() || *said != UNDECIDED);
+        let reason = said.map(Text::from).into_iter().chain(group.detail.map(Text::message_of));
+        let names = Text::joined(group.rows.iter().take(NAMES).map(name), ", ");
+        let more = match group.rows.len().saturating_sub(NAMES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let smallest = group.smallest.filter(|_| !brief).map_or_else(String::new, |change| {
+            format!("; this much data could have shown a change of {change}")
+        });
+        let text = Text::default().with(Part::Icon(icon(Verdict::Inconclusive))).then(names);
+        let text = text.say(format!("{more} ({}): ", Verdict::Inconclusive));
+        text.then(Text::joined(reason, ": ")).say(smallest).into()
+    };
+    let waived = view.open.iter().filter(|row| row.row.waiver.is_some()).map(sentence);
+    view.open_groups().into_iter().map(group).chain(waived).collect()
+}
+
+/// Both sides' densities in a line each, so that a reader can check by eye what an estimate says.
+fn alignments<'a>(view: &'a View<'a>) -> Vec<Item<'a>> {
+    let rows = view.changed.iter().chain(&view.open);
+    let rows = rows.filter_map(|row| Some((row, row.row.alignment.as_ref()?)));
+    let item = |(row, alignment): (&RowView<'a>, &benchgate_gate::Alignment)| {
+        let curves = [&alignment.base, &alignment.head, &alignment.aligned];
+        let highest = curves.into_iter().flatten().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let lines = curves.into_iter().zip([" base", " head", " head moved back"]);
+        let lines = lines.map(|(curve, name)| Text::named(silhouette(curve, highest, SILHOUETTE)).say(name));
+        Item { text: name(row), details: lines.collect() }
+    };
+    rows.map(item).take(ALIGNMENTS).collect()
+}
+
+fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
+    if detail != Detail::Brief {
+        return view.lints.iter().map(finding).collect();
+    }
+    // That the tools differ is said with the facts, which name them.
+    let repeated = |group: &&LintGroup| {
+        group.code == LintCode::ToolchainMismatch
+            && view.facts.iter().any(|fact| is_of_tools(fact) && is_telling(fact, view))
+    };
+    let mut items = Vec::new();
+    // Notes that only say where they were made need no line each.
+    let mut counts = Vec::new();
+    for group in view.lints.iter().filter(|group| !repeated(group)) {
+        let is_note = group.code.consequence() == Consequence::Note;
+        match places(group) {
+            (place, false) if is_note => counts.push(format!("{} ({place})", group.code)),
+            (place, _) => {
+                // What to do about a note can wait for --all; anything else is in the way of a verdict.
+                let fix = if is_note { String::new() } else { format!(". {}", group.fix) };
+                let text = Text::from(format!("{} ({}): ", group.code, consequence(group)));
+                items.push(text.name(place).say(fix).into());
+            }
+        }
+    }
+    if !counts.is_empty() {
+        items.push(Text::from(format!("notes: {}; --all explains them", counts.join(", "))).into());
+    }
+    items
+}
+
+/// A finding with its meaning, what to do about it, and its first cases.
+fn finding(group: &LintGroup) -> Item<'_> {
+    let text = Text::named(group.code.as_str());
+    let text = text.say(format!(" ({}): {} {}", consequence(group), group.code.description(), group.fix));
+    let case = |(place, detail): &'_ (Option<String>, String)| {
+        let place = place.clone().map(Text::named);
+        let detail = Some(detail.clone()).filter(|detail| !detail.is_empty()).map(Text::message_of);
+        Text::joined(place.into_iter().chain(detail), ": ")
+    };
+    let cases = group.found.iter().map(case).filter(|case| !case.is_empty());
+    let more = group.found.len().saturating_sub(CASES);
+    let more = (more > 0).then(|| format!("… and {more} more").into());
+    Item { text, details: cases.take(CASES).chain(more).collect() }
+}
+
+fn consequence(group: &LintGroup) -> &'static str {
+    match group.code.consequence() {
+        Consequence::Note => "note",
+        Consequence::Inconclusive => "no verdict",
+        Consequence::Error => "error",
+    }
+}
+
+/// Where a finding was made, and whether that has its detail: its one case has, of several benchmarks there is a number.
+fn places(group: &LintGroup) -> (String, bool) {
+    let benchmarks: BTreeSet<&str> = group.found.iter().filter_map(|(name, _)| name.as_deref()).collect();
+    match (group.found.as_slice(), benchmarks.len()) {
+        ([(place, detail)], _) => {
+            (place.iter().chain([detail]).cloned().collect::<Vec<_>>().join(": "), true)
+        }
+        ([(_, detail), ..], 0) => (format!("{detail}, and {} more", group.found.len() - 1), true),
+        ([(_, detail), ..], 1) => (format!("{}: {detail}", benchmarks.into_iter().collect::<String>()), true),
+        (_, count) => (counted(count, "benchmark"), false),
+    }
+}
+
+fn facts<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
+    if detail == Detail::Brief {
+        let differing: Vec<Text<'_>> =
+            view.facts.iter().filter(|fact| is_telling(fact, view)).map(fact_in_short).collect();
+        let all = (!differing.is_empty())
+            .then(|| Text::from("differs: ").then(Text::joined(differing, "; ")).into());
+        return all.into_iter().collect();
+    }
+    let value = |text: Text<'a>, side: Option<&'a str>| match side {
+        Some(side) => text.message(side),
+        None => text.say("unknown"),
+    };
+    let fact = |fact: &'a Fact| {
+        let (base, head) = (fact.base.as_deref(), fact.head.as_deref());
+        let text = value(Text::from(fact.name).say(": "), base);
+        if base == head { text.say(" (both)").into() } else { value(text.say(" → "), head).into() }
+    };
+    view.facts.iter().map(fact).collect()
+}
+
+/// Whether a fact that differs says something. Files have different names and times in every comparison, and another
+/// version of the tools has other commits and another benchmark library.
+fn is_telling(fact: &Fact, view: &View<'_>) -> bool {
+    let other_version = || view.facts.iter().any(|fact| fact.name == "tools" && fact.base != fact.head);
+    let expected = match fact.name {
+        "input" | "measured" | "load" => true,
+        "compiler commit" | "runtime commit" | "benchmark library" => other_version(),
+        _ => false,
+    };
+    fact.base != fact.head && !expected
+}
+
+fn is_of_tools(fact: &Fact) -> bool {
+    matches!(fact.name, "tools" | "compiler commit" | "runtime commit")
+}
+
+/// `compiler commit 1a668193 → 89ece87b`.
+fn fact_in_short(fact: &Fact) -> Text<'_> {
+    const DIGITS: usize = 8;
+    let side = |value: &Option<String>| match value.as_deref() {
+        None => "unknown".to_owned(),
+        Some(commit) if commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            commit[..DIGITS].to_owned()
+        }
+        Some(value) => value.to_owned(),
+    };
+    Text::from(fact.name).say(" ").name(side(&fact.base)).say(" → ").name(side(&fact.head))
+}
+
+fn notes<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
+    let comparison = view.comparison;
+    let brief = detail == Detail::Brief;
+    // How it was judged is the same in every report, and in the documentation.
+    let known = if brief { method_notes(&comparison.rows, &comparison.policy) } else { Vec::new() };
+    let label = if brief { "note: " } else { "" };
+    let legend = view.legend.as_ref().filter(|_| !brief);
+    let legend = legend.map(|legend| format!("{} {MORE_COLUMNS}", legend.sentences()).into());
+    let notes = comparison.notes.iter().filter(|note| !known.contains(note) && !view.alerts.contains(note));
+    let notes = notes.map(|note| Text::from(label).say(note.as_str()));
+    legend.into_iter().chain(notes).map(Item::from).collect()
+}

@@ -1,0 +1,275 @@
+//! What a report says, apart from its form: titles, sentences, lists, tables, sections and pictures. Three renderers give
+//! it a form, and they are the only places that escape, shorten, wrap and arrange text.
+
+mod html;
+mod markdown;
+mod terminal;
+
+use std::borrow::Cow;
+
+use benchgate_core::model::Verdict;
+
+pub(super) use html::page as html_page;
+pub use markdown::{cell, code};
+pub(super) use markdown::{icon, markdown};
+pub(super) use terminal::terminal;
+pub use terminal::{TerminalOptions, harmless};
+
+#[cfg(test)]
+pub(super) use markdown::text as markdown_text;
+
+/// A part of a text. Every renderer escapes all of them; untrusted ones are also set apart where the form allows it.
+#[derive(Debug, Clone)]
+pub(super) enum Part<'a> {
+    /// A sentence of ours. It may quote a unit or a metric.
+    Ours(Cow<'a, str>),
+    /// The same in bold, in this color where there are colors.
+    Strong(Cow<'a, str>, Tone),
+    /// An untrusted name or value.
+    Name(Cow<'a, str>),
+    /// What a tool said: untrusted, and possibly a whole log, of which the beginning is shown.
+    Message(Cow<'a, str>),
+    /// Untrusted text that is there to be copied, so that no line end is put into it.
+    Copied(Cow<'a, str>),
+    /// A mark for forms with pictures; the words around it say the same.
+    Icon(&'static str),
+    /// A link with an address of ours.
+    Link(&'static str, Cow<'a, str>),
+}
+
+/// A text of several parts.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Text<'a>(Vec<Part<'a>>);
+
+impl<'a> Text<'a> {
+    pub(super) fn named(name: impl Into<Cow<'a, str>>) -> Self {
+        Self::default().name(name)
+    }
+
+    pub(super) fn message_of(message: impl Into<Cow<'a, str>>) -> Self {
+        Self::default().message(message)
+    }
+
+    pub(super) fn say(self, text: impl Into<Cow<'a, str>>) -> Self {
+        self.with(Part::Ours(text.into()))
+    }
+
+    pub(super) fn name(self, name: impl Into<Cow<'a, str>>) -> Self {
+        self.with(Part::Name(name.into()))
+    }
+
+    pub(super) fn message(self, message: impl Into<Cow<'a, str>>) -> Self {
+        self.with(Part::Message(message.into()))
+    }
+
+    /// `: ` and an untrusted message, where there is one.
+    pub(super) fn detail(self, detail: Option<impl Into<Cow<'a, str>>>) -> Self {
+        match detail {
+            Some(detail) => self.say(": ").message(detail),
+            None => self,
+        }
+    }
+
+    pub(super) fn with(mut self, part: Part<'a>) -> Self {
+        self.0.push(part);
+        self
+    }
+
+    pub(super) fn then(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(|part| matches!(part, Part::Ours(text) if text.is_empty()))
+    }
+
+    /// Texts with a separator of ours between them.
+    pub(super) fn joined(texts: impl IntoIterator<Item = Self>, separator: &'static str) -> Self {
+        let mut joined = Self::default();
+        for text in texts {
+            if !joined.0.is_empty() {
+                joined = joined.say(separator);
+            }
+            joined = joined.then(text);
+        }
+        joined
+    }
+}
+
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Self(vec![Part::Ours(text.into())])
+    }
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Self(vec![Part::Ours(text.into())])
+    }
+}
+
+/// How a text looks where there are colors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Tone {
+    #[default]
+    Plain,
+    Strong,
+    Good,
+    Doubt,
+    Bad,
+}
+
+impl Tone {
+    /// What did not change has no color.
+    pub(super) const fn of_verdict(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Pass => Self::Plain,
+            Verdict::Improved => Self::Good,
+            Verdict::Inconclusive | Verdict::Missing => Self::Doubt,
+            Verdict::Regressed | Verdict::Diverged | Verdict::Error => Self::Bad,
+        }
+    }
+}
+
+/// A part of a page.
+#[derive(Debug, Clone)]
+pub(super) enum Block<'a> {
+    Title(Text<'a>),
+    Prose(Text<'a>),
+    /// What a reader must know before anything else, with GitHub's word for its kind.
+    Callout(&'static str, Text<'a>),
+    List(Vec<Item<'a>>),
+    /// One table in several layouts: a terminal takes the first that fits.
+    Table(Vec<Table<'a>>),
+    /// Blocks below a title; those with a count are folded where the form can fold.
+    Section {
+        title: &'static str,
+        count: Option<usize>,
+        blocks: Vec<Block<'a>>,
+    },
+    /// An SVG for a light and one for a dark page.
+    Picture([String; 2]),
+    /// What a page ends with.
+    Small(Text<'a>),
+    /// The end of a section in forms that don't show it.
+    Break,
+}
+
+impl<'a> Block<'a> {
+    pub(super) fn list(items: impl IntoIterator<Item = Text<'a>>) -> Self {
+        Self::List(items.into_iter().map(Item::from).collect())
+    }
+
+    pub(super) fn section(title: &'static str, items: Vec<Item<'a>>) -> Self {
+        Self::Section { title, count: None, blocks: vec![Self::List(items)] }
+    }
+
+    pub(super) fn folded(title: &'static str, items: Vec<Item<'a>>) -> Self {
+        Self::Section { title, count: Some(items.len()), blocks: vec![Self::List(items)] }
+    }
+}
+
+/// An entry of a list, and what is said below it.
+#[derive(Debug, Clone)]
+pub(super) struct Item<'a> {
+    pub(super) text: Text<'a>,
+    pub(super) details: Vec<Text<'a>>,
+}
+
+impl<'a> From<Text<'a>> for Item<'a> {
+    fn from(text: Text<'a>) -> Self {
+        Self { text, details: Vec::new() }
+    }
+}
+
+/// What the lines of a terminal's table are. No other form looks at it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Rules {
+    /// A line below the header.
+    #[default]
+    Header,
+    /// A line at the end as well, for tables with more rows than a screen.
+    Ends,
+    /// A line below each row, for rows of several lines.
+    Rows,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Table<'a> {
+    pub(super) columns: Vec<Column<'a>>,
+    pub(super) rows: Vec<Vec<Cell<'a>>>,
+    pub(super) rules: Rules,
+    /// A terminal takes this layout only where every row is one line.
+    pub(super) one_line: bool,
+}
+
+/// A column. `number` sets it to the right, and `whole` keeps each line of it in one piece.
+#[derive(Debug, Clone)]
+pub(super) struct Column<'a> {
+    pub(super) title: Vec<Text<'a>>,
+    pub(super) number: bool,
+    pub(super) whole: bool,
+}
+
+impl<'a> Column<'a> {
+    pub(super) fn text(title: impl Into<Text<'a>>) -> Self {
+        Self { title: vec![title.into()], number: false, whole: false }
+    }
+
+    pub(super) fn number(title: impl Into<Text<'a>>) -> Self {
+        Self { title: vec![title.into()], number: true, whole: true }
+    }
+}
+
+/// A cell: its first line, and smaller ones below it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Cell<'a> {
+    pub(super) lines: Vec<Text<'a>>,
+    pub(super) tone: Tone,
+}
+
+impl<'a, T: Into<Text<'a>>> From<T> for Cell<'a> {
+    fn from(text: T) -> Self {
+        Self { lines: vec![text.into()], tone: Tone::Plain }
+    }
+}
+
+impl<'a> Table<'a> {
+    /// Columns of text, then columns of numbers.
+    pub(super) fn new(texts: &[&'a str], numbers: &[&'a str], rules: Rules) -> Self {
+        let texts = texts.iter().map(|title| Column::text(*title));
+        let numbers = numbers.iter().map(|title| Column::number(*title));
+        Self { columns: texts.chain(numbers).collect(), rules, ..Self::default() }
+    }
+
+    /// The same without the columns, and the lines of a column, in which no row has a text.
+    pub(super) fn without_empty_columns(mut self) -> Self {
+        let is_filled = |column: usize, line: usize| {
+            let lines = self.rows.iter().filter_map(|row| row.get(column)?.lines.get(line));
+            lines.into_iter().any(|text| !text.is_empty())
+        };
+        let kept: Vec<Vec<bool>> = (self.columns.iter().enumerate())
+            .map(|(at, column)| (0..column.title.len()).map(|line| is_filled(at, line)).collect())
+            .collect();
+        fn retain<T>(list: &mut Vec<T>, kept: impl IntoIterator<Item = bool>) {
+            let mut kept = kept.into_iter();
+            list.retain(|_| kept.next().unwrap_or(true));
+        }
+        let columns = || kept.iter().map(|lines| lines.contains(&true));
+        for (column, lines) in self.columns.iter_mut().zip(&kept) {
+            retain(&mut column.title, lines.iter().copied());
+        }
+        retain(&mut self.columns, columns());
+        for row in &mut self.rows {
+            for (cell, lines) in row.iter_mut().zip(&kept) {
+                retain(&mut cell.lines, lines.iter().copied());
+            }
+            retain(row, columns());
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

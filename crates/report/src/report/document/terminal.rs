@@ -1,0 +1,289 @@
+//! A document for a terminal or a log: lines as wide as the terminal, tables that take the roomiest layout that fits.
+
+use std::borrow::Cow;
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{
+    Attribute, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, TableStyle, Width,
+    presets,
+};
+
+use benchgate_core::model::{Unit, clean};
+
+use super::{Block, Cell, Item, Part, Rules, Table, Text, Tone};
+use crate::report::markup::first_lines;
+use crate::report::quantity;
+use crate::report::wrap::{JOIN, paragraph, pieces, width_of};
+
+/// How to lay it out.
+#[derive(Debug, Clone, Copy)]
+pub struct TerminalOptions {
+    /// Columns of the terminal.
+    pub width: u16,
+    pub color: bool,
+    /// Everything: all rows and columns, what doesn't decide, each case of a finding, the machine.
+    pub all: bool,
+}
+
+impl Default for TerminalOptions {
+    fn default() -> Self {
+        Self { width: 80, color: false, all: false }
+    }
+}
+
+/// Sentences are wrapped to this at most: longer lines are hard to read.
+const PROSE: usize = 100;
+/// Entries of one list before the rest is only counted.
+const ENTRIES: usize = 20;
+/// Rows of a table before the rest is only counted, unless everything is requested.
+const ROWS: usize = 50;
+/// Where a line of a table may wrap. It has no width, is in no text (it is a hidden character), and is taken out again.
+const BREAK: char = '\u{200b}';
+
+/// Renders a document. No line begins with `::`, which a log of GitHub Actions obeys, wherever it comes from.
+pub(in crate::report) fn terminal(blocks: &[Block<'_>], options: TerminalOptions) -> String {
+    let mut page = Page { text: String::new(), options, titled: false, below: false };
+    blocks.iter().for_each(|block| page.block(block));
+    let text = page.text.replace(BREAK, "").replace(JOIN, " ");
+    text.split_inclusive('\n').map(disarm).collect()
+}
+
+/// A message of several lines that may quote untrusted text, made fit for a terminal and a log.
+pub fn harmless(text: &str) -> String {
+    text.split('\n').map(|line| disarm(&clean(line)).into_owned()).collect::<Vec<_>>().join("\n")
+}
+
+fn disarm(line: &str) -> Cow<'_, str> {
+    let start = line.len() - line.trim_start().len();
+    if line[start..].starts_with("::") {
+        Cow::Owned(format!("{}∷ {}", &line[..start], &line[start + 2..]))
+    } else {
+        Cow::Borrowed(line)
+    }
+}
+
+/// One line, harmless. A number and its unit, and what is there to be copied, have no place to wrap.
+fn plain(text: &Text<'_>) -> String {
+    let part = |part: &Part<'_>| match part {
+        Part::Ours(text) | Part::Strong(text, _) => clean(text).replace(" %", "\u{a0}%"),
+        Part::Name(name) => clean(name),
+        Part::Message(message) => clean(&first_lines(message)),
+        Part::Copied(text) => clean(text).replace(' ', &JOIN.to_string()),
+        Part::Icon(_) => String::new(),
+        Part::Link(_, address) => clean(address),
+    };
+    text.0.iter().map(part).collect::<String>().trim_start_matches(' ').to_owned()
+}
+
+/// A text that grows by the line.
+struct Page {
+    text: String,
+    options: TerminalOptions,
+    /// A title stands above, so entries and tables are indented.
+    titled: bool,
+    /// The first table is done, and what is said about it has begun.
+    below: bool,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn styled(&self, tone: Tone, text: &str) -> String {
+        if !self.options.color {
+            return text.to_owned();
+        }
+        let color = match tone {
+            Tone::Bad => Some(AnsiColor::Red),
+            Tone::Doubt => Some(AnsiColor::Yellow),
+            Tone::Good => Some(AnsiColor::Green),
+            Tone::Plain | Tone::Strong => None,
+        };
+        let style = Style::new().bold().fg_color(color.map(Into::into));
+        format!("{style}{text}{style:#}")
+    }
+
+    /// A wrapped paragraph: the first line starts with `first`, the others with `rest`.
+    fn prose(&mut self, text: &Text<'_>, first: &str, rest: &str) {
+        let width = PROSE.min(usize::from(self.options.width.max(40)));
+        let start = self.text.len();
+        self.line(&paragraph(&plain(text), width, first, rest));
+        // Colored after wrapping, because codes have no width.
+        if let Some(Part::Strong(word, tone)) = text.0.first()
+            && self.text[start..].starts_with(&**word)
+        {
+            let styled = self.styled(*tone, word);
+            self.text.replace_range(start..start + word.len(), &styled);
+        }
+    }
+
+    fn title(&mut self, title: &str) {
+        let title = self.styled(Tone::Strong, title);
+        self.line(&format!("\n{title}"));
+        self.titled = true;
+    }
+
+    fn block(&mut self, block: &Block<'_>) {
+        match block {
+            Block::Title(text) => self.title(&plain(text)),
+            Block::Prose(text) | Block::Callout(_, text) => self.prose(text, "", "    "),
+            Block::List(items) => self.list(items),
+            Block::Table(layouts) => self.table(layouts),
+            Block::Section { title, blocks, .. } => {
+                // Below a table without titles a blank line is enough, because each entry says what it is about.
+                if self.options.all {
+                    self.title(title);
+                } else if !self.below && !self.text.is_empty() {
+                    self.line("");
+                }
+                self.below = true;
+                blocks.iter().for_each(|block| self.block(block));
+            }
+            Block::Small(text) => {
+                self.line("");
+                self.prose(text, "", "");
+            }
+            Block::Picture(_) => {}
+            Block::Break => {
+                self.line("");
+                self.titled = false;
+            }
+        }
+    }
+
+    /// Blanks below a title.
+    fn indent(&self) -> &'static str {
+        if self.titled { "  " } else { "" }
+    }
+
+    fn list(&mut self, items: &[Item<'_>]) {
+        let first = self.indent();
+        let rest = &format!("{first}    ");
+        for item in items.iter().take(ENTRIES) {
+            self.prose(&item.text, first, rest);
+            for detail in &item.details {
+                self.prose(detail, &format!("{rest}- "), &format!("{rest}  "));
+            }
+        }
+        if items.len() > ENTRIES {
+            self.line(&format!("{first}… and {} more", items.len() - ENTRIES));
+        }
+    }
+
+    /// The roomiest layout in which no word has to be split.
+    fn table(&mut self, layouts: &[Table<'_>]) {
+        let width = usize::from(self.options.width);
+        let fits = |lines: &[String]| lines.iter().all(|line| width_of_row(line) <= width);
+        let mut lines = Vec::new();
+        for (at, layout) in layouts.iter().enumerate() {
+            if layout.one_line && !fits(&self.arranged(layout, u16::MAX, true)) {
+                continue;
+            }
+            lines = self.arranged(layout, self.options.width, true);
+            if fits(&lines) {
+                break;
+            }
+            if at + 1 == layouts.len() {
+                lines = self.arranged(layout, self.options.width, false);
+            }
+        }
+        lines.iter().for_each(|line| self.line(line));
+        let rows = layouts.first().map_or(0, |layout| layout.rows.len());
+        let shown = self.shown(rows);
+        if shown < rows {
+            let rest = quantity((rows - shown) as f64, &Unit::Count);
+            self.line(&format!("… and {rest} more (--all)"));
+        }
+    }
+
+    fn shown(&self, rows: usize) -> usize {
+        if self.options.all { rows } else { rows.min(ROWS) }
+    }
+
+    /// The lines of a table in a terminal this wide. Where words are not to be `split`, it may be wider.
+    fn arranged(&self, layout: &Table<'_>, width: u16, whole_words: bool) -> Vec<String> {
+        let mut table = comfy_table::Table::new();
+        table.load_style(style(layout.rules));
+        let width = width.saturating_sub(u16::try_from(self.indent().len()).unwrap_or(0));
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width).set_delimiter(BREAK);
+        if self.options.color {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        let shown = &layout.rows[..self.shown(layout.rows.len())];
+        let alignment = |number: bool| if number { CellAlignment::Right } else { CellAlignment::Left };
+        table.set_header(layout.columns.iter().map(|column| {
+            let title = Cell { lines: column.title.clone(), tone: Tone::Plain };
+            self.cell(&title, column.whole).set_alignment(alignment(column.number))
+        }));
+        for row in shown {
+            let cells = row.iter().zip(&layout.columns);
+            table.add_row(
+                cells.map(|(cell, column)| {
+                    self.cell(cell, column.whole).set_alignment(alignment(column.number))
+                }),
+            );
+        }
+        for (at, column) in table.column_iter_mut().enumerate() {
+            let padding = u16::from(at + 1 < layout.columns.len());
+            column.set_padding((0, padding));
+            if layout.columns[at].whole {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            } else if whole_words {
+                let cells = shown.iter().filter_map(|row| row.get(at)).flat_map(|cell| &cell.lines);
+                let texts = layout.columns[at].title.iter().chain(cells);
+                let least = texts.map(|text| longest_piece(&plain(text))).max().unwrap_or(0);
+                let least = u16::try_from(least).unwrap_or(u16::MAX).saturating_add(padding);
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
+            }
+        }
+        table.lines().map(|line| format!("{}{}", self.indent(), line.trim_end())).collect()
+    }
+
+    fn cell(&self, cell: &Cell<'_>, whole: bool) -> comfy_table::Cell {
+        let lines = cell.lines.iter().map(plain);
+        let lines = lines.map(|line| if whole { line } else { pieces(&line).join(&BREAK.to_string()) });
+        let shown = comfy_table::Cell::new(lines.collect::<Vec<_>>().join("\n").trim_end_matches('\n'));
+        // The bright colors can't be read on a light background.
+        match cell.tone {
+            _ if !self.options.color => shown,
+            Tone::Plain | Tone::Strong => shown,
+            Tone::Good => shown.fg(Color::DarkGreen),
+            Tone::Doubt => shown.fg(Color::DarkYellow),
+            Tone::Bad => shown.fg(Color::DarkRed).add_attribute(Attribute::Bold),
+        }
+    }
+}
+
+fn longest_piece(line: &str) -> usize {
+    pieces(line).into_iter().map(width_of).max().unwrap_or(0)
+}
+
+/// The width of a table's line, in which marks and colors have none.
+fn width_of_row(line: &str) -> usize {
+    let mut width = 0;
+    let mut is_color = false;
+    for letter in line.chars() {
+        match letter {
+            '\u{1b}' => is_color = true,
+            'm' if is_color => is_color = false,
+            BREAK => {}
+            _ if is_color => {}
+            _ => width += 1,
+        }
+    }
+    width
+}
+
+const fn style(rules: Rules) -> TableStyle {
+    match rules {
+        Rules::Header => TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')),
+        Rules::Ends => TableStyle::new()
+            .header_separator(LineStyle::none().fill('═').junction('═'))
+            .bottom_border(LineStyle::none().fill('─').junction('─')),
+        Rules::Rows => presets::UTF8_HORIZONTAL_ONLY,
+    }
+}

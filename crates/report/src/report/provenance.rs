@@ -1,0 +1,103 @@
+//! Whose code was measured, because a reader has to know how far to trust the numbers; and the page where there is no
+//! comparison: a first run, or something that failed before it.
+
+use benchgate_core::model::Verdict;
+
+use super::document::{self, Block, Part, Text, icon};
+
+/// Where a result comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResultSource {
+    /// The commit that was proposed or pushed.
+    pub commit: String,
+    /// The code of a pull request measured itself.
+    pub pull_request: bool,
+    /// It lies in another repository.
+    pub fork: bool,
+    /// Address of the run that measured; always of this repository.
+    pub page: Option<String>,
+}
+
+impl ResultSource {
+    fn short(&self) -> &str {
+        self.commit.get(..12).unwrap_or(&self.commit)
+    }
+}
+
+/// What stands above everything where the code came from outside.
+pub(super) fn warning(source: Option<&ResultSource>) -> Option<Block<'_>> {
+    let source = source.filter(|source| source.fork)?;
+    let text = Text::from("These numbers come from the code of a fork, at ").name(source.short());
+    let text = text.say(". They were judged here, but untrusted code produced them.");
+    Some(Block::Callout("NOTE", text))
+}
+
+/// The last line. It claims no more than has happened.
+pub(super) fn footer(source: Option<&ResultSource>, judged: bool) -> Option<Block<'_>> {
+    let source = source?;
+    let (before, after) = match (judged, source.pull_request) {
+        (true, true) => ("measured by this pull request's own code at ", ", judged by the base's policy"),
+        (true, false) => ("measured at ", ""),
+        (false, _) if source.fork => ("about the code of a fork at ", ""),
+        (false, true) => ("about this pull request's code at ", ""),
+        (false, false) => ("about ", ""),
+    };
+    let text = Text::from(format!("benchgate {} · {before}", benchgate_core::VERSION));
+    let text = text.name(source.short()).say(after);
+    Some(Block::Small(match &source.page {
+        Some(page) => text.say(" · ").with(Part::Link("run", page.into())),
+        None => text,
+    }))
+}
+
+/// Why there is no comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure<'a> {
+    /// [`Verdict::Missing`] for a first run.
+    pub verdict: Verdict,
+    /// May quote anything.
+    pub message: &'a str,
+    pub hint: Option<&'a str>,
+    pub source: Option<ResultSource>,
+}
+
+/// One sentence without anybody's words.
+pub fn failure_headline(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Missing => "Missing: there is nothing to compare with yet.",
+        _ => "Error: there is no verdict.",
+    }
+}
+
+/// Renders it as Markdown.
+pub fn failure(failure: &Failure<'_>) -> String {
+    let headline = failure_headline(failure.verdict);
+    let (word, rest) = headline.split_once(": ").unwrap_or((headline, ""));
+    let mut blocks = vec![
+        Block::Title(Text::default().with(Part::Icon(icon(failure.verdict))).say(word)),
+        Block::Prose(format!("Nothing was judged: {rest}").into()),
+        Block::Prose(Text::message_of(failure.message)),
+    ];
+    blocks.extend(failure.hint.map(|hint| Block::Prose(hint.into())));
+    blocks.extend(footer(failure.source.as_ref(), false));
+    document::markdown(&blocks, usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_judged_is_not_said_to_have_been() {
+        let source = ResultSource { commit: "2".repeat(40), pull_request: true, fork: true, page: None };
+        let page = failure(&Failure {
+            verdict: Verdict::Error,
+            message: "failed to find a result",
+            hint: Some("its log says why"),
+            source: Some(source),
+        });
+        assert!(page.starts_with("### ⛔ Error\n\nNothing was judged: there is no verdict.\n"), "{page}");
+        assert!(page.contains("about the code of a fork at `222222222222`"), "{page}");
+        assert!(!page.contains("judged by"), "{page}");
+    }
+}
