@@ -9,7 +9,6 @@ use strum::VariantArray;
 use crate::exit_code::ExitCode;
 use crate::files;
 use crate::gate::{self, CompareOptions, Comparison};
-use crate::model::{Run, SideName};
 use crate::pipeline::Filter;
 use crate::record::RunFile;
 use crate::report::{self, DrawnRun, Outcomes, Picture, TerminalOptions, Theme};
@@ -93,9 +92,7 @@ pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
 
 /// The measurements, without a verdict: a benchmark and side to a line, then other backends.
 fn table(run: &DrawnRun, options: TerminalOptions) -> String {
-    let sides = run.file.runs(&run.name);
-    let sides: Vec<(SideName, &Run)> = sides.iter().map(|(side, run)| (*side, run)).collect();
-    let outcomes = Outcomes::new(&sides, run.comparison.as_ref(), |_, _| None);
+    let outcomes = Outcomes::of_run(run);
     format!(
         "{}\n{}{}",
         run.name,

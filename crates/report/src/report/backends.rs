@@ -271,22 +271,35 @@ pub(super) fn times(ratio: Option<f64>) -> String {
 const LEGEND: &str = "IREE 2 × eager: IREE needs half of eager's time; below 1 × the backend is faster. \
                       Latency: the typical process, ± half the range of all.";
 
+/// A column, or a line of one: its title and its text.
+type Figure = (&'static str, for<'a> fn(&'a BackendRow) -> Text<'a>);
+const BACKEND: Figure = ("backend", |row| Text::named(&row.backend));
+const TEST: Figure = ("test", |row| row.work().into());
+const LATENCY: Figure =
+    ("latency", |row| row.time().map(|time| format!("{time}{}", row.spread())).unwrap_or_default().into());
+const COMPILE: Figure = ("compile", |row| row.compile().into());
+const AGAINST_IREE: Figure = ("against IREE", |row| row.against_iree().into());
+const OVER_EAGER: Figure = ("over eager", |row| times(row.over_eager).into());
+const OUTPUTS: Figure = ("outputs", |row| match row.why.as_deref().and_then(|why| why.split(':').next()) {
+    Some(outcome) => outcome.into(),
+    None => row.code.unwrap_or("not verified").into(),
+});
+/// Texts, numbers and texts, side by side and for a narrow terminal.
+const WIDE: [&[&[Figure]]; 3] =
+    [&[&[BACKEND], &[TEST]], &[&[LATENCY], &[COMPILE], &[AGAINST_IREE], &[OVER_EAGER]], &[&[OUTPUTS]]];
+const NARROW: [&[&[Figure]]; 3] =
+    [&[&[BACKEND, TEST]], &[&[LATENCY, COMPILE], &[AGAINST_IREE, OVER_EAGER]], &[&[OUTPUTS]]];
+
 /// One table for each model and device, and why rows of it have no time; empty if IREE is the only backend.
 pub(super) fn blocks(backends: &BackendTable) -> Vec<Block<'_>> {
     let mut blocks = Vec::new();
     for rows in backends.rows.chunk_by(|one, next| (&one.model, &one.on) == (&next.model, &next.on)) {
-        let (latency, compile) = (("latency", true), ("compile", true));
-        let (iree, eager) = (("against IREE", true), ("over eager", true));
-        let (backend, test, outputs) = (("backend", false), ("test", false), ("outputs", false));
-        let wide = [&[backend][..], &[test], &[latency], &[compile], &[iree], &[eager], &[outputs]];
-        let narrow = [&[backend, test][..], &[latency, compile], &[iree, eager], &[outputs]];
-        let layouts = [&wide[..], &narrow].map(|columns| table(rows, columns));
         let why = rows.iter().filter_map(|row| {
             let name = Text::named(&row.backend).say(format!(", {}", row.work()));
             Some(name.detail(Some(row.why.as_deref()?)))
         });
         blocks.push(Block::Title(Text::named(&rows[0].model).say(" on ").name(&rows[0].on)));
-        blocks.push(Block::Table(layouts.into()));
+        blocks.push(Block::Table([WIDE, NARROW].map(|layout| table(rows, layout)).into()));
         blocks.push(Block::list(why));
     }
     if !blocks.is_empty() {
@@ -295,37 +308,23 @@ pub(super) fn blocks(backends: &BackendTable) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Columns are stacks of titles, and whether these are numbers.
-fn table<'a>(rows: &'a [BackendRow], stacks: &[&[(&'static str, bool)]]) -> Table<'a> {
-    let columns = stacks.iter().map(|stack| Column {
+fn table<'a>(rows: &'a [BackendRow], layout: [&[&[Figure]]; 3]) -> Table<'a> {
+    let stacks = || {
+        let kinds = layout.into_iter().zip([false, true, false]);
+        kinds.flat_map(|(stacks, number)| stacks.iter().map(move |stack| (*stack, number)))
+    };
+    let columns = stacks().map(|(stack, number)| Column {
         title: stack.iter().map(|(title, _)| (*title).into()).collect(),
-        number: stack[0].1,
+        number,
         whole: true,
     });
-    let lines = |row: &'a BackendRow, stack: &[(&str, bool)]| {
-        stack.iter().map(|(title, _)| figure(row, title)).collect::<Vec<Text<'a>>>()
-    };
     let cells = |row: &'a BackendRow| {
-        stacks.iter().map(|stack| Cell { lines: lines(row, stack), tone: Tone::Plain }).collect()
+        let lines = |stack: &[Figure]| stack.iter().map(|(_, text)| text(row)).collect();
+        stacks().map(|(stack, _)| Cell { lines: lines(stack), tone: Tone::Plain }).collect()
     };
     let table =
         Table { columns: columns.collect(), rows: rows.iter().map(cells).collect(), ..Table::default() };
     table.without_empty_columns()
-}
-
-fn figure<'a>(row: &'a BackendRow, title: &str) -> Text<'a> {
-    match title {
-        "backend" => Text::named(&row.backend),
-        "test" => row.work().into(),
-        "latency" => row.time().map(|time| format!("{time}{}", row.spread())).unwrap_or_default().into(),
-        "compile" => row.compile().into(),
-        "against IREE" => row.against_iree().into(),
-        "over eager" => times(row.over_eager).into(),
-        _ => match row.why.as_deref().and_then(|why| why.split(':').next()) {
-            Some(outcome) => outcome.into(),
-            None => row.code.unwrap_or("not verified").into(),
-        },
-    }
 }
 
 /// For a terminal; empty if IREE is the only backend.

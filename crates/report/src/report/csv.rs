@@ -1,98 +1,76 @@
 //! A comparison as CSV, one line a row, for spreadsheets and scripts.
 
-use benchgate_gate::SideStats;
+use benchgate_core::model::Unit;
+use benchgate_core::record::RowRecord;
+use benchgate_gate::{Interval, Row};
 
-use super::{View, clean, json, view::unit, words};
+use super::{RowView, View, clean, json, view::unit};
+
+/// A column's name, and its field of a row.
+type CsvColumn = (&'static str, fn(&Row, &RowRecord) -> String);
 
 /// The columns. New ones are added at the end.
-const HEADER: [&str; 33] = [
-    "benchmark",
-    "metric",
-    "unit",
-    "target",
-    "verdict",
-    "reason",
-    "fatal",
-    "ratio",
-    "interval_low",
-    "interval_high",
-    "interval_level",
-    "p_worse",
-    "p_adjusted",
-    "method",
-    "blocks",
-    "minimum_detectable",
-    "floor",
-    "tolerance",
-    "base_processes",
-    "base_samples",
-    "base_location",
-    "base_mean",
-    "base_stddev",
-    "base_cv",
-    "head_processes",
-    "head_samples",
-    "head_location",
-    "head_mean",
-    "head_stddev",
-    "head_cv",
-    "why",
-    "base_typical",
-    "head_typical",
+const COLUMNS: [CsvColumn; 33] = [
+    ("benchmark", |row, _| text(row.benchmark.as_str())),
+    ("metric", |row, _| text(row.metric.as_ref().map(|metric| metric.name.as_ref()).unwrap_or_default())),
+    ("unit", |row, _| text(unit(row).map(Unit::as_str).unwrap_or_default())),
+    ("target", |row, _| text(row.target.as_deref().unwrap_or_default())),
+    ("verdict", |row, _| row.verdict.to_string()),
+    ("reason", |_, record| word(&record.reason.code)),
+    ("fatal", |row, _| row.fatal.to_string()),
+    ("ratio", |row, _| of(row.estimate.as_ref(), |estimate| estimate.ratio)),
+    ("interval_low", |row, _| of(interval(row), |interval| interval.low)),
+    ("interval_high", |row, _| of(interval(row), |interval| interval.high)),
+    ("interval_level", |row, _| of(interval(row), |interval| interval.level)),
+    ("p_worse", |row, _| shown(row.estimate.as_ref().and_then(|estimate| estimate.p_worse))),
+    ("p_adjusted", |row, _| shown(row.estimate.as_ref().and_then(|estimate| estimate.p_adjusted))),
+    ("method", |_, record| {
+        record.estimate.as_ref().map(|estimate| word(&estimate.method)).unwrap_or_default()
+    }),
+    ("blocks", |row, _| of(row.estimate.as_ref(), |estimate| estimate.blocks)),
+    ("minimum_detectable", |row, _| {
+        shown(row.estimate.as_ref().and_then(|estimate| estimate.minimum_detectable))
+    }),
+    ("floor", |row, _| of(row.policy.as_ref(), |policy| policy.floor.relative)),
+    ("tolerance", |row, _| of(row.policy.as_ref(), |policy| policy.tolerance)),
+    ("base_processes", |row, _| of(row.base.as_ref(), |side| side.processes)),
+    ("base_samples", |row, _| of(row.base.as_ref(), |side| side.samples)),
+    ("base_location", |row, _| of(row.base.as_ref(), |side| side.location)),
+    ("base_mean", |row, _| of(row.base.as_ref(), |side| side.mean)),
+    ("base_stddev", |row, _| shown(row.base.as_ref().and_then(|side| side.stddev))),
+    ("base_cv", |row, _| shown(row.base.as_ref().and_then(|side| side.cv))),
+    ("head_processes", |row, _| of(row.head.as_ref(), |side| side.processes)),
+    ("head_samples", |row, _| of(row.head.as_ref(), |side| side.samples)),
+    ("head_location", |row, _| of(row.head.as_ref(), |side| side.location)),
+    ("head_mean", |row, _| of(row.head.as_ref(), |side| side.mean)),
+    ("head_stddev", |row, _| shown(row.head.as_ref().and_then(|side| side.stddev))),
+    ("head_cv", |row, _| shown(row.head.as_ref().and_then(|side| side.cv))),
+    ("why", |row, _| text(&RowView::new(row).sentence())),
+    ("base_typical", |row, _| shown(row.typical.base)),
+    ("head_typical", |row, _| shown(row.typical.head)),
 ];
 
 /// Renders a view as CSV with a header line. Numbers are plain, in the unit of their row.
 pub fn csv(view: &View<'_>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let mut write = |fields: &[String]| {
-        // Memory has no IO errors, and every record has the header's length.
-        drop(writer.write_record(fields));
-    };
-    write(&HEADER.map(str::to_owned));
-    let file = json::comparison_file(view);
-    for (row, record) in view.comparison.rows.iter().zip(&file.rows) {
-        let estimate = row.estimate.as_ref();
-        let interval = estimate.and_then(|estimate| estimate.interval);
-        let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        let reason = words::reason(row);
-        let why = match reason.detail {
-            Some(detail) => format!("{}: {detail}", reason.sentence),
-            None => reason.sentence,
-        };
-        let mut fields = vec![
-            text(row.benchmark.as_str()),
-            text(row.metric.as_ref().map(|metric| metric.name.as_ref()).unwrap_or_default()),
-            text(unit(row).map(benchgate_core::model::Unit::as_str).unwrap_or_default()),
-            text(row.target.as_deref().unwrap_or_default()),
-            row.verdict.to_string(),
-            word(&record.reason.code),
-            row.fatal.to_string(),
-            number(estimate.map(|estimate| estimate.ratio)),
-            number(interval.map(|interval| interval.low)),
-            number(interval.map(|interval| interval.high)),
-            number(interval.map(|interval| interval.level)),
-            number(estimate.and_then(|estimate| estimate.p_worse)),
-            number(estimate.and_then(|estimate| estimate.p_adjusted)),
-            record.estimate.as_ref().map(|estimate| word(&estimate.method)).unwrap_or_default(),
-            estimate.map(|estimate| estimate.blocks.to_string()).unwrap_or_default(),
-            number(estimate.and_then(|estimate| estimate.minimum_detectable)),
-            number(row.policy.as_ref().map(|policy| policy.floor.relative)),
-            number(row.policy.as_ref().map(|policy| policy.tolerance)),
-        ];
-        for side in [&row.base, &row.head] {
-            let value = |value: fn(&SideStats) -> Option<f64>| number(side.as_ref().and_then(value));
-            fields.push(side.as_ref().map(|side| side.processes.to_string()).unwrap_or_default());
-            fields.push(side.as_ref().map(|side| side.samples.to_string()).unwrap_or_default());
-            fields.push(value(|side| Some(side.location)));
-            fields.push(value(|side| Some(side.mean)));
-            fields.push(value(|side| side.stddev));
-            fields.push(value(|side| side.cv));
-        }
-        fields.push(text(&why));
-        fields.extend([row.typical.base, row.typical.head].map(number));
-        write(&fields);
+    // Memory has no IO errors, and every record has the header's length.
+    drop(writer.write_record(COLUMNS.map(|(name, _)| name)));
+    for (row, record) in view.comparison.rows.iter().zip(&json::comparison_file(view).rows) {
+        drop(writer.write_record(COLUMNS.map(|(_, field)| field(row, record))));
     }
     String::from_utf8_lossy(&writer.into_inner().unwrap_or_default()).into_owned()
+}
+
+fn interval(row: &Row) -> Option<Interval> {
+    row.estimate.as_ref()?.interval
+}
+
+fn of<T, N: ToString>(part: Option<T>, value: impl FnOnce(T) -> N) -> String {
+    shown(part.map(value))
+}
+
+fn shown(value: Option<impl ToString>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 /// The kebab-case word of a stored enum.

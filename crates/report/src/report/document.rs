@@ -18,12 +18,12 @@ pub use terminal::{TerminalOptions, harmless};
 #[cfg(test)]
 pub(super) use markdown::text as markdown_text;
 
-/// A part of a text. Every renderer escapes all of them; untrusted ones are also set apart where the form allows it.
+/// A part of a text. Every renderer escapes all of them; untrusted ones are also set apart if the form allows it.
 #[derive(Debug, Clone)]
 pub(super) enum Part<'a> {
     /// A sentence of ours. It may quote a unit or a metric.
     Ours(Cow<'a, str>),
-    /// The same in bold, in this color where there are colors.
+    /// The same in bold, in this color if there are colors.
     Strong(Cow<'a, str>, Tone),
     /// An untrusted name or value.
     Name(Cow<'a, str>),
@@ -31,7 +31,7 @@ pub(super) enum Part<'a> {
     Message(Cow<'a, str>),
     /// Untrusted text that is there to be copied, so that no line end is put into it.
     Copied(Cow<'a, str>),
-    /// A mark for forms with pictures; the words around it say the same.
+    /// A mark for forms with pictures; the words next to it say the same.
     Icon(&'static str),
     /// A link with an address of ours.
     Link(&'static str, Cow<'a, str>),
@@ -62,7 +62,7 @@ impl<'a> Text<'a> {
         self.with(Part::Message(message.into()))
     }
 
-    /// `: ` and an untrusted message, where there is one.
+    /// `: ` and an untrusted message, if there is one.
     pub(super) fn detail(self, detail: Option<impl Into<Cow<'a, str>>>) -> Self {
         match detail {
             Some(detail) => self.say(": ").message(detail),
@@ -109,7 +109,7 @@ impl<'a> From<&'a str> for Text<'a> {
     }
 }
 
-/// How a text looks where there are colors.
+/// How a text looks if there are colors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Tone {
     #[default]
@@ -142,7 +142,7 @@ pub(super) enum Block<'a> {
     List(Vec<Item<'a>>),
     /// One table in several layouts: a terminal takes the first that fits.
     Table(Vec<Table<'a>>),
-    /// Blocks below a title; those with a count are folded where the form can fold.
+    /// Blocks below a title; those with a count are folded if the form can fold.
     Section {
         title: &'static str,
         count: Option<usize>,
@@ -200,7 +200,7 @@ pub(super) struct Table<'a> {
     pub(super) columns: Vec<Column<'a>>,
     pub(super) rows: Vec<Vec<Cell<'a>>>,
     pub(super) rules: Rules,
-    /// A terminal takes this layout only where every row is one line.
+    /// A terminal takes this layout only if every row is one line.
     pub(super) one_line: bool,
 }
 
@@ -245,12 +245,24 @@ impl<'a> Table<'a> {
 
     /// The same without the columns, and the lines of a column, in which no row has a text.
     pub(super) fn without_empty_columns(mut self) -> Self {
-        let is_filled = |column: usize, line: usize| {
-            let lines = self.rows.iter().filter_map(|row| row.get(column)?.lines.get(line));
-            lines.into_iter().any(|text| !text.is_empty())
+        if self.rows.is_empty() {
+            return self;
+        }
+        let has_line = |column: usize, line: usize, is_wanted: fn(&Text<'_>) -> bool| {
+            let mut lines = self.rows.iter().filter_map(|row| row.get(column)?.lines.get(line));
+            lines.any(is_wanted)
         };
+        let is_filled = |column, line| has_line(column, line, |text| !text.is_empty());
+        // A title may have more lines than the cells.
+        let is_kept = |column, line| is_filled(column, line) || !has_line(column, line, |_| true);
         let kept: Vec<Vec<bool>> = (self.columns.iter().enumerate())
-            .map(|(at, column)| (0..column.title.len()).map(|line| is_filled(at, line)).collect())
+            .map(|(at, column)| {
+                let lines = 0..column.title.len();
+                if !lines.clone().any(|line| is_filled(at, line)) {
+                    return vec![false; column.title.len()];
+                }
+                lines.map(|line| is_kept(at, line)).collect()
+            })
             .collect();
         fn retain<T>(list: &mut Vec<T>, kept: impl IntoIterator<Item = bool>) {
             let mut kept = kept.into_iter();

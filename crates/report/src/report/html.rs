@@ -2,20 +2,19 @@
 
 use strum::VariantArray;
 
-use benchgate_core::model::Unit;
-use benchgate_core::record::{OutcomeStatus, RunFile};
-use benchgate_gate::Latency;
+use benchgate_core::record::RunFile;
 
 use super::backends::{self, BackendTable};
 use super::chart::{Picture, Theme, picture};
-use super::document::{self, Block, Cell, Column, Rules, Table, Text, Tone};
-use super::{DrawnRun, View, comparison, percent, quantity};
+use super::document::{self, Block, Text};
+use super::{DrawnRun, Outcomes, View, comparison};
 
 /// The page.
 pub fn html(runs: &[DrawnRun]) -> String {
     let title = runs.first().map_or("benchgate", |run| run.file.suite.as_str());
     let compared = runs.iter().filter_map(|run| Some((run, View::new(run.comparison.as_ref()?, None))));
     let compared: Vec<(&DrawnRun, View<'_>)> = compared.collect();
+    let outcomes: Vec<Outcomes> = runs.iter().map(Outcomes::of_run).collect();
     let backends: Vec<BackendTable> = runs.iter().map(BackendTable::new).collect();
     let mut blocks = Vec::new();
     for (run, view) in &compared {
@@ -28,44 +27,14 @@ pub fn html(runs: &[DrawnRun]) -> String {
             blocks.push(Block::Picture([light, dark]));
         }
     }
-    for (run, backends) in runs.iter().zip(&backends) {
+    for ((run, outcomes), backends) in runs.iter().zip(&outcomes).zip(&backends) {
         blocks.push(Block::Title(Text::from("Benchmarks of ").name(&run.name)));
-        blocks.push(Block::Table(vec![benchmarks(run)]));
+        blocks.push(Block::Table(vec![outcomes.table(usize::MAX)]));
         blocks.extend(backends::blocks(backends));
         blocks.push(Block::Title("Machine and tools".into()));
         blocks.push(machine(&run.file));
     }
     document::html_page(title, &blocks)
-}
-
-fn benchmarks(run: &DrawnRun) -> Table<'_> {
-    let numbers = ["latency", "processes' range", "processes"];
-    let mut table = Table::new(&["benchmark", "side"], &numbers, Rules::Header);
-    table.columns.push(Column::text("outputs"));
-    for (side, benchmark) in
-        run.file.sides.iter().flat_map(|side| side.benchmarks.iter().map(move |it| (side, it)))
-    {
-        let latency = run.latency(side.name, benchmark);
-        let spread = latency.and_then(Latency::half_range);
-        let why = Text::message_of(benchmark.outcome.why.as_deref().unwrap_or_default());
-        let outcome = match benchmark.outcome.status {
-            OutcomeStatus::Ok => {
-                let code = benchmark.verification.as_ref().map(|verification| verification.code.as_str());
-                code.unwrap_or("not verified").into()
-            }
-            OutcomeStatus::Failed => Cell { lines: vec![why], tone: Tone::Bad },
-            _ => why.into(),
-        };
-        table.rows.push(vec![
-            Text::named(&benchmark.name).into(),
-            side.name.as_str().into(),
-            latency.map(|l| quantity(l.typical, &Unit::Nanoseconds)).unwrap_or_default().into(),
-            spread.map(|spread| format!("± {}", percent(spread))).unwrap_or_default().into(),
-            benchmark.processes.len().to_string().into(),
-            outcome,
-        ]);
-    }
-    table
 }
 
 /// When it was measured: what the tool itself printed, because the record of a converted file is younger.

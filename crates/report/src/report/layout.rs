@@ -71,7 +71,7 @@ const fn number(figures: &'static [&'static Figure]) -> Stack {
     Stack { number: true, ..whole(figures) }
 }
 
-/// In bold where the verdict establishes a direction.
+/// In bold if the verdict establishes a direction.
 const fn change(figures: &'static [&'static Figure]) -> Stack {
     let tone = |row: &RowView<'_>| match row.row.verdict {
         Verdict::Regressed | Verdict::Improved => Tone::Strong,
@@ -98,7 +98,7 @@ const RULED: Layout = Layout { rules: Rules::Rows, ..LINE };
 const SHORT: Layout = Layout { shortened: true, ..LINE };
 
 /// What a reader has to weigh, a row to a line. For 80 columns the interval stands behind the change, and a reason only
-/// where the verdict does not say it or, in the next one, where it does not follow below the table.
+/// if the verdict does not say it or, in the next one, if it does not follow below the table.
 pub(super) const BRIEF: &[Layout] = &[
     Layout {
         stacks: &[
@@ -254,7 +254,7 @@ fn shared_end<'a>(rows: &[RowView<'a>]) -> &'a str {
     ends.find(shared).filter(|_| !others.is_empty()).unwrap_or_default()
 }
 
-/// The name, and the metric where it is not the usual one.
+/// The name, and the metric if it is not latency.
 pub(super) fn name<'a>(row: &RowView<'a>) -> Text<'a> {
     match row.metric {
         Some(metric) => Text::named(row.name).say(" ").name(metric),

@@ -11,7 +11,7 @@ use benchgate_gate::{Comparison, SideStats, Typical, described};
 use super::document::{self, Block, Cell, Column, Item, Part, Rules, Table, TerminalOptions, Text, Tone};
 use super::drawn::shown_latencies;
 use super::markup::json_for_logs;
-use super::{clean, percent, quantity};
+use super::{DrawnRun, clean, percent, quantity};
 
 /// A row of the table. Names and reasons are untrusted and raw.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -89,6 +89,37 @@ impl Outcomes {
         let count = |status: RowStatus| rows.iter().filter(|row| row.status == status).count();
         let counts = RowStatus::VARIANTS.iter().map(|status| (status.into_str(), count(*status))).collect();
         Self { rows, counts }
+    }
+
+    /// The table. A reason is shortened to two or three lines of this width.
+    pub(super) fn table(&self, width: usize) -> Table<'_> {
+        let mut table = Table::new(&["benchmark", "side"], &["latency", "CV"], Rules::Ends);
+        table.columns.push(Column::text("outcome"));
+        let one_side = self.rows.iter().all(|row| row.side == self.rows[0].side);
+        for row in &self.rows {
+            let text = row.outcome();
+            let tone = match row.status {
+                RowStatus::Ok => Tone::Plain,
+                RowStatus::Unsupported | RowStatus::Skipped => Tone::Doubt,
+                RowStatus::Wrong | RowStatus::Failed => Tone::Bad,
+            };
+            let text = shortened(&text, width).unwrap_or(text);
+            table.rows.push(vec![
+                Text::named(&row.benchmark).into(),
+                if one_side { "" } else { row.side.as_str() }.into(),
+                row.latency().into(),
+                row.cv().into(),
+                Cell { lines: vec![Text::named(text)], tone },
+            ]);
+        }
+        table.without_empty_columns()
+    }
+
+    /// The outcomes of a run that is shown, whose logs may be elsewhere.
+    pub fn of_run(run: &DrawnRun) -> Self {
+        let sides = run.file.runs(&run.name);
+        let sides: Vec<(SideName, &Run)> = sides.iter().map(|(side, run)| (*side, run)).collect();
+        Self::new(&sides, run.comparison.as_ref(), |_, _| None)
     }
 
     /// `34 benchmarks: 28 ok, 4 unsupported, 2 failed`; of two sides, each benchmark counts on both.
@@ -192,8 +223,8 @@ fn unverified(benchmark: &Benchmark) -> Option<String> {
 }
 
 /// A reason shortened to two or three lines of the table; the complete one is below.
-fn shortened(text: &str, width: u16) -> Option<String> {
-    let letters = usize::from(width.max(80)) + 10;
+fn shortened(text: &str, width: usize) -> Option<String> {
+    let letters = width.max(80).saturating_add(10);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let kept: String = flat.chars().take(letters).collect();
     // Up to the last word that fits whole.
@@ -203,10 +234,11 @@ fn shortened(text: &str, width: u16) -> Option<String> {
 
 /// The table, what did not fit into it, and the counts.
 pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
+    let width = usize::from(options.width);
     let two_sides = outcomes.rows.iter().any(|row| row.side != outcomes.rows[0].side);
-    let mut blocks = vec![Block::Table(vec![table(outcomes, options.width)])];
+    let mut blocks = vec![Block::Table(vec![outcomes.table(width)])];
     let rows = outcomes.rows.iter();
-    let whole = rows.filter(|row| shortened(&row.outcome(), options.width).is_some() || row.log.is_some());
+    let whole = rows.filter(|row| shortened(&row.outcome(), width).is_some() || row.log.is_some());
     let item = |row: &'_ OutcomeRow| {
         let side = if two_sides { format!(" {}", row.side) } else { String::new() };
         let text = Text::named(row.benchmark.clone()).say(format!("{side}: ")).name(row.outcome());
@@ -219,29 +251,6 @@ pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
     }
     blocks.extend([Block::Break, Block::Prose(outcomes.sentence().into())]);
     document::terminal(&blocks, TerminalOptions { all: true, ..options })
-}
-
-fn table(outcomes: &Outcomes, width: u16) -> Table<'_> {
-    let mut table = Table::new(&["benchmark", "side"], &["latency", "CV"], Rules::Ends);
-    table.columns.push(Column::text("outcome"));
-    let one_side = outcomes.rows.iter().all(|row| row.side == outcomes.rows[0].side);
-    for row in &outcomes.rows {
-        let text = row.outcome();
-        let tone = match row.status {
-            RowStatus::Ok => Tone::Plain,
-            RowStatus::Unsupported | RowStatus::Skipped => Tone::Doubt,
-            RowStatus::Wrong | RowStatus::Failed => Tone::Bad,
-        };
-        let text = shortened(&text, width).unwrap_or(text);
-        table.rows.push(vec![
-            Text::named(&row.benchmark).into(),
-            if one_side { "" } else { row.side.as_str() }.into(),
-            row.latency().into(),
-            row.cv().into(),
-            Cell { lines: vec![Text::named(text)], tone },
-        ]);
-    }
-    table.without_empty_columns()
 }
 
 /// JSON for programs.

@@ -24,7 +24,7 @@ impl ResultSource {
     }
 }
 
-/// What stands above everything where the code came from outside.
+/// What stands above everything if the code came from outside.
 pub(super) fn warning(source: Option<&ResultSource>) -> Option<Block<'_>> {
     let source = source.filter(|source| source.fork)?;
     let text = Text::from("These numbers come from the code of a fork, at ").name(source.short());

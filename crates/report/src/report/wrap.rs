@@ -50,7 +50,7 @@ fn wrapped(line: &str, width: usize) -> Vec<String> {
 }
 
 /// A paragraph whose lines are at most this wide: the first starts with `first`, the others with `rest`. A name that
-/// is wider goes on after one of its separators. A command in backticks is never divided, so that it can be copied, and
+/// is wider continues after one of its separators. A command in backticks is never divided, so that it can be copied, and
 /// nothing that unbreakable spaces join.
 pub fn paragraph(text: &str, width: usize, first: &str, rest: &str) -> String {
     let room = width.saturating_sub(width_of(first).max(width_of(rest)));

@@ -46,7 +46,7 @@ pub(in crate::report) fn markdown(blocks: &[Block<'_>], max_bytes: usize) -> Str
     ended(page(blocks, fits), max_bytes)
 }
 
-/// The whole lines that fit, with an ellipsis where there are more.
+/// The whole lines that fit, with an ellipsis if there are more.
 fn ended(text: String, max_bytes: usize) -> String {
     const REST: &str = "\n…\n";
     if text.len() <= max_bytes {
