@@ -177,6 +177,7 @@ impl CommandPairArgs {
         let spec = CommandSpec {
             rows: Vec::new(),
             metrics: Vec::new(),
+            outputs: Vec::new(),
             name: self.name.clone().unwrap_or_else(|| "command".to_owned()),
             build: Vec::new(),
             run: self.line(command)?,

@@ -43,6 +43,9 @@ table! {
              that are printed count. `publish` needs them, because a forged result could leave one out.";
     "metrics" => metrics: Vec<String>, LINES,
         "Names of the metrics that count, such as `latency` or `items_per_second`; each benchmark must have them all. By default all count.";
+    "outputs" => outputs: Vec<String>, LINES,
+        "Files in `{build}` that it writes, and in which head must agree with base: `y.npy` and raw tensors (`4x8xbf16=@y.bin`) within the \
+             tolerances of `[numerics]`, others to the byte.";
     "device": KeyPresence::Optional => device: String = CPU.to_owned(), ValueKind::Line,
         "`cpu` (the default), or the GPU that it uses, such as `cuda` or `hip://0`: it is watched, and no processor is pinned.";
     head "env" => env: BTreeMap<String, String>, ValueKind::Texts,
@@ -88,8 +91,8 @@ fn command<'a>(
         view.get("build").one_or_more().into_iter().filter_map(|item| line("build", item)).collect();
     let [run, setup, prepare] = ["run", "setup", "prepare"].map(|key| line(key, view.get(key)));
     let run = run.unwrap_or_else(|| CommandLine::Words(Vec::new()));
-    if build.is_empty() && run.names(CommandLine::BUILD) {
-        problems.add(view.get("run").at(), "`run`: `{build}` needs `build`");
+    if build.is_empty() && run.names(CommandLine::BUILD) && !view.get("outputs").is_present() {
+        problems.add(view.get("run").at(), "`run`: `{build}` needs `build` or `outputs`");
     }
     let mut choose = |key: &str, reason: &str| {
         problems

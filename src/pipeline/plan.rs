@@ -143,11 +143,12 @@ pub fn expected(config: &Config) -> Vec<Expected> {
             [] => vec![Metric::LATENCY.name.into_owned()],
             named => named.to_vec(),
         };
+        let has_reference = !command.outputs.is_empty();
         let rows = command.benchmarks().unwrap_or_default().into_iter();
         rows.map(move |benchmark| Expected {
             benchmark,
             on_gpu: false,
-            has_reference: false,
+            has_reference,
             is_timed: true,
             printed: Some(metrics.clone()),
         })

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::bisect::culprits;
 use crate::harness::World;
 use crate::pull_request::{branch, commit};
-use crate::suite::COMMIT;
+use crate::suite::{COMMIT, npy};
 
 /// Stands for a tool that measures itself: the noise of what it prints is the time of day.
 const BENCH: &str = r#"
@@ -261,7 +261,7 @@ fn mistakes_in_a_command_are_reported_at_their_place() {
     error: failed to use benchgate.toml: 5 problems
     benchgate.toml:6:8: `run`: a quote is not closed
     benchgate.toml:9:9: a second command is named `a`
-    benchgate.toml:10:8: `run`: `{build}` needs `build`
+    benchgate.toml:10:8: `run`: `{build}` needs `build` or `outputs`
     benchgate.toml:11:11: `format`: expected `whole` or a format of docs/formats.md, found `xml`
     benchgate.toml:12:11: `device`: expected cpu, cuda, hip, vulkan or metal, with a number as in cuda://0, found `moon`
     hint: see https://github.com/benchgate/benchgate/blob/main/docs/configuration.md for every key
@@ -299,4 +299,63 @@ fn init_writes_no_command_that_can_not_be_split() {
     let world = World::new();
     world.run(["init", "--command", "./bench 'open"]).expect_code(2);
     assert!(!world.work().join("benchgate.toml").exists());
+}
+
+#[test]
+fn a_head_that_is_as_fast_and_writes_other_files_diverges() {
+    let world = World::new();
+    world.write("y.npy", npy(&[1.0, 2.0, 3.0]));
+    world.write("bench.sh", format!("cp y.npy \"$1/y.npy\"; echo 3 > \"$1/count.txt\"\n{BENCH}"));
+    let config = "[suite]\nname = \"micro\"\n\n[[command]]\nname = \"micro\"\nrun = \"sh bench.sh {build}\"\n\
+                  outputs = [\"y.npy\", \"count.txt\"]\n";
+    world.write("benchgate.toml", config);
+    branch(&world.work());
+    let script = world.read("bench.sh");
+    let gate = [
+        "gate",
+        "--base=main",
+        "--format=json",
+        "--max-blocks=2",
+        "--fail-on=regressed,diverged,error,missing",
+    ];
+    world.run(gate).expect_code(0);
+    world.write("y.npy", npy(&[1.000_000_1, 2.0, 3.0]));
+    world.run(gate).expect_code(0);
+    let mut greens = Vec::new();
+    for (case, y, script, config, expected) in [
+        ("another tensor", npy(&[1.0, 2.5, 3.0]), script.clone(), config.to_owned(), 13),
+        ("another shape", npy(&[1.0, 2.0]), script.clone(), config.to_owned(), 13),
+        ("another text", npy(&[1.0, 2.0, 3.0]), script.replace("echo 3", "echo 4"), config.to_owned(), 13),
+        (
+            "no file",
+            npy(&[1.0, 2.0, 3.0]),
+            script.replace("echo 3 > \"$1/count.txt\"", "true"),
+            config.to_owned(),
+            20,
+        ),
+        ("no tensor", b"text".to_vec(), script.clone(), config.to_owned(), 20),
+        (
+            "base's own file",
+            npy(&[1.0, 2.5, 3.0]),
+            script.replace("cp y.npy \"$1/y.npy\"", "ln -s ../base/y.npy \"$1/y.npy\""),
+            config.to_owned(),
+            20,
+        ),
+        (
+            "outputs that head forgets",
+            npy(&[1.0, 2.5, 3.0]),
+            script.clone(),
+            config.replace("\"y.npy\", ", ""),
+            13,
+        ),
+    ] {
+        world.write("y.npy", y);
+        world.write("bench.sh", script);
+        world.write("benchgate.toml", config);
+        let outcome = world.run(gate);
+        if outcome.code != Some(expected) {
+            greens.push(format!("{case}: {:?} {}", outcome.code, outcome.said()));
+        }
+    }
+    assert!(greens.is_empty(), "{}", greens.join("\n"));
 }

@@ -4,6 +4,7 @@
 mod build;
 mod filter;
 mod guard;
+mod outputs;
 mod reading;
 mod records;
 mod slot;
@@ -31,6 +32,7 @@ use super::stage::StageFailure;
 pub(super) use build::built;
 use filter::EVERYTHING;
 pub(super) use guard::{GuardedFiles, GuardedFolders};
+pub(super) use outputs::compare_outputs;
 pub(super) use reading::{CommandOutput, read};
 pub(super) use records::{metrics, records};
 pub(super) use slot::{joined, together};
@@ -141,7 +143,7 @@ impl PreparedCommand {
             files: Vec::new(),
             digest: String::new(),
         };
-        if !spec.build.is_empty() {
+        if !spec.build.is_empty() || !spec.outputs.is_empty() {
             let scratch = host.scratch()?;
             // Both names are equally long: the length of a path can move what a program has in memory.
             let folder = scratch.path().join(side.name.as_str());

@@ -75,13 +75,14 @@ impl Red {
                  \"cpu_time\":90.0,\"time_unit\":\"us\"}}' \"$1\" \"$2\" \"$(date +%N)\"; }}\n\
                  printf '{{\"context\":{{}},\"benchmarks\":['; row slow {slow}; printf ,; row even 100; printf ,; row same 100; printf ']}}'\n"
             );
-            world.write(&format!("{side}/bench.sh"), script);
+            world.write(&format!("{side}/bench.sh"), format!("cp y.npy \"$1/y.npy\"\n{script}"));
+            world.write(&format!("{side}/y.npy"), npy(&[1.0, 2.0, 3.0]));
         }
         world.write(
             "benchgate.toml",
             "[suite]\nname = \"fake\"\n[side.base]\nsources = \"base\"\n[side.head]\nsources = \"head\"\n\
-             [[command]]\nname = \"bench\"\nrun = \"sh bench.sh\"\nformat = \"google-benchmark-json\"\n\
-             rows = [\"slow\", \"even\", \"same\"]\n\
+             [[command]]\nname = \"bench\"\nrun = \"sh bench.sh {build}\"\nformat = \"google-benchmark-json\"\n\
+             rows = [\"slow\", \"even\", \"same\"]\noutputs = [\"y.npy\"]\n\
              [measure]\nmin-blocks = 12\nmax-blocks = 12\n",
         );
         Self::of(world)
