@@ -55,7 +55,9 @@ def load(path: str, torchbench: str | None = None, folder: str | None = None, pa
     except KeyboardInterrupt:
         raise
     except BaseException as e:
-        raise Failure("import", "IMPORT_FAILED", f"{type(e).__name__}: {e}") from e
+        # A package of another project; its own parts are not what is missing.
+        where = "; `requirements` in [python] adds packages, `path` folders" if isinstance(e, ModuleNotFoundError) else ""
+        raise Failure("import", "IMPORT_FAILED", f"{type(e).__name__}: {e}{where}") from e
     return module
 
 

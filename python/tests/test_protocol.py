@@ -101,6 +101,9 @@ class Sources(unittest.TestCase):
         self.assertEqual(self.code("/nowhere/m.py"), "SOURCE_NOT_FOUND")
         for key in ("unknown", "_weights", "../source"):
             self.assertEqual(self.code(f"zoo:{key}"), "SOURCE_NOT_FOUND")
+        missing = self.write("c.py", "import no_such_package")
+        with self.assertRaisesRegex(Failure, "No module named 'no_such_package'; `requirements`"):
+            source.load(missing)
         self.assertEqual(self.code(self.write("a.py", "def make(: pass")), "IMPORT_FAILED")
         self.assertEqual(self.code(self.write("b.py", "raise SystemExit(3)")), "IMPORT_FAILED")
         self.assertEqual(self.code(self.write("c.py", "def made(): pass")), "SYMBOL_NOT_FOUND")

@@ -141,6 +141,9 @@ table! {
         can be timed. For modules that are one chain of dispatches; a dispatch that updates a buffer in place gives \
         other results when repeated, which verification reports.";
     head "targets" => targets: Vec<String>, NAMES, "Names of the targets it runs on; all of them when empty.";
+    head "compile" => compile: bool = true, ValueKind::Bool,
+        "Whether IREE compiles it. `false` is for a Python model that only backends run, such as one that can only be \
+             trained: no benchmark, only rows of `[[backend]]` on the devices of its targets.";
 }
 
 static FUNCTION: Section = Section {
@@ -238,6 +241,11 @@ fn one(
     };
     for (key, at, _) in view.entries().filter(|(key, ..)| foreign.contains(key)) {
         problems.add(at, format!("`{key}` is not valid for {kind}"));
+    }
+    let has_module = !matches!(source, Some(ModelSource::Mlir(_) | ModelSource::Onnx(_)));
+    if !has_module && view.get("compile").bool() == Some(false) {
+        let message = format!("`compile`: no backend runs {kind}, so nothing is left of it");
+        problems.add(view.get("compile").at(), message);
     }
     let mut parameters = Vec::new();
     for item in view.get("parameters").items() {

@@ -228,6 +228,7 @@ fn stage_record(frame: &Frame<'_>, stage: &StageReport) -> StageRecord {
         seconds: Number(stage.seconds),
         made_in_seconds: stage.made_in_seconds.map(Number),
         peak_memory_bytes: stage.peak_memory_bytes,
+        slot: stage.slot,
         log: stage.log.as_deref().map(|log| relative(frame, log)),
     }
 }

@@ -1,13 +1,18 @@
 //! Times the compiler if the policy makes its time gating.
 //!
 //! A compilation that fills the cache shares the processors with others and happens once, or not at all where the
-//! cache is warm. Modules whose compile time can fail the gate are compiled again, alone on the host, with the sides
-//! in turn. Each compilation is one more stage in the record.
+//! cache is warm. Modules whose compile time can fail the gate are compiled again, alone on the host, in pairs of one
+//! compilation a side, until the gate has its answer. Each compilation is one more stage in the record.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
-use crate::gate::{Policy, decides};
-use crate::model::{BenchmarkName, Event, Metric, Stage, counted};
+use crate::config::Config;
+use crate::gate::{Policy, decides, open_compile_times};
+use crate::model::{
+    Benchmark, BenchmarkName, BlockSlot, Event, Metric, MetricKind, MetricSeries, Process, Run, Series,
+    SideName, Stage, counted,
+};
 use crate::process::{Command, Exit};
 use crate::record::StageStatus;
 
@@ -15,11 +20,13 @@ use super::PipelineError;
 use super::argv;
 use super::compile::CompileJob;
 use super::host::Host;
+use super::journal::entropy;
 use super::prepare::compile_job;
 use super::prepared_side::PreparedSide;
+use super::schedule;
 use super::stage::{Prepared, StageReport};
 
-/// Compilations of each side: five outweigh the assumed spread.
+/// Compilations of a module that only one side has: later sessions are compared with them.
 const COMPILATIONS: usize = 5;
 
 /// The benchmarks whose compile time decides.
@@ -29,43 +36,138 @@ pub(super) fn judged(sides: &[PreparedSide<'_>], policy: &Policy) -> BTreeSet<Be
     compiled.filter(decides).map(Prepared::name).collect()
 }
 
-/// Compiles every module whose compile time decides. The caller holds the host lock.
+/// Compiles every module whose compile time decides. The caller holds the host lock. `suite_rows`: fatal rows of the
+/// whole suite, where this run is one shard of it.
 pub(super) async fn time(
     host: &Host<'_>,
     sides: &mut [PreparedSide<'_>],
-    policy: &Policy,
+    config: &Config,
+    suite_rows: Option<u32>,
 ) -> Result<(), PipelineError> {
-    let judged = judged(sides, policy);
-    if judged.is_empty() {
+    let is_compiled = |side: &PreparedSide<'_>, name: &BenchmarkName| {
+        side.benchmarks.iter().any(|one| one.name() == *name && one.artifact.is_some())
+    };
+    let judged = judged(sides, &config.policy);
+    let (pairs, single): (Vec<_>, Vec<_>) =
+        judged.into_iter().partition(|name| sides.iter().filter(|side| is_compiled(side, name)).count() == 2);
+    let note = |modules: &[BenchmarkName], how: &str| {
+        let text = format!("compiling {} again {how}: their compile time decides", counted(modules.len(), "module"));
+        host.progress.on(Event::Note(&text));
+    };
+    if !single.is_empty() {
+        note(&single, &counted(COMPILATIONS, "time"));
+    }
+    for name in &single {
+        for side in sides.iter_mut() {
+            for _ in 0..COMPILATIONS {
+                once(host, side, name, None).await?;
+            }
+        }
+    }
+    if pairs.is_empty() {
         return Ok(());
     }
-    let times = format!("{COMPILATIONS} times a side, because the policy makes their compile time decide");
-    host.progress.on(Event::Note(&format!("compiling {} {times}", counted(judged.len(), "module"))));
-    for name in &judged {
-        for round in 0..COMPILATIONS {
-            // Each side is first equally often, so that a drift of the machine favors neither.
-            let mut turns: Vec<&mut PreparedSide<'_>> = sides.iter_mut().collect();
-            if round % 2 == 1 {
-                turns.reverse();
+    note(&pairs, "in pairs");
+    in_pairs(host, sides, &pairs, config, suite_rows.unwrap_or_else(|| rows(sides, &config.policy))).await
+}
+
+/// How many rows of these benchmarks share the error budget.
+fn rows(sides: &[PreparedSide<'_>], policy: &Policy) -> u32 {
+    let head = sides.iter().filter(|side| side.input.name == SideName::Head).flat_map(|side| &side.benchmarks);
+    let of_each = |one: &Prepared<'_>| {
+        let noisy = Metric::BUILT_IN.into_iter().filter(|metric| metric.kind == MetricKind::Noisy);
+        noisy.filter(|metric| decides(policy, &one.planned.judged_as(), metric)).count()
+    };
+    u32::try_from(head.map(of_each).sum::<usize>()).unwrap_or(u32::MAX)
+}
+
+/// Rounds of pairs; after some of them the gate says which modules need more.
+async fn in_pairs(
+    host: &Host<'_>,
+    sides: &mut [PreparedSide<'_>],
+    names: &[BenchmarkName],
+    config: &Config,
+    suite_rows: u32,
+) -> Result<(), PipelineError> {
+    let looks = config.policy.looks(&Metric::COMPILE_TIME);
+    let seed = config.measure.seed.map_or_else(entropy, Ok)?;
+    let mut open: Vec<usize> = (0..names.len()).collect();
+    let (mut round, mut until) = (0, looks.first());
+    let began = Instant::now();
+    while round < until && !open.is_empty() {
+        if round > 0 && config.measure.time_budget.is_some_and(|budget| began.elapsed() >= budget) {
+            let text = format!("the time budget is spent after {round} pairs of compilations");
+            host.progress.on(Event::Warning(&text));
+            break;
+        }
+        let steps = schedule::paired_round(&open, names.len(), round, seed);
+        // The first pair of each quadruple.
+        for step in steps.into_iter().filter(|step| step.slot.slot < 2) {
+            let side = sides.iter_mut().find(|side| side.input.name == step.side);
+            let Some(side) = side.filter(|_| open.contains(&step.benchmark)) else { continue };
+            if !once(host, side, &names[step.benchmark], Some(step.slot)).await? {
+                open.retain(|index| *index != step.benchmark);
             }
-            for PreparedSide { tools, benchmarks, .. } in turns {
-                let Some(prepared) = benchmarks.iter_mut().find(|prepared| prepared.name() == *name) else {
-                    continue;
-                };
-                if let (Some(source), Some(_), Some(tools)) = (&prepared.source, &prepared.artifact, &*tools)
-                {
-                    let job = compile_job(prepared.planned, source, tools);
-                    let report = once(host, &job).await?;
-                    prepared.stages.extend(report);
-                }
-            }
+        }
+        round += 1;
+        if round == until {
+            let of_side = |name| sides.iter().find(|side| side.input.name == name).map(timed).unwrap_or_default();
+            let [base, head] = SideName::BOTH.map(of_side);
+            let answer = open_compile_times(&base, &head, &config.policy, suite_rows);
+            open.retain(|index| answer.open.contains(&names[*index]));
+            until = looks.after(round).unwrap_or(round);
         }
     }
     Ok(())
 }
 
-/// One compilation whose module is thrown away. One that fails has no time, and the row says that time is missing.
-async fn once(host: &Host<'_>, job: &CompileJob<'_>) -> Result<Option<StageReport>, PipelineError> {
+/// What a side's compilations took so far, as the gate reads it.
+fn timed(side: &PreparedSide<'_>) -> Run {
+    let benchmark = |prepared: &Prepared<'_>| {
+        let timed = prepared.stages.iter().filter_map(|stage| Some((stage.slot?, stage.seconds)));
+        let processes: Vec<Process> = timed
+            .map(|(slot, seconds)| {
+                let nanoseconds = Duration::from_secs_f64(seconds).as_nanos() as f64;
+                Process { samples: vec![nanoseconds], slot: Some(slot), ..Process::default() }
+            })
+            .collect();
+        let mut benchmark = Benchmark::new(prepared.name().as_str());
+        benchmark.labels = prepared.labels().collect();
+        benchmark.outcome = prepared.outcome.clone();
+        benchmark.artifact.clone_from(&prepared.artifact);
+        benchmark.verification.clone_from(&prepared.verification);
+        if !processes.is_empty() {
+            let series = Series::Processes(processes);
+            benchmark.metrics.push(MetricSeries { metric: Metric::COMPILE_TIME, series });
+        }
+        benchmark
+    };
+    let benchmarks = side.benchmarks.iter().map(benchmark).collect();
+    Run { session: Some("compilations".to_owned()), benchmarks, ..Run::default() }
+}
+
+/// One compilation whose module is thrown away; returns whether it has a time. The row of one that has none says so.
+async fn once(
+    host: &Host<'_>,
+    side: &mut PreparedSide<'_>,
+    name: &BenchmarkName,
+    slot: Option<BlockSlot>,
+) -> Result<bool, PipelineError> {
+    let PreparedSide { tools, benchmarks, .. } = side;
+    let Some(prepared) = benchmarks.iter_mut().find(|prepared| prepared.name() == *name) else {
+        return Ok(false);
+    };
+    let (Some(source), Some(_), Some(tools)) = (&prepared.source, &prepared.artifact, &*tools) else {
+        return Ok(false);
+    };
+    let job = compile_job(prepared.planned, source, tools);
+    let report = compiled(host, &job).await?;
+    let is_timed = report.is_some();
+    prepared.stages.extend(report.map(|report| StageReport { slot, ..report }));
+    Ok(is_timed)
+}
+
+async fn compiled(host: &Host<'_>, job: &CompileJob<'_>) -> Result<Option<StageReport>, PipelineError> {
     let staged = host.scratch()?;
     let file = |name: &str| staged.path().join(name);
     let command = Command::new(&job.tools.iree_compile, job.timeout)

@@ -358,7 +358,7 @@ const SEED_BITS: u32 = 53;
 
 /// A seed that can't be known beforehand. The random order is what makes the comparison fair: a program that
 /// could foresee it could disturb exactly the processes of base.
-fn entropy() -> Result<u64, PipelineError> {
+pub(super) fn entropy() -> Result<u64, PipelineError> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| {
         PipelineError::io("draw a seed from", Path::new("the system's random generator"))(

@@ -171,7 +171,7 @@ impl Measuring<'_, '_> {
     }
 
     fn looks(&self) -> Looks {
-        Looks::new(self.policy.sequential.min_blocks, self.policy.sequential.max_blocks)
+        self.policy.looks(&Metric::LATENCY)
     }
 
     fn expected_processes(&self) -> usize {

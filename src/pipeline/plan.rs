@@ -122,11 +122,16 @@ fn name(model: &Model, target: &Target) -> BenchmarkName {
     BenchmarkName::from_parts(&model.name, &target.name, &model.function)
 }
 
-/// Every benchmark that a configuration declares, in its order.
-fn declared(config: &Config) -> impl Iterator<Item = (&Model, &Target)> {
+/// Every model with each of its targets, in the configuration's order.
+fn placed(config: &Config) -> impl Iterator<Item = (&Model, &Target)> {
     let pairs =
         config.models.iter().flat_map(|model| config.targets.iter().map(move |target| (model, target)));
     pairs.filter(|(model, target)| model.targets.is_empty() || model.targets.contains(&target.name))
+}
+
+/// Every benchmark that a configuration declares.
+fn declared(config: &Config) -> impl Iterator<Item = (&Model, &Target)> {
+    placed(config).filter(|(model, _)| model.compile)
 }
 
 /// Benchmarks that a result of this configuration must contain, in the configuration's order.
@@ -190,12 +195,25 @@ pub fn declared_benchmarks(
             found.entry(name).or_insert(one).sides.push(side.name);
         }
     }
-    Ok(names(all)?.into_iter().filter_map(|name| found.remove(&name)).collect())
+    Ok(names(all, false)?.into_iter().filter_map(|name| found.remove(&name)).collect())
 }
 
 /// Every selected benchmark of a side, in the order of its configuration.
 pub(super) fn plan<'a>(side: &'a SideInput, filter: &Filter) -> Vec<PlannedBenchmark<'a>> {
-    declared(&side.config)
+    selected(side, filter, declared(&side.config))
+}
+
+/// The selected models that only other backends run.
+pub(super) fn uncompiled<'a>(side: &'a SideInput, filter: &Filter) -> Vec<PlannedBenchmark<'a>> {
+    selected(side, filter, placed(&side.config).filter(|(model, _)| !model.compile))
+}
+
+fn selected<'a>(
+    side: &'a SideInput,
+    filter: &Filter,
+    placed: impl Iterator<Item = (&'a Model, &'a Target)>,
+) -> Vec<PlannedBenchmark<'a>> {
+    placed
         .map(|(model, target)| PlannedBenchmark { side, model, target })
         .filter(|planned| filter.selects_tags(&planned.model.tags))
         .filter(|planned| filter.selects(planned.name().as_str()))
@@ -203,15 +221,17 @@ pub(super) fn plan<'a>(side: &'a SideInput, filter: &Filter) -> Vec<PlannedBench
 }
 
 /// The names of all benchmarks of a run: head's in their order, then what only base has.
-/// A selection that selects nothing is an error, because an empty suite would pass.
+/// A selection that selects nothing is an error, because an empty suite would pass; `has_others` says that there is
+/// something else to run.
 pub(super) fn names(
     mut of_sides: Vec<(SideName, BenchmarkName)>,
+    has_others: bool,
 ) -> Result<Vec<BenchmarkName>, PipelineError> {
     of_sides.sort_by_key(|(side, _)| *side == SideName::Base);
     let mut known: BTreeSet<BenchmarkName> = BTreeSet::new();
     let names = of_sides.into_iter().map(|(_, name)| name).filter(|name| known.insert(name.clone()));
     let names: Vec<BenchmarkName> = names.collect();
-    if names.is_empty() {
+    if names.is_empty() && !has_others {
         return Err(PipelineError::Selection("no benchmark of the suite matches the filter".to_owned()));
     }
     Ok(names)

@@ -172,7 +172,9 @@ impl<'a> SuiteRun<'a> {
             let commands = options.commands(&side.config).map(|command| BenchmarkName::new(&command.name));
             plan.iter().map(PlannedBenchmark::name).chain(commands).map(|name| (side.name, name))
         });
-        let here = plan::names(of_sides.collect())?;
+        // Only other backends run these, and nothing judges them.
+        let others = options.axes.is_some() && !plan::uncompiled(lead, &options.filter).is_empty();
+        let here = plan::names(of_sides.collect(), others)?;
         // The schedule is drawn for the whole suite, wherever a part of it is measured.
         let names = options.shard.as_ref().map_or(here, Shard::suite);
         let jobs = lead.config.measure.jobs.unwrap_or_else(processors);
@@ -200,7 +202,9 @@ impl<'a> SuiteRun<'a> {
             PrepareFrom::Sources => {
                 if let Some(axes) = &options.axes {
                     let backends = &lead.config.backends;
-                    run.experiments = backends::experiments(&run.plans[lead_at], backends, axes)?;
+                    let mut plan = run.plans[lead_at].clone();
+                    plan.extend(plan::uncompiled(lead, &options.filter));
+                    run.experiments = backends::experiments(&plan, backends, axes)?;
                     options.extras.check(&run.experiments)?;
                 }
                 let models = exported_models(&run.plans);
@@ -299,7 +303,8 @@ impl<'a> PreparedRun<'a> {
         };
         // A bundle is measured if there is no compiler.
         if let PrepareFrom::Sources = self.from {
-            compile_timing::time(&host, &mut sides, &config.policy).await?;
+            let rows = options.shard.as_ref().map(|shard| shard.rows);
+            compile_timing::time(&host, &mut sides, config, rows).await?;
         }
         let mut unchanged = self.unchanged.clone();
         for side in &sides {

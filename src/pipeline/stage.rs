@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::files::Scratch;
 use crate::model::{
-    Artifact, BenchmarkName, Event, JUDGED_BY, JUDGED_BY_OUTPUTS, Lint, LintCode, Metric, Outcome, Progress,
+    Artifact, BenchmarkName, BlockSlot, Event, JUDGED_BY, JUDGED_BY_OUTPUTS, Lint, LintCode, Metric, Outcome, Progress,
     RENAMED_FROM, Stage, Verification, VerifyCode,
 };
 use crate::numerics::TensorFile;
@@ -92,12 +92,14 @@ pub(super) struct StageReport {
     /// Duration in an earlier run, if the cache has the result of this stage.
     pub(super) made_in_seconds: Option<f64>,
     pub(super) peak_memory_bytes: Option<u64>,
+    /// Of a compilation that was made to be timed.
+    pub(super) slot: Option<BlockSlot>,
     pub(super) log: Option<PathBuf>,
 }
 
 impl StageReport {
     pub(super) fn new(stage: Stage, status: StageStatus, seconds: f64) -> Self {
-        Self { stage, status, seconds, made_in_seconds: None, peak_memory_bytes: None, log: None }
+        Self { stage, status, seconds, made_in_seconds: None, peak_memory_bytes: None, slot: None, log: None }
     }
 
     /// How long the tool took in this run.

@@ -202,7 +202,9 @@ fn a_checkout_of_torchbench_becomes_a_suite_with_pytorchs_settings() {
     let suite = world.read("benchgate.toml");
     insta::assert_snapshot!("torchbench_suite", suite);
     let found = benchgate::config::parse(&suite, Path::new("benchgate.toml")).unwrap();
-    assert_eq!((found.models.len(), found.backends.len()), (6, 8));
+    assert_eq!((found.models.len(), found.backends.len()), (7, 8));
+    let compiled = |name: &str| found.models.iter().find(|model| model.name == name).map(|it| it.compile);
+    assert_eq!((compiled("yolov3"), compiled("resnet18")), (Some(false), Some(true)), "it is only trained");
     assert!(!world.work().join("models").exists());
     // It is not written a second time, nor its workflows alone.
     world.run(usual.into_iter().chain(["--action", ACTION])).expect_code(2);

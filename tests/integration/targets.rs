@@ -223,14 +223,16 @@ fn a_compile_time_that_decides_is_measured_whatever_the_cache_holds() {
     let suite = Suite::new()
         .model("a", &["latency-us=1000"])
         .base("")
-        .head("flags = [\"--fake=compile-pause-ms=1000\"]")
+        .head("flags = [\"--fake=compile-pause-ms=500\"]")
         .toml("[gate.metric.compile-time]\nfatal = true\nfloor-absolute = \"10ms\"")
         .write();
     for cache in ["cold", "warm"] {
         let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(10).json();
         let row = row(&comparison, "a/cpu/main", Some("compile-time"));
         assert_eq!(row["verdict"], "regressed", "{cache}: {row:#}");
-        assert_eq!((&row["base"]["processes"], &row["head"]["processes"]), (&5.into(), &5.into()), "{cache}");
+        assert_eq!((&row["estimate"]["method"], &row["estimate"]["blocks"]), (&"paired".into(), &12.into()));
+        let pairs = |side: &str| row[side]["processes"].as_u64();
+        assert_eq!((pairs("base"), pairs("head")), (Some(12), Some(12)), "{cache}: decided at the first look");
     }
 }
 

@@ -139,7 +139,6 @@ fn what_init_writes_is_measured_and_so_is_a_model_that_is_added_to_it() {
     assert_eq!(said.matches("ok, PASS").count(), 2, "{said}");
 }
 
-/// Without PyTorch: only iree-import-onnx and ONNX Runtime.
 /// A package of five files with relative imports, whose model needs one more Python package.
 #[test]
 #[ignore = "installs PyTorch (6 GB)"]
@@ -196,6 +195,7 @@ fn a_package_with_another_requirement_is_measured_and_a_change_of_its_meaning_ha
     assert!(outcome.said().contains("reference-changed"), "{outcome:?}");
 }
 
+/// Without PyTorch: only iree-import-onnx and ONNX Runtime.
 #[test]
 #[ignore = "installs ONNX Runtime and iree-import-onnx (0.7 GB)"]
 fn saved_onnx_models_are_verified_by_onnx_runtime_and_their_external_data_is_in_the_key() {
@@ -261,6 +261,16 @@ fn a_saved_program_and_a_model_of_torchbench_are_verified() {
              def get_module(self):\n        \
                  return self.model, (torch.randn(self.batch_size, 8),)\n",
     );
+    world.write(
+        "bench/torchbenchmark/models/trained/__init__.py",
+        "import torch\n\
+         class Model:\n    \
+             def __init__(self, test, device, batch_size=None, extra_args=[]):\n        \
+                 if test != \"train\": raise NotImplementedError(\"no inference\")\n        \
+                 self.model = torch.nn.Linear(8, 4).to(device)\n    \
+             def get_module(self):\n        \
+                 return self.model, (torch.randn(2, 8),)\n",
+    );
     let toml = world.read("benchgate.toml");
     let (at, end) = (toml.find("[[model]]").unwrap(), toml.find("[[target]]").unwrap());
     let models = "[torchbench]\npath = \"bench\"\n\
@@ -279,4 +289,17 @@ fn a_saved_program_and_a_model_of_torchbench_are_verified() {
     // Nothing of it changed, and no file that it reads.
     let again = run(&world, &["run", "--side", "head"]);
     assert_eq!(cached(&world, "head", "export").len(), 4, "{again:?}");
+
+    // One that can only be trained runs on backends alone.
+    let trained = "compile = false\noptions = { test = \"train\" }\n[[backend]]\nname = \"eager\"\n\
+                   processes = 1\ntest = \"train\"\n";
+    let only = format!("[[model]]\nname = \"trained\"\nsource = \"torchbench:trained\"\n{trained}");
+    let torchbench = "[torchbench]\npath = \"bench\"\n";
+    world.write("benchgate.toml", format!("{}{torchbench}{only}{}", &toml[..at], &toml[end..]));
+    let outcome = run(&world, &["run", "--side", "head"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let results: serde_json::Value = serde_json::from_str(&world.read("run.json")).unwrap();
+    let [row] = &results["backends"].as_array().unwrap()[..] else { panic!("{results}") };
+    assert_eq!((row["test"].as_str(), row["verification"]["code"].as_str()), (Some("train"), Some("PASS")));
+    assert!(outcome.stdout.contains("trained"), "{outcome:?}");
 }

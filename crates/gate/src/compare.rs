@@ -282,7 +282,9 @@ fn ask_paired(
             found.p_stability,
             open.readings.as_ref().map_or((0, 0), |[base, head]| (base.clean.len(), head.clean.len())),
         ));
-        questions[index] = Some(Question::paired(&found, &open.rule, open.floor, policy));
+        let Some(metric) = row.metric.as_ref() else { continue };
+        let question = Question::paired(&found, &open.rule, open.floor, &policy.looks(metric));
+        questions[index] = Some(if metric.is_compile_time() { question.of_compiler() } else { question });
     }
 }
 

@@ -126,6 +126,11 @@ impl Question {
         Self { unshown: self.unshown.or_else(|| too_few(head_processes).map(or_declared)), ..self }
     }
 
+    /// Of a compiler: one that is slow now and then harms no user of its modules.
+    pub fn of_compiler(self) -> Self {
+        Self { unshown: None, ..self }
+    }
+
     /// After sessions that were slow, of which this number is known and which this one doesn't show to be over.
     pub fn after_slow_sessions(self, slow: Option<usize>) -> Self {
         let unsettled = slow.map(|slow| {
@@ -169,9 +174,8 @@ impl Question {
     }
 
     /// About blocks, at the look that their number makes.
-    pub fn paired(paired: &Paired, rule: &MetricPolicy, floor: f64, policy: &Policy) -> Self {
+    pub fn paired(paired: &Paired, rule: &MetricPolicy, floor: f64, looks: &Looks) -> Self {
         let blocks = paired.counts.blocks;
-        let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
         let last = blocks >= looks.last();
         let share = looks.share(blocks, RHO);
         Self {

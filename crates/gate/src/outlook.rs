@@ -1,6 +1,6 @@
 //! Standing of each row during measurement, and the probable rest of the time. It has no effect on verdicts.
 
-use benchgate_core::model::{BenchmarkName, Better, Verdict};
+use benchgate_core::model::{BenchmarkName, Better, Metric, Verdict};
 
 use super::{Comparison, Method, Row};
 
@@ -22,7 +22,11 @@ pub struct Outlook {
 /// Gating paired rows, one per benchmark: the least decided one represents it.
 pub fn outlook(comparison: &Comparison) -> Vec<Outlook> {
     let mut all: Vec<Outlook> = Vec::new();
-    let paired = |row: &&Row| row.fatal && row.estimate.as_ref().is_some_and(|e| e.method == Method::Paired);
+    // Compilations are over before a process is timed.
+    let paired = |row: &&Row| {
+        let is_paired = row.estimate.as_ref().is_some_and(|e| e.method == Method::Paired);
+        row.fatal && is_paired && !row.metric.as_ref().is_some_and(Metric::is_compile_time)
+    };
     for row in comparison.rows.iter().filter(paired) {
         let Some(found) = of_row(row) else { continue };
         match all.iter_mut().find(|known| known.benchmark == found.benchmark) {

@@ -4,6 +4,8 @@ use serde::Serialize;
 
 use benchgate_core::model::{Metric, Verdict};
 
+use benchgate_stats::spending::Looks;
+
 pub use benchgate_core::model::{Expectation, FailureKind, Floor, Override, Waiver};
 pub use benchgate_core::numerics::NumericsTolerance;
 
@@ -108,6 +110,18 @@ pub struct Policy {
     pub between_cv: Option<f64>,
     /// The treatment of outputs that moved away from base's after the model or its reference changed.
     pub changed_reference: ChangedReference,
+}
+
+/// Pairs of compilations before which nothing is decided: fewer can't fail a row at the level of a small suite.
+const LEAST_COMPILE_PAIRS: u32 = 12;
+
+impl Policy {
+    /// After how many blocks rows are judged. Of compile time, a block is one pair of compilations.
+    pub fn looks(&self, metric: &Metric) -> Looks {
+        let SequentialPolicy { min_blocks, max_blocks } = self.sequential;
+        let least = if metric.is_compile_time() { LEAST_COMPILE_PAIRS } else { 0 };
+        Looks::new(min_blocks.max(least), max_blocks)
+    }
 }
 
 /// The treatment of outputs that differ from base's after head's model changed.

@@ -41,12 +41,14 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
         }
         let effect = Inference::Sided { worse: estimated.worse, better: estimated.better };
         let question = Question::unpaired(effect, rule, *floor).in_question(uneven.clone());
-        // A compiler that is slow now and then harms no user of its modules.
-        let of_compiler = row.metric.as_ref().is_some_and(|metric| metric.name == Metric::COMPILE_TIME.name);
+        let of_compiler = row.metric.as_ref().is_some_and(Metric::is_compile_time);
         let head_processes = counts[1].processes;
-        // A declared spread states that no process is occasionally slow, so few processes are enough.
-        let is_shown = *source == SpreadSource::Declared || (of_compiler && head_processes > 1);
-        questions[index] = Some(if is_shown { question } else { question.shown_by(head_processes) });
+        questions[index] = Some(match source {
+            // It states that no process is occasionally slow, so few processes are enough.
+            SpreadSource::Declared => question,
+            _ if of_compiler && head_processes > 1 => question.of_compiler(),
+            _ => question.shown_by(head_processes),
+        });
     }
 }
 

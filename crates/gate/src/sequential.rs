@@ -1,9 +1,8 @@
 //! Sequential sampling: which rows need more blocks.
 
-use benchgate_core::model::{Benchmark, BenchmarkName, Calibration, Run, Verdict};
-use benchgate_stats::spending::Looks;
+use benchgate_core::model::{Benchmark, BenchmarkName, Calibration, Metric, Run, Verdict};
 
-use super::{CompareOptions, Comparison, Method, Policy, Reason, compare, threads};
+use super::{CompareOptions, Comparison, Method, Policy, Reason, Row, compare, threads};
 
 /// Blocks of a row whose sides are identical, unless more are asked for: enough for a free A/A sample
 /// of the machine's noise.
@@ -78,12 +77,26 @@ fn only(run: &Run, name: &BenchmarkName) -> Run {
     }
 }
 
-/// The undecided rows of an existing comparison.
+/// The undecided rows of an existing comparison. Processes of a module say nothing about its compiler.
 pub fn open_in(comparison: &Comparison, policy: &Policy) -> OpenRows {
-    let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
+    open_of(comparison, policy, false)
+}
+
+/// Benchmarks whose compile time needs more pairs of compilations, as [`open_in`]; among this many fatal rows.
+pub fn open_compile_times(base: &Run, head: &Run, policy: &Policy, suite_rows: u32) -> OpenRows {
+    let options = CompareOptions { suite_rows, measured_here: true, ..CompareOptions::default() };
+    open_of(&compare(base, head, policy, &options), policy, true)
+}
+
+fn open_of(comparison: &Comparison, policy: &Policy, of_compiler: bool) -> OpenRows {
+    let looks = policy.looks(&if of_compiler { Metric::COMPILE_TIME } else { Metric::LATENCY });
     let mut open = Vec::new();
     let mut next: Option<u32> = None;
-    for row in comparison.rows.iter().filter(|row| row.fatal && row.verdict == Verdict::Inconclusive) {
+    let asked = |row: &&Row| {
+        let is_open = row.fatal && row.verdict == Verdict::Inconclusive;
+        is_open && row.metric.as_ref().is_some_and(Metric::is_compile_time) == of_compiler
+    };
+    for row in comparison.rows.iter().filter(asked) {
         let blocks = row.estimate.as_ref().map_or(0, |estimate| estimate.blocks);
         let more_helps = match &row.reason {
             Reason::Open | Reason::Stability | Reason::Tail => {

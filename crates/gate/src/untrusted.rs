@@ -7,7 +7,6 @@ use benchgate_core::model::{
     Benchmark, BenchmarkName, Lint, LintCode, Metric, Outcome, Run, Series, SideName, Verdict, Verification,
     VerifyCode,
 };
-use benchgate_stats::spending::Looks;
 
 use super::compare::{CompareOptions, compare, waive};
 use super::rules::Rules;
@@ -44,10 +43,9 @@ pub fn compare_untrusted(
     for (index, row) in comparison.rows.iter().enumerate() {
         rows.entry(row.benchmark.clone()).or_default().push(index);
     }
-    let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
     for row in &mut comparison.rows {
         let sides = [&of_base, &of_head].map(|side| side.get(&row.benchmark).copied());
-        if let Some(what) = left_out(row, sides, &looks).filter(|_| row.fatal) {
+        if let Some(what) = left_out(row, sides, policy).filter(|_| row.fatal) {
             row.lints.push(Lint::new(LintCode::IncompleteBlocks, what.clone()));
             if matches!(row.verdict, Verdict::Pass | Verdict::Improved) {
                 (row.verdict, row.reason) = (Verdict::Inconclusive, Reason::TooLittle(what));
@@ -89,23 +87,25 @@ fn without_identity(run: &Run) -> Run {
 
 /// Checks that no block of a metric is left out: blocks must be complete, consecutive from the first, and end at a
 /// look of the schedule. Otherwise the writer of the result could leave out slow blocks.
-fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], looks: &Looks) -> Option<String> {
-    let name = &row.metric.as_ref()?.name;
+fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], policy: &Policy) -> Option<String> {
+    let metric = row.metric.as_ref()?;
+    // Compilations are paired, and processes form quadruples.
+    let a_side = if metric.is_compile_time() { 1 } else { 2 };
     let mut blocks: BTreeMap<u32, [BTreeSet<u8>; 2]> = BTreeMap::new();
     for (at, side) in sides.into_iter().enumerate() {
-        let Series::Processes(processes) = &side?.metric(name)?.series else { return None };
+        let Series::Processes(processes) = &side?.metric(&metric.name)?.series else { return None };
         for slot in processes.iter().filter_map(|process| process.slot) {
             blocks.entry(slot.block).or_default()[at].insert(slot.slot);
         }
     }
     let cut = (0..).zip(&blocks).find(|(expected, (block, [base, head]))| {
-        *block != expected || base.len() != 2 || head.len() != 2 || !base.is_disjoint(head)
+        *block != expected || base.len() != a_side || head.len() != a_side || !base.is_disjoint(head)
     });
     if let Some((expected, _)) = cut {
         return Some(format!("the result lacks processes of block {}", expected + 1));
     }
     let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
-    (count > 0 && !looks.points().contains(&count))
+    (count > 0 && !policy.looks(metric).points().contains(&count))
         .then(|| format!("the result ends after {count} blocks, and the schedule has no look there"))
 }
 
@@ -118,7 +118,7 @@ fn insist(row: &mut Row, rules: &Rules<'_>) {
         None => true,
         // A cached compile has no time, so one side often lacks it.
         Some(metric) => {
-            metric.name != Metric::COMPILE_TIME.name && rules.metric(&row.benchmark, metric).fatal
+            !metric.is_compile_time() && rules.metric(&row.benchmark, metric).fatal
         }
     };
     waive(row, rules);
@@ -180,7 +180,7 @@ fn absent(
 /// Whether every benchmark that is measured has this metric. A cached compile has no time.
 fn is_measured(metric: &Metric, expected: &Expected) -> bool {
     match &*metric.name {
-        name if name == Metric::COMPILE_TIME.name || name == Metric::THROUGHPUT.name => false,
+        name if metric.is_compile_time() || name == Metric::THROUGHPUT.name => false,
         name if name == Metric::PEAK_DEVICE_MEMORY.name => expected.on_gpu,
         name if name == Metric::VMFB_SIZE.name || name == Metric::DISPATCH_COUNT.name => true,
         _ => expected.is_timed,

@@ -15,12 +15,11 @@ use crate::config::is_python_name;
 use crate::gate::NumericsPolicy;
 
 /// Lists of models that PyTorch's runner leaves out, and that can't run here either.
-const LEFT_OUT: [(&str, &str); 5] = [
+const LEFT_OUT: [(&str, &str); 4] = [
     ("/skip/all", "skip.all"),
     ("/skip/device/cpu", "skip.device.cpu"),
     ("/skip/multiprocess", "skip.multiprocess"),
     ("/skip/export_not_supported", "skip.export_not_supported"),
-    ("/only_training", "only_training"),
 ];
 
 /// Tolerances of the runner, by list and, if they depend on it, by type.
@@ -120,7 +119,16 @@ impl Settings {
     }
 
     fn left_out(&self, model: &str) -> Option<&'static str> {
-        LEFT_OUT.into_iter().find_map(|(pointer, list)| self.lists(pointer, model).then_some(list))
+        let listed = LEFT_OUT.into_iter().find_map(|(pointer, list)| self.lists(pointer, model).then_some(list));
+        listed.or_else(|| {
+            let is_never_run = self.only_trains(model) && self.lists("/skip/test/training", model);
+            is_never_run.then_some("only_training and skip.test.training")
+        })
+    }
+
+    /// Whether the runner has no inference of it, so that IREE has nothing to compile.
+    fn only_trains(&self, model: &str) -> bool {
+        self.lists("/only_training", model)
     }
 
     fn needs_amp(&self, model: &str) -> bool {
@@ -148,6 +156,10 @@ fn tables(models: &[String], checkout: &str, settings: Option<&Settings>) -> Str
     for model in &kept {
         let _ = write!(text, "\n[[model]]\nname = \"{model}\"\nsource = \"torchbench:{model}\"\n");
         let Some(settings) = settings else { continue };
+        if settings.only_trains(model) {
+            text.push_str("# Is only trained, which IREE does not do.\ncompile = false\noptions = { test = \"train\" }\n");
+            continue;
+        }
         match settings.dtype(model) {
             Some(dtype) => _ = writeln!(text, "dtype = \"{dtype}\""),
             None => text.push_str("# Runs with automatic mixed precision elsewhere; IREE has none.\n"),
@@ -173,18 +185,27 @@ fn tables(models: &[String], checkout: &str, settings: Option<&Settings>) -> Str
 
 /// Inference in the models' own types, and training with automatic mixed precision.
 fn backends(settings: &Settings, kept: &[&str], text: &mut String) {
-    let amp: Vec<&str> = kept.iter().copied().filter(|model| settings.needs_amp(model)).collect();
+    let inferred: Vec<&str> = kept.iter().copied().filter(|model| !settings.only_trains(model)).collect();
+    let amp: Vec<&str> = inferred.iter().copied().filter(|model| settings.needs_amp(model)).collect();
+    let chosen = match inferred.len() {
+        all if all == kept.len() => String::new(),
+        _ => format!("models = {}\n", list(&inferred)),
+    };
     let mut trained: BTreeMap<Option<u64>, Vec<&str>> = BTreeMap::new();
     for model in kept {
         let size = settings.batch_size("training", model);
         // The batch size of a model's inference would also be that of its training.
-        let unknown = size.is_none() && settings.batch_size("inference", model).is_some();
+        let unknown = size.is_none()
+            && settings.batch_size("inference", model).is_some()
+            && !settings.only_trains(model);
         if !unknown && !settings.lists("/skip/test/training", model) {
             trained.entry(size).or_default().push(model);
         }
     }
     for backend in BACKENDS {
-        let _ = write!(text, "\n[[backend]]\nname = \"{backend}\"\ntest = \"eval\"\n{PRECISION}");
+        if !inferred.is_empty() {
+            let _ = write!(text, "\n[[backend]]\nname = \"{backend}\"\ntest = \"eval\"\n{PRECISION}{chosen}");
+        }
         if !amp.is_empty() {
             let models = list(&amp);
             let _ = write!(
@@ -218,7 +239,7 @@ fn list(models: &[&str]) -> String {
 /// The wider of the runner's bound and benchgate's, for models that the runner has on a list.
 fn tolerances(settings: &Settings, kept: &[&str], text: &mut String) {
     let defaults = NumericsPolicy::default();
-    for model in kept {
+    for model in kept.iter().filter(|model| !settings.only_trains(model)) {
         // A model without a type here keeps its own, which is f32 for those of the checkout.
         let dtype = settings.dtype(model).unwrap_or("f32");
         let applies = |of: Option<&str>| of.is_none_or(|of| of == dtype);

@@ -16,7 +16,7 @@ use crate::toolchain::{Environment, Lock, PythonEnv};
 use super::super::host::Host;
 use super::super::interpreters::Environments;
 use super::super::journal::{Journal, Opening};
-use super::super::plan::{Filter, PlannedBenchmark, plan};
+use super::super::plan::{Filter, PlannedBenchmark, expected, plan, uncompiled};
 use super::*;
 
 /// Plays `python -m benchgate_backends REQUEST ANSWER`; what it plays is the model's symbol.
@@ -267,6 +267,18 @@ fn axes_are_multiplied_out_and_filtered_by_value() {
     let none = Axes::new(&["backend=inductor".to_owned()]).unwrap();
     let error = experiments(&plan(&side, &Filter::default()), &side.config.backends, &none).unwrap_err();
     assert!(error.to_string().contains("--axis"), "{error}");
+}
+
+#[test]
+fn a_model_that_is_not_compiled_runs_on_backends_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut side = suite(folder.path(), "works", "test = \"train\"\n");
+    side.config.models[0].compile = false;
+    assert!(plan(&side, &Filter::default()).is_empty() && expected(&side.config).is_empty());
+    let uncompiled = uncompiled(&side, &Filter::default());
+    let found = experiments(&uncompiled, &side.config.backends, &Axes::default()).unwrap();
+    let [experiment] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(experiment.to_string(), "m/eager-cpu-train");
 }
 
 #[test]

@@ -251,6 +251,7 @@ fn record(prepared: &Prepared<'_>, module: Option<BundledModule>) -> BundledBenc
         seconds: Number(report.seconds),
         made_in_seconds: report.made_in_seconds.map(Number),
         peak_memory_bytes: report.peak_memory_bytes,
+        slot: report.slot,
         // The log stays on the machine that wrote it.
         log: None,
     };

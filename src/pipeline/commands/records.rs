@@ -84,6 +84,7 @@ fn unbuilt(record: &mut BenchmarkRecord, failure: &StageFailure, relative_to: &P
         seconds: Number(failure.took.unwrap_or_default().as_secs_f64()),
         made_in_seconds: None,
         peak_memory_bytes: None,
+        slot: None,
         log: failure
             .log
             .as_deref()

@@ -105,6 +105,11 @@ impl Metric {
         Self { name: Cow::Borrowed(name), unit, better, kind }
     }
 
+    /// Whether it is a duration of the compiler, about which its program says nothing.
+    pub fn is_compile_time(&self) -> bool {
+        self.name == Self::COMPILE_TIME.name
+    }
+
     /// Wall-clock time of one iteration of the measured function. The metric a gate judges.
     pub const LATENCY: Self = Self::known("latency", Unit::Nanoseconds, Better::Lower, MetricKind::Noisy);
     /// Processor time of one iteration, over all threads.

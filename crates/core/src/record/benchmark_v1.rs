@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::{Artifact, Outcome, Stage, Workload};
+use crate::model::{Artifact, BlockSlot, Outcome, Stage, Workload};
 
 use super::error::wrong;
 use super::{Number, RecordError};
@@ -74,6 +74,8 @@ pub struct StageRecord {
     /// For `cached`, the time that it took when it was made.
     pub made_in_seconds: Option<Number>,
     pub peak_memory_bytes: Option<u64>,
+    /// Of a compilation that was made to be timed: its place among the pairs of compilations.
+    pub slot: Option<BlockSlot>,
     /// Path of the log, relative to the run file.
     pub log: Option<String>,
 }

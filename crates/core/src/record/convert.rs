@@ -147,8 +147,11 @@ fn compile_time(stages: &[StageRecord]) -> Option<MetricSeries> {
     let timed = compiled.get(1..).filter(|timed| !timed.is_empty()).unwrap_or(&compiled);
     // A cached stage has the time of the lookup, which is not a compile time.
     let timed = timed.iter().filter(|stage| stage.status == StageStatus::Ok);
-    let process =
-        |stage: &&StageRecord| Process { samples: vec![stage.seconds.0 * NANOSECONDS], ..Process::default() };
+    let process = |stage: &&StageRecord| Process {
+        samples: vec![stage.seconds.0 * NANOSECONDS],
+        slot: stage.slot,
+        ..Process::default()
+    };
     let processes: Vec<Process> = timed.map(process).collect();
     let series = (!processes.is_empty()).then_some(Series::Processes(processes))?;
     Some(MetricSeries { metric: Metric::COMPILE_TIME, series })

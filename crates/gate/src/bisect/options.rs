@@ -29,7 +29,7 @@ impl BisectOptions {
 
     /// When the gate judges a pair.
     pub(super) fn looks(&self) -> Looks {
-        Looks::new(self.policy.sequential.min_blocks, self.policy.sequential.max_blocks)
+        self.policy.looks(&self.metric)
     }
 
     /// When a probe is looked at.

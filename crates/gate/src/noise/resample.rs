@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use rand::RngExt;
 
-use benchgate_core::model::{Benchmark, BlockSlot, MetricSeries, Process, Run, Series};
-use benchgate_stats::spending::Looks;
+use benchgate_core::model::{Benchmark, BlockSlot, Metric, MetricSeries, Process, Run, Series};
 
 use crate::sequential::open_in;
 use crate::{CompareOptions, Comparison, Policy, compare};
@@ -175,7 +174,7 @@ pub struct MeasuredSession {
 /// have asked for: the looks, the stopping and the final comparison are the gate's own.
 pub fn measure(base: &Run, head: &Run, policy: &Policy) -> MeasuredSession {
     let options = CompareOptions::default();
-    let looks = Looks::new(policy.sequential.min_blocks, policy.sequential.max_blocks);
+    let looks = policy.looks(&Metric::LATENCY);
     let mut blocks = vec![looks.first(); head.benchmarks.len()];
     loop {
         let (seen_base, seen_head) = (truncated(base, &blocks), truncated(head, &blocks));

@@ -205,7 +205,7 @@ fn way_out(comparison: &Comparison) -> Option<String> {
         let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);
         // A compiler is timed only once per session, so more files don't help.
         let is_compile_time =
-            row.metric.as_ref().is_some_and(|metric| metric.name == Metric::COMPILE_TIME.name);
+            row.metric.as_ref().is_some_and(Metric::is_compile_time);
         row.fatal
             && row.verdict == Verdict::Inconclusive
             && is_assumed
