@@ -51,7 +51,8 @@ pub(super) async fn time(
     let (pairs, single): (Vec<_>, Vec<_>) =
         judged.into_iter().partition(|name| sides.iter().filter(|side| is_compiled(side, name)).count() == 2);
     let note = |modules: &[BenchmarkName], how: &str| {
-        let text = format!("compiling {} again {how}: their compile time decides", counted(modules.len(), "module"));
+        let text =
+            format!("compiling {} again {how}: their compile time decides", counted(modules.len(), "module"));
         host.progress.on(Event::Note(&text));
     };
     if !single.is_empty() {
@@ -73,7 +74,8 @@ pub(super) async fn time(
 
 /// How many rows of these benchmarks share the error budget.
 fn rows(sides: &[PreparedSide<'_>], policy: &Policy) -> u32 {
-    let head = sides.iter().filter(|side| side.input.name == SideName::Head).flat_map(|side| &side.benchmarks);
+    let head =
+        sides.iter().filter(|side| side.input.name == SideName::Head).flat_map(|side| &side.benchmarks);
     let of_each = |one: &Prepared<'_>| {
         let noisy = Metric::BUILT_IN.into_iter().filter(|metric| metric.kind == MetricKind::Noisy);
         noisy.filter(|metric| decides(policy, &one.planned.judged_as(), metric)).count()
@@ -111,7 +113,8 @@ async fn in_pairs(
         }
         round += 1;
         if round == until {
-            let of_side = |name| sides.iter().find(|side| side.input.name == name).map(timed).unwrap_or_default();
+            let of_side =
+                |name| sides.iter().find(|side| side.input.name == name).map(timed).unwrap_or_default();
             let [base, head] = SideName::BOTH.map(of_side);
             let answer = open_compile_times(&base, &head, &config.policy, suite_rows);
             open.retain(|index| answer.open.contains(&names[*index]));

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::files::Scratch;
 use crate::model::{
-    Artifact, BenchmarkName, BlockSlot, Event, JUDGED_BY, JUDGED_BY_OUTPUTS, Lint, LintCode, Metric, Outcome, Progress,
-    RENAMED_FROM, Stage, Verification, VerifyCode,
+    Artifact, BenchmarkName, BlockSlot, Event, JUDGED_BY, JUDGED_BY_OUTPUTS, Lint, LintCode, Metric, Outcome,
+    Progress, RENAMED_FROM, Stage, Verification, VerifyCode,
 };
 use crate::numerics::TensorFile;
 use crate::process::ProcessError;

@@ -232,7 +232,11 @@ fn a_compile_time_that_decides_is_measured_whatever_the_cache_holds() {
         assert_eq!(row["verdict"], "regressed", "{cache}: {row:#}");
         assert_eq!((&row["estimate"]["method"], &row["estimate"]["blocks"]), (&"paired".into(), &12.into()));
         let pairs = |side: &str| row[side]["processes"].as_u64();
-        assert_eq!((pairs("base"), pairs("head")), (Some(12), Some(12)), "{cache}: decided at the first look");
+        assert_eq!(
+            (pairs("base"), pairs("head")),
+            (Some(12), Some(12)),
+            "{cache}: decided at the first look"
+        );
     }
 }
 

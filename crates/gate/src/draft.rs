@@ -131,8 +131,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     let asked = workload::lints(base, head, session.together);
     let disturbed = disturbance::of_row(base, head, session.together);
     let untimed = untimed(pair, (base, head), session, rules);
-    let is_untimed =
-        |series: &MetricSeries| untimed.is_some() && series.metric.is_compile_time();
+    let is_untimed = |series: &MetricSeries| untimed.is_some() && series.metric.is_compile_time();
     for series in head.metrics.iter().filter(|series| !is_untimed(series)) {
         let template = || blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
         let rule = rules.metric(name, &series.metric);
@@ -475,8 +474,7 @@ fn metric_draft(
             }
             let floor = log_floor(&rule, &base_readings.stats, &head_readings.stats);
             // One repetition shows as little about the processor time as about the latency.
-            let plain =
-                matches!(evidence, Evidence::Unpaired { .. }) && !metric.is_compile_time();
+            let plain = matches!(evidence, Evidence::Unpaired { .. }) && !metric.is_compile_time();
             let forbidden = if plain { forbidding } else { context::forbidding(&row.lints).cloned() };
             let forbidden = forbidden.or_else(|| session.forbidden.clone());
             let read_again = rules.is_classical() || matches!(evidence, Evidence::Paired(_));

@@ -61,7 +61,8 @@ pub use policy::{
 };
 pub use rules::decides;
 pub use sequential::{
-    CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS, OpenRows, open_compile_times, open_in, open_in_shard, open_rows,
+    CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS, OpenRows, open_compile_times, open_in, open_in_shard,
+    open_rows,
 };
 pub use series::{described, location};
 pub use tolerances::NumericsPolicy;

@@ -117,9 +117,7 @@ fn insist(row: &mut Row, rules: &Rules<'_>) {
     row.fatal = match &row.metric {
         None => true,
         // A cached compile has no time, so one side often lacks it.
-        Some(metric) => {
-            !metric.is_compile_time() && rules.metric(&row.benchmark, metric).fatal
-        }
+        Some(metric) => !metric.is_compile_time() && rules.metric(&row.benchmark, metric).fatal,
     };
     waive(row, rules);
 }

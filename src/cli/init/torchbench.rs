@@ -119,7 +119,8 @@ impl Settings {
     }
 
     fn left_out(&self, model: &str) -> Option<&'static str> {
-        let listed = LEFT_OUT.into_iter().find_map(|(pointer, list)| self.lists(pointer, model).then_some(list));
+        let listed =
+            LEFT_OUT.into_iter().find_map(|(pointer, list)| self.lists(pointer, model).then_some(list));
         listed.or_else(|| {
             let is_never_run = self.only_trains(model) && self.lists("/skip/test/training", model);
             is_never_run.then_some("only_training and skip.test.training")

@@ -128,5 +128,9 @@ fn pairs_that_an_untrusted_result_leaves_out_are_missed() {
         found.rows.iter().find(of_compiler).unwrap().verdict
     };
     assert_eq!(verdict(in_pairs(12, 1.02, 0.03)), Verdict::Pass);
-    assert_eq!(verdict(in_pairs(13, 1.02, 0.03)), Verdict::Inconclusive, "no look of the schedule ends there");
+    assert_eq!(
+        verdict(in_pairs(13, 1.02, 0.03)),
+        Verdict::Inconclusive,
+        "no look of the schedule ends there"
+    );
 }

@@ -204,8 +204,7 @@ fn way_out(comparison: &Comparison) -> Option<String> {
         let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
         let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);
         // A compiler is timed only once per session, so more files don't help.
-        let is_compile_time =
-            row.metric.as_ref().is_some_and(Metric::is_compile_time);
+        let is_compile_time = row.metric.as_ref().is_some_and(Metric::is_compile_time);
         row.fatal
             && row.verdict == Verdict::Inconclusive
             && is_assumed
