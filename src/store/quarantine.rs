@@ -74,6 +74,10 @@ pub(super) fn reasons(
                 matches!(row.reason, Reason::TooLittle(_) | Reason::Open | Reason::Stability | Reason::Tail);
             let stays_red = is_open && row.estimate.is_some() && red.contains(&name.map(str::to_owned));
             let cause = if stays_red { QuarantineCause::Regressed } else { cause };
+            // A benchmark that failed is quarantined for that already.
+            if row.estimate.is_none() && cause == QuarantineCause::Regressed && found.is_errored(name) {
+                continue;
+            }
             found.add(cause, name, &format!("{metric}{why}"));
         }
     }
@@ -95,6 +99,8 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
         || estimate.map_or_else(String::new, |e| format!("{:.3} × that of the stored sessions", e.ratio));
     Some(match (row.verdict, &row.reason) {
         (Verdict::Regressed, _) if estimate.is_some() => (Regressed, ratio()),
+        // It ran in the stored sessions, and its device is gone.
+        (Verdict::Regressed, Reason::FailsAtHead { why, .. }) => (Regressed, why.clone()),
         // The stored session failed, and only a good one can replace it.
         (Verdict::Error, Reason::FailsAtBase { .. }) => return None,
         (Verdict::Error, Reason::Unusable(lint)) => (Errored, format!("{}: {}", lint.code, lint.detail)),
@@ -125,6 +131,11 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
 struct Reasons(Vec<QuarantineRecord>);
 
 impl Reasons {
+    fn is_errored(&self, benchmark: Option<&str>) -> bool {
+        let errored = |known: &QuarantineRecord| known.cause == QuarantineCause::Errored;
+        self.0.iter().any(|known| errored(known) && known.benchmark.as_deref() == benchmark)
+    }
+
     /// Keeps only the first reason of each cause for a benchmark.
     fn add(&mut self, cause: QuarantineCause, benchmark: Option<&str>, why: &str) {
         if self.0.iter().all(|known| known.cause != cause || known.benchmark.as_deref() != benchmark) {

@@ -192,6 +192,18 @@ fn compressed_results_are_read_as_what_is_in_them() {
         .run_with_input(["compare", "a.csv.gz", "-"].into_iter().chain(SURE), &gzip(text.as_bytes()))
         .expect_code(0);
     world.run(["convert", "a.csv.gz", "out.json"]).expect_code(0);
+    // Files that are appended to one another are one file, and a frame may hold no data.
+    let slow = csv(&[("conv", 200.0, 1.0)]);
+    let frame = |text: &str| ruzstd::encoding::compress_to_vec(text.as_bytes(), level);
+    let both = [b"\x50\x2a\x4d\x18\x02\x00\x00\x00xy".as_slice(), &frame(&text), &frame(&slow)].concat();
+    world.write("both.csv.zst", &both);
+    world.write("both.csv", [text.as_bytes(), slow.as_bytes()].concat());
+    let [packed, plain] =
+        ["both.csv.zst", "both.csv"].map(|file| world.run(["compare", "a.csv.gz", file]).code);
+    assert_eq!(packed, plain);
+    assert_ne!(packed, Some(0));
+    world.write("cut.csv.zst", &both[..both.len() - 3]);
+    world.run(["compare", "a.csv.gz", "cut.csv.zst"]).expect_code(21);
 }
 
 #[test]

@@ -23,10 +23,8 @@ pub fn decompressed<'a>(bytes: &'a [u8], label: &str) -> Result<Cow<'a, [u8]>, I
     let mut out = Vec::new();
     let read = if bytes.starts_with(GZIP) {
         flate2::read::MultiGzDecoder::new(bytes).take(limit + 1).read_to_end(&mut out)
-    } else if bytes.starts_with(ZSTD) {
-        ruzstd::decoding::StreamingDecoder::new(bytes)
-            .map_err(|error| std::io::Error::other(error.to_string()))
-            .and_then(|decoder| decoder.take(limit + 1).read_to_end(&mut out))
+    } else if bytes.starts_with(ZSTD) || skippable(bytes).is_some() {
+        frames(bytes, limit, &mut out)
     } else {
         return Ok(Cow::Borrowed(bytes));
     };
@@ -35,6 +33,28 @@ pub fn decompressed<'a>(bytes: &'a [u8], label: &str) -> Result<Cow<'a, [u8]>, I
         return Err(failed(format!("it decompresses to more than {} MiB", limit >> 20)));
     }
     Ok(Cow::Owned(out))
+}
+
+/// Appends all frames of a Zstandard file, up to a byte more than the limit: files that are appended to one another are one
+/// file.
+fn frames(mut rest: &[u8], limit: u64, out: &mut Vec<u8>) -> std::io::Result<usize> {
+    while !rest.is_empty() && out.len() as u64 <= limit {
+        if let Some(after) = skippable(rest) {
+            rest = after;
+            continue;
+        }
+        let decoder = ruzstd::decoding::StreamingDecoder::new(&mut rest)
+            .map_err(|error| std::io::Error::other(error.to_string()))?;
+        decoder.take(limit + 1 - out.len() as u64).read_to_end(out)?;
+    }
+    Ok(out.len())
+}
+
+/// The bytes after a frame that carries no data (RFC 8878, 3.1.2), if they begin with one.
+fn skippable(bytes: &[u8]) -> Option<&[u8]> {
+    let ([0x50..=0x5f, 0x2a, 0x4d, 0x18], rest) = bytes.split_first_chunk::<4>()? else { return None };
+    let (size, rest) = rest.split_first_chunk::<4>()?;
+    rest.get(usize::try_from(u32::from_le_bytes(*size)).ok()?..)
 }
 
 /// Size up to which a file of this size may decompress: at most the limit of an uncompressed file.
