@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::Regex;
 
 use crate::exit_code::ExitCode;
-use crate::model::{Better, Metric, Series, Testbed, Unit, counted};
+use crate::model::{BenchmarkGlob, Better, Metric, Series, Testbed, Unit, counted};
 use crate::pipeline::Filter;
 use crate::record::AcceptanceFile;
 use crate::report::{percent, quantity, sparkline};
@@ -151,7 +151,7 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
         }
     }
     for (_, accepted) in &shelf.acceptances {
-        let what = accepted.benchmark.as_deref().unwrap_or("every benchmark");
+        let what = accepted.benchmark.as_ref().map_or("every benchmark", BenchmarkGlob::as_str);
         let from = RunName::from_stem(&accepted.from).map_or(accepted.from.clone(), |name| name.readable());
         let (who, why) = (&accepted.who, &accepted.why);
         let until = accepted.until.as_ref().map_or_else(String::new, |day| format!(" until {day}"));

@@ -1,5 +1,6 @@
 //! Accepts a change: the results from one run on become the new baseline.
 
+use crate::model::BenchmarkGlob;
 use crate::record::{AcceptanceFile, AcceptanceSchema};
 
 use super::{BaselineFolder, Change, Files, RunName, StoreError, name};
@@ -49,7 +50,7 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
         testbed: acceptance.testbed,
         created: acceptance.created,
         from: from.to_string(),
-        benchmark: acceptance.benchmark,
+        benchmark: acceptance.benchmark.map(BenchmarkGlob::new),
         who: acceptance.who,
         why: acceptance.why,
         until: acceptance.until.map(|day| day.to_string()),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::gate::{EarlierSessions, StoredSessions};
 use crate::git::Ancestry;
-use crate::model::{Benchmark, BenchmarkName, Lint, LintCode, Outcome, Run, Testbed, counted};
+use crate::model::{Benchmark, BenchmarkGlob, BenchmarkName, Lint, LintCode, Outcome, Run, Testbed, counted};
 use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRecord};
 
 use super::earlier;
@@ -469,7 +469,7 @@ fn is_accepted(name: &RunName, in_force: &[(String, AcceptanceFile)]) -> bool {
 }
 
 fn expiry_note(ended: &AcceptanceFile) -> String {
-    let what = ended.benchmark.as_deref().unwrap_or("every benchmark");
+    let what = ended.benchmark.as_ref().map_or("every benchmark", BenchmarkGlob::as_str);
     let until = ended.until.as_deref().unwrap_or_default();
     format!(
         "the acceptance of {what} by {} expired after {until} ({}): sessions stored under it are no longer part of the baseline",

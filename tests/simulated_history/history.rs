@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use benchgate::model::{Better, Metric, MetricKind, Testbed, Toolchain};
+use benchgate::model::{BenchmarkGlob, Better, Metric, MetricKind, Testbed, Toolchain};
 use benchgate::record::{
     AcceptanceFile, AcceptanceSchema, BaselineBenchmark, BaselineFile, BaselineProcess, BaselineSchema,
     Number, OutcomeRecord, OutcomeStatus, QuarantineCause, QuarantineRecord, SummaryRecord, ValueRecord,
@@ -166,7 +166,7 @@ pub fn write(plan: &Plan, folder: &Path) {
         from: RunName::new(&began(accepted.night).to_string(), Some(&commit(accepted.night)))
             .unwrap()
             .to_string(),
-        benchmark: Some("model-003/*".to_owned()),
+        benchmark: Some(BenchmarkGlob::new("model-003/*")),
         who: "kim <script>".to_owned(),
         why: "bigger tiles, on purpose".to_owned(),
         until: None,

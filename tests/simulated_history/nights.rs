@@ -209,7 +209,10 @@ pub fn play_nights(seed: u64, nights: usize, between: f64, slowdowns: &[Slowdown
             now,
         };
         let mut passes = BTreeSet::new();
-        if let Selection::Found(history) = history_for_gate(&files, &query).unwrap() {
+        let is_large = |row: usize| open(row) >= LARGE.ln_1p() - 1e-9;
+        if (0..ROWS).any(is_large)
+            && let Selection::Found(history) = history_for_gate(&files, &query).unwrap()
+        {
             let head = judged_side(&run, SideName::Head, "run.json", &policy).unwrap();
             let gate =
                 compare_with_history(&head, history.sessions(false), &policy, &CompareOptions::default());
@@ -235,7 +238,7 @@ pub fn play_nights(seed: u64, nights: usize, between: f64, slowdowns: &[Slowdown
                 .filter(|reason| reason.benchmark.as_ref().is_none_or(|held| *held == name(row)))
                 .collect();
             let red = reasons.iter().any(|reason| reason.cause.to_string() == "regressed");
-            if open(row) >= LARGE.ln_1p() - 1e-9 {
+            if is_large(row) {
                 year.slow_nights += 1;
                 if reasons.is_empty() {
                     year.stored_as_good.push((night, row));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use benchgate::model::{Better, MetricKind, Unit};
+use benchgate::model::{BenchmarkGlob, Better, MetricKind, Unit};
 use benchgate::record::{AcceptanceFile, AcceptanceSchema};
 use benchgate::site::{
     Action, AlertPolicy, BenchmarkHistory, IssueTrace, KnownIssue, Point, ProcessSpread, Session, Timeline,
@@ -183,7 +183,7 @@ fn acceptance(from: &str, now: Timestamp) -> AcceptanceFile {
         testbed: "gpu".to_owned(),
         created: now.to_string(),
         from: from.to_owned(),
-        benchmark: Some("model-0[56]/*".to_owned()),
+        benchmark: Some(BenchmarkGlob::new("model-0[56]/*")),
         who: "kim".to_owned(),
         why: "on purpose".to_owned(),
         until: None,

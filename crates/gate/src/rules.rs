@@ -3,31 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use globset::{Glob, GlobMatcher};
-
-use benchgate_core::model::{BenchmarkName, Metric, RENAMED_FROM, Run, is_date};
+use benchgate_core::model::{BenchmarkGlob, BenchmarkName, Metric, RENAMED_FROM, Run, is_date};
 
 use super::{ChangedReference, Expectation, MetricPolicy, Override, Policy, TestKind, Waiver, WaiverUse};
-
-/// A glob over benchmark names. One that can't be parsed matches only its own text: `config` reports
-/// it, and the gate must not grow or shrink what it covers.
-pub(super) struct Pattern {
-    text: String,
-    glob: Option<GlobMatcher>,
-}
-
-impl Pattern {
-    pub(super) fn new(text: &str) -> Self {
-        // A suite may name a thousand benchmarks one by one, and compiling a glob takes a while.
-        let has_wildcard = text.contains(['*', '?', '[', '{', '\\']);
-        let glob = if has_wildcard { Glob::new(text).ok() } else { None };
-        Self { text: text.to_owned(), glob: glob.map(|glob| glob.compile_matcher()) }
-    }
-
-    pub(super) fn matches(&self, name: &BenchmarkName) -> bool {
-        self.text == name.as_str() || self.glob.as_ref().is_some_and(|glob| glob.is_match(name.as_str()))
-    }
-}
 
 /// Whether this metric of a benchmark can fail the gate.
 pub fn decides(policy: &Policy, name: &BenchmarkName, metric: &Metric) -> bool {
@@ -37,9 +15,9 @@ pub fn decides(policy: &Policy, name: &BenchmarkName, metric: &Metric) -> bool {
 /// A policy with its globs compiled.
 pub struct Rules<'a> {
     policy: &'a Policy,
-    overrides: Vec<(Pattern, &'a Override)>,
-    waivers: Vec<(Pattern, &'a Waiver)>,
-    expectations: Vec<(Pattern, &'a Expectation)>,
+    overrides: Vec<(BenchmarkGlob, &'a Override)>,
+    waivers: Vec<(BenchmarkGlob, &'a Waiver)>,
+    expectations: Vec<(BenchmarkGlob, &'a Expectation)>,
     today: &'a str,
     /// The names that the policy knows, by the new names of renamed benchmarks.
     renamed: BTreeMap<&'a str, BenchmarkName>,
@@ -54,8 +32,8 @@ impl<'a> Rules<'a> {
     pub fn new(policy: &'a Policy, today: &'a str) -> Self {
         Self {
             today,
-            waivers: policy.waivers.iter().map(|w| (Pattern::new(&w.benchmark), w)).collect(),
-            expectations: policy.expectations.iter().map(|e| (Pattern::new(&e.benchmark), e)).collect(),
+            waivers: policy.waivers.iter().map(|w| (BenchmarkGlob::new(&w.benchmark), w)).collect(),
+            expectations: policy.expectations.iter().map(|e| (BenchmarkGlob::new(&e.benchmark), e)).collect(),
             ..Self::of_metrics(policy)
         }
     }
@@ -64,7 +42,7 @@ impl<'a> Rules<'a> {
     fn of_metrics(policy: &'a Policy) -> Self {
         Self {
             policy,
-            overrides: policy.overrides.iter().map(|o| (Pattern::new(&o.benchmark), o)).collect(),
+            overrides: policy.overrides.iter().map(|o| (BenchmarkGlob::new(&o.benchmark), o)).collect(),
             waivers: Vec::new(),
             expectations: Vec::new(),
             today: "",
@@ -96,7 +74,7 @@ impl<'a> Rules<'a> {
             .iter()
             .filter(move |(pattern, rule)| {
                 rule.metric.as_ref().is_none_or(|m| *m == metric.name || *m == judged_as(metric).name)
-                    && pattern.matches(name)
+                    && pattern.matches(name.as_str())
             })
             .map(|(_, rule)| *rule)
     }
@@ -132,7 +110,8 @@ impl<'a> Rules<'a> {
     /// How a benchmark is known to fail. The last one that matches wins.
     pub fn expectation(&self, name: &BenchmarkName) -> Option<&'a Expectation> {
         let name = self.known_as(name);
-        let mut matching = self.expectations.iter().rev().filter(|(pattern, _)| pattern.matches(name));
+        let mut matching =
+            self.expectations.iter().rev().filter(|(pattern, _)| pattern.matches(name.as_str()));
         matching.next().map(|(_, expectation)| *expectation)
     }
 
@@ -145,7 +124,7 @@ impl<'a> Rules<'a> {
                 (Some(wanted), Some(metric)) => *wanted == metric.name,
                 (Some(_), None) => false,
             };
-            metric_matches && pattern.matches(name)
+            metric_matches && pattern.matches(name.as_str())
         });
         let uses = matching.map(|(_, waiver)| WaiverUse {
             owner: waiver.owner.clone(),

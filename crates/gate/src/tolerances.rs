@@ -1,9 +1,8 @@
 //! Which numerical tolerances apply to a benchmark.
 
-use benchgate_core::model::BenchmarkName;
+use benchgate_core::model::{BenchmarkGlob, BenchmarkName};
 
 use super::NumericsTolerance;
-use super::rules::Pattern;
 
 /// How far outputs may be from their references.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +23,9 @@ impl NumericsPolicy {
     /// The tolerance of every element type for one benchmark.
     pub fn for_benchmark(&self, name: &BenchmarkName) -> Vec<NumericsTolerance> {
         let mut types = self.types.clone();
-        for (_, own) in self.overrides.iter().filter(|(glob, _)| Pattern::new(glob).matches(name)) {
+        for (_, own) in
+            self.overrides.iter().filter(|(glob, _)| BenchmarkGlob::new(glob).matches(name.as_str()))
+        {
             types.iter_mut().filter(|known| known.dtype == own.dtype).for_each(|known| known.clone_from(own));
         }
         types

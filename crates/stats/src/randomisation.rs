@@ -56,8 +56,9 @@ pub fn exact_tail(blocks: &[Contribution]) -> f64 {
     let mut rest: i64 = blocks.iter().map(most).sum();
     // `chances[i]` belongs to the sum `low + i`. Sums that reach the observed value in any case are counted as
     // `reached`; those that can't reach it are dropped.
-    let (mut chances, mut low, mut reached): (Chances, _, _) = (smallvec![1.0], 0_i64, 0.0);
-    let mut next = Chances::new();
+    let (mut low, mut reached) = (0_i64, 0.0);
+    // Swapped as references: each vector holds its kilobytes itself.
+    let (mut chances, mut next) = (&mut Chances::from_elem(1.0, 1), &mut Chances::new());
     for block in blocks {
         let most = most(block);
         rest -= most;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use globset::{Glob, GlobMatcher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -48,6 +49,55 @@ impl fmt::Debug for BenchmarkName {
 impl fmt::Display for BenchmarkName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// A glob over benchmark names. One that can't be parsed matches only its own text: `config` reports it, and a gate must
+/// not grow or shrink what it covers.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct BenchmarkGlob {
+    text: String,
+    /// Compiled once, because an acceptance is asked about every benchmark of every session.
+    matcher: Option<GlobMatcher>,
+}
+
+impl BenchmarkGlob {
+    pub fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        // A suite may name a thousand benchmarks one by one, and compiling a glob takes a while.
+        let has_wildcard = text.contains(['*', '?', '[', '{', '\\']);
+        let glob = if has_wildcard { Glob::new(&text).ok() } else { None };
+        Self { text, matcher: glob.map(|glob| glob.compile_matcher()) }
+    }
+
+    pub fn matches(&self, name: &str) -> bool {
+        self.text == name || self.matcher.as_ref().is_some_and(|matcher| matcher.is_match(name))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl PartialEq for BenchmarkGlob {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for BenchmarkGlob {}
+
+impl From<String> for BenchmarkGlob {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<BenchmarkGlob> for String {
+    fn from(glob: BenchmarkGlob) -> Self {
+        glob.text
     }
 }
 

@@ -30,8 +30,8 @@ mod verification;
 mod visible;
 
 pub use benchmark::{
-    Artifact, Benchmark, BenchmarkName, JUDGED_BY, JUDGED_BY_OUTPUTS, MetricSeries, RENAMED_FROM, Workload,
-    is_of_command,
+    Artifact, Benchmark, BenchmarkGlob, BenchmarkName, JUDGED_BY, JUDGED_BY_OUTPUTS, MetricSeries,
+    RENAMED_FROM, Workload, is_of_command,
 };
 pub use count::counted;
 pub use date::is_date;

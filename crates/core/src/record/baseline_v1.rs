@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use globset::Glob;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::{Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode};
+use crate::model::{BenchmarkGlob, Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode};
 
 use super::check::{date, described, known_metric, timestamp};
 use super::error::wrong;
@@ -163,7 +162,7 @@ pub struct AcceptanceFile {
     /// File name of the first run of the new normal, without `.json`. Runs are no longer compared with older ones.
     pub from: String,
     /// Glob over benchmark names; absent if it holds for every benchmark.
-    pub benchmark: Option<String>,
+    pub benchmark: Option<BenchmarkGlob>,
     pub who: String,
     pub why: String,
     /// Last day of the acceptance, `YYYY-MM-DD`; absent if it does not expire. Afterwards, sessions stored under it
@@ -216,15 +215,12 @@ impl AcceptanceFile {
         })
     }
 
-    /// Whether it covers this benchmark; `None` is the whole run. An invalid glob matches nothing, so that it accepts
-    /// nothing.
+    /// Whether it covers this benchmark; `None` is the whole run.
     pub fn covers(&self, benchmark: Option<&str>) -> bool {
         match (&self.benchmark, benchmark) {
             (None, _) => true,
             (Some(_), None) => false,
-            (Some(glob), Some(name)) => {
-                Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(name))
-            }
+            (Some(glob), Some(name)) => glob.matches(name),
         }
     }
 
