@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::config::{self, Store};
 use crate::exit_code::ExitCode;
-use crate::git::Repository;
+use crate::git::{LineCommit, Repository};
 use crate::model::counted;
 use crate::record::{BaselineFile, RecordError};
 use crate::site::{self, Silence, Site, Timeline, Unstable};
@@ -84,8 +84,16 @@ pub fn run(args: &SiteArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let unstable = site::unstable(&timelines);
     let repository = repository.as_ref();
     let open = site::open_slowdowns(&timelines, now, &site::AlertPolicy::default());
-    let site =
-        Site { timelines: &timelines, open: &open, silent: &silent, unstable: &unstable, now, repository };
+    let commits = |range: &site::Range<'_>| git.as_ref().map(|git| commits(git, range)).unwrap_or_default();
+    let site = Site {
+        timelines: &timelines,
+        open: &open,
+        silent: &silent,
+        unstable: &unstable,
+        now,
+        repository,
+        commits: &commits,
+    };
     site.build(&site::moved(&timelines), |path, content| folder.write(path, content))?;
     folder.finish()?;
     terminal.say(&format!(
@@ -97,6 +105,14 @@ pub fn run(args: &SiteArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         folder.removed
     ));
     Ok(args.history.judge(&unstable, &silent, terminal))
+}
+
+/// The commits after the first of a range, newest first. None where this clone doesn't hold them: the sources of a suite
+/// may be another repository's.
+fn commits(git: &Repository, range: &site::Range<'_>) -> Vec<site::SourceCommit> {
+    let line = git.line(range.from, range.to).unwrap_or_default();
+    let commit = |LineCommit { id, subject, author }| site::SourceCommit { id, subject, author };
+    line.into_iter().skip(1).rev().map(commit).collect()
 }
 
 impl HistoryArgs {
@@ -148,9 +164,9 @@ impl HistoryArgs {
         for silence in silent {
             let what = silence.benchmark.as_deref().unwrap_or("the whole testbed");
             let since = silence.since.strftime("%Y-%m-%d");
-            let days = silence.days(now);
+            let days = counted(usize::try_from(silence.days(now)).unwrap_or_default(), "day");
             let text = format!(
-                "{what} of {} on {}: last measured {since}, {days} days ago",
+                "{what} of {} on {}: last measured {since}, {days} ago",
                 silence.suite, silence.testbed
             );
             match &silence.explained {

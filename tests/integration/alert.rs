@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 
-use benchgate::site::{Action, AlertPolicy, BenchmarkHistory, IssueTrace, KnownIssue, Timeline, plan};
+use benchgate::site::{
+    Action, AlertPolicy, BenchmarkHistory, IssueTrace, KnownIssue, Range, RepositoryUrl, Site, SourceCommit,
+    Timeline, open_slowdowns, plan,
+};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -68,6 +71,44 @@ fn nights(changes: &[f64]) -> Vec<Timeline> {
 fn decided<'a>(timelines: &'a [Timeline], known: &[KnownIssue]) -> Vec<Action<'a>> {
     let now = timelines[0].newest().unwrap().began;
     plan(timelines, known, now, &AlertPolicy::default()).actions
+}
+
+#[test]
+fn two_slowdowns_that_a_first_night_finds_in_one_benchmark_are_one_issue() {
+    let both = nights(&[[0.0; 40].as_slice(), &[0.05; 20], &[0.31; 20]].concat());
+    let opened = decided(&both, &[]);
+    let [Action::Open { cause, .. }] = &opened[..] else { panic!("{opened:?}") };
+    assert_eq!(cause.steps().count(), 2);
+    assert!(benchgate::site::issue_title(cause).ends_with(" in 2 steps)"));
+}
+
+#[test]
+fn an_open_slowdown_lists_the_commits_of_its_range_with_their_authors() {
+    let mut timelines = nights(&[[0.0; 40].as_slice(), &[0.05; 20]].concat());
+    for (night, session) in timelines[0].sessions.iter_mut().enumerate() {
+        session.commit = Some(format!("{night:040x}"));
+    }
+    let now = timelines[0].newest().unwrap().began;
+    let open = open_slowdowns(&timelines, now, &AlertPolicy::default());
+    let commits = |range: &Range<'_>| {
+        let (subject, author) = ("Tile <b>less</b>".to_owned(), "Kim".to_owned());
+        vec![SourceCommit { id: range.to.to_owned(), subject, author }]
+    };
+    let repository = RepositoryUrl::parse("https://github.com/o/r");
+    let (timelines, open, repository) = (&timelines[..], &open[..], repository.as_ref());
+    let site = Site { timelines, open, silent: &[], unstable: &[], now, repository, commits: &commits };
+    let mut page = String::new();
+    let written: Result<(), std::convert::Infallible> = site.build(&[], |path, content| {
+        if path == "index.html" {
+            page = String::from_utf8(content.to_vec()).unwrap();
+        }
+        Ok(())
+    });
+    written.unwrap();
+    let first = page.split("<h2>").find(|section| section.starts_with("Open slowdowns")).unwrap();
+    let commit = format!("https://github.com/o/r/commit/{:040x}", 40);
+    assert!(first.contains(&commit) && first.contains("<bdi>Kim</bdi>"), "{first}");
+    assert!(first.contains("Tile &lt;b&gt;less"), "{first}");
 }
 
 #[test]

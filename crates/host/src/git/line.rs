@@ -11,6 +11,8 @@ pub struct LineCommit {
     pub id: String,
     /// The first line of its message.
     pub subject: String,
+    /// The name of its author.
+    pub author: String,
 }
 
 /// Longer lines are a mistake in a name.
@@ -25,7 +27,8 @@ impl Repository {
         let mut at = self.inner.find_commit(last).map_err(failed)?;
         loop {
             let subject = String::from_utf8_lossy(at.summary_bytes().unwrap_or_default()).into_owned();
-            line.push(LineCommit { id: at.id().to_string(), subject });
+            let author = String::from_utf8_lossy(at.author().name_bytes()).into_owned();
+            line.push(LineCommit { id: at.id().to_string(), subject, author });
             if at.id() == first {
                 line.reverse();
                 return Ok(line);

@@ -140,6 +140,14 @@ pub fn plan<'a>(
         if acceptance(&cause).is_some() || has_recovered(timelines, &trace) {
             continue;
         }
+        let opened = plan.actions.iter_mut().find_map(|action| match action {
+            Action::Open { cause: first, trace } if is_step(trace, &cause) => Some(first),
+            _ => None,
+        });
+        if let Some(first) = opened {
+            first.later.push(cause);
+            continue;
+        }
         let count = plan.actions.iter().filter(|action| matches!(action, Action::Open { .. })).count();
         if count < policy.limit && !may_be_one_of(&begun, &cause) {
             begun.push(trace.at);
@@ -243,12 +251,15 @@ fn is_same(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
 /// issue.
 fn continues(issue: &KnownIssue, cause: &Cause<'_>) -> bool {
     let trace = &issue.trace;
-    let since = cause.until().duration_since(trace.at);
     let size = cause.members.first().map_or(0.0, |worst| worst.change.cost_ratio.ln());
+    !trace.recovered && (issue.open || size <= trace.total) && is_step(trace, cause)
+}
+
+/// Whether all benchmarks of a cause got slower before, not long ago, at the change of this trace.
+fn is_step(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
+    let since = cause.until().duration_since(trace.at);
     since > SignedDuration::ZERO
         && since <= CONTINUES
-        && !trace.recovered
-        && (issue.open || size <= trace.total)
         && cause.members.iter().all(|member| trace.members.contains(&member.key()))
 }
 

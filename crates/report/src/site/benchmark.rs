@@ -94,11 +94,11 @@ pub fn ranges((old, new): (&Session, &Session), repository: Option<&RepositoryUr
     let iree = RepositoryUrl::parse("https://github.com/iree-org/iree");
     html! {
         @match (sources(old, new), compiler(old, new)) {
-            (None, None) => "the same sources and compiler before and after",
-            (Some(sources), None) => { "sources " (linked(&sources, repository)) },
-            (None, Some(compiler)) => { "compiler " (linked(&compiler, iree.as_ref())) },
+            (None, None) => "the same commit and compiler before and after",
+            (Some(sources), None) => { "commits " (linked(&sources, repository)) },
+            (None, Some(compiler)) => { "commits of the compiler " (linked(&compiler, iree.as_ref())) },
             (Some(sources), Some(compiler)) => {
-                "sources " (linked(&sources, repository)) ", compiler " (linked(&compiler, iree.as_ref()))
+                "commits " (linked(&sources, repository)) ", of the compiler " (linked(&compiler, iree.as_ref()))
             },
         }
     }
@@ -113,7 +113,7 @@ fn linked(range: &Range<'_>, repository: Option<&RepositoryUrl>) -> Markup {
     }
 }
 
-fn commit(text: &str, repository: Option<&RepositoryUrl>) -> Markup {
+pub fn commit(text: &str, repository: Option<&RepositoryUrl>) -> Markup {
     html! {
         @if let Some(url) = repository.and_then(|repository| repository.commit(text)) {
             a href=(url) rel="noreferrer" { (clean(short(text))) }

@@ -7,7 +7,7 @@ use super::benchmark::{benchmark_page, path};
 use super::causes::Member;
 use super::compare::{compare_page, index, sessions};
 use super::history::Timeline;
-use super::moves::Move;
+use super::moves::{ListCommits, Move};
 use super::open::OpenSlowdown;
 use super::overview::Overview;
 use super::silence::Silence;
@@ -25,6 +25,7 @@ pub struct Site<'a> {
     pub now: Timestamp,
     /// Where commits are linked to.
     pub repository: Option<&'a RepositoryUrl>,
+    pub commits: ListCommits<'a>,
 }
 
 /// Every change of level of every benchmark.
@@ -55,10 +56,10 @@ impl Site<'_> {
         moved: &[Member<'_>],
         mut write: impl FnMut(&str, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self { timelines, open, silent, unstable, now, repository } = *self;
+        let Self { timelines, open, silent, unstable, now, repository, commits } = *self;
         write("assets/site.css", STYLE.as_bytes())?;
         write("assets/site.js", SCRIPT.as_bytes())?;
-        let overview = Overview { timelines, open, moved, silent, unstable, now, repository };
+        let overview = Overview { timelines, open, moved, silent, unstable, now, repository, commits };
         write("index.html", overview.page().as_bytes())?;
         write("compare.html", compare_page(timelines).as_bytes())?;
         for timeline in timelines {

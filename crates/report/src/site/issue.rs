@@ -208,10 +208,10 @@ fn ranges(old: &Session, new: &Session, repository: Option<&RepositoryUrl>) -> S
         let url = repository.and_then(|repository| repository.compare(range.from, range.to));
         url.map_or(format!("- {what}: {text}\n"), |url| format!("- {what}: [{text}]({url})\n"))
     };
-    let text =
-        line("sources", sources(old, new), repository) + &line("compiler", compiler(old, new), iree.as_ref());
+    let text = line("commits", sources(old, new), repository)
+        + &line("commits of the compiler", compiler(old, new), iree.as_ref());
     if text.is_empty() {
-        "- the same sources and compiler before and after: look at the machine\n".to_owned()
+        "- the same commit and compiler before and after: look at the machine\n".to_owned()
     } else {
         text
     }

@@ -35,7 +35,7 @@ pub use issue::{
     BenchmarkOwner, IssueContext, body as issue_body, closing as issue_closing, growth as issue_growth,
     title as issue_title,
 };
-pub use moves::{Move, Range, compiler, sources};
+pub use moves::{ListCommits, Move, Range, SourceCommit, compiler, sources};
 pub use open::{OpenSlowdown, open_slowdowns};
 pub use recovery::{IssueTrace, Over};
 pub use silence::{Silence, silences};

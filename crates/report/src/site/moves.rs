@@ -69,6 +69,18 @@ pub struct Range<'a> {
     pub to: &'a str,
 }
 
+/// A commit of what was measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceCommit {
+    pub id: String,
+    /// The first line of its message.
+    pub subject: String,
+    pub author: String,
+}
+
+/// Lists the commits of a range of the sources, newest first; none if they are not known.
+pub type ListCommits<'a> = &'a dyn Fn(&Range<'_>) -> Vec<SourceCommit>;
+
 /// The commits of the sources between two sessions. `None` if either is unknown, or both are the same.
 pub fn sources<'a>(old: &'a Session, new: &'a Session) -> Option<Range<'a>> {
     let (from, to) = (old.commit.as_deref()?, new.commit.as_deref()?);

@@ -6,16 +6,17 @@ use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
 use super::address::RepositoryUrl;
-use super::benchmark::{in_short, path, ranges};
+use super::benchmark::{commit, in_short, path, ranges};
 use super::causes::{Cause, Member, causes};
 use super::history::{BenchmarkHistory, Timeline};
 use super::layout::{name, page, wide};
-use super::moves::Move;
+use super::moves::{ListCommits, Move, sources};
 use super::open::{OpenSlowdown, is_held_red};
 use super::plot::{day, spark};
 use super::silence::Silence;
 use super::stability::Unstable;
 use crate::report::{change, quantity};
+use benchgate_core::model::counted;
 
 /// Days that count as this week.
 const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -23,6 +24,8 @@ const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
 const SPARK: usize = 120;
 /// Benchmarks of one cause that are listed.
 const LISTED: usize = 12;
+/// Commits of one range that are listed.
+const COMMITS: usize = 5;
 
 /// Everything that the overview shows.
 pub struct Overview<'a> {
@@ -34,6 +37,7 @@ pub struct Overview<'a> {
     pub unstable: &'a [Unstable<'a>],
     pub now: Timestamp,
     pub repository: Option<&'a RepositoryUrl>,
+    pub commits: ListCommits<'a>,
 }
 
 impl Overview<'_> {
@@ -92,7 +96,7 @@ impl Overview<'_> {
                         " " strong.worse { (total(worst)) }
                     }
                     " since " time datetime=(since) { (day(since)) }
-                    span.note { " (" (benchgate_core::model::counted(usize::try_from(days).unwrap_or_default(), "day")) ")" }
+                    span.note { " (" (counted(usize::try_from(days).unwrap_or_default(), "day")) ")" }
                 }
                 @for step in cause.steps() {
                     p.range {
@@ -102,6 +106,7 @@ impl Overview<'_> {
                         "began between " (day(step.after())) " and " (day(step.until())) ": "
                         (ranges((step.old, step.new), self.repository))
                     }
+                    (self.suspects(step))
                 }
                 // The heading has the name and the total of a single one.
                 @if let [member] = cause.members.as_slice() {
@@ -116,6 +121,21 @@ impl Overview<'_> {
                         }
                         @if cause.members.len() > LISTED { li { (cause.members.len() - LISTED) " more" } }
                     }
+                }
+            }
+        }
+    }
+
+    /// The commits that may have caused a change.
+    fn suspects(&self, step: &Cause<'_>) -> Markup {
+        let suspects = sources(step.old, step.new).map(|range| (self.commits)(&range)).unwrap_or_default();
+        html! {
+            @if !suspects.is_empty() {
+                ul.commits {
+                    @for suspect in suspects.iter().take(COMMITS) {
+                        li { (commit(&suspect.id, self.repository)) " " (name(&suspect.subject)) span.note { " by " (name(&suspect.author)) } }
+                    }
+                    @if suspects.len() > COMMITS { li { (suspects.len() - COMMITS) " more" } }
                 }
             }
         }
@@ -164,7 +184,7 @@ impl Overview<'_> {
         html! {
             article.cause {
                 h3 {
-                    (benchgate_core::model::counted(cause.members.len(), "change")) " between " (day(cause.after())) " and "
+                    (counted(cause.members.len(), "change")) " between " (day(cause.after())) " and "
                     (day(cause.until()))
                 }
                 p.range { "What changed: " (ranges((cause.old, cause.new), self.repository)) }
@@ -220,8 +240,11 @@ impl Overview<'_> {
         let silent: Vec<&Silence> = self.silent.iter().filter(of).collect();
         let whole = silent.iter().any(|silence| silence.benchmark.is_none());
         let held = timeline.newest().filter(|newest| !newest.held.is_empty()).map(|newest| {
-            let run = newest.held.iter().any(|reason| reason.benchmark.is_none());
-            if run { "newest session quarantined" } else { "newest session partly quarantined" }
+            let whole = newest.held.iter().any(|reason| reason.benchmark.is_none());
+            let held: BTreeSet<_> =
+                newest.held.iter().filter_map(|reason| reason.benchmark.as_ref()).collect();
+            let what = if whole { "all benchmarks".to_owned() } else { counted(held.len(), "benchmark") };
+            format!("newest session: {what} not added to the baseline")
         });
         html! {
             @if let Some(newest) = timeline.newest() {
@@ -230,11 +253,11 @@ impl Overview<'_> {
                 }
             }
             br;
-            (benchgate_core::model::counted(timeline.sessions.len(), "session")) ", "
-            (benchgate_core::model::counted(timeline.benchmarks.len(), "benchmark"))
+            (counted(timeline.sessions.len(), "session")) ", "
+            (counted(timeline.benchmarks.len(), "benchmark"))
             @if !whole && !silent.is_empty() { br; span.alarm { (silent.len()) " missing" } }
             @if let Some(held) = held { br; span.held { (held) } }
-            @if timeline.faults > 0 { br; span.alarm { (benchgate_core::model::counted(timeline.faults, "unusable file")) } }
+            @if timeline.faults > 0 { br; span.alarm { (counted(timeline.faults, "unusable file")) } }
         }
     }
 
