@@ -231,7 +231,7 @@ fn standing(row: &Standing) -> String {
         change = format!("{change} ({})", interval(low, high, row.ratio));
     }
     let state = if row.open { "open" } else { row.verdict.as_str() };
-    format!("{}  {change}  {} blocks  {state}", clean(row.benchmark.as_str()), row.blocks)
+    format!("{}  {change}  {}  {state}", clean(row.benchmark.as_str()), counted(row.blocks as usize, "block"))
 }
 
 /// Whole seconds, because an estimate is not precise to the millisecond.
@@ -245,17 +245,17 @@ fn coarse(wait: Duration) -> String {
 
 /// `6 blocks: 1 of 2 rows open (mlp/cpu +0.4 %); next look after 8 blocks, in about 20 s`.
 fn outlook(rows: &[Standing], next: Option<NextLook>) -> String {
-    let blocks = rows.iter().map(|row| row.blocks).max().unwrap_or_default();
+    let blocks = counted(rows.iter().map(|row| row.blocks).max().unwrap_or_default() as usize, "block");
     let open: Vec<&Standing> = rows.iter().filter(|row| row.open).collect();
     let mut text = if open.is_empty() {
         let decided = rows.iter().filter(|row| row.verdict != Verdict::Inconclusive).count();
-        format!("{decided} of {} decided after {blocks} blocks", counted(rows.len(), "row"))
+        format!("{decided} of {} decided after {blocks}", counted(rows.len(), "row"))
     } else {
         let named =
             open.iter().take(NAMED).map(|row| format!("{} {}", clean(row.benchmark.as_str()), moved(row)));
         let named = named.collect::<Vec<_>>().join(", ");
         let more = if open.len() > NAMED { ", …" } else { "" };
-        format!("{blocks} blocks: {} of {} open ({named}{more})", open.len(), counted(rows.len(), "row"))
+        format!("{blocks}: {} of {} open ({named}{more})", open.len(), counted(rows.len(), "row"))
     };
     if let Some(next) = next {
         text.push_str(&format!(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{JUDGED_BY, JUDGED_BY_OUTPUTS, SideName};
+use crate::model::{JUDGED_BY, JUDGED_BY_OUTPUTS, SideName, counted};
 use crate::record::{
     BenchmarkRecord, Design, OutcomeStatus, PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, RunFile,
 };
@@ -118,7 +118,7 @@ fn processes(plan: &PlanFile, record: &BenchmarkRecord, file: &RunFile) -> Optio
     let out_of_time = || looks::time_left(plan, file.processes()).is_some_and(|left| left <= 0.0);
     let short = found < plan.processes as usize && (found == 0 || !out_of_time());
     (short || found > plan.processes as usize)
-        .then(|| format!("has {found} processes, and the plan asks for {}", plan.processes))
+        .then(|| format!("has {}, and the plan asks for {}", counted(found, "process"), plan.processes))
 }
 
 /// Blocks are whole and follow each other from the first. How many there must be is for [`looks`].

@@ -86,8 +86,13 @@ fn github(plan: &PlanFile) -> Value {
 
 fn buildkite(plan: &PlanFile, command: &ShardCommand) -> Value {
     let file = quoted(&command.plan);
-    // An agent starts in a fresh checkout. The step that plans uploads the plan.
-    let fetch = format!("buildkite-agent artifact download {file} .");
+    // An agent starts in a fresh checkout. The step that plans uploads the plan; the agent downloads it below the folder
+    // that it is given, by the path that it was uploaded with, without a `/` at its beginning.
+    let (below, into) = match command.plan.strip_prefix('/') {
+        Some(below) => (quoted(below), "/"),
+        None => (file.clone(), "."),
+    };
+    let fetch = format!("buildkite-agent artifact download {below} {into}");
     let steps = plan.shards.iter().map(|shard| {
         // A label of a runner is a tag of an agent: `queue=gpu`, or the queue's name alone.
         let agents = shard.runner.iter().map(|label| {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::gate::{IDENTICAL_BLOCKS, Policy, open_in_shard};
-use crate::model::{Run, SideName};
+use crate::model::{Run, SideName, counted};
 use crate::record::{BenchmarkRecord, OutcomeStatus, PlanFile, ProcessRecord, RunFile};
 use crate::stats::spending::Looks;
 
@@ -23,7 +23,7 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         .iter()
         .filter(|row| row.blocks != IDENTICAL_BLOCKS)
         .map(|row| {
-            format!("{:?} has {} blocks; identical sides have {IDENTICAL_BLOCKS}", row.name, row.blocks)
+            format!("{:?} has {}; identical sides have {IDENTICAL_BLOCKS}", row.name, row.counted_blocks())
         })
         .collect();
     let looks = Looks::new(plan.min_blocks, plan.max_blocks);
@@ -35,7 +35,7 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         let (ended, further): (Vec<_>, Vec<_>) = measured.into_iter().partition(|row| row.blocks < look);
         let between = ended.iter().filter(|row| !out_of_time(plan, file, row.blocks));
         wrong.extend(between.map(|row| {
-            format!("{:?} has {} blocks, and no look of the plan ends there", row.name, row.blocks)
+            format!("{:?} has {}, and no look of the plan ends there", row.name, row.counted_blocks())
         }));
         next = looks.after(look);
         // Nothing is measured after the last look, so it needs no check.
@@ -47,13 +47,17 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         let is_done = |row: &&PairedBenchmark<'_>| !going_on.contains(file.declared_name(row.name));
         let decided = further.iter().filter(|row| row.blocks > look && is_done(row));
         wrong.extend(decided.map(|row| {
-            format!("{:?} has {} blocks, and the plan asks for no more than {look}", row.name, row.blocks)
+            format!("{:?} has {}, and the plan asks for no more than {look}", row.name, row.counted_blocks())
         }));
         let open: Vec<&PairedBenchmark<'_>> = further.iter().filter(is_open).collect();
         let affordable = next.is_some_and(|next| can_afford(plan, file, &open, (look, next)));
         let cut = open.iter().filter(|row| row.blocks == look && affordable);
         wrong.extend(cut.map(|row| {
-            format!("{:?} ends after {look} blocks, where it is not decided and more are allowed", row.name)
+            format!(
+                "{:?} ends after {}, where it is not decided and more are allowed",
+                row.name,
+                row.counted_blocks()
+            )
         }));
         measured = further.into_iter().filter(|row| row.blocks > look).collect();
     }
@@ -66,6 +70,12 @@ struct PairedBenchmark<'a> {
     sides: [&'a BenchmarkRecord; 2],
     blocks: u32,
     identical: bool,
+}
+
+impl PairedBenchmark<'_> {
+    fn counted_blocks(&self) -> String {
+        counted(self.blocks as usize, "block")
+    }
 }
 
 fn paired(file: &RunFile) -> Vec<PairedBenchmark<'_>> {

@@ -136,14 +136,12 @@ pub fn plan(
 }
 
 fn known_durations(suite: &PlannedSuite, durations: &BTreeMap<String, f64>, usual: f64) -> String {
-    let all = suite.benchmarks.len();
     let known = suite.benchmarks.iter().filter(|benchmark| durations.contains_key(&benchmark.name)).count();
-    if known == all {
-        return format!("the durations of all {all} benchmarks are known");
+    let all = counted(suite.benchmarks.len(), "benchmark");
+    if known == suite.benchmarks.len() {
+        return format!("durations are known of all of {all}");
     }
-    format!(
-        "the durations of {known} of {all} benchmarks are known; each of the others counts as {usual:.0} s"
-    )
+    format!("durations are known of {known} of {all}; each of the others counts as {usual:.0} s")
 }
 
 fn usual(durations: &BTreeMap<String, f64>) -> f64 {

@@ -72,6 +72,31 @@ fn a_plan_says_where_a_number_of_shards_does_not_fit() {
 }
 
 #[test]
+fn more_shards_than_a_matrix_of_github_has_jobs_are_refused_for_github_alone() {
+    let suite = suite(257);
+    let plan = |more: &[&str]| suite.world.run([&["plan", "--shards", "257"], more].concat());
+    let refused = plan(&[]).expect_code(2);
+    assert!(refused.stderr.contains("at most 256 jobs"), "{}", refused.stderr);
+    assert!(!suite.world.work().join("plan.json").exists());
+    plan(&["--format", "slurm"]).expect_code(0);
+}
+
+#[test]
+fn a_step_of_buildkite_puts_a_plan_back_where_it_was_made() {
+    let suite = suite(2);
+    let file = suite.world.work().join("plan.json");
+    let plan = ["plan", "--shards", "2", "--format", "buildkite", "--plan", file.to_str().unwrap()];
+    let steps = suite.world.run(plan).expect_code(0).stdout;
+    let steps: Value = serde_json::from_str(&steps).unwrap();
+    for step in steps["steps"].as_array().unwrap() {
+        // Below `/`, by the path without its own `/`.
+        let command = step["command"].as_str().unwrap();
+        let fetched = command.strip_prefix("buildkite-agent artifact download ").unwrap();
+        assert!(!fetched.starts_with('/') && fetched.contains("/plan.json / && "), "{command}");
+    }
+}
+
+#[test]
 fn a_single_shard_is_not_stored_as_a_session() {
     let suite = suite(2);
     suite.world.run(["plan", "--shards", "2"]).expect_code(0);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::device::{self, Governance, Usage};
-use crate::model::Unit;
+use crate::model::{Unit, counted};
 use crate::pipeline::CALIBRATION_DAYS;
 use crate::process::{self, Containment};
 use crate::record::RunFile;
@@ -60,7 +60,11 @@ fn cache(folder: &Path) -> Finding {
 
 fn processor(facts: &BTreeMap<String, String>) -> Finding {
     let fact = |name: &str| facts.get(name).map_or("unknown", String::as_str);
-    let what = format!("{}, {} processors, {}", fact("cpu"), fact("processors"), fact("isa"));
+    let processors = match fact("processors").parse() {
+        Ok(count) => counted(count, "processor"),
+        Err(_) => "an unknown number of processors".to_owned(),
+    };
+    let what = format!("{}, {processors}, {}", fact("cpu"), fact("isa"));
     Finding::ok("processor", what)
 }
 
@@ -155,7 +159,7 @@ fn load(average: &[f64], processors: usize) -> Finding {
     let Some(minute) = average.first() else {
         return Finding::note(ID, "the kernel does not say", "", "");
     };
-    let what = format!("load average {minute:.2} on {processors} processors");
+    let what = format!("load average {minute:.2} on {}", counted(processors, "processor"));
     // One processor is the load that a measurement itself adds.
     if minute + 1.0 > processors as f64 {
         let why = "The host is overloaded: more runs here than there are free processors.";
@@ -207,7 +211,11 @@ fn calibration(context: &CheckContext, testbed: &str) -> Finding {
     let created = run.created.parse::<jiff::Timestamp>().ok();
     let days = created.map(|then| jiff::Timestamp::now().duration_since(then).as_hours() / 24);
     let what = match days {
-        Some(days) => format!("measured {days} days ago ({})", file.display()),
+        Some(days) => format!(
+            "measured {} ago ({})",
+            counted(usize::try_from(days).unwrap_or_default(), "day"),
+            file.display()
+        ),
         None => format!("measured at an unknown time ({})", file.display()),
     };
     // GPUs are facts of a run that uses them, and this check does not use any.

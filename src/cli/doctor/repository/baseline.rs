@@ -6,6 +6,7 @@ use crate::cli::Terminal;
 use crate::cli::store_args::{StoreArgs, runner};
 use crate::config::Config;
 use crate::git::Repository;
+use crate::model::counted;
 use crate::store::{self, BaselineFolder, Files};
 
 use super::super::CheckContext;
@@ -57,7 +58,8 @@ fn staleness(
         ),
         Ok(Some(began)) => {
             let days = jiff::Timestamp::now().duration_since(began).as_hours() / 24;
-            let what = format!("the newest stored session is {days} days old");
+            let age = counted(usize::try_from(days).unwrap_or_default(), "day");
+            let what = format!("the newest stored session is {age} old");
             if days >= i64::from(config.store.stale_days) {
                 let why = "The machine and its drivers have changed since, and verdicts are called stale.";
                 Finding::warning(ID, what, why, FIX)
