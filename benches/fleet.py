@@ -39,7 +39,7 @@ def timed(*words):
     """Runs a command of benchgate in the suite's folder and prints what it took."""
     began = time.monotonic()
     with open(folder / "output", "wb") as output:
-        child = subprocess.Popen([arguments.benchgate, *words], cwd=folder, stdout=output, stderr=subprocess.PIPE)
+        child = subprocess.Popen([os.path.abspath(arguments.benchgate), *words], cwd=folder, stdout=output, stderr=subprocess.PIPE)
         messages = child.stderr.read().decode()
         _, status, usage = os.wait4(child.pid, 0)
     code = os.waitstatus_to_exitcode(status)
