@@ -45,7 +45,7 @@ fn resampling_ends_when_its_figures_are_precise_and_says_what_they_mean() {
     let outcome = suite.world.run(["noise", "--blocks", "6"]).expect_code(0);
     let last = outcome.stdout.trim_end().rsplit("\n\n").next().unwrap().replace('\n', " ");
     assert!(last.starts_with("This machine can gate slowdowns of 3 % and more:"), "{}", outcome.stdout);
-    let asked = outcome.stderr.lines().filter(|line| line.contains("resampling")).count();
+    let asked = outcome.stderr.lines().filter(|line| line.contains("simulating sessions")).count();
     assert_eq!(asked, 1, "{}", outcome.stderr);
     let again = ["noise", "--no-measure", "--run", "noise.json", "--max-blocks", "6", "--format", "json"];
     let read: serde_json::Value =
