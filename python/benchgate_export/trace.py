@@ -61,8 +61,12 @@ class Trace:
         if not isinstance(value, str):
             return None  # a descriptor: what it stands for was heard when it was opened
         path = os.path.abspath(value)
+        if path.startswith(KERNEL):
+            # `/proc/self/root/…` and `/dev/shm/…` are ordinary files.
+            path = os.path.realpath(path)
         inside = path + os.sep
-        if path.startswith(KERNEL) or inside.startswith(ENVIRONMENT) or inside.startswith(self._own):
+        kernels = path.startswith(KERNEL) and not path.startswith("/dev/shm/")
+        if kernels or inside.startswith(ENVIRONMENT) or inside.startswith(self._own):
             return None
         return path
 

@@ -139,6 +139,10 @@ pub(super) async fn check<'a>(
         }
     };
     prepared.artifact = Some(artifact);
+    if planned.model.dispatch_repeats > 1 && compiled.dispatch_count == Some(0) {
+        let detail = "`dispatch-repeats` divides the time, and the module has no dispatch that is repeated";
+        prepared.lints.push(Lint::new(LintCode::WorkloadChanged, detail));
+    }
     if planned.target.judges_code() {
         match code::facts(host, planned.target, &execution.module).await? {
             Ok(facts) => prepared.code_facts = facts,

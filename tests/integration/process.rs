@@ -384,13 +384,24 @@ async fn an_observed_program_and_its_children_are_seen_to_open_and_to_look_for_f
     let at = folder.path().canonicalize().unwrap();
     std::fs::create_dir(at.join("inner")).unwrap();
     std::fs::write(at.join("read"), "1").unwrap();
-    let script = "cat read inner/../missing; ls inner; echo 1 > made; cat made; :";
-    let command = Command::new("/bin/sh", LONG).args(["-c", script]).cwd(&at).env("LC_ALL", "C");
+    for name in ["root", "working", "linked"] {
+        std::fs::write(at.join(name), "1").unwrap();
+    }
+    std::os::unix::fs::symlink("/proc/self/cwd/linked", at.join("link")).unwrap();
+    let shared = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+    let script = format!(
+        "cat read inner/../missing; ls inner; echo 1 > made; cat made; cat /proc/self/root{}/root; \
+         cat /proc/self/cwd/working link {}; cat /proc/self/status >/dev/null; :",
+        at.display(),
+        shared.path().display(),
+    );
+    let command = Command::new("/bin/sh", LONG).args(["-c", &script]).cwd(&at).env("LC_ALL", "C");
     assert_eq!(ran(&command).await.opened, None, "it was not asked for");
     let opened = ran(&command.observed()).await.opened.unwrap();
-    for name in ["read", "missing"] {
+    for name in ["read", "missing", "root", "working", "link", "linked"] {
         assert!(opened.read.contains(&at.join(name)), "{name} is not in {opened:?}");
     }
+    assert!(opened.read.contains(shared.path()), "{opened:?}");
     assert!(opened.listed.contains(&at.join("inner")), "{opened:?}");
     assert!(!opened.read.contains(&at.join("made")), "{opened:?}");
     assert!(opened.read.iter().any(|path| path.ends_with("cat")), "{opened:?}");

@@ -340,6 +340,11 @@ fn a_renamed_model_is_compared_with_what_it_was() {
 
     let (suite, _repository) = renamed("latency-us=1300", RENAMED);
     assert_eq!(row(&gate(&suite, 10), "b/cpu/main", Some("latency"))["verdict"], "regressed");
+    // Nor does the new name take it out of what a filter keeps.
+    for filter in ["^a/", "^b/"] {
+        let gated = suite.world.run(["gate", "--base", "main", "--filter", filter, "--format", "json"]);
+        assert_eq!(row(&gated.expect_code(10).json(), "b/cpu/main", Some("latency"))["verdict"], "regressed");
+    }
 }
 
 #[test]

@@ -30,6 +30,8 @@ struct GoPackage {
     text: String,
     /// `pass`, `fail` or `skip` of the package as a whole has come.
     ended: bool,
+    /// The package, or a test or benchmark of it, failed.
+    failed: bool,
 }
 
 /// Reads the whole file.
@@ -49,7 +51,12 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         let package = &mut packages[at];
         match event.action.as_str() {
             "output" => package.text.push_str(&event.output),
-            "pass" | "fail" | "skip" => package.ended |= event.test.is_none(),
+            action @ ("pass" | "fail" | "skip") => {
+                package.ended |= event.test.is_none();
+                // A package is skipped as a whole if it has no tests; then it has no results either.
+                let has_results = || package.text.contains(" ns/op");
+                package.failed |= action == "fail" || (action == "skip" && package.ended && has_results());
+            }
             _ => {}
         }
         Ok(())
@@ -59,6 +66,11 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut run = benchfmt::read(&texts).map_err(|fault| line_fault(1, fault.what))?;
     for package in packages.iter().filter(|package| !package.ended) {
         let detail = format!("package `{}` has no last event", package.name);
+        run.lints.push(Lint::new(LintCode::TruncatedInput, detail));
+    }
+    for package in packages.iter().filter(|package| package.failed) {
+        let detail =
+            format!("an event says that package `{}` or a part of it failed or was skipped", package.name);
         run.lints.push(Lint::new(LintCode::TruncatedInput, detail));
     }
     Ok(run)

@@ -62,7 +62,13 @@ struct PytestBenchmarkEntry {
     name: String,
     fullname: Option<String>,
     param: Option<serde_json::Value>,
+    options: Option<Options>,
     stats: Option<Stats>,
+}
+
+#[derive(Deserialize)]
+struct Options {
+    timer: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -104,6 +110,9 @@ fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
     if let Some(param) = entry.param.as_ref().and_then(serde_json::Value::as_str) {
         benchmark.labels.insert("param".to_owned(), param.to_owned());
     }
+    // Every release states the timer, so a file without one was edited: its clock is not known to be the other side's.
+    let timer = entry.options.and_then(|options| options.timer);
+    benchmark.labels.insert("timer".to_owned(), timer.unwrap_or_else(|| "not stated".to_owned()));
     let Some(stats) = entry.stats else {
         fail(&mut benchmark, Stage::Benchmark, "no statistics");
         return benchmark;

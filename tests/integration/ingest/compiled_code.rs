@@ -169,6 +169,36 @@ fn a_module_with_code_that_its_directory_does_not_list_is_an_error() {
     assert!(behind.contains("in front of the archive") || behind.contains("does not list"), "{behind}");
 }
 
+/// The module with bytes exchanged for others of the same length.
+fn exchanged(module: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let at = memchr::memmem::find(module, from).unwrap();
+    [&module[..at], to, &module[at + from.len()..]].concat()
+}
+
+#[test]
+fn an_executable_inside_the_bytecode_module_or_outside_of_every_entry_is_an_error() {
+    let error = |module: &[u8]| ingest::read_detected(module, "m").map(|_| ()).unwrap_err().to_string();
+    for target in ["gfx942.3.13.0", "gfx942.3.7.1", "sm_80.3.13.0", "vulkan.3.13.0", "cpu.3.13.0"] {
+        let module = bytes(target);
+        ingest::read_detected(&module, target).unwrap();
+        // A constant that every module has inside, of the size of a small header.
+        let constant = b"hal.executable.format";
+        for (magic, at) in
+            [(&b"\x7fELF"[..], 0), (b"HIP1", 4), (b"CDA1", 0), (b"VKE1", 8), (b"\x03\x02\x23\x07", 0)]
+        {
+            let mut inside = *constant;
+            inside[at..at + 4].copy_from_slice(magic);
+            let found = error(&exchanged(&module, constant, &inside));
+            assert!(found.contains("executable inside"), "{target}: {found}");
+        }
+        // The segment of the first executable begins this far behind the bytecode module.
+        let offset = if target.starts_with("vulkan") { 112_u64 } else { 96 }.to_le_bytes();
+        let found = error(&exchanged(&module, &offset, &4096_u64.to_le_bytes()));
+        assert!(found.contains("not an entry"), "{target}: {found}");
+    }
+}
+
 #[test]
 fn damaged_modules_are_errors_or_say_less_and_never_stop_the_reader() {
     for target in ["gfx942.3.13.0", "sm_80.3.13.0", "vulkan.3.13.0", "cpu.3.13.0", "aarch64.3.13.0"] {

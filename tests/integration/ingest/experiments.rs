@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use benchgate::gate::{CompareOptions, Policy, compare};
-use benchgate::model::{Lint, LintCode, Run};
+use benchgate::ingest;
+use benchgate::model::{Lint, LintCode, Run, Verdict};
 
 use super::{benchmark, codes, read};
 
@@ -188,6 +189,36 @@ fn processors_and_hosts_are_compared_where_the_fingerprints_are_equal() {
 }
 
 #[test]
+fn rounds_that_another_clock_timed_are_not_compared() {
+    let rounds = |options: &str, first: f64| {
+        let data: Vec<String> = (0..20).map(|at| format!("{}", first + 1e-5 * f64::from(at))).collect();
+        format!(
+            "{{\"machine_info\": {{}}, \"benchmarks\": [{{\"name\": \"a\", \"options\": {options}, \
+             \"stats\": {{\"data\": [{}]}}}}]}}",
+            data.join(", ")
+        )
+    };
+    let run = |options: &str, first: f64| read(&rounds(options, first)).unwrap();
+    let timers = ["{\"timer\": \"perf_counter\"}", "{\"timer\": \"process_time\"}", "{}", "null"];
+    let is_other = |base: &str, head: &str| {
+        let comparison =
+            compare(&run(base, 0.02), &run(head, 0.021), &Policy::default(), &CompareOptions::default());
+        let row = &comparison.rows[0];
+        let found = row.lints.iter().any(|lint| lint.code == LintCode::WorkloadChanged);
+        assert!(!found || row.verdict == Verdict::Inconclusive, "{row:?}");
+        found
+    };
+    for (at, base) in timers.iter().enumerate() {
+        for (other, head) in timers.iter().enumerate() {
+            // The last two don't state a timer.
+            assert_eq!(is_other(base, head), at.min(2) != other.min(2), "{base} {head}");
+        }
+    }
+    let joined = ingest::join([run(timers[0], 0.02), run(timers[1], 0.02)]).unwrap().unwrap();
+    assert!(codes(&joined.benchmarks[0]).contains(&LintCode::DuplicateName));
+}
+
+#[test]
 fn sides_with_another_version_of_a_benchmark_or_another_accelerator_are_not_compared() {
     let asv = |version: &str| {
         format!(
@@ -230,7 +261,7 @@ fn a_crash_of_the_program_withholds_green() {
 fn no_format_has_more_benchmarks_than_can_be_compared() {
     let many = |start: &str, one: &dyn Fn(usize) -> String, join: &str, end: &str| {
         let mut text = start.to_owned();
-        for number in 0..=benchgate::ingest::MOST_BENCHMARKS {
+        for number in 0..=ingest::MOST_BENCHMARKS {
             let separator = if number == 0 { "" } else { join };
             write!(text, "{separator}{}", one(number)).unwrap();
         }

@@ -309,3 +309,24 @@ fn what_is_not_a_result_is_named_by_its_content() {
         assert_eq!(error, IngestError::Unrecognised { label: "input".to_owned(), content });
     }
 }
+
+#[test]
+fn go_events_of_a_failed_test_or_package_withhold_green() {
+    let events = |last: &str| {
+        let output =
+            "{\"Action\":\"output\",\"Package\":\"x\",\"Output\":\"BenchmarkA 100 1000 ns/op\\n\"}\n";
+        format!("{output}{{\"Action\":\"skip\",\"Package\":\"without tests\"}}\n{last}\n")
+    };
+    let is_cut = |last: &str| {
+        let run = read(&events(last)).unwrap();
+        run.lints.iter().any(|lint| lint.code == LintCode::TruncatedInput)
+    };
+    assert!(!is_cut("{\"Action\":\"pass\",\"Package\":\"x\"}"));
+    for last in [
+        "{\"Action\":\"fail\",\"Package\":\"x\"}",
+        "{\"Action\":\"skip\",\"Package\":\"x\"}",
+        "{\"Action\":\"fail\",\"Package\":\"x\",\"Test\":\"BenchmarkB\"}\n{\"Action\":\"pass\",\"Package\":\"x\"}",
+    ] {
+        assert!(is_cut(last), "{last}");
+    }
+}

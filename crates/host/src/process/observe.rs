@@ -298,16 +298,21 @@ impl Observer {
         let flags = flags as i32;
         let writes = flags & libc::O_ACCMODE == libc::O_WRONLY
             || flags & libc::O_CREAT != 0 && flags & (libc::O_TRUNC | libc::O_EXCL) != 0;
-        if matches!(call, Call::Look { .. }) || !writes {
-            let lists = flags & libc::O_DIRECTORY != 0 && flags & libc::O_PATH == 0;
-            if lists && path.is_dir() && !is_kernels(&path) {
-                self.opened.listed.insert(path);
-            } else {
-                self.read(path);
+        let reads = matches!(call, Call::Look { .. }) || !writes;
+        // The name may lead through the kernel's folders to a file that is none of its own.
+        let elsewhere = if reads { through_kernel(&path, pid) } else { None };
+        for path in elsewhere.into_iter().chain([path]) {
+            if reads {
+                let lists = flags & libc::O_DIRECTORY != 0 && flags & libc::O_PATH == 0;
+                if lists && path.is_dir() && !is_kernels(&path) {
+                    self.opened.listed.insert(path);
+                } else {
+                    self.read(path);
+                }
+            } else if !self.opened.read.contains(&path) || flags & libc::O_EXCL != 0 {
+                self.opened.read.remove(&path);
+                self.made.insert(path);
             }
-        } else if !self.opened.read.contains(&path) || flags & libc::O_EXCL != 0 {
-            self.opened.read.remove(&path);
-            self.made.insert(path);
         }
         Ok(())
     }
@@ -347,7 +352,40 @@ fn call_of(data: &libc::seccomp_data) -> Option<Call> {
 }
 
 fn is_kernels(path: &Path) -> bool {
-    KERNEL.iter().any(|folder| path.starts_with(folder))
+    // Shared memory is a folder of ordinary files.
+    KERNEL.iter().any(|folder| path.starts_with(folder)) && !path.starts_with("/dev/shm")
+}
+
+/// The file of a name that leads through a folder of the kernel to somewhere else: `/proc/self/root/etc/passwd`. Its links
+/// are followed as the process `pid` sees them; `None` where they stay outside, or end inside.
+fn through_kernel(path: &Path, pid: u32) -> Option<PathBuf> {
+    const MOST_LINKS: usize = 40;
+    let (mut real, mut left, mut links) = (PathBuf::from("/"), path.to_owned(), 0);
+    let mut entered = false;
+    while let Some(part) = left.components().next() {
+        let rest: PathBuf = left.components().skip(1).collect();
+        match part {
+            Component::RootDir => real = PathBuf::from("/"),
+            Component::ParentDir => drop(real.pop()),
+            Component::Normal(name) => real.push(name),
+            Component::CurDir | Component::Prefix(_) => {}
+        }
+        entered |= is_kernels(&real);
+        // What these two are depends on who asks.
+        let own = ["/proc/self", "/proc/thread-self"].iter().any(|own| real == Path::new(own));
+        let target = if own { Some(PathBuf::from(format!("/proc/{pid}"))) } else { real.read_link().ok() };
+        if let Some(target) = target {
+            links += 1;
+            if links > MOST_LINKS {
+                return None;
+            }
+            real.pop();
+            left = target.join(rest);
+        } else {
+            left = rest;
+        }
+    }
+    (entered && !is_kernels(&real)).then_some(real)
 }
 
 /// A path without `.` and `..`. A `..` after a link leads to where the link's target is; links after the last `..` stay

@@ -71,15 +71,17 @@ fn module(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
     let mut left = MOST_BYTES;
     let mut objects = Vec::new();
     let mut listed = Vec::new();
+    let mut read_at = Vec::new();
+    let mut module_at = u64::MAX;
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(|e| format!("broken ZIP archive: {e}"))?;
-        listed.push((
-            entry.header_start(),
-            entry.data_start().unwrap_or(u64::MAX).saturating_add(entry.compressed_size()),
-        ));
+        let start = entry.data_start().unwrap_or(u64::MAX);
+        listed.push((entry.header_start(), start.saturating_add(entry.compressed_size())));
         if entry.name().is_ok_and(|name| name == MODULE) {
+            module_at = start;
             continue;
         }
+        read_at.push((start, entry.size()));
         let name = entry.name().map_err(|e| format!("broken ZIP archive: {e}"))?.into_owned();
         if entry.compression() != zip::CompressionMethod::Stored {
             return Err(format!(
@@ -109,7 +111,53 @@ fn module(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
         }
         at = end;
     }
+    check_segments(bytes, module_at, &read_at)?;
     Ok(objects)
+}
+
+/// Refuses a module whose runtime would load code from elsewhere than the entries that were read, which begin at these
+/// offsets of the file and have these lengths: it finds its data by what `module.fb` says, not by the archive's directory.
+/// Fields by IREE's `bytecode_module_def.fbs`, the same in 3.7 and 3.13.
+fn check_segments(bytes: &[u8], start: u64, entries: &[(u64, u64)]) -> Result<(), BadCode> {
+    const SEGMENTS: usize = 9;
+    const EMBEDDED: usize = 2;
+    const OFFSET: usize = 3;
+    const LENGTH: usize = 4;
+    /// External data begins at a multiple of this.
+    const ALIGNMENT: u64 = 64;
+    let bad = || format!("`{MODULE}` is not a bytecode module");
+    let module = usize::try_from(start).ok().and_then(|start| bytes.get(start..)).ok_or_else(bad)?;
+    let (size, rest) = module.split_first_chunk::<4>().ok_or_else(bad)?;
+    let size = u32::from_le_bytes(*size);
+    let buffer = rest.get(..size as usize).ok_or_else(bad)?;
+    let root = Table::root(buffer, b"IREE").ok_or_else(bad)?;
+    let external = start + (4 + u64::from(size)).next_multiple_of(ALIGNMENT);
+    for segment in root.tables(SEGMENTS) {
+        if segment.bytes(EMBEDDED).is_some_and(is_executable) {
+            return Err(format!("`{MODULE}` has an executable inside, which is not read"));
+        }
+        let number = |field| {
+            let [low, high] = segment.numbers::<2>(field).unwrap_or_default();
+            u64::from(high) << 32 | u64::from(low)
+        };
+        let at = (external.saturating_add(number(OFFSET)), number(LENGTH));
+        if at.1 > 0 && !entries.contains(&at) {
+            return Err(format!("`{MODULE}` refers to data that is not an entry of the archive"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether data begins like an executable of any driver, with a header or without.
+fn is_executable(data: &[u8]) -> bool {
+    /// Of Metal, of WebGPU and of VMVX, which no reader here knows.
+    const OTHERS: [&[u8; 4]; 3] = [b"MTL1", b"WGSL", b"IREE"];
+    let identified = [0, 4, 8].into_iter().filter_map(|at| data.get(at..at + 4));
+    let by_identifier =
+        |found: &[u8]| Kind::from_identifier(found).is_some() || OTHERS.iter().any(|it| *it == found);
+    [ELF, SPIRV, b"MZ", b"\xcf\xfa\xed\xfe", b"\0asm"].iter().any(|magic| data.starts_with(magic))
+        || identified.into_iter().any(by_identifier)
+        || ptx::is_ptx(data)
 }
 
 /// IREE's own part of a module, with its constants.
