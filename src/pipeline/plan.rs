@@ -216,7 +216,10 @@ fn selected<'a>(
     placed
         .map(|(model, target)| PlannedBenchmark { side, model, target })
         .filter(|planned| filter.selects_tags(&planned.model.tags))
-        .filter(|planned| filter.selects(planned.name().as_str()))
+        // By either name of a renamed model: the new one must not take it out of what a filter keeps.
+        .filter(|planned| {
+            [planned.name(), planned.judged_as()].iter().any(|name| filter.selects(name.as_str()))
+        })
         .collect()
 }
 
