@@ -565,3 +565,24 @@ fn a_report_without_options_is_the_table_of_what_was_measured() {
     world.write("run.json", paired(1.2).to_json());
     insta::assert_snapshot!(world.run(["report", "run.json"]).expect_code(0).stdout);
 }
+
+#[test]
+fn transcripts_of_iree_run_module_are_compared_by_the_values_that_they_print() {
+    let world = World::new();
+    let transcript =
+        |values: &str| format!("EXEC @add\nresult[0]: hal.buffer_view\n{values}\nresult[1]: i32=7\n");
+    world.write("base.txt", transcript("2x2xf32=[3 4][5 6]"));
+    for (values, code, part) in [
+        ("2x2xf32=[3 4][5 6]", 0, "add pass outputs verified"),
+        ("2x2xf32=[3 4][5 7]", 13, "1 of 4 elements beyond the tolerance"),
+        ("2x2xf32=[3 4][5 ...]", 11, "cut short"),
+        ("4xf32=3 4 5 6", 13, "shape 4 where base's output has 2x2"),
+    ] {
+        world.write("head.txt", transcript(values));
+        let outcome = world.run(["compare", "base.txt", "head.txt", "--all"]).expect_code(code);
+        let said = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(part), "{values}: {said}");
+    }
+    world.write("head.txt", "EXEC @add\n[SUCCESS] all function outputs matched their expected values.\n");
+    world.run(["compare", "base.txt", "head.txt"]).expect_code(0);
+}

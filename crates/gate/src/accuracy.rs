@@ -2,7 +2,8 @@
 //!
 //! Outputs beyond the tolerance are `diverged` and are decided in `status`. This is about passing outputs.
 
-use benchgate_core::model::{Benchmark, Divergence, Lint, LintCode, OutputCheck, VerifyCode};
+use benchgate_core::model::{Benchmark, Divergence, Lint, LintCode, OutputCheck, Run, VerifyCode};
+use benchgate_core::numerics::{self, Tensor};
 
 use super::workload;
 
@@ -30,6 +31,28 @@ pub fn lints(base: &Benchmark, head: &Benchmark) -> Vec<Lint> {
         lints.push(Lint::new(LintCode::LessAccurate, format!("output {index} {}", loss.sentence())));
     }
     lints
+}
+
+/// Head with the outputs that its tool printed compared with those that base's did, as far as they were printed. `None` if
+/// it printed none.
+pub fn with_printed(base: &Run, head: &Run) -> Option<Run> {
+    if head.benchmarks.iter().all(|benchmark| benchmark.printed.is_empty()) {
+        return None;
+    }
+    let tensors = |benchmark: &Benchmark| -> Option<Vec<Tensor>> {
+        let printed = Some(&benchmark.printed).filter(|printed| !printed.is_empty())?;
+        printed.iter().map(|text| Tensor::from_printed(text)).collect()
+    };
+    let mut head = head.clone();
+    for benchmark in &mut head.benchmarks {
+        let of_base = base.benchmarks.iter().find(|other| other.name == benchmark.name).and_then(tensors);
+        if let Some((base, found)) = of_base.zip(tensors(benchmark))
+            && let Some(verification) = &mut benchmark.verification
+        {
+            verification.against_base = numerics::against_base(&found, &base, &[], &[]);
+        }
+    }
+    Some(head)
 }
 
 /// The finding that head's outputs are not those of base, or were not compared with base's.

@@ -16,8 +16,8 @@ use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind};
 use super::{
-    classical, common_row, context, diagnosis, explain, history, overall, renames, repeated, separate,
-    threads,
+    accuracy, classical, common_row, context, diagnosis, explain, history, overall, renames, repeated,
+    separate, threads,
 };
 
 /// Settings of a comparison in addition to the runs and the policy.
@@ -74,6 +74,8 @@ fn compared(
 ) -> Comparison {
     let (history, storing) = history.unzip();
     let rules = Rules::new(policy, &options.today).with_renames(base);
+    let compared = accuracy::with_printed(base, head);
+    let head = compared.as_ref().unwrap_or(head);
     let lints = context::deduplicate(context::of_runs(base, head));
     let session = ComparedSession {
         together: base.session.is_some() && base.session == head.session,

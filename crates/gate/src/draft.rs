@@ -197,14 +197,24 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
 
 /// Whether only outputs are judged and nothing is timed.
 fn judges_outputs(base: &Benchmark, head: &Benchmark) -> bool {
-    let by_outputs = |side: &Benchmark| side.labels.get(JUDGED_BY).is_some_and(|by| by == JUDGED_BY_OUTPUTS);
+    let by_outputs = |side: &Benchmark| {
+        let says_so = side.labels.get(JUDGED_BY).is_some_and(|by| by == JUDGED_BY_OUTPUTS);
+        says_so || !side.printed.is_empty()
+    };
     by_outputs(base) && by_outputs(head)
 }
 
 /// The row of a benchmark that is judged by its outputs, if they are right.
 fn outputs_row(name: &BenchmarkName, pair: Matched<'_>, head: &Benchmark) -> Row {
-    if status::agrees(head) {
+    let is_compared = || head.verification.as_ref().is_some_and(|found| !found.against_base.is_empty());
+    let is_printed = !head.printed.is_empty();
+    if status::agrees(head) && (!is_printed || is_compared()) {
         return blank(name, pair, Verdict::Pass, Reason::Verified, true);
+    }
+    if is_printed {
+        let why = "the printed outputs can't be compared: base prints none, or they are cut short \
+                   (`--output_max_element_count`)";
+        return blank(name, pair, Verdict::Inconclusive, Reason::TooLittle(why.to_owned()), true);
     }
     let why = head
         .verification

@@ -1,7 +1,9 @@
 //! Transcripts of iree-run-module: `EXEC @main`, result lines, `[SUCCESS]` or `[FAILED]`. They have no times, but show
 //! whether a function ran and whether its outputs were the expected ones.
 
-use benchgate_core::model::{Benchmark, OutputCheck, Run, Stage, Verification, VerifyCode};
+use benchgate_core::model::{
+    Benchmark, JUDGED_BY, JUDGED_BY_OUTPUTS, OutputCheck, Run, Stage, Verification, VerifyCode,
+};
 
 use super::build::{ByName, fail};
 use super::error::{LineFault, line_fault};
@@ -16,6 +18,8 @@ pub(super) fn is_exec(line: &str) -> bool {
 struct Function {
     name: String,
     outputs: Vec<OutputCheck>,
+    /// The values of each output; empty until they are read.
+    printed: Vec<String>,
     success: bool,
     failures: Vec<String>,
     error: Option<String>,
@@ -35,6 +39,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             current = Some(Function {
                 name,
                 outputs: Vec::new(),
+                printed: Vec::new(),
                 success: false,
                 failures: Vec::new(),
                 error: None,
@@ -54,6 +59,13 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                 divergence: None,
                 why: None,
             });
+            // A number of the host stands on the line itself.
+            let own = text.split_once("]:").map_or("", |(_, value)| value.trim());
+            function.printed.push(if own.contains('=') { own.to_owned() } else { String::new() });
+        } else if let Some(values) =
+            function.printed.last_mut().filter(|it| it.is_empty() && text.contains('='))
+        {
+            text.clone_into(values);
         } else if text.starts_with("[SUCCESS]") {
             function.success = true;
         } else if let Some(why) = text.strip_prefix("[FAILED]") {
@@ -137,6 +149,10 @@ impl Function {
         } else {
             (VerifyCode::VerifierSkipped, Some("no expected output was given".to_owned()))
         };
+        if code == VerifyCode::Pass {
+            benchmark.labels.insert(JUDGED_BY.to_owned(), JUDGED_BY_OUTPUTS.to_owned());
+        }
+        benchmark.printed = self.printed;
         benchmark.verification = Some(Verification { outputs, ..Verification::bare(code, why) });
         benchmark
     }

@@ -156,6 +156,8 @@ pub struct Benchmark {
     pub compiler: BTreeMap<String, u64>,
     /// SHA-256 of a kernel's instructions, if the benchmark is a kernel's generated code.
     pub code_sha256: Option<String>,
+    /// Its outputs as a tool printed them, `4xf32=3 4 5 6`. Not stored.
+    pub printed: Vec<String>,
 }
 
 /// The label of a benchmark that had another name at base: that name.
@@ -203,6 +205,7 @@ impl Benchmark {
             profile: None,
             compiler: BTreeMap::new(),
             code_sha256: None,
+            printed: Vec::new(),
         }
     }
 

@@ -1,9 +1,10 @@
 //! Files of tensors: `.npy`, and raw bytes of a known type, because `.npy` has no bf16.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use super::NpyError;
-use super::tensor::{DType, ShapeError, Tensor};
+use super::tensor::{DType, Data, ShapeError, Tensor};
 
 /// Extension of raw files.
 const RAW_ENDING: &str = ".bin";
@@ -84,6 +85,37 @@ pub fn lacks_npy(raw: &str) -> bool {
 fn type_in_name(name: &str) -> Option<&str> {
     let found = name.strip_suffix(RAW_ENDING)?.rsplit_once('.')?.1;
     parse_type(found).map(|_| found)
+}
+
+impl Tensor {
+    /// Reads a tensor as IREE's tools print it, `2x2xf32=[1 2][3 4]`. `None` for one that is cut short.
+    pub fn from_printed(text: &str) -> Option<Self> {
+        let (notation, values) = text.split_once('=')?;
+        let (dtype, shape) = parse_type(notation.trim())?;
+        let words = || values.split(['[', ']', ' ']).filter(|word| !word.is_empty());
+        if shape.iter().try_fold(1_usize, |all, side| all.checked_mul(*side)) != Some(words().count()) {
+            return None;
+        }
+        fn read<'a, T: FromStr>(words: impl Iterator<Item = &'a str>) -> Option<Vec<T>> {
+            words.map(|word| word.parse().ok()).collect()
+        }
+        let data = match dtype {
+            DType::F64 => Data::F64(read(words())?),
+            DType::F32 => Data::F32(read(words())?),
+            DType::F16 => Data::F16(read(words())?),
+            DType::Bf16 => Data::Bf16(read(words())?),
+            DType::I64 => Data::I64(read(words())?),
+            DType::I32 => Data::I32(read(words())?),
+            DType::I16 => Data::I16(read(words())?),
+            DType::I8 => Data::I8(read(words())?),
+            DType::U64 => Data::U64(read(words())?),
+            DType::U32 => Data::U32(read(words())?),
+            DType::U16 => Data::U16(read(words())?),
+            DType::U8 => Data::U8(read(words())?),
+            DType::Bool => Data::Bool(read(words())?),
+        };
+        Some(Self { shape, data })
+    }
 }
 
 /// Reads `4x8xbf16`, or `bf16` for one element.

@@ -54,6 +54,7 @@ fn words(record: &BaselineBenchmark, metrics: &[Metric]) -> Benchmark {
         profile: None,
         compiler: BTreeMap::new(),
         code_sha256: None,
+        printed: Vec::new(),
     }
 }
 

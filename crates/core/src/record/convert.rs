@@ -96,6 +96,7 @@ fn benchmark(record: &BenchmarkRecord, described: &[Metric]) -> Benchmark {
         profile: record.profile.clone(),
         compiler: record.compiler.clone(),
         code_sha256: None,
+        printed: Vec::new(),
     }
 }
 

@@ -76,7 +76,15 @@ pub(super) fn reason(row: &Row) -> Words {
             words.with(reason)
         }
         Reason::Verified => {
-            Words::new("outputs verified", "the outputs agree with the reference; nothing was timed")
+            let against_base = |found: &Verification| {
+                found.code == VerifyCode::VerifierSkipped && !found.against_base.is_empty()
+            };
+            let reference = if row.head_verification.as_ref().is_some_and(against_base) {
+                "base's"
+            } else {
+                "the reference"
+            };
+            Words::new("outputs verified", format!("the outputs agree with {reference}; nothing was timed"))
         }
         Reason::OnlyOn(SideName::Base) => {
             Words::new("only at base", "base has this benchmark and head does not")
@@ -303,8 +311,11 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
     let Some(verification) = verification else {
         return ("its outputs were not verified".to_owned(), String::new());
     };
-    let failed: Vec<&OutputCheck> =
-        verification.outputs.iter().filter(|output| output.code != VerifyCode::Pass).collect();
+    let is_wrong = |output: &&OutputCheck| {
+        let unproved = output.code == VerifyCode::VerifierSkipped && verification.differs_from_base();
+        output.code != VerifyCode::Pass && !unproved
+    };
+    let failed: Vec<&OutputCheck> = verification.outputs.iter().filter(is_wrong).collect();
     let Some(first) = failed.first() else {
         if let Some(first) = verification.against_base.iter().find(|output| output.code != VerifyCode::Pass) {
             let why = if verification.model_changed {
