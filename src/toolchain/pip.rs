@@ -182,7 +182,7 @@ mod tests {
              \x20       Expected sha256 1111\n\
              \x20            Got        2222\n",
         );
-        assert_eq!(error.to_string(), "trust IREE 3.13.0: expected sha256 1111, found 2222");
+        assert_eq!(error.to_string(), "verify IREE 3.13.0: expected sha256 1111, found 2222");
     }
 
     #[test]
