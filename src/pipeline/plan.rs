@@ -140,6 +140,7 @@ pub fn expected(config: &Config) -> Vec<Expected> {
         benchmark: name(model, target),
         on_gpu: DeviceKind::from_uri(&target.device) != DeviceKind::Cpu,
         has_reference: !matches!(model.source, ModelSource::Mlir(_)) || !model.expected.is_empty(),
+        names_reference: !model.expected.is_empty(),
         is_timed: target.is_timed(),
         printed: None,
     });
@@ -154,6 +155,7 @@ pub fn expected(config: &Config) -> Vec<Expected> {
             benchmark,
             on_gpu: false,
             has_reference,
+            names_reference: false,
             is_timed: true,
             printed: Some(metrics.clone()),
         })

@@ -156,7 +156,12 @@ fn shards_of_one_suite_are_merged_to_a_run_that_every_command_reads() {
     let edited = suite.world.read("shards/2-1.json").replace("\"attempt\": 1", "\"attempt\": 2");
     suite.world.write("edited.json", edited);
     let refused = status(&["shards/1-1.json", "edited.json"]).expect_code(20).stdout;
-    assert!(refused.contains("shard 2: can't be merged: edited.json was changed: its content does not match its digest"), "{refused}");
+    assert!(
+        refused.contains(
+            "shard 2: can't be merged: edited.json was changed: its content does not match its digest"
+        ),
+        "{refused}"
+    );
     assert_eq!(merge(&suite), Some(0));
     suite.world.run(["compare", "merged.json"]).expect_code(0);
     let merged: Value = serde_json::from_str(&suite.world.read("merged.json")).unwrap();

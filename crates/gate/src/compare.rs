@@ -16,8 +16,8 @@ use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind};
 use super::{
-    accuracy, classical, common_row, context, diagnosis, explain, history, overall, renames, repeated,
-    separate, threads,
+    accuracy, classical, common_row, context, copied, diagnosis, explain, history, overall, renames,
+    repeated, separate, threads,
 };
 
 /// Settings of a comparison in addition to the runs and the policy.
@@ -31,6 +31,8 @@ pub struct CompareOptions {
     pub suite_rows: u32,
     /// This program measured both runs just now, so that times that can't be are a disturbed host's, not a forger's.
     pub measured_here: bool,
+    /// The blocks were drawn with replacement from what was measured, so that equal ones are no copies.
+    pub resampled: bool,
 }
 
 /// Compares head with base. Total: every benchmark of either side gets at least one row.
@@ -76,13 +78,18 @@ fn compared(
     let rules = Rules::new(policy, &options.today).with_renames(base);
     let compared = accuracy::with_printed(base, head);
     let head = compared.as_ref().unwrap_or(head);
-    let lints = context::deduplicate(context::of_runs(base, head));
+    let mut lints = context::deduplicate(context::of_runs(base, head));
+    // Stored sessions hold summaries of processes, which are never equal to samples.
+    if history.is_none() && !options.resampled {
+        lints.extend(copied::copied_sessions(&[base, head]));
+    }
     let session = ComparedSession {
         together: base.session.is_some() && base.session == head.session,
         measured_here: options.measured_here,
         base,
         head,
         history,
+        resampled: options.resampled,
         forbidden: context::forbidding(&lints).cloned(),
         repeated: [base, head].into_iter().flat_map(repeated::repeated).collect(),
     };
@@ -93,7 +100,6 @@ fn compared(
     let sessions =
         ComparedSessions { storing: storing.unwrap_or(false), in_shards: base.in_shards && head.in_shards };
     let effects = judge(&mut drafts, policy, options.suite_rows, sessions);
-    let mut lints = lints;
     let open = drafts.iter().filter_map(|draft| draft.open.as_ref());
     lints.extend(diagnosis::of_session(open.map(|open| &open.evidence)));
     let mut rows: Vec<Row> = drafts

@@ -1,10 +1,11 @@
-//! Processes of one benchmark whose samples were copied. Clocks tick and tools round, so some values agree by chance;
-//! all values of a process, or of many processes in a row, don't.
+//! Processes, blocks and files whose samples were copied. Clocks tick and tools round, so some values agree by chance;
+//! all values of a process, of many processes in a row, or of every benchmark of a file don't. Values are compared in
+//! any order: whoever copies a measurement can shuffle it as well.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use benchgate_core::model::{
-    Lint, LintCode, MetricKind, MetricSeries, Process, Series, SideName, Summary, Unit,
+    BenchmarkName, Lint, LintCode, MetricKind, MetricSeries, Process, Run, Series, SideName, Summary, Unit,
 };
 
 /// Samples count as copied where chance makes them agree so in one row of a billion at most: a gate that judges a
@@ -19,7 +20,11 @@ struct Record {
     /// Bits of its values, in order.
     bits: Vec<u64>,
     block: Option<u32>,
+    session: u32,
 }
+
+/// What was measured at a time: the values of a process, or those of a block, one part for each side.
+type UnitOfTime = Vec<Vec<u64>>;
 
 /// The finding about a pair of series in which the same samples are recorded for several processes. Of one file,
 /// series that are equal are one series, however few values they have.
@@ -31,68 +36,44 @@ pub fn lint(base: &MetricSeries, head: &MetricSeries, one_file: bool) -> Option<
     if one_file && sides[0] == sides[1] {
         return Some(Lint::new(LintCode::RepeatedSamples, "both sides are the same samples of one file"));
     }
-    let mut seen = HashSet::new();
-    let (distinct, mut copies): (Vec<&Record>, Vec<&Record>) =
-        sides.iter().flatten().partition(|record| seen.insert(&record.bits));
-    if copies.is_empty() {
-        return None;
-    }
-    let blocks = Blocks::new(&sides);
-    copies.retain(|copy| !blocks.is_drawn_again(copy));
+    let processes: Vec<UnitOfTime> = sides.iter().flatten().map(|record| vec![record.bits.clone()]).collect();
+    let blocks = blocks(&sides);
     let sequences = sides.each_ref().map(|side| sequence(side));
-    let detail = copied_processes(&distinct, &copies)
+    let detail = copied_units(&processes, "processes")
+        .or_else(|| copied_units(&blocks, "blocks"))
+        .or_else(|| copied_sequence(&[in_any_order(&blocks)]))
         .or_else(|| copied_sequence(&sequences))
         .or_else(|| constant_side(&sequences))?;
     Some(Lint::new(LintCode::RepeatedSamples, detail))
 }
 
-/// Records of the processes of each block, by side. Resampled sessions (the bootstrap) hold blocks several times,
-/// whole and in no order. They are drawn from measured blocks, so repeated blocks are not copies of a process; a
-/// sequence of blocks that repeats in the same order is one (`copied_sequence`).
-struct Blocks<'a> {
-    by_block: HashMap<u32, [HashSet<&'a [u64]>; 2]>,
-    holding: HashMap<&'a [u64], Vec<u32>>,
-    /// Blocks in which two processes recorded the same.
-    twofold: HashSet<(u32, &'a [u64])>,
-}
-
-impl<'a> Blocks<'a> {
-    fn new(sides: &'a [Vec<Record>; 2]) -> Self {
-        let mut blocks = Self { by_block: HashMap::new(), holding: HashMap::new(), twofold: HashSet::new() };
-        for (side, records) in sides.iter().enumerate() {
-            for Record { bits, block } in records {
-                let Some(block) = *block else { continue };
-                blocks.by_block.entry(block).or_default()[side].insert(bits);
-                let holding = blocks.holding.entry(bits).or_default();
-                if holding.contains(&block) {
-                    blocks.twofold.insert((block, bits));
-                } else {
-                    holding.push(block);
-                }
-            }
+/// The blocks that both sides have, each with the values of a side as one part.
+fn blocks(sides: &[Vec<Record>; 2]) -> Vec<UnitOfTime> {
+    let mut blocks: BTreeMap<u32, UnitOfTime> = BTreeMap::new();
+    for (side, records) in sides.iter().enumerate() {
+        for record in records {
+            let Some(block) = record.block else { return Vec::new() };
+            blocks.entry(block).or_insert_with(|| vec![Vec::new(); 2])[side].extend(&record.bits);
         }
-        blocks
     }
-
-    /// Whether the block of this record shares records of both its sides with another one that holds it, whichever side
-    /// that one took them for: labels may be drawn again too.
-    fn is_drawn_again(&self, copy: &'a Record) -> bool {
-        let Some(block) = copy.block.filter(|block| !self.twofold.contains(&(*block, &copy.bits))) else {
-            return false;
-        };
-        let [base, head] = &self.by_block[&block];
-        self.holding[copy.bits.as_slice()].iter().filter(|other| **other != block).any(|other| {
-            let [other_base, other_head] = &self.by_block[other];
-            let is_shared = |bits: &&[u64]| other_base.contains(bits) || other_head.contains(bits);
-            base.iter().any(is_shared) && head.iter().any(is_shared)
-        })
-    }
+    blocks.into_values().filter(|block| block.iter().all(|part| !part.is_empty())).collect()
 }
 
-/// Consecutive records: by blocks if there are any, else by processes.
-fn sequence(records: &[Record]) -> Vec<Vec<u64>> {
+/// What was recorded in a row, the values of each place sorted: by blocks where there are any, else by processes.
+fn sequence(records: &[Record]) -> Vec<UnitOfTime> {
     let blocks = records.chunk_by(|a, b| a.block.is_some() && a.block == b.block);
-    blocks.map(|block| block.iter().flat_map(|record| &record.bits).copied().collect()).collect()
+    blocks.map(|block| vec![sorted(block.iter().flat_map(|record| &record.bits))]).collect()
+}
+
+/// Units with the values of each part sorted.
+fn in_any_order(units: &[UnitOfTime]) -> Vec<UnitOfTime> {
+    units.iter().map(|unit| unit.iter().map(sorted).collect()).collect()
+}
+
+fn sorted<'a>(bits: impl IntoIterator<Item = &'a u64>) -> Vec<u64> {
+    let mut bits: Vec<u64> = bits.into_iter().copied().collect();
+    bits.sort_unstable();
+    bits
 }
 
 /// Counted or computed values may repeat exactly; times of a clock don't.
@@ -103,13 +84,14 @@ fn is_timed(series: &MetricSeries) -> bool {
 
 fn records(series: &MetricSeries) -> Vec<Record> {
     let of_summary =
-        |Summary { mean, median, stddev, q1, q3, min, max, interval: _, n: _, session: _ }: &Summary| {
+        |Summary { mean, median, stddev, q1, q3, min, max, interval: _, n: _, session }: &Summary| {
             let stated = [mean, median, stddev, q1, q3, min, max].into_iter().flatten();
-            Record { bits: stated.map(|value| value.to_bits()).collect(), block: None }
+            Record { bits: stated.map(|value| value.to_bits()).collect(), block: None, session: *session }
         };
     let of_process = |process: &Process| Record {
         bits: process.samples.iter().map(|sample| sample.to_bits()).collect(),
         block: process.slot.map(|slot| slot.block),
+        session: process.session,
     };
     let mut records: Vec<Record> = match &series.series {
         Series::Processes(processes) => processes.iter().map(of_process).collect(),
@@ -120,50 +102,177 @@ fn records(series: &MetricSeries) -> Vec<Record> {
     records
 }
 
-/// Processes that recorded the same values as an earlier one. A process that lies where another one does may agree
-/// with it in the first value, and in each further one that differs from those before as often as two values do: of
-/// one process, or of neighboring ones at the same place, because warming up looks alike in all of them. Accounts for
-/// the number of processes to agree with, and for the number of ways to choose them.
-fn copied_processes(distinct: &[&Record], copies: &[&Record]) -> Option<String> {
-    let all = distinct.len() + copies.len();
-    let neighbors = distinct.windows(2).flat_map(|pair| pair[0].bits.iter().zip(&pair[1].bits));
-    let (same, compared) =
-        neighbors.fold((0, 0), |(same, all), (a, b)| (same + usize::from(a == b), all + 1));
-    let agreement = share_equal(distinct.iter().map(|record| equal_pairs(&record.bits)));
-    let agreement = if compared == 0 { agreement } else { agreement.max(share_equal([(same, compared)])) };
-    let log_p_of = |record: &&Record| {
-        let further = record.bits.iter().collect::<HashSet<_>>().len() - 1;
-        ((all as f64).ln() + further as f64 * agreement.ln()).min(0.0)
-    };
-    let log_p = log_choices(all, copies.len()) + copies.iter().map(log_p_of).sum::<f64>();
-    (log_p < BY_CHANCE.ln())
-        .then(|| format!("{} of {all} processes recorded exactly the samples of another one", copies.len()))
+/// How often values of a row agree by chance.
+struct Agreement {
+    /// Of any two values of one side. Of copies too, so it is what they can be at most.
+    first: f64,
+    /// Of two values of one unit, or of neighboring units at one place, because warming up looks alike in all of them.
+    further: f64,
 }
 
-/// Processes or blocks in a row that were recorded twice, on one side or on both, where each has too few values to show
-/// it. They must all differ: a clock that is coarse often shows one value for a while.
-fn copied_sequence(sides: &[Vec<Vec<u64>>; 2]) -> Option<String> {
-    let all = (sides[0].len() + sides[1].len()) as f64;
-    let agreement = share_equal(sides.iter().map(|records| equal_pairs(records)));
-    // The sequence may begin at any two places.
-    let length = ((BY_CHANCE.ln() - 2.0 * all.ln()) / agreement.ln()).ceil() as usize;
-    let mut places: HashMap<&[Vec<u64>], (usize, usize)> = HashMap::new();
-    for (side, records) in sides.iter().enumerate() {
-        for (at, row) in records.windows(length).enumerate() {
-            let (first_side, first) = *places.entry(row).or_insert((side, at));
-            let apart = first_side != side || at >= first + length;
-            if apart && row.iter().collect::<HashSet<_>>().len() == length {
-                return Some(format!(
-                    "{length} processes or blocks in a row recorded exactly the samples of {length} others"
-                ));
+impl Agreement {
+    fn new(units: &[UnitOfTime], distinct: &[&UnitOfTime]) -> Self {
+        let parts = units.first().map_or(0, Vec::len);
+        let of_part = |part: usize| {
+            let values: Vec<u64> = units.iter().flat_map(|unit| &unit[part]).copied().collect();
+            equal_pairs(&values)
+        };
+        let within = share_equal(distinct.iter().copied().flatten().map(|part| equal_pairs(part)));
+        let neighbors = distinct.windows(2).flat_map(|pair| {
+            pair[0].iter().zip(pair[1]).flat_map(|(one, two)| one.iter().zip(two).map(|(a, b)| a == b))
+        });
+        let (same, compared) = neighbors.fold((0, 0), |(same, all), is| (same + usize::from(is), all + 1));
+        // Where no neighbors agree, they say less than the values of a unit, of which there are more.
+        let alike = if same == 0 { 0.0 } else { share_equal([(same, compared)]) };
+        Self { first: share_equal((0..parts).map(of_part)).max(alike), further: within.max(alike) }
+    }
+
+    /// Logarithm of the chance that a certain other unit has the values of this one: each side's first value, each further
+    /// one that differs from those before, and in any order unless the order is the same.
+    fn log_p(&self, unit: &UnitOfTime, in_order: bool) -> f64 {
+        let of_part = |part: &Vec<u64>| {
+            let values = sorted(part);
+            let counts: Vec<usize> = values.chunk_by(|a, b| a == b).map(<[u64]>::len).collect();
+            let log_factorial = |n: usize| (1..=n).map(|factor| (factor as f64).ln()).sum::<f64>();
+            let orders = log_factorial(values.len()) - counts.iter().copied().map(log_factorial).sum::<f64>();
+            let of_order = if in_order { 0.0 } else { orders };
+            self.first.ln() + counts.len().saturating_sub(1) as f64 * self.further.ln() + of_order
+        };
+        unit.iter().map(of_part).sum()
+    }
+}
+
+/// Units that have the values of an earlier one. There are as many to agree with as there are, and as many ways to choose
+/// those that do.
+fn copied_units(units: &[UnitOfTime], what: &str) -> Option<String> {
+    let (mut orders, mut contents) = (HashSet::new(), HashSet::new());
+    let (mut distinct, mut copies) = (Vec::new(), Vec::new());
+    for (unit, content) in units.iter().zip(in_any_order(units)) {
+        let is_new = contents.insert(content);
+        let in_order = !orders.insert(unit);
+        if is_new { distinct.push(unit) } else { copies.push((unit, in_order)) }
+    }
+    if copies.is_empty() {
+        return None;
+    }
+    let agreement = Agreement::new(units, &distinct);
+    let log_p_of = |(unit, in_order): &(&UnitOfTime, bool)| {
+        ((units.len() as f64).ln() + agreement.log_p(unit, *in_order)).min(0.0)
+    };
+    let log_p = log_choices(units.len(), copies.len()) + copies.iter().map(log_p_of).sum::<f64>();
+    (log_p < BY_CHANCE.ln()).then(|| {
+        format!("{} of {} {what} recorded exactly the samples of another one", copies.len(), units.len())
+    })
+}
+
+/// The finding about sessions that agree in so many rows that one is a copy of the other: files of a side or of both sides.
+/// One row may have too few values to show it.
+pub fn copied_sessions(runs: &[&Run]) -> Option<Lint> {
+    type Session = (usize, u32);
+    let mut rows: BTreeMap<(&BenchmarkName, &str), Vec<(usize, &MetricSeries)>> = BTreeMap::new();
+    for (at, run) in runs.iter().enumerate() {
+        for benchmark in &run.benchmarks {
+            for series in benchmark.metrics.iter().filter(|series| is_timed(series)) {
+                rows.entry((&benchmark.name, series.metric.name.as_ref())).or_default().push((at, series));
             }
         }
     }
-    None
+    let mut agreeing: HashMap<(Session, Session), (usize, f64)> = HashMap::new();
+    let mut sessions = HashSet::new();
+    for row in rows.values() {
+        let mut of_session: BTreeMap<Session, Vec<u64>> = BTreeMap::new();
+        for (at, series) in row {
+            for record in records(series) {
+                of_session.entry((*at, record.session)).or_default().extend(record.bits);
+            }
+        }
+        let row = of_session;
+        sessions.extend(row.keys().copied());
+        let units: Vec<UnitOfTime> = row.values().map(|bits| vec![bits.clone()]).collect();
+        let mut first: HashMap<Vec<u64>, (Session, &Vec<u64>)> = HashMap::new();
+        let (mut distinct, mut copies) = (Vec::new(), Vec::new());
+        for ((session, bits), unit) in row.iter().zip(&units) {
+            let (earlier, original) = *first.entry(sorted(bits)).or_insert((*session, bits));
+            if earlier != *session {
+                copies.push((earlier, *session, original == bits));
+            } else {
+                distinct.push(unit);
+            }
+        }
+        if copies.is_empty() {
+            continue;
+        }
+        let agreement = Agreement::new(&units, &distinct);
+        // Where the clock is coarse, a machine in the same state shows the same values in every row.
+        if agreement.first > COARSE {
+            continue;
+        }
+        for (earlier, session, in_order) in copies {
+            let found = agreeing.entry((earlier, session)).or_default();
+            *found =
+                (found.0 + 1, found.1 + agreement.log_p(&vec![row[&session].clone()], in_order).min(0.0));
+        }
+    }
+    let log_pairs = 2.0 * (sessions.len() as f64).ln();
+    let mut found: Vec<_> = agreeing
+        .into_iter()
+        .filter(|(_, (count, log_p))| log_pairs + log_choices(rows.len(), *count) + log_p < BY_CHANCE.ln())
+        .collect();
+    found.sort_unstable_by_key(|(pair, _)| *pair);
+    let (_, (count, _)) = found.first()?;
+    let detail = format!("two sessions recorded exactly the same samples in {count} of {} rows", rows.len());
+    Some(Lint::new(LintCode::RepeatedSamples, detail))
+}
+
+/// Share of equal values from which a clock is too coarse for sessions to be told apart by them.
+const COARSE: f64 = 0.1;
+
+/// Processes or blocks in a row that were recorded twice, on one side or on both, where each has too few values to show
+/// it. They must all differ: a clock that is coarse often shows one value for a while.
+fn copied_sequence(sequences: &[Vec<UnitOfTime>]) -> Option<String> {
+    let mut places: HashMap<&UnitOfTime, (usize, usize)> = HashMap::new();
+    // The row that ends here, and the longest one, by where it ends.
+    let (mut row, mut longest) = (HashSet::new(), (0, 0, 0));
+    let mut before = None;
+    for (number, units) in sequences.iter().enumerate() {
+        for (at, unit) in units.iter().enumerate() {
+            let place = *places.entry(unit).or_insert((number, at));
+            let continues = before.is_some_and(|(side, first)| place == (side, first + 1)) && at > 0;
+            if !continues || row.contains(unit) {
+                row.clear();
+            }
+            before = (place != (number, at)).then_some(place);
+            if before.is_some() {
+                row.insert(unit);
+                longest = longest.max((row.len(), number, at));
+            }
+        }
+    }
+    let (length, number, end) = longest;
+    // What is left without the copies shows how coarse the clock is.
+    let is_left = |side: usize, at: usize| side != number || at > end || at + length <= end;
+    let parts = sequences.iter().flatten().next()?.len();
+    let of_part = |part: usize| {
+        let values: Vec<&Vec<u64>> = sequences
+            .iter()
+            .enumerate()
+            .flat_map(|(side, units)| units.iter().enumerate().map(move |(at, unit)| (side, at, unit)))
+            .filter(|(side, at, _)| is_left(*side, *at))
+            .map(|(_, _, unit)| &unit[part])
+            .collect();
+        equal_pairs(&values)
+    };
+    let agreement = share_equal((0..parts).map(of_part));
+    let all = sequences.iter().map(Vec::len).sum::<usize>() as f64;
+    // Any two places may be where the row begins.
+    let log_p = 2.0 * all.ln() + (length * parts) as f64 * agreement.ln();
+    (length > 1 && log_p < BY_CHANCE.ln()).then(|| {
+        format!("{length} processes or blocks in a row recorded exactly the samples of {length} others")
+    })
 }
 
 /// A side whose processes all recorded the same, while the other one shows that the clock is not that coarse.
-fn constant_side([base, head]: &[Vec<Vec<u64>>; 2]) -> Option<String> {
+fn constant_side([base, head]: &[Vec<UnitOfTime>; 2]) -> Option<String> {
     [(SideName::Base, base, head), (SideName::Head, head, base)].into_iter().find_map(
         |(name, side, other)| {
             let constant = side.windows(2).all(|pair| pair[0] == pair[1]);

@@ -63,6 +63,8 @@ pub struct ComparedSession<'a> {
     /// Both sides were measured together, so that their blocks pair up.
     pub together: bool,
     pub measured_here: bool,
+    /// As in [`super::CompareOptions`].
+    pub resampled: bool,
     pub base: &'a Run,
     pub head: &'a Run,
     /// The stored sessions that head is judged against, if requested.
@@ -368,7 +370,9 @@ fn metric_draft(
         row.reason = Reason::UnitMismatch { base, head };
         return Draft::settled(row);
     }
-    row.lints.extend(copied::lint(base_series, head_series, session.one_file()));
+    if !session.resampled {
+        row.lints.extend(copied::lint(base_series, head_series, session.one_file()));
+    }
     let (base_readings, head_readings) = match readings {
         (Ok(base), Ok(head)) => (base, head),
         (Err(lint), _) | (_, Err(lint)) => {
@@ -395,14 +399,35 @@ fn metric_draft(
     }
     // Equal modules can have different compile times.
     let identical = identical && !metric.is_compile_time();
-    if identical && other_work.is_none() {
+    let copied = row.lints.iter().any(|lint| lint.code == LintCode::RepeatedSamples);
+    if identical && other_work.is_none() && !copied {
         let tolerance = row.policy.as_ref().map_or(0.0, |rule| rule.tolerance);
         let contradiction = contradiction(&base_readings, &head_readings);
+        if let Some(detail) = &contradiction
+            && !session.measured_here
+            && session.history.is_none()
+        {
+            let lint = Lint::new(LintCode::Contradictory, detail.clone());
+            row.lints.push(lint.clone());
+            row.estimate = Some(Estimate::unjudged(Method::Unpaired, ratio));
+            (row.verdict, row.reason) = (Verdict::Error, Reason::Unusable(lint));
+            return Draft::settled(row);
+        }
         let question = contradiction.or_else(|| {
             let disagreement = || disagreement(&base_readings, &head_readings, session.together, tolerance);
-            (session.measured_here || session.history.is_some()).then(disagreement).flatten()
+            // Files of two days may differ by what the days did to the machine.
+            (session.together || session.history.is_some()).then(disagreement).flatten()
         });
+        // The newest session alone does not show a slowdown that came before it.
+        let was_slowed = || {
+            let Some((sessions, rule)) = session.history.as_ref().zip(row.policy.as_ref()) else {
+                return false;
+            };
+            let floor = log_floor(rule, &base_readings.stats, &head_readings.stats);
+            sessions.is_slowed(&row.benchmark, metric, (floor, log_tolerance(rule, floor)))
+        };
         match question {
+            None if was_slowed() => {}
             None => {
                 // A difference between two runs of one program is noise, not an effect.
                 row.estimate = Some(Estimate::unjudged(Method::Identical, 1.0));
@@ -412,16 +437,7 @@ fn metric_draft(
             // Few processes of a busy host can be as far apart. With more blocks, identical sides should agree;
             // otherwise a different program ran, and their times are judged like those of any other row. The same
             // applies to other sessions: a machine that became slower is not a baseline either.
-            Some(detail) if session.measured_here || session.history.is_some() => {
-                row.lints.push(Lint::new(LintCode::Disturbed, detail));
-            }
-            Some(detail) => {
-                let lint = Lint::new(LintCode::Contradictory, detail);
-                row.lints.push(lint.clone());
-                row.estimate = Some(Estimate::unjudged(Method::Unpaired, ratio));
-                (row.verdict, row.reason) = (Verdict::Error, Reason::Unusable(lint));
-                return Draft::settled(row);
-            }
+            Some(detail) => row.lints.push(Lint::new(LintCode::Disturbed, detail)),
         }
     }
     if let Some(lint) = context::forbidding(&row.lints).cloned()

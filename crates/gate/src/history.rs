@@ -123,6 +123,14 @@ impl<'a> Sessions<'a> {
         Some(Lint::new(LintCode::AnchorChanged, detail))
     }
 
+    /// Whether this row was slowed before: sessions are excluded because they were slow, or head continues a slowdown that
+    /// came by small steps. Floor and tolerance are on the log scale.
+    pub fn is_slowed(&self, name: &BenchmarkName, metric: &Metric, (floor, tolerance): (f64, f64)) -> bool {
+        let key = (name, metric.name.as_ref());
+        self.rows.get(&key).is_some_and(|row| !row.slow.is_empty())
+            || self.earlier.get(&key).is_some_and(|it| it.judge(floor, tolerance, true).is_some())
+    }
+
     /// The common shift of all rows of a metric, by session, and head's; absent if none was removed.
     pub fn common(&self, metric: &str) -> Option<CommonShifts> {
         self.common.get(metric).map(Common::shifts)

@@ -20,6 +20,8 @@ pub struct Expected {
     pub on_gpu: bool,
     /// There are reference outputs, so head's outputs can be verified.
     pub has_reference: bool,
+    /// The configuration names reference outputs, so a check without any contradicts it.
+    pub names_reference: bool,
     /// Whether its time is judged.
     pub is_timed: bool,
     /// What a command prints of it; `None` for a benchmark of a module, of which benchgate knows the metrics.
@@ -165,8 +167,13 @@ fn absent(
         }
     }
     let verified = |benchmark: &Benchmark| {
-        let passes = |check: &Verification| check.code == VerifyCode::Pass;
-        benchmark.verification.as_ref().is_some_and(|check| !passes(check) || !check.outputs.is_empty())
+        let claims = |check: &Verification| check.code == VerifyCode::Pass || expected.names_reference;
+        let fails =
+            |check: &Verification| matches!(check.code, VerifyCode::Fail | VerifyCode::ExceptionRaised);
+        benchmark
+            .verification
+            .as_ref()
+            .is_some_and(|check| fails(check) || !claims(check) || !check.outputs.is_empty())
     };
     if expected.has_reference && !verified(head) {
         let reason = Reason::TooLittle("the result does not say whether head's outputs are right".to_owned());

@@ -118,6 +118,7 @@ fn pairs_that_an_untrusted_result_leaves_out_are_missed() {
         benchmark: BenchmarkName::new("a"),
         on_gpu: false,
         has_reference: false,
+        names_reference: false,
         is_timed: false,
         printed: None,
     };

@@ -1,7 +1,8 @@
 //! Samples that were copied are not measurements, and a coarse clock copies nothing.
 
-use benchgate::gate::{Policy, Reason};
+use benchgate::gate::{self, CompareOptions, Policy, Reason};
 use benchgate::model::{LintCode, Metric, Process, Run, Series, Unit, Verdict};
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use serde_json::Value;
@@ -79,17 +80,124 @@ fn resampled(random: &mut ChaCha12Rng, slower: f64) -> [Vec<Vec<f64>>; 2] {
 }
 
 #[test]
-fn blocks_that_were_drawn_again_are_no_copies_unless_they_come_in_a_row() {
+fn blocks_that_were_drawn_again_are_no_copies_for_the_calibration_alone() {
     let mut random = ChaCha12Rng::seed_from_u64(5);
+    let options = CompareOptions { resampled: true, ..CompareOptions::default() };
     for slower in [1.0, 1.1] {
         for _ in 0..20 {
             let [base, head] = resampled(&mut random, slower);
-            assert!(!verdict(&base, &head, true).1);
+            assert!(verdict(&base, &head, true).1);
+            let (base, head) = (side(&base, (false, true)), side(&head, (true, true)));
+            let row = gate::compare(&base, &head, &Policy::default(), &options).rows.remove(0);
+            assert!(row.lints.iter().all(|lint| lint.code != LintCode::RepeatedSamples));
         }
     }
-    let [base, head] = [(); 2].map(|()| measured(&mut random, 24, 8, 0.0));
-    let twice = |side: &[Vec<f64>]| [side, side].concat();
-    assert_eq!(verdict(&twice(&base), &twice(&head), true), COPIED, "every block, once more");
+}
+
+fn times(times: usize, samples: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    vec![samples; times].concat()
+}
+
+/// These values in another order.
+fn shuffled(random: &mut ChaCha12Rng, samples: &[f64]) -> Vec<f64> {
+    let mut samples = samples.to_vec();
+    samples.shuffle(random);
+    samples
+}
+
+#[test]
+fn blocks_that_hold_what_other_blocks_hold_are_copies_in_any_order() {
+    let mut random = ChaCha12Rng::seed_from_u64(6);
+    let sides = [(); 2].map(|()| measured(&mut random, 24, 4, 0.0));
+    let of = |edit: &mut dyn FnMut(&[Vec<f64>]) -> Vec<Vec<f64>>| {
+        let [base, head] = sides.each_ref().map(|side| edit(side));
+        verdict(&base, &head, true)
+    };
+    assert!(!of(&mut <[_]>::to_vec).1, "measured");
+    assert_eq!(of(&mut |side| times(12, &side[..2])), COPIED, "one block twelve times");
+    assert_eq!(of(&mut |side| times(2, &side[..12])), COPIED, "the first six blocks twice");
+    let mut again = |side: &[Vec<f64>]| {
+        let mut later: Vec<Vec<f64>> = side[..12].iter().map(|it| shuffled(&mut random, it)).collect();
+        later.reverse();
+        [&side[..12], &later].concat()
+    };
+    assert_eq!(of(&mut again), COPIED, "the first six blocks again, everything in another order");
+    let mut exchanged = |side: &[Vec<f64>]| {
+        let values = shuffled(&mut ChaCha12Rng::seed_from_u64(7), &side[..2].concat());
+        [&side[..22], &values.chunks(4).map(<[_]>::to_vec).collect::<Vec<_>>()].concat()
+    };
+    assert_eq!(of(&mut exchanged), COPIED, "the values of one block dealt out among its processes");
+}
+
+#[test]
+fn blocks_of_one_value_are_copies_where_many_come_again_in_their_order() {
+    let mut random = ChaCha12Rng::seed_from_u64(8);
+    // One process of each side in a block.
+    let side = |samples: &[Vec<f64>], is_head: bool| {
+        let processes = (0..).zip(samples).map(|(at, it)| process(it, Some((at, u8::from(is_head)))));
+        session(vec![with("a", Metric::LATENCY, Series::Processes(processes.collect()))])
+    };
+    let is_found = |base: &[Vec<f64>], head: &[Vec<f64>]| {
+        let row = judged(&side(base, false), &side(head, true)).rows.remove(0);
+        row.lints.iter().any(|lint| lint.code == LintCode::RepeatedSamples)
+    };
+    for tick in [0.0, 4.0, 40.0, 400.0] {
+        for _ in 0..50 {
+            let [base, head] = [(); 2].map(|()| measured(&mut random, 12, 1, tick));
+            assert!(!is_found(&base, &head), "{tick}");
+        }
+    }
+    let [base, head] = [(); 2].map(|()| times(2, &measured(&mut random, 6, 1, 0.0)));
+    assert!(is_found(&base, &head));
+}
+
+/// Files of a side with these benchmarks, `samples[file][benchmark]`.
+fn files(samples: &[Vec<Vec<f64>>]) -> Run {
+    let benchmarks = (0..samples[0].len()).map(|at| {
+        let of_file =
+            |(session, file): (u32, &Vec<Vec<f64>>)| Process { session, ..process(&file[at], None) };
+        let processes = (0..).zip(samples).map(of_file);
+        with(&format!("{at}"), Metric::LATENCY, Series::Processes(processes.collect()))
+    });
+    run(benchmarks.collect())
+}
+
+#[test]
+fn a_file_among_many_that_is_a_copy_keeps_the_comparison_from_being_green() {
+    let mut random = ChaCha12Rng::seed_from_u64(9);
+    // A coarse clock shows no copies, however many files and benchmarks there are.
+    for (benchmarks, repetitions, tick) in
+        [(1, 8, 0.0), (2, 3, 0.0), (8, 1, 0.0), (40, 1, 100.0), (40, 3, 100.0), (20, 1, 400.0), (8, 1, 4.0)]
+    {
+        let mut side = || -> Vec<Vec<Vec<f64>>> {
+            (0..21).map(|_| measured(&mut random, benchmarks, repetitions, tick)).collect()
+        };
+        let (base, mut head) = (side(), side());
+        let is_found = |base: &[Vec<Vec<f64>>], head: &[Vec<Vec<f64>>]| {
+            let comparison = judged(&files(base), &files(head));
+            let of_rows = comparison.rows.iter().flat_map(|row| &row.lints);
+            let found = comparison.lints.iter().chain(of_rows).any(|it| it.code == LintCode::RepeatedSamples);
+            assert!(!found || comparison.verdict == Verdict::Error);
+            found
+        };
+        let what = format!("{benchmarks} benchmarks, {repetitions} repetitions, {tick} ns");
+        assert!(!is_found(&base, &head), "{what}");
+        head[13] = head[4].iter().map(|samples| shuffled(&mut random, samples)).collect();
+        assert!(tick > 0.0 || is_found(&base, &head), "{what}");
+        head[13] = base[4].clone();
+        assert!(tick > 0.0 || is_found(&base, &head), "base's file, {what}");
+    }
+}
+
+#[test]
+fn one_file_copied_for_all_of_a_side_is_found_where_its_values_were_shuffled() {
+    let mut random = ChaCha12Rng::seed_from_u64(10);
+    let mut side = || -> Vec<Vec<f64>> {
+        let one = measured(&mut random, 1, 5, 0.0).remove(0);
+        (0..21).map(|_| shuffled(&mut random, &one)).collect()
+    };
+    let (base, head) = (side(), side());
+    assert_eq!(verdict(&base, &head, false), COPIED);
 }
 
 #[test]
@@ -124,6 +232,11 @@ fn no_recording_holds_a_copy() {
         include_str!("../../fixtures/corpus/regimes-aa.jsonl"),
         include_str!("../../fixtures/corpus/design-short-aa.jsonl"),
         include_str!("../../fixtures/corpus/competitor.jsonl"),
+        include_str!("../../fixtures/corpus/competitor-niced.jsonl"),
+        include_str!("../../fixtures/corpus/crossed.jsonl"),
+        include_str!("../../fixtures/corpus/design-default-aa.jsonl"),
+        include_str!("../../fixtures/corpus/regimes-plus5.jsonl"),
+        include_str!("../../fixtures/corpus/two-threads.jsonl"),
     ] {
         let mut rows: std::collections::BTreeMap<String, [Vec<Process>; 2]> = Default::default();
         for line in recording.lines() {
@@ -135,7 +248,9 @@ fn no_recording_holds_a_copy() {
                 .map(|time| time.as_f64().unwrap() * 1e6)
                 .collect();
             let row = rows.entry(line["model"].as_str().unwrap().to_owned()).or_default();
-            row[usize::from(line["side"] == "B")].push(process(&times, None));
+            let block = line["round"].as_u64().zip(line["slot"].as_u64());
+            let block = block.map(|(round, slot)| (round as u32, slot as u8));
+            row[usize::from(line["side"] == "B")].push(process(&times, block));
         }
         let of = |at: usize| {
             let benchmarks = rows

@@ -1,11 +1,17 @@
 //! Every fault of a benchmark has a separate outcome, and none of them is a pass.
 
 use benchgate::exit_code::ExitCode;
-use benchgate::gate::{CompareOptions, FailOn, Policy, Reason, Waiver, compare, open_rows};
+use benchgate::gate::{
+    CompareOptions, EarlierSessions, FailOn, Policy, Reason, StoredSessions, Waiver, compare,
+    compare_with_history, open_rows,
+};
 use benchgate::model::{
     Artifact, Benchmark, Context, Lint, LintCode, Metric, MetricSeries, Outcome, Run, Series, SideName,
     Stage, Summary, Testbed, Unit, Verdict, VerifyCode,
 };
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha12Rng;
 
 use super::build::{
     failed, judged, judged_by, measured, only_row, paired, process, run, session, verified, with,
@@ -342,6 +348,81 @@ fn a_busy_host_makes_own_measurements_of_identical_programs_longer_and_no_error(
     // A file may have been edited.
     let (base, head) = first;
     assert_eq!(judged(&base, &head).rows[0].verdict, Verdict::Error);
+    // Of several blocks the times decide there too.
+    let slower = (0..24).map(|block| 1.3e5 * (1.0 + 1e-3 * f64::from(block % 7))).collect::<Vec<_>>();
+    let (base, _) = identical_session(24, |_| false);
+    let (_, mut head) = paired("a", &slower, &slower, 0.0001);
+    head.artifact = base.benchmarks[0].artifact.clone();
+    let row = judged(&base, &session(vec![head])).rows.swap_remove(0);
+    assert_eq!((row.verdict, row.reason), (Verdict::Regressed, Reason::BeyondFloor));
+}
+
+/// A night of one benchmark at this level whose compiled program is the same as in every other night.
+fn night_of_same_bytes(random: &mut ChaCha12Rng, label: &str, level: f64) -> Run {
+    let mut near = |location: f64| location * (1.0 + 0.004 * (random.random::<f64>() - 0.5));
+    let processes = (0..12).map(|_| {
+        let location = near(level);
+        process(&[(); 6].map(|()| near(location)), None)
+    });
+    let mut benchmark = with("a", Metric::LATENCY, Series::Processes(processes.collect()));
+    benchmark.artifact =
+        Some(Artifact { vmfb_sha256: "11".to_owned(), execution_sha256: "22".to_owned(), workload: None });
+    let mut night = run(vec![benchmark]);
+    night.origin.label = label.to_owned();
+    night
+}
+
+#[test]
+fn nights_of_the_same_bytes_are_judged_by_their_times() {
+    let mut random = ChaCha12Rng::seed_from_u64(1);
+    let mut night = |label: &str, level: f64| night_of_same_bytes(&mut random, label, level);
+    let stored: Vec<Run> = (0..20).map(|at| night(&format!("{at}"), 1e5)).collect();
+    let mut judge = |level: f64| {
+        let head = night("head", level);
+        let options = CompareOptions::default();
+        compare_with_history(&head, stored.as_slice(), &Policy::default(), &options).rows.remove(0)
+    };
+    let row = judge(1e5);
+    assert_eq!((row.verdict, row.reason), (Verdict::Pass, Reason::Identical));
+    let row = judge(1.5e5);
+    assert_eq!((row.verdict, row.reason), (Verdict::Regressed, Reason::BeyondFloor));
+}
+
+#[test]
+fn nights_of_the_same_bytes_that_creep_are_compared_with_their_best_earlier_level() {
+    let mut random = ChaCha12Rng::seed_from_u64(2);
+    let mut night = |label: &str, level: f64| night_of_same_bytes(&mut random, label, level);
+    let mut judge = |creep: f64| {
+        let since = "2026-08-01".to_owned();
+        let earlier =
+            [EarlierSessions { since, runs: (0..10).map(|at| night(&format!("then {at}"), 1e5)).collect() }];
+        let level = |at: u32| 1e5 * (1.0 + creep * (20.0 + f64::from(at)));
+        let stored: Vec<Run> = (0..30).map(|at| night(&format!("{at}"), level(at))).collect();
+        let sessions = StoredSessions { good: &stored, slow: &[], earlier: &earlier, storing: false };
+        let head = night("head", level(30));
+        compare_with_history(&head, sessions, &Policy::default(), &CompareOptions::default()).rows.remove(0)
+    };
+    let row = judge(0.0);
+    assert_eq!((row.verdict, row.reason), (Verdict::Pass, Reason::Identical));
+    let row = judge(0.001);
+    assert_eq!(row.verdict, Verdict::Regressed, "{row:?}");
+    assert!(row.lints.iter().any(|lint| lint.code == LintCode::Gradual), "{:?}", row.lints);
+}
+
+#[test]
+fn nights_of_the_same_bytes_stay_red_until_the_slowdown_is_gone() {
+    let mut random = ChaCha12Rng::seed_from_u64(3);
+    let mut night = |label: &str, level: f64| night_of_same_bytes(&mut random, label, level);
+    let good: Vec<Run> = (0..20).map(|at| night(&format!("{at}"), 1e5)).collect();
+    let slow: Vec<Run> = (20..24).map(|at| night(&format!("{at}"), 1.04e5)).collect();
+    let mut judge = |level: f64| {
+        let sessions = StoredSessions { good: &good, slow: &slow, earlier: &[], storing: false };
+        let head = night("head", level);
+        compare_with_history(&head, sessions, &Policy::default(), &CompareOptions::default()).rows.remove(0)
+    };
+    // Within the tolerance of the last good night, which alone would make it a pass.
+    let row = judge(1.028e5);
+    assert_ne!(row.verdict, Verdict::Pass, "{row:?}");
 }
 
 /// Half of the blocks met a load that doubled both sides' times, and one more of head: as a whole the sides lie far apart.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use benchgate::ingest::{self, Joiner};
-use benchgate::model::{Run, Verdict};
+use benchgate::model::{LintCode, Run, Verdict};
 
 use super::build::judged;
 
@@ -43,6 +43,28 @@ fn two_sessions_of_an_unchanged_program_on_a_loaded_machine_are_not_red() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn no_file_of_a_real_tool_is_a_copy_of_another_one() {
+    for tool in [
+        "hyperfine",
+        "pytest-benchmark",
+        "google-benchmark",
+        "go",
+        "asv",
+        "criterion",
+        "hyperfine-waiting",
+        "idle-google-benchmark",
+    ] {
+        let runs = sessions(tool);
+        let (base, head) = runs.split_at(runs.len() / 2);
+        let [base, head] = [base, head].map(|side| ingest::join(side.to_vec()).unwrap().unwrap());
+        let comparison = judged(&base, &head);
+        let of_rows = comparison.rows.iter().flat_map(|row| &row.lints);
+        let copies = comparison.lints.iter().chain(of_rows).find(|it| it.code == LintCode::RepeatedSamples);
+        assert_eq!(copies, None, "{tool}");
     }
 }
 

@@ -572,8 +572,11 @@ impl Red {
         for (process, base) in processes.iter_mut().zip(base.as_array().unwrap()) {
             process["samples"] = base["samples"].clone();
             let factor = factor(process["slot"]["block"].as_u64().unwrap());
-            for sample in process["samples"]["latency"].as_array_mut().unwrap() {
-                *sample = (sample.as_f64().unwrap() * factor).into();
+            // All metrics: a processor's time that is base's to the last bit is a copy.
+            for samples in process["samples"].as_object_mut().unwrap().values_mut() {
+                for sample in samples.as_array_mut().unwrap() {
+                    *sample = (sample.as_f64().unwrap() * factor).into();
+                }
             }
         }
     }
@@ -610,6 +613,22 @@ fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
                 }
             }
         });
+        forge("a skipped check", &|run| {
+            for &side in sides {
+                for benchmark in run["sides"][side]["benchmarks"].as_array_mut().unwrap() {
+                    benchmark["verification"] = json!({ "code": "VERIFIER_SKIPPED" });
+                }
+            }
+        });
+        for (figure, value) in [("mismatched", json!(1)), ("non_finite", json!(1)), ("error", json!(0.4))] {
+            forge(figure, &|run| {
+                for &side in sides {
+                    let check = &mut run["sides"][side]["benchmarks"][0]["verification"]["outputs"][0];
+                    check["divergence"]["allowed_error"] = json!(0.001);
+                    check["divergence"][figure] = value.clone();
+                }
+            });
+        }
     }
     for sides in [&[0][..], &[1], &[0, 1]] {
         forge("no workload", &|run| {

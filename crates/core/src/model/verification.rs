@@ -69,6 +69,16 @@ pub struct Divergence {
     pub reference_error_fp64: Option<f64>,
 }
 
+impl Divergence {
+    /// Whether a check with these numbers can have passed. Only an fp64 reference excuses elements beyond the tolerance.
+    fn can_pass(&self) -> bool {
+        let is_known = |error: Option<f64>| error.is_some_and(f64::is_finite);
+        let is_excused = is_known(self.error_fp64) && is_known(self.reference_error_fp64);
+        let within = self.error.zip(self.allowed_error).is_none_or(|(error, allowed)| error <= allowed);
+        self.non_finite == 0 && (is_excused || (self.mismatched == 0 && within))
+    }
+}
+
 /// One output of one function, checked.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +91,14 @@ pub struct OutputCheck {
     pub why: Option<String>,
     /// Absent if shapes or types differ, or nothing was compared.
     pub divergence: Option<Divergence>,
+}
+
+impl OutputCheck {
+    /// The code that the numbers bear out: a pass that they contradict is none.
+    fn supported_code(&self) -> VerifyCode {
+        let contradicted = self.divergence.is_some_and(|divergence| !divergence.can_pass());
+        if self.code == VerifyCode::Pass && contradicted { VerifyCode::Fail } else { self.code }
+    }
 }
 
 /// All outputs of one benchmark, checked against the reference.
@@ -110,7 +128,8 @@ impl Verification {
 
     /// The code according to the outputs: a total that passes although one output failed gets the code of that output.
     pub fn supported_code(&self) -> VerifyCode {
-        let failed = self.outputs.iter().map(|output| output.code).find(|code| *code != VerifyCode::Pass);
+        let failed =
+            self.outputs.iter().map(OutputCheck::supported_code).find(|code| *code != VerifyCode::Pass);
         match self.code {
             VerifyCode::Pass => failed.unwrap_or(VerifyCode::Pass),
             code => code,
@@ -119,6 +138,6 @@ impl Verification {
 
     /// Head computes something else than base.
     pub fn differs_from_base(&self) -> bool {
-        self.against_base.iter().any(|output| output.code != VerifyCode::Pass)
+        self.against_base.iter().any(|output| output.supported_code() != VerifyCode::Pass)
     }
 }

@@ -173,7 +173,7 @@ pub struct MeasuredSession {
 /// Measures a session whose blocks are all known, but looks at them only as far as the gate would
 /// have asked for: the looks, the stopping and the final comparison are the gate's own.
 pub fn measure(base: &Run, head: &Run, policy: &Policy) -> MeasuredSession {
-    let options = CompareOptions::default();
+    let options = CompareOptions { resampled: true, ..CompareOptions::default() };
     let looks = policy.looks(&Metric::LATENCY);
     let mut blocks = vec![looks.first(); head.benchmarks.len()];
     loop {
