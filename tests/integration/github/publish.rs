@@ -208,7 +208,7 @@ fn a_reader_s_token_means_a_summary_and_no_error() {
     let job = Job::new();
     job.double.read_only();
     let outcome = job.publish("pull_request", &pull(), &["--check-run", "--warn-only"], 0);
-    assert!(outcome.stderr.contains("may not write"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("this token is read-only"), "{}", outcome.stderr);
     assert!(job.world().read("step-summary").contains("Regressed"));
     assert_eq!(job.output("comment-url"), "");
 }
