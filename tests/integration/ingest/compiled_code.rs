@@ -30,6 +30,18 @@ fn fact(run: &Run, kernel: &str, metric: &str) -> Option<f64> {
 }
 
 #[test]
+fn constants_next_to_the_code_are_no_executables_unless_they_begin_like_one() {
+    let run = module("constant.3.13.0");
+    assert!(fact(&run, ".text", "instructions").is_some_and(|count| count > 0.0), "{run:#?}");
+    let mut hidden = bytes("constant.3.13.0");
+    let name = hidden.windows(10).position(|window| window == b"_const.bin").unwrap();
+    let begins = |at: &usize| hidden[*at..].starts_with(&[0, 0, 0, 0, 0, 0, 0x40, 0x40]);
+    let data = (name..hidden.len()).find(begins).unwrap();
+    hidden[data..data + 4].copy_from_slice(b"HIP1");
+    assert!(ingest::read_detected(&hidden, "hidden").is_err());
+}
+
+#[test]
 fn facts_of_amd_kernels_agree_with_llvm() {
     let oracle = include_str!("../../fixtures/compiled_code/amdgpu.tsv");
     let mut lines = oracle.lines();
