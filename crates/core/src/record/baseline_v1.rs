@@ -162,6 +162,7 @@ pub struct AcceptanceFile {
     /// File name of the first run of the new normal, without `.json`. Runs are no longer compared with older ones.
     pub from: String,
     /// Glob over benchmark names; absent if it holds for every benchmark.
+    #[schemars(with = "Option<String>")]
     pub benchmark: Option<BenchmarkGlob>,
     pub who: String,
     pub why: String,
