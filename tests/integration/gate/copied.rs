@@ -98,6 +98,9 @@ fn times(times: usize, samples: &[Vec<f64>]) -> Vec<Vec<f64>> {
     vec![samples; times].concat()
 }
 
+/// Makes other samples of one side's.
+type Edit<'a> = &'a mut dyn FnMut(&[Vec<f64>]) -> Vec<Vec<f64>>;
+
 /// These values in another order.
 fn shuffled(random: &mut ChaCha12Rng, samples: &[f64]) -> Vec<f64> {
     let mut samples = samples.to_vec();
@@ -109,7 +112,7 @@ fn shuffled(random: &mut ChaCha12Rng, samples: &[f64]) -> Vec<f64> {
 fn blocks_that_hold_what_other_blocks_hold_are_copies_in_any_order() {
     let mut random = ChaCha12Rng::seed_from_u64(6);
     let sides = [(); 2].map(|()| measured(&mut random, 24, 4, 0.0));
-    let of = |edit: &mut dyn FnMut(&[Vec<f64>]) -> Vec<Vec<f64>>| {
+    let of = |edit: Edit<'_>| {
         let [base, head] = sides.each_ref().map(|side| edit(side));
         verdict(&base, &head, true)
     };
