@@ -363,7 +363,7 @@ fn a_wheel_that_is_not_the_locked_one_is_refused() {
     let suite = Suite::new(COMMIT, COMMIT);
     suite.lock();
     suite.wheel("iree_base_runtime", &[("iree/_runtime_libs/iree-run-module", "evil")]);
-    suite.refuse("install", &["trust IREE 9.9.9: expected sha256", "find out why"]);
+    suite.refuse("install", &["verify IREE 9.9.9: expected sha256", "find out why"]);
 }
 
 #[test]

@@ -296,7 +296,7 @@ mod tests {
             ("\"path\": \"data/in.npy\"", "\"path\": \"data\"", "file and a folder"),
             ("\"path\": \"data/out.npy\"", "\"path\": \"data/in.npy/x\"", "file and a folder"),
             ("\"npy\": \"data/in.npy\"", "\"npy\": \"data/elsewhere.npy\"", "not in `files`"),
-            ("\"literal\": \"3xf32=1\"", "\"literal\": \"3xf32=@/etc/passwd\"", "names a file"),
+            ("\"literal\": \"3xf32=1\"", "\"literal\": \"3xf32=@/etc/passwd\"", "contains a file name"),
             ("\"config\": \"config/", "\"config\": \"elsewhere/", "not in `files`"),
             ("\"name\": \"base\"", "\"name\": \"head\"", "neither one side nor"),
             ("\"judged_by\": \"head\"", "\"judged_by\": \"front\"", "front"),
