@@ -333,7 +333,7 @@ pub fn against_merge_base(
     // Absolute, because "at ." does not identify the folder.
     let root = std::path::absolute(&head_config.root).unwrap_or_else(|_| head_config.root.clone());
     let repository = Repository::open(&root)?;
-    if let Some(outer) = repository.superproject().filter(|outer| is_asked_from(outer, repository.root())) {
+    if let Some(outer) = repository.superproject()?.filter(|outer| is_asked_from(outer, repository.root())) {
         return Err(CliError::usage(format!(
             "{} is a submodule of {}, so that the change would choose which commit it is compared with",
             repository.root().display(),
@@ -430,7 +430,11 @@ fn paths_below(text: &str, folder: &Path) -> Vec<PathBuf> {
         .map(|(at, _)| at)
         .filter(starts)
         .map(|at| &text[at..])
-        .map(|rest| PathBuf::from(&rest[..rest.find(ends).unwrap_or(rest.len())]))
+        .map(|rest| &rest[..rest.find(ends).unwrap_or(rest.len())])
+        // `FILE@NAME` is a symbol of a file.
+        .flat_map(|path| [Some(path), path.split_once('@').map(|(file, _)| file)])
+        .flatten()
+        .map(PathBuf::from)
         .map(|path| std::fs::canonicalize(&path).unwrap_or(path))
         .filter(|path| path.starts_with(folder))
         .collect()

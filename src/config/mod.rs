@@ -15,6 +15,8 @@ mod fraction;
 mod functions;
 mod judging;
 mod load;
+#[cfg(test)]
+mod load_tests;
 mod measure;
 mod model;
 mod names;

@@ -8,14 +8,17 @@ use crate::gate::Policy;
 use crate::model::{BenchmarkName, Lint, LintCode, Metric, Outcome, Run, SideName, Stage, Testbed};
 use crate::record::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, Number, OutcomeRecord,
-    RunFile, RunSchema, SideRecord, StageRecord, ValueRecord,
+    RunFile, RunSchema, ShardRecord, SideRecord, StageRecord, ValueRecord,
 };
 use crate::stats::describe;
 
+use super::PipelineError;
+use super::cache::KeyBuilder;
 use super::commands::{self, PreparedCommand};
 use super::journal::{Journal, JournalEntry};
 use super::prepared_side::PreparedSide;
 use super::recorded_policy;
+use super::shard::Shard;
 use super::stage::{Prepared, StageReport};
 
 /// A run without its sides.
@@ -32,6 +35,38 @@ pub(super) struct Frame<'a> {
     pub(super) relative_to: &'a Path,
     /// The result of an A/A session of this suite on this testbed.
     pub(super) calibration: Option<&'a CalibrationRecord>,
+}
+
+/// The digest of everything that determines the measurement: a session is only resumed under the same one.
+pub(super) fn plan_digest(
+    frame: &Frame<'_>,
+    identical_blocks: u32,
+    shard: Option<&Shard>,
+) -> Result<String, PipelineError> {
+    let sequential = frame.policy.sequential;
+    let mut key = KeyBuilder::new("plan/2")
+        .text("suite", frame.suite)
+        .text("testbed", &frame.testbed.id)
+        .json("measure", &measure_record(frame))?
+        .json("blocks", &[sequential.min_blocks, sequential.max_blocks, identical_blocks])?
+        .json("processes", &frame.measure.processes)?
+        .json("seed", &frame.measure.seed)?;
+    if let Some(ShardRecord { plan, shard, .. }) = shard.map(Shard::record) {
+        key = key.text("plan", &plan).json("shard", &shard)?;
+    }
+    for side in frame.sides {
+        key = key.text("side", side.input.name.as_str());
+        for prepared in &side.benchmarks {
+            let artifact = prepared.artifact.iter();
+            key = key
+                .text("benchmark", prepared.name().as_str())
+                .list("runs", artifact.flat_map(|it| [&it.vmfb_sha256, &it.execution_sha256]));
+        }
+        for command in &side.commands {
+            key = key.text("command", &command.spec.name).text("runs", command.digest());
+        }
+    }
+    Ok(key.finish())
 }
 
 /// The record of the journal so far.

@@ -30,13 +30,13 @@ const MODULE: &str = "benchgate_calls";
 const ONCE: &str = "once";
 /// Calls twice and returns the second call's results, then the inputs.
 const TWICE: &str = "twice";
-/// What `iree-dump-module` says of a value that is no number.
+/// The type that `iree-dump-module` prints for every value that is not a number.
 const REFERENCE: &str = "!vm.ref<?>";
 
 /// Parameters and results of a function, as types of the virtual machine.
 #[derive(Debug, PartialEq, Eq)]
 struct Signature {
-    /// With its module's: `module.main`.
+    /// The function's name after its module's: `module.main`.
     name: String,
     parameters: Vec<&'static str>,
     results: Vec<&'static str>,
@@ -134,7 +134,7 @@ fn known(types: &str) -> Result<Vec<&'static str>, String> {
     types.split(", ").filter(|kind| !kind.is_empty()).map(spelled).collect()
 }
 
-/// Makes the module that calls a benchmark's function, or says why there can be none.
+/// Makes the module that calls a benchmark's function, or returns the reason why it can't be made.
 pub(super) async fn caller(
     host: &Host<'_>,
     planned: PlannedBenchmark<'_>,
@@ -178,8 +178,8 @@ pub(super) async fn caller(
     host.callers.get((tools.iree_compile.clone(), text.clone()), make).await
 }
 
-/// Calls once in one process and twice in another. `results` is where the second call's results go; `start` makes a process of
-/// arguments. Says what is wrong with the state, if anything is.
+/// Calls the function once in one process and twice in another. The second call's results are written to `results`, and
+/// `start` makes a process of arguments. Returns how the function keeps state, or why that could not be checked.
 pub(super) async fn check(
     caller: &Caller,
     host: &Host<'_>,

@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::available_parallelism;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
@@ -15,15 +14,15 @@ use crate::device::{self, Choice, Gpus};
 use crate::files;
 use crate::gate::{CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS};
 use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed, counted};
-use crate::process::{self, Cancel};
-use crate::record::{RunFile, ShardRecord};
+use crate::process::Cancel;
+use crate::record::RunFile;
 use crate::toolchain::{self, Environment, Installed, SuitePackages};
 
 use super::argv::InputArg;
 use super::assemble::{self, Frame};
 use super::backends::{self, Axes, Experiment, Extras};
 use super::bundle::{self, OpenBundle, PackedBundle};
-use super::cache::{Cache, Digests, KeyBuilder, write_atomically};
+use super::cache::{Cache, Digests, write_atomically};
 use super::calibration::{self, CalibrationSource};
 use super::candidates::candidates;
 use super::commands::{self, CommandRows, GuardedFolders};
@@ -37,7 +36,7 @@ use super::prepare::{build, check};
 use super::prepared_side::PreparedSide;
 use super::profile::Profiler;
 use super::shard::Shard;
-use super::slots::Slots;
+use super::slots::{Effort, Slots, processors};
 use super::stage::Prepared;
 use super::trace::Sources;
 use super::unchanged::Unchanged;
@@ -344,7 +343,7 @@ impl<'a> PreparedRun<'a> {
         let candidates = candidates(&sides, &self.names);
         let identical_blocks = options.identical_blocks.unwrap_or_else(|| identical_blocks(&sides));
         let sessions = options.work.join("sessions");
-        let plan = plan_digest(&frame, identical_blocks, shard)?;
+        let plan = assemble::plan_digest(&frame, identical_blocks, shard)?;
         // The program of a command is known only in part: it may have changed since.
         let resume = options.resume_commands || sides.iter().all(|side| side.commands.is_empty());
         let mut journal = Journal::open(&sessions, &plan, host.progress, host.cancel, resume).await?;
@@ -517,10 +516,6 @@ fn identical_blocks(sides: &[PreparedSide<'_>]) -> u32 {
     if alike { IDENTICAL_BLOCKS } else { CHECKED_IDENTICAL_BLOCKS }
 }
 
-fn processors() -> usize {
-    available_parallelism().map_or(1, usize::from)
-}
-
 /// The machine as a run finds it.
 struct RunMachine {
     gpus: Arc<Gpus>,
@@ -575,70 +570,4 @@ fn exported_models(plans: &[Vec<PlannedBenchmark<'_>>]) -> BTreeMap<Environment,
         }
     }
     names.into_iter().map(|(environment, names)| (environment, names.len())).collect()
-}
-
-/// The digest of everything that determines the measurement: a session is only resumed under the same one.
-fn plan_digest(
-    frame: &Frame<'_>,
-    identical_blocks: u32,
-    shard: Option<&Shard>,
-) -> Result<String, PipelineError> {
-    let sequential = frame.policy.sequential;
-    let mut key = KeyBuilder::new("plan/2")
-        .text("suite", frame.suite)
-        .text("testbed", &frame.testbed.id)
-        .json("measure", &assemble::measure_record(frame))?
-        .json("blocks", &[sequential.min_blocks, sequential.max_blocks, identical_blocks])?
-        .json("processes", &frame.measure.processes)?
-        .json("seed", &frame.measure.seed)?;
-    if let Some(ShardRecord { plan, shard, .. }) = shard.map(Shard::record) {
-        key = key.text("plan", &plan).json("shard", &shard)?;
-    }
-    for side in frame.sides {
-        key = key.text("side", side.input.name.as_str());
-        for prepared in &side.benchmarks {
-            let artifact = prepared.artifact.iter();
-            key = key
-                .text("benchmark", prepared.name().as_str())
-                .list("runs", artifact.flat_map(|it| [&it.vmfb_sha256, &it.execution_sha256]));
-        }
-        for command in &side.commands {
-            key = key.text("command", &command.spec.name).text("runs", command.digest());
-        }
-    }
-    Ok(key.finish())
-}
-
-/// The cost of preparing, to show idle processors.
-struct Effort {
-    started: Instant,
-    processor_time: Duration,
-    /// Idle time of the machine: other programs slow ours down and leave nothing idle.
-    idle_time: Option<Duration>,
-}
-
-impl Effort {
-    fn begin() -> Self {
-        Self {
-            started: Instant::now(),
-            processor_time: process::processor_time(),
-            idle_time: device::idle_time(),
-        }
-    }
-
-    /// `preparing took 312.0 s for 34 benchmarks, 2 processors 93 % busy with it and 4 % idle`.
-    fn end(self, benchmarks: usize) -> String {
-        let wall = self.started.elapsed().as_secs_f64();
-        let used = process::processor_time().saturating_sub(self.processor_time).as_secs_f64();
-        let processors = processors();
-        let benchmarks = counted(benchmarks, "benchmark");
-        let percent = |spent: f64| 100.0 * spent / (wall.max(f64::EPSILON) * processors as f64);
-        let busy = percent(used);
-        let idle = device::idle_time().zip(self.idle_time).map(|(now, then)| now.saturating_sub(then));
-        let idle =
-            idle.map(|idle| format!(" and {:.0} % idle", percent(idle.as_secs_f64()))).unwrap_or_default();
-        format!(
-            "preparing took {wall:.1} s for {benchmarks}, {processors} processors {busy:.0} % busy with it{idle}"
-        )
-    }
 }

@@ -92,7 +92,7 @@ pub(super) struct StageReport {
     /// Duration in an earlier run, if the cache has the result of this stage.
     pub(super) made_in_seconds: Option<f64>,
     pub(super) peak_memory_bytes: Option<u64>,
-    /// Of a compilation that was made to be timed.
+    /// The turn of a compilation that was repeated only to time it.
     pub(super) slot: Option<BlockSlot>,
     pub(super) log: Option<PathBuf>,
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::gate::{CompareOptions, Policy};
-use crate::model::{LintCode, SideName, Verdict};
-use crate::record::{QuarantineCause, RunFile};
+use crate::model::{LintCode, SideName, Stage, Verdict};
+use crate::record::{OutcomeRecord, OutcomeStatus, QuarantineCause, RunFile};
 
 use super::tests::{SESSIONS, acceptance, commit, found, latencies_of, now, put, run};
 use super::{Acceptance, Directory, Lineage, UpdateOptions, accept, prunable, update, verify};
@@ -38,6 +38,29 @@ fn a_slowdown_stays_red_for_more_nights_than_a_gate_compares_with() {
         }
         let good = latencies_of(&found(&files), "mlp/cpu/main");
         assert_eq!(good.len(), 5, "{good:?}");
+    }
+}
+
+#[test]
+fn a_benchmark_whose_device_is_gone_is_quarantined_as_regressed_and_one_that_fails_only_as_failed() {
+    for (status, cause) in [
+        (OutcomeStatus::Unsupported, QuarantineCause::Regressed),
+        (OutcomeStatus::Failed, QuarantineCause::Errored),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = Directory::new(folder.path());
+        for day in 1..=5 {
+            put(&mut files, &two(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0)).unwrap();
+        }
+        let mut gone = two(6, 'b', 120_000.0);
+        let benchmark = &mut gone.sides[0].benchmarks[0];
+        let stage = (status == OutcomeStatus::Failed).then_some(Stage::Benchmark);
+        benchmark.outcome = OutcomeRecord { status, stage, why: Some("no device".to_owned()) };
+        benchmark.processes.clear();
+        let night = put(&mut files, &gone).unwrap();
+        let held: Vec<_> =
+            night.quarantine.iter().map(|reason| (reason.cause, reason.benchmark.as_deref())).collect();
+        assert_eq!(held, [(cause, Some("mlp/cpu/main"))]);
     }
 }
 

@@ -23,7 +23,7 @@ struct Record {
     session: u32,
 }
 
-/// What was measured at a time: the values of a process, or those of a block, one part for each side.
+/// The values of one process, or the values of one block with a part for each side.
 type UnitOfTime = Vec<Vec<u64>>;
 
 /// The finding about a pair of series in which the same samples are recorded for several processes. Of one file,
@@ -59,7 +59,7 @@ fn blocks(sides: &[Vec<Record>; 2]) -> Vec<UnitOfTime> {
     blocks.into_values().filter(|block| block.iter().all(|part| !part.is_empty())).collect()
 }
 
-/// What was recorded in a row, the values of each place sorted: by blocks where there are any, else by processes.
+/// The units of one side in order, each with its values sorted: blocks if there are any, otherwise processes.
 fn sequence(records: &[Record]) -> Vec<UnitOfTime> {
     let blocks = records.chunk_by(|a, b| a.block.is_some() && a.block == b.block);
     blocks.map(|block| vec![sorted(block.iter().flat_map(|record| &record.bits))]).collect()
@@ -104,9 +104,10 @@ fn records(series: &MetricSeries) -> Vec<Record> {
 
 /// How often values of a row agree by chance.
 struct Agreement {
-    /// Of any two values of one side. Of copies too, so it is what they can be at most.
+    /// The share among any two values of one side. Copies are included, so this is an upper bound.
     first: f64,
-    /// Of two values of one unit, or of neighboring units at one place, because warming up looks alike in all of them.
+    /// The share among two values of one unit, or of neighboring units at one place, because warming up looks alike in all
+    /// of them.
     further: f64,
 }
 

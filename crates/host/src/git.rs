@@ -301,13 +301,19 @@ impl Repository {
     }
 
     /// The working tree of which this one is a submodule.
-    pub fn superproject(&self) -> Option<PathBuf> {
-        let outer = Self::open(self.root.parent()?).ok()?;
-        let inside = self.root.strip_prefix(&outer.root).ok()?;
+    pub fn superproject(&self) -> Result<Option<PathBuf>, GitError> {
+        let Some(parent) = self.root.parent() else { return Ok(None) };
+        let outer = match Self::open(parent) {
+            Ok(outer) => outer,
+            Err(GitError::NotARepository(_) | GitError::Bare(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let Ok(inside) = self.root.strip_prefix(&outer.root) else { return Ok(None) };
         // A submodule is a commit in the index.
         const COMMIT: u32 = 0o160_000;
-        let entry = outer.inner.index().ok()?.get_path(inside, 0)?;
-        (entry.mode == COMMIT).then_some(outer.root)
+        let index = outer.inner.index().map_err(|error| other("read the index", &error))?;
+        let is_submodule = index.get_path(inside, 0).is_some_and(|entry| entry.mode == COMMIT);
+        Ok(is_submodule.then_some(outer.root))
     }
 
     fn tree(&self, commit: &str) -> Result<git2::Tree<'_>, GitError> {

@@ -39,12 +39,15 @@ fn compared(
     head: &PreparedCommand,
     numerics: &NumericsPolicy,
 ) -> Option<Verification> {
-    let (base_folder, head_folder) = (base.build_folder()?, head.build_folder()?);
     // Base says which files there are.
     let wanted = &base.spec.outputs;
     if wanted.is_empty() || base.failure.is_some() || head.failure.is_some() {
         return None;
     }
+    let (Some(base_folder), Some(head_folder)) = (base.build_folder(), head.build_folder()) else {
+        let why = "a side has no build folder to leave its outputs in".to_owned();
+        return Some(Verification::bare(VerifyCode::VerifierDidntRun, Some(why)));
+    };
     let tolerances = numerics.for_benchmark(&BenchmarkName::new(&head.spec.name));
     let mut checks = Vec::new();
     for (index, output) in wanted.iter().enumerate() {

@@ -2,9 +2,10 @@
 
 mod double;
 pub mod event;
-pub mod forged;
+mod forged;
 mod job;
 mod publish;
+pub mod red;
 mod schema;
 mod sticky;
 mod token;

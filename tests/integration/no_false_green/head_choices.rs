@@ -182,11 +182,16 @@ fn a_link_of_the_working_tree_does_not_lead_the_base_to_its_own_files() {
     std::os::unix::fs::symlink(suite.world.work(), elsewhere.path().join("tree")).unwrap();
     suite.world.write("more.txt", "--fake=latency-us=1000\n");
     let linked = elsewhere.path().join("tree/more.txt");
-    edit(&suite, "[side.head]\n", &format!("[side.head]\nflags = [\"@{}\"]\n", linked.display()));
+    let library = format!("--iree-codegen-transform-dialect-library={}@name", linked.display());
+    let toml = suite.world.read("benchgate.toml");
     repository.set_head("refs/heads/main").unwrap();
-    commit(&repository, "flags in a file");
-    let outcome = gate_main(&suite, &[]).expect_code(2);
-    assert!(outcome.stderr.contains("by its absolute path"), "{}", outcome.stderr);
+    for flag in [format!("@{}", linked.display()), library] {
+        let flags = format!("[side.head]\nflags = [{flag:?}]\n");
+        suite.world.write("benchgate.toml", toml.replacen("[side.head]\n", &flags, 1));
+        commit(&repository, "a flag that names a file");
+        let outcome = gate_main(&suite, &[]).expect_code(2);
+        assert!(outcome.stderr.contains("by its absolute path"), "{}", outcome.stderr);
+    }
 }
 
 #[test]
@@ -221,6 +226,24 @@ fn a_number_of_repeated_dispatches_is_that_of_the_base() {
     });
     let comparison = outcome.expect_code(10).json();
     assert!(lint_codes(row(&comparison, "a/cpu/main", Some("latency"))).is_empty(), "{comparison:#}");
+}
+
+#[test]
+fn work_that_no_dispatch_repeats_is_not_divided_by_the_repeats() {
+    let (suite, repository) = repository();
+    repository.set_head("refs/heads/main").unwrap();
+    edit(&suite, "inputs = ", "dispatch-repeats = 5\ninputs = ");
+    commit(&repository, "repeats");
+    let main = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("change", &main, true).unwrap();
+    repository.set_head("refs/heads/change").unwrap();
+    suite.source("a", &["latency-us=500", "dispatch-count=0"]);
+    commit(&repository, "work on the host");
+    let comparison = gate_main(&suite, &[]).expect_code(11).json();
+    assert!(
+        lint_codes(row(&comparison, "a/cpu/main", Some("latency"))).contains(&"workload-changed"),
+        "{comparison:#}"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::github::forged::Red;
+use crate::github::red::Red;
 
 #[test]
 fn a_red_result_from_which_blocks_are_left_out_is_never_green() {

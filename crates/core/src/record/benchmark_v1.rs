@@ -74,7 +74,7 @@ pub struct StageRecord {
     /// For `cached`, the time that it took when it was made.
     pub made_in_seconds: Option<Number>,
     pub peak_memory_bytes: Option<u64>,
-    /// Of a compilation that was made to be timed: its place among the pairs of compilations.
+    /// The place among the pairs of compilations, of a compilation that was repeated only to time it.
     pub slot: Option<BlockSlot>,
     /// Path of the log, relative to the run file.
     pub log: Option<String>,

@@ -110,7 +110,7 @@ pub struct BundledModule {
     pub parameters: Vec<BundledParameters>,
     /// The exporter's reason why the reference can't be used.
     pub reference_problem: Option<ReferenceProblem>,
-    /// What calls the function more than once, where it is timed.
+    /// The module that calls the function twice in one process, if the function is timed.
     pub caller: Option<BundledCaller>,
 }
 

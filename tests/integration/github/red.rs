@@ -1,0 +1,160 @@
+//! A red result, and what `publish` says of forgeries of it.
+
+use std::path::Path;
+use std::process::Command;
+
+use benchgate::cli::{Commits, TrustedInputs, complete_run, judge};
+use benchgate::config::{self, Config};
+use benchgate::gate::{FailOn, Policy};
+use benchgate::model::Verdict;
+use serde_json::{Value, json};
+
+use crate::harness::World;
+use crate::suite::{COMMIT, install_fake_tools, npy};
+
+use super::event::payload;
+
+/// Every verdict that is not a pass.
+const FAIL_ON: &str = "regressed,diverged,error,missing,inconclusive";
+const FAILING: [Verdict; 5] =
+    [Verdict::Regressed, Verdict::Diverged, Verdict::Error, Verdict::Missing, Verdict::Inconclusive];
+
+/// A suite of three benchmarks on two sides: the first is 30 % slower at head, the others are not.
+pub struct Red {
+    world: World,
+    pub run: Value,
+    event: Value,
+}
+
+const NAMES: [&str; 3] = ["slow", "even", "same"];
+
+impl Red {
+    pub fn new() -> Self {
+        let world = World::new();
+        install_fake_tools(&world.work().join("tools"));
+        for (side, latency) in [("base", 1000), ("head", 1300)] {
+            for name in NAMES {
+                let latency = if name == "slow" { latency } else { 1000 };
+                let revision = if name == "even" { side.len() + usize::from(side == "head") } else { 0 };
+                let source =
+                    format!("// {name}\n// fake latency-us={latency}\n// fake revision={revision}\n");
+                world.write(&format!("{side}/{name}.mlir"), source);
+            }
+            world.write(&format!("{side}/y.npy"), npy(&[1.0, 2.0, 3.0]));
+        }
+        let models: String = NAMES
+            .iter()
+            .map(|name| {
+                format!(
+                    "[[model]]\nname = \"{name}\"\nsource = \"{name}.mlir\"\ninputs = [\"3xf32=1\"]\n\
+                     expected = [\"y.npy\"]\n"
+                )
+            })
+            .collect();
+        world.write(
+            "benchgate.toml",
+            format!(
+                "[suite]\nname = \"fake\"\n[toolchain]\nversion = \"9.9.9\"\ncommit = \"{COMMIT}\"\npath = \"tools\"\n\
+                 [side.base]\nsources = \"base\"\n[side.head]\nsources = \"head\"\n{models}\
+                 [[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\ndevice = \"local-task\"\n\
+                 [measure]\nrepetitions = 2\nmin-time = \"1ms\"\nwarmup = \"0ms\"\nmin-blocks = 12\nmax-blocks = 12\n"
+            ),
+        );
+        Self::of(world)
+    }
+
+    /// The same benchmarks, printed by a command. The time of day is noise that no load changes.
+    pub fn of_command() -> Self {
+        let world = World::new();
+        for (side, slow) in [("base", 100), ("head", 130)] {
+            let script = format!(
+                "row() {{ printf '{{\"name\":\"%s\",\"run_type\":\"iteration\",\"iterations\":10,\"real_time\":%s.0%s,\
+                 \"cpu_time\":90.0,\"time_unit\":\"us\"}}' \"$1\" \"$2\" \"$(date +%N)\"; }}\n\
+                 printf '{{\"context\":{{}},\"benchmarks\":['; row slow {slow}; printf ,; row even 100; printf ,; row same 100; printf ']}}'\n"
+            );
+            world.write(&format!("{side}/bench.sh"), format!("cp y.npy \"$1/y.npy\"\n{script}"));
+            world.write(&format!("{side}/y.npy"), npy(&[1.0, 2.0, 3.0]));
+        }
+        world.write(
+            "benchgate.toml",
+            "[suite]\nname = \"fake\"\n[side.base]\nsources = \"base\"\n[side.head]\nsources = \"head\"\n\
+             [[command]]\nname = \"bench\"\nrun = \"sh bench.sh {build}\"\nformat = \"google-benchmark-json\"\n\
+             rows = [\"slow\", \"even\", \"same\"]\noutputs = [\"y.npy\"]\n\
+             [measure]\nmin-blocks = 12\nmax-blocks = 12\n",
+        );
+        Self::of(world)
+    }
+
+    /// Measures a suite as a job for a merge group does.
+    fn of(world: World) -> Self {
+        let mut event = payload("merge_group");
+        event["merge_group"]["base_sha"] = json!("1".repeat(40));
+        event["merge_group"]["head_sha"] = json!("2".repeat(40));
+        let file = world.write("event.json", event.to_string());
+        world.finish(in_job(world.command(["run"]), &file)).expect_code(0);
+        let mut run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
+        run["sides"][0]["commit"] = json!("1".repeat(40));
+        run["sides"][1]["commit"] = json!("2".repeat(40));
+        Self { world, run, event }
+    }
+
+    /// The exit code that `publish` ends with for this result.
+    pub fn published(&self, run: &Value, at: usize) -> Option<i32> {
+        let file = self.world.write(&format!("forged-{at}.json"), run.to_string());
+        let event = self.world.write(&format!("event-{at}.json"), self.event.to_string());
+        let mut command: Command =
+            self.world.command(["publish", "--dry-run", "--fail-on", FAIL_ON, "--run"]);
+        command.arg(&file);
+        let code = self.world.finish(in_job(command, &event)).code;
+        std::fs::remove_file(file).unwrap();
+        std::fs::remove_file(event).unwrap();
+        code
+    }
+
+    /// The exit code that `publish` would end with, without starting it: reading and judging do no IO.
+    fn judged(&self, config: &Config, run: &Value) -> i32 {
+        let commits = Commits { base: vec!["1".repeat(40)], head: vec!["2".repeat(40)] };
+        let policy = Policy { fail_on: FailOn(FAILING.to_vec()), ..config.policy.clone() };
+        let today = "2026-01-01".to_owned();
+        let known = TrustedInputs { config, policy: &policy, commits: &commits, reported: None, today };
+        let comparison = complete_run(run.to_string().into_bytes(), "forged.json")
+            .and_then(|file| judge(file, "forged.json", &known));
+        match comparison {
+            Ok(comparison) => comparison.exit_code.code().into(),
+            Err(error) => error.exit_code().code().into(),
+        }
+    }
+
+    /// Judges every forgery, and names those that were green or crashed.
+    pub fn greens(&self, forgeries: &[(String, Value)]) -> Vec<String> {
+        let config = config::load_judging(&self.world.work().join("benchgate.toml")).unwrap();
+        assert_eq!(Some(self.judged(&config, &self.run)), self.published(&self.run, 0), "both ways agree");
+        let green = &|(what, run): &(String, Value)| {
+            let code = self.judged(&config, run);
+            // 1 is a defect of benchgate.
+            (code <= 1).then(|| format!("{what}: {code}"))
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            let parts: Vec<_> = forgeries
+                .chunks(forgeries.len().div_ceil(threads))
+                .map(|part| scope.spawn(move || part.iter().filter_map(green).collect::<Vec<String>>()))
+                .collect();
+            parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
+        })
+    }
+}
+
+/// A command in a job for a merge group.
+fn in_job(mut command: Command, event: &Path) -> Command {
+    command
+        .env("GITHUB_EVENT_NAME", "merge_group")
+        .env("GITHUB_EVENT_PATH", event)
+        .env("GITHUB_REPOSITORY", "o/r")
+        .env("GITHUB_SHA", "2".repeat(40))
+        .env("GITHUB_API_URL", "https://api.github.com")
+        .env("GITHUB_SERVER_URL", "https://github.com")
+        .env("GITHUB_RUN_ID", "77")
+        .env("GITHUB_RUN_ATTEMPT", "1");
+    command
+}
