@@ -74,12 +74,14 @@ pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static 
     let longest = 3 * STORES.iter().map(|name| name.len()).max().unwrap_or(1);
     let mut file = std::fs::File::open(mlir)?;
     let mut window = Vec::with_capacity(CHUNK + longest);
+    let mut is_bytecode = None;
     loop {
         let read = file.by_ref().take(CHUNK as u64).read_to_end(&mut window)?;
-        for text in [Cow::Borrowed(&window[..]), without_escapes(&window)] {
-            if let Some((name, _)) = finders.iter().find(|(_, finder)| finder.find(&text).is_some()) {
-                return Ok(Some(name));
-            }
+        // Bytecode has no escapes, and its weights would be copied for each of their backslashes.
+        let is_bytecode = *is_bytecode.get_or_insert_with(|| window.starts_with(b"ML\xefR"));
+        let text = if is_bytecode { Cow::Borrowed(&window[..]) } else { without_escapes(&window) };
+        if let Some((name, _)) = finders.iter().find(|(_, finder)| finder.find(&text).is_some()) {
+            return Ok(Some(name));
         }
         if read == 0 {
             return Ok(None);
@@ -89,7 +91,7 @@ pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static 
     }
 }
 
-/// The bytes that MLIR's strings mean: `\2E` is a dot, and the name of an operation may be a string.
+/// The text with the escapes of MLIR's strings replaced: `\2E` is a dot, and the name of an operation may be a string.
 fn without_escapes(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'\\', text).is_none() {
         return Cow::Borrowed(text);
@@ -395,6 +397,7 @@ mod tests {
             assert_eq!(found(before, "\"ml_program.global_store\"(%a)"), Some("global_store"));
             assert_eq!(found(before, r#""util.\67lobal\2Estore"(%a)"#), Some("global.store"));
             assert_eq!(found(before, "util.global.load immutable @b : i32"), None);
+            assert_eq!(found(before, r#""util.global\2Eload"() : i32"#), None);
         }
     }
 }

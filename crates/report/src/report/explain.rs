@@ -284,8 +284,11 @@ mod tests {
     use benchgate_gate::{CompareOptions, Policy, compare, explain};
 
     fn run(latency: f64, profiled: bool) -> Run {
-        let samples = vec![latency, latency * 1.001, latency * 1.002];
-        let series = Series::Processes(vec![Process { samples, ..Process::default() }; 6]);
+        let process = |number: u32| Process {
+            samples: (0..3).map(|at| latency * (1.0 + f64::from(3 * number + at) * 0.000_137)).collect(),
+            ..Process::default()
+        };
+        let series = Series::Processes((0..6).map(process).collect());
         let kernel =
             Kernel { name: "main_dispatch_1_softmax".to_owned(), calls: 1.0, nanoseconds: latency * 0.9 };
         let benchmark = Benchmark {
