@@ -49,6 +49,7 @@ pub fn split_command(path: &str, run: &Run) -> Option<String> {
 /// Notes about two results whose comparison was probably not intended.
 pub fn notes(base: &Run, head: &Run) -> Vec<String> {
     let mut notes = Vec::new();
+    notes.extend(same_file(base, head));
     let (one, two) = (&base.origin.format, &head.origin.format);
     if let (Some(base_tool), Some(head_tool)) = (tool(one), tool(two))
         && base_tool != head_tool
@@ -69,6 +70,18 @@ pub fn notes(base: &Run, head: &Run) -> Vec<String> {
     }
     notes.extend(rename_note(base, head));
     notes
+}
+
+/// One file that was given for both sides, and the command that compares its two benchmarks if it has two.
+fn same_file(base: &Run, head: &Run) -> Option<String> {
+    let names = |run: &Run| run.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect::<Vec<_>>();
+    let file = &head.origin.label;
+    if base.origin.label != *file || names(base) != names(head) {
+        return None;
+    }
+    let command = split_command(file, head)
+        .map_or_else(String::new, |command| format!("; to compare its two benchmarks: `{command}`"));
+    Some(format!("{file} was given for both sides{command}"))
 }
 
 /// The tool behind a format; `None` if the format does not show it.

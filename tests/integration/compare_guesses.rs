@@ -42,6 +42,13 @@ fn two_commands_in_one_file_name_the_filters_that_compare_them() {
     let filters = ["--base-filter", r"^\./sort\.sh 10$", "--head-filter", r"^\./sort\.sh 20$"];
     let outcome = world.run(["compare", "pair.json", "--between-cv", "1%"].into_iter().chain(filters));
     outcome.expect_code(10);
+    // Given twice, it says the same.
+    let twice =
+        world.run(["compare", "pair.json", "pair.json"]).expect_code(20).stdout.replace("\n    ", " ");
+    assert!(
+        twice.contains("pair.json was given for both sides; to compare its two benchmarks: `benchgate"),
+        "{twice}"
+    );
 }
 
 #[test]

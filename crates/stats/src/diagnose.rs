@@ -14,6 +14,8 @@ pub struct Modes {
 
 /// Values a mode needs: two could be a pair of outliers.
 const LEAST_IN_MODE: usize = 3;
+/// Fewer than one value in this many are outliers, not a mode: 3 stalls in 5,000 repetitions.
+const MOST_OUTLIERS: usize = 50;
 /// Ashman's D (Ashman, Bird and Zepf 1994, AJ 108:2348) from which two groups are apart. They propose
 /// 2 for a known split; the best of all splits of one normal sample reaches about 4.
 const SEPARATION: f64 = 5.0;
@@ -21,11 +23,12 @@ const SEPARATION: f64 = 5.0;
 /// The best split of the values into two groups, if it separates them by more than `least`.
 pub fn bimodal(values: &[f64], least: f64) -> Option<Modes> {
     let sorted = describe::sorted(values);
-    if sorted.len() < 2 * LEAST_IN_MODE {
+    let least_in_mode = LEAST_IN_MODE.max(sorted.len() / MOST_OUTLIERS);
+    if sorted.len() < 2 * least_in_mode {
         return None;
     }
     let gap = |at: usize| sorted[at] - sorted[at - 1];
-    let at = (LEAST_IN_MODE..=sorted.len() - LEAST_IN_MODE).max_by(|&a, &b| gap(a).total_cmp(&gap(b)))?;
+    let at = (least_in_mode..=sorted.len() - least_in_mode).max_by(|&a, &b| gap(a).total_cmp(&gap(b)))?;
     let (below, above) = sorted.split_at(at);
     let (low, high) = (describe::mean(below)?, describe::mean(above)?);
     let spread = (describe::variance(below)? + describe::variance(above)?).sqrt();
@@ -83,6 +86,9 @@ mod tests {
         assert!(bimodal(&two, 0.03).is_some_and(|modes| modes.upper == 0.5));
         assert_eq!(bimodal(&[0.0, 0.01, 0.02, 0.01, 0.0, 0.01, 0.02, 0.9], 0.03), None);
         assert_eq!(bimodal(&[0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07], 0.03), None);
+        let stalls: Vec<f64> =
+            (0..1000).map(|at| if at < 4 { 0.9 } else { f64::from(at % 10) * 0.001 }).collect();
+        assert_eq!(bimodal(&stalls, 0.03), None);
     }
 
     #[test]
