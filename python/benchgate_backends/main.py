@@ -9,6 +9,9 @@ import sys
 import time
 import traceback
 
+from benchgate_export import source
+from benchgate_export.protocol import Failure as ExportFailure
+
 from . import PROTOCOL, graphs, reference, timing
 from .memory import Memory
 from .protocol import Answers, Failed, Request, Unsupported, answer, parse_request
@@ -86,6 +89,10 @@ def measure(request: Request, enter, memory: Memory) -> dict:
     guard_environment()
     if not request.measure:
         graphs.prepare(request)
+    try:
+        source.check_weights(request.source, request.preset, request.options)
+    except ExportFailure as e:
+        raise Failed(str(e)) from e
     try:
         import torch
     except Exception as e:

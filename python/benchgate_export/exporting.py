@@ -42,6 +42,7 @@ def export(request: Request, enter) -> dict:
 
 def _export(request: Request, enter, timed, attempts: list[dict]) -> dict:
     enter("import")
+    source.check_weights(request.source, request.preset, request.options)
     with timed("torch"):
         try:
             import numpy as np

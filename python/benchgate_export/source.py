@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -70,12 +71,35 @@ def _package(path: str) -> tuple[list[str], str]:
     return names, folder
 
 
+def check_weights(source: str, preset: str | None, options: dict) -> None:
+    """Refuses a model of the zoo whose published weights can't be had. Imports nothing heavy, so that the answer takes
+    seconds."""
+    published = options.get("preset", preset) == "full" and options.get("weights", "hub") == "hub"
+    if not source.startswith(ZOO) or not published:
+        return
+    with open(_zoo_file(source.removeprefix(ZOO)), encoding="utf-8") as f:
+        hub = re.search(r'^HUB = "(.+)"$', f.read(), re.MULTILINE)
+    if hub is None:
+        return
+    from .zoo import _weights
+
+    try:
+        _weights.check_hub(hub[1], options.get("revision"))
+    except (ConnectionError, ValueError) as e:
+        raise Failure("construct", "CONSTRUCT_FAILED", f"{type(e).__name__}: {e}") from e
+
+
+def _zoo_file(key: str) -> str:
+    name = key.replace("-", "_")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "zoo", f"{name}.py")
+    if not name.isidentifier() or name.startswith("_") or not os.path.isfile(path):
+        raise Failure("import", "SOURCE_NOT_FOUND", f"the zoo has no model {key!r}")
+    return path
+
+
 def _load_zoo(key: str):
     _start_anew()
-    name = key.replace("-", "_")
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "zoo")
-    if not name.isidentifier() or name.startswith("_") or not os.path.isfile(os.path.join(folder, f"{name}.py")):
-        raise Failure("import", "SOURCE_NOT_FOUND", f"the zoo has no model {key!r}")
+    name = os.path.basename(_zoo_file(key)).removesuffix(".py")
     try:
         return importlib.import_module(f"benchgate_export.zoo.{name}")
     except KeyboardInterrupt:

@@ -11,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import types
 import unittest
+import unittest.mock
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PACKAGE))
@@ -209,6 +211,30 @@ class Traced(unittest.TestCase):
         self.assertIn("func.func public @main(%in0: tensor<2x4xf32>) -> (tensor<2x3xf32>) {", text)
         self.assertIn("func.call @traced(%in0, %w1)", text)
         self.assertIn("func.func private @traced(%arg0", text)
+
+
+class Weights(unittest.TestCase):
+    def check(self, preset="full", **options):
+        source.check_weights("zoo:bert", preset, options)
+
+    def test_published_weights_that_cannot_be_had_are_refused_with_the_way_out(self):
+        hub = types.ModuleType("huggingface_hub")
+        hub.constants = types.SimpleNamespace(ENDPOINT="https://hub.invalid")
+        hub.try_to_load_from_cache = lambda _, file, revision: file if revision == "cached" else None
+        utils = types.ModuleType("huggingface_hub.utils")
+        utils.get_session = lambda: types.SimpleNamespace(head=unittest.mock.Mock(side_effect=OSError("no route")))
+        with unittest.mock.patch.dict(sys.modules, {"huggingface_hub": hub, "huggingface_hub.utils": utils}):
+            for options, words in [({}, "revision = '<commit>'"), ({"weights": "hub", "revision": "other"}, "no route")]:
+                with self.subTest(options), self.assertRaises(Failure) as caught:
+                    self.check(**options)
+                self.assertEqual(caught.exception.stage, "construct")
+                self.assertIn(words, str(caught.exception))
+                self.assertIn("options = { weights = 'random' }", str(caught.exception))
+            self.check(revision="cached")
+            self.check(weights="random")
+            self.check(preset="small")
+            self.check(preset=None)
+            source.check_weights("zoo:resnet", "full", {})
 
 
 class FakeTensor:

@@ -10,7 +10,7 @@ The default of `full` is "hub". State dicts are loaded as weights only, folders 
 from __future__ import annotations
 
 import os
-from urllib.error import URLError
+from urllib.request import Request, urlopen
 
 PRESETS = ("small", "full")
 
@@ -68,19 +68,33 @@ def settled(module, inputs, weights: str):
 def torchvision(make, published, weights: str, **small):
     """A model of torchvision. `published` is the entry that names the weights and their hash."""
     if weights == "hub":
+        import torch
+
         try:
+            if not os.path.isfile(os.path.join(torch.hub.get_dir(), "checkpoints", os.path.basename(published.url))):
+                # The download itself would wait for minutes.
+                urlopen(Request(published.url, method="HEAD"), timeout=5).close()
             return make(weights=published)
-        except URLError as e:
+        except OSError as e:
             why = f"the published weights can't be downloaded ({e}); without them, use options = {{ weights = 'random' }}"
             raise ConnectionError(why) from e
     return own(make(weights=None, **small), weights)
 
 
-def _reach_hub() -> None:
-    """Fails at once where there is no hub: its library tries for half a minute."""
-    from huggingface_hub import constants
+def check_hub(hub: str, revision: str | None) -> None:
+    """Fails within seconds if the weights of a repository can't be had: the hub's library tries for half a minute, after
+    half a minute of imports."""
+    if revision is None:
+        raise ValueError(
+            f"the weights of {hub} need a revision: options = {{ weights = 'hub', revision = '<commit>' }}; without the hub, "
+            "use options = { weights = 'random' }"
+        )
+    from huggingface_hub import constants, try_to_load_from_cache
     from huggingface_hub.utils import get_session
 
+    # A revision is a commit, so what the cache has of it is all there is.
+    if isinstance(try_to_load_from_cache(hub, "config.json", revision=revision), str):
+        return
     try:
         get_session().head(constants.ENDPOINT, timeout=5)
     except Exception as e:
@@ -94,14 +108,11 @@ def transformers(model_class, config, weights: str, hub: str | None = None, revi
         return model_class(config)
     settings = {"trust_remote_code": False, "use_safetensors": True, "attn_implementation": "eager"}
     if weights == "hub":
-        if revision is None:
-            raise ValueError(f"say which revision of {hub}: options = {{ weights = 'hub', revision = '<commit>' }}")
+        check_hub(hub, revision)
         try:
-            # A revision is a commit, so what the cache has of it is all there is.
             return model_class.from_pretrained(hub, revision=revision, local_files_only=True, **settings)
         except OSError:
-            _reach_hub()
-        return model_class.from_pretrained(hub, revision=revision, **settings)
+            return model_class.from_pretrained(hub, revision=revision, **settings)
     if not os.path.isdir(weights):
         return load(model_class(config), weights)
     return model_class.from_pretrained(weights, local_files_only=True, **settings)

@@ -5,6 +5,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 from . import _weights
 from ._language import Tokens, tokens
 
+HUB = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
 FULL = {
     "vocab_size": 151936,
     "hidden_size": 1536,
@@ -30,6 +31,5 @@ SMALL = {
 def make(preset="small", weights=None, revision=None, length=None):
     weights = _weights.choose(preset, weights)
     config = Qwen2Config(**(SMALL if preset == "small" else FULL), use_cache=False, attn_implementation="eager")
-    hub = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
-    model = _weights.transformers(Qwen2ForCausalLM, config, weights, hub, revision)
+    model = _weights.transformers(Qwen2ForCausalLM, config, weights, HUB, revision)
     return Tokens(model, "logits"), tokens(config.vocab_size, length or (32 if preset == "small" else 128))

@@ -5,6 +5,8 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from . import _weights
 from ._language import Tokens, tokens
 
+HUB = "openai-community/gpt2-xl"
+
 
 def make(preset="small", weights=None, revision=None, length=None):
     weights = _weights.choose(preset, weights)
@@ -12,5 +14,5 @@ def make(preset="small", weights=None, revision=None, length=None):
     if preset == "small":
         size = {"n_embd": 128, "n_layer": 2, "n_head": 4, "vocab_size": 1024, "n_positions": 128}
     config = GPT2Config(**size, attn_implementation="eager")
-    model = _weights.transformers(GPT2LMHeadModel, config, weights, "openai-community/gpt2-xl", revision)
+    model = _weights.transformers(GPT2LMHeadModel, config, weights, HUB, revision)
     return Tokens(model, "logits"), tokens(config.vocab_size, length or (32 if preset == "small" else 128))
