@@ -16,7 +16,7 @@ use super::{CliError, Terminal, paths};
 /// Remove unused files of the cache and the working folder
 ///
 /// Searches the cache (exported and compiled models, IREE tools, Python environments) and the suite's working folder
-/// (logs, sessions to resume). All of these files are created again when needed. Files that were used in the last 24
+/// (logs, sessions to resume). All of these files are created again when needed. Files that a run used in the last 24
 /// hours stay, because a measurement may be using them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -226,8 +226,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache below `root` and removes leftovers of killed makers. A cache with all required entries is never
-    /// written to, so it may be read-only.
+    /// Opens the cache below `root` and removes leftovers of killed makers. Of a cache with all
+    /// required entries only the folders' times change, so it may be read-only.
     pub fn open(root: &Path) -> Self {
         let cache = Self { root: root.to_owned(), making: Arc::default(), failed: Arc::default() };
         files::sweep_scratch(&cache.staging(), "");
@@ -356,6 +356,7 @@ impl Cache {
                 Err(error) => return self.discard(&folder, &error.to_string()),
             }
         }
+        files::mark_used(&folder);
         Ok(Lookup::Hit(CacheEntry { folder, files, meta, cached: true, damaged: None }))
     }
 

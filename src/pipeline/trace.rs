@@ -14,6 +14,7 @@ use super::cache::{Cache, Digests, KeyBuilder, aside, write_json};
 use super::memo::Memo;
 use super::stage::{StageFailure, Staged};
 use super::tree;
+use crate::files;
 use serde::{Deserialize, Serialize};
 
 /// Extensions of files that benchgate and its tools write next to a configuration. Only Python code reads them, and
@@ -190,6 +191,7 @@ impl Sources {
             let read = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Trace>(&bytes).ok());
             let Some(trace) = read else { continue };
             if self.holds(&trace, place.folder(), digests).await {
+                files::mark_used(&index);
                 return Some(trace.entry_key(key));
             }
         }

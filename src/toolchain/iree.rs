@@ -14,6 +14,7 @@ use super::pip::{Pip, write_requirements};
 use super::wheel::{Name, Wheel};
 use super::{Lock, LockedTools, ToolchainError, fetch, interpreter, local};
 use crate::config::{Pin, ToolSource};
+use crate::files;
 use crate::model::{Event, Progress, Stage, Toolchain};
 use crate::process::Cancel;
 
@@ -87,6 +88,7 @@ pub async fn ensure(
         place.install(stage(&wanted, Some(pin), &place, cache, cancel), progress, cancel).await?;
     }
     let installed = check(pin, &wanted, &place).await?;
+    files::mark_used(&place.root);
     let took = started.elapsed();
     progress.on(Event::StepFinished { stage: Stage::Toolchain, what: &wanted.what, note, took });
     Ok(installed)

@@ -15,6 +15,7 @@ use super::suite_packages::SuitePackages;
 use super::wheel::Name;
 use super::{Lock, LockedPython, ToolchainError};
 use crate::config::{Assembler, Backend, BackendKind, Config, Exporter, Model, ModelSource, Target};
+use crate::files;
 use crate::model::{Event, Progress, Stage};
 use crate::process::{Cancel, Command};
 
@@ -237,6 +238,7 @@ async fn install(
         ToolManifest::read(&root)?.ok_or_else(missing)?.check(&root, Look::AtStamps, Scope::Everything)
     })
     .await?;
+    files::mark_used(&place.root);
     let note = if interpreter.is_some() { "installed" } else { "verified" };
     progress.on(Event::StepFinished { stage: Stage::Toolchain, what: &what, note, took: started.elapsed() });
     Ok(PythonEnv {

@@ -285,6 +285,27 @@ fn the_packages_of_a_suites_models_are_locked_for_the_versions_of_its_environmen
     let trees = suite.succeed("list").stdout;
     assert!(trees.contains("with torch+suite:"), "{trees}");
 
+    // An installation ages from its last use. Looking at it is none.
+    let cache = suite.world.cache();
+    let trees = |kind: &str| {
+        let entries = std::fs::read_dir(cache.join("benchgate").join(kind)).unwrap();
+        entries
+            .filter(|entry| entry.as_ref().unwrap().path().join("benchgate-manifest.json").exists())
+            .count()
+    };
+    let clean = || suite.world.run(["clean"]).expect_code(0);
+    assert_eq!((trees("tools"), trees("python")), (1, 2));
+    crate::leftovers::age(&cache, 40);
+    suite.succeed("install");
+    clean();
+    assert_eq!((trees("tools"), trees("python")), (1, 2));
+    crate::leftovers::age(&cache, 40);
+    suite.succeed("verify");
+    suite.succeed("list");
+    suite.world.run(["doctor"]);
+    clean();
+    assert_eq!((trees("tools"), trees("python")), (0, 0));
+
     // Another list is another lock, and a list that can't be had or does not fit says so.
     configure("einops>=1.0");
     suite.refuse(

@@ -1,6 +1,6 @@
 //! Entries of a cache or a working folder: how large it is, when it was last used, and its removal.
 
-use std::fs;
+use std::fs::{self, File, FileTimes};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -13,8 +13,8 @@ pub struct KeptFolder {
     pub path: PathBuf,
     /// Size of its files.
     pub bytes: u64,
-    /// When a file directly in it was last read or written. Most file systems record reads once a day, and one that
-    /// is mounted with `noatime` records none.
+    /// When it, or a file directly in it, was last written or marked by [`mark_used`]. Reading counts for nothing: many
+    /// file systems don't record it, and a search for unused folders reads too.
     pub last_used: SystemTime,
 }
 
@@ -32,8 +32,7 @@ impl KeptFolder {
             }
             kept.bytes += metadata.len();
             if entry.depth() == 1 {
-                let used = metadata.accessed().unwrap_or(SystemTime::UNIX_EPOCH).max(metadata.modified()?);
-                kept.last_used = kept.last_used.max(used);
+                kept.last_used = kept.last_used.max(metadata.modified()?);
             }
         }
         Ok(kept)
@@ -57,6 +56,13 @@ impl KeptFolder {
         }
         fs::remove_dir_all(&doomed)
     }
+}
+
+/// Marks a folder as used now. Only its owner can, and only its owner's `clean` would remove it; a read-only cache stays
+/// as it is.
+pub fn mark_used(folder: &Path) {
+    let now = FileTimes::new().set_modified(SystemTime::now());
+    drop(File::open(folder).and_then(|folder| folder.set_times(now)));
 }
 
 /// The extension of a folder whose removal began.

@@ -20,7 +20,7 @@ pub use bounded::{open_bounded, read_bounded};
 pub use digest::{sha256_of, sha256_unless};
 pub use draft::{FileDraft, replace, sweep_drafts, write};
 pub use exposure::exposure;
-pub use kept::{KeptFolder, folders_in};
+pub use kept::{KeptFolder, folders_in, mark_used};
 pub use lfs::{LONGEST_LFS_POINTER, has_lfs_pointer, is_lfs_pointer};
 pub use lock::{LockAttempt, LockFile};
 pub use owner::Owner;
