@@ -79,6 +79,19 @@ fn mlir_that_does_not_compile_fails_alone_and_says_why() {
 }
 
 #[test]
+fn the_reason_of_a_long_error_is_the_compiler_s_sentence() {
+    // As IREE 3.13 prints an operator of ONNX with the attributes of a tree ensemble.
+    let values = ["1.000000e+00 : f32"; 400].join(", ");
+    let error = "compile-error=failed to legalize operation 'torch.operator' that was explicitly marked illegal: \
+                 %2:2 = \"torch.operator\"(%1) <{name = \"onnx.TreeEnsembleClassifier\"}>";
+    let suite =
+        Suite::new().model("forest", &[&format!("{error} {{torch.onnx.weights = [{values}]}}")]).write();
+    suite.world.run(["run"]).expect_code(20);
+    let why = suite.run_json()["sides"][0]["benchmarks"][0]["outcome"]["why"].as_str().unwrap().to_owned();
+    insta::assert_snapshot!(why.split_once("/work/").unwrap().1, @r#"models/forest.mlir:1:1: error: failed to legalize operation 'torch.operator' that was explicitly marked illegal: %2:2 = "torch.operator"(%1) <{name = "onnx.TreeEnsembleClassifier"}> {torch.onnx.weights = [1.000000e+00 : f32, 1.000000e+00 : f32, 1.000000e+00 : f32, 1.000000e+00 :…"#);
+}
+
+#[test]
 fn a_failure_that_only_head_has_is_a_regression_of_that_stage() {
     let suite = Suite::new()
         .model("a", &["latency-us=1000"])

@@ -167,6 +167,70 @@ fn every_function_of_a_module_is_a_benchmark_with_its_own_data() {
 }
 
 #[test]
+fn functions_and_wrong_outputs_stay_apart_in_the_files_that_runs_append_to() {
+    let suite = Suite::new();
+    suite.source("two", &["latency-us-add=10", "latency-us-mul=2000"]);
+    let suite = suite
+        .toml(
+            "[[model]]\nname = \"two\"\nsource = \"models/two.mlir\"\n\
+             [model.functions.add]\ninputs = [\"3xf32=1\"]\nexpected = [\"data/y.npy\"]\n\
+             [model.functions.mul]\ninputs = [\"3xf32=2\"]\nexpected = [\"data/y.npy\"]",
+        )
+        .model("wrong", &["output=1,2,4"])
+        .write();
+    suite.world.run(["run", "--append-results", "results"]).expect_code(13);
+    let text = suite.world.read("results/iree_latency.csv");
+    let mut rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    rows.sort_by_key(|row| row[1]);
+    let names: Vec<&str> = rows.iter().map(|row| row[1]).collect();
+    assert_eq!(names, ["two/add", "two/add", "two/mul", "two/mul", "wrong", "wrong"]);
+    for (row, expected) in rows.iter().zip([0.01, 0.01, 2.0, 2.0]) {
+        assert!((row[3].parse::<f64>().unwrap() / expected - 1.0).abs() < 0.01, "{row:?}");
+    }
+    assert_eq!((rows[4][3], rows[5][3]), ("error", "error"));
+
+    let read = |file: &str| {
+        suite.world.run(["convert", &format!("results/{file}"), "read.json"]).expect_no_failure();
+        let run: Value = serde_json::from_str(&suite.world.read("read.json")).unwrap();
+        let benchmarks = run["sides"][0]["benchmarks"].as_array().unwrap();
+        let mut read: Vec<String> = benchmarks
+            .iter()
+            .map(|read| {
+                format!("{} {} {}", read["name"], read["outcome"]["status"], read["verification"]["code"])
+            })
+            .collect();
+        read.sort();
+        read.join("\n")
+    };
+    insta::assert_snapshot!(read("results.jsonl"), @r#"
+    "fake/two/cpu/backend=iree,function=add,test=eval" "ok" "PASS"
+    "fake/two/cpu/backend=iree,function=mul,test=eval" "ok" "PASS"
+    "fake/wrong/cpu/backend=iree,test=eval" "ok" "FAIL"
+    "#);
+    insta::assert_snapshot!(read("iree_latency.csv"), @r#"
+    "two/add/cpu" "ok" null
+    "two/mul/cpu" "ok" null
+    "wrong/cpu" "failed" null
+    "#);
+}
+
+#[test]
+fn a_flag_that_writes_files_says_when_the_module_was_compiled_by_an_earlier_run() {
+    let suite = Suite::new()
+        .model("a", &["latency-us=1000"])
+        .head("flags = [\"--iree-hal-dump-executable-sources-to=sources\"]")
+        .write();
+    let notes = || {
+        let said = suite.world.run(["run"]).expect_code(0).stderr;
+        // After the time since the start.
+        let notes = said.lines().filter(|line| line.contains("wrote nothing"));
+        notes.map(|line| line.split_once("] ").unwrap().1.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(notes(), [""; 0]);
+    insta::assert_snapshot!(notes().join("\n"), @"a/cpu/main head: `--iree-hal-dump-executable-sources-to=sources` wrote nothing, because the module was compiled by an earlier run; `--dump-ir` compiles again, and so does another --cache-dir");
+}
+
+#[test]
 fn repeated_dispatches_are_timed_by_the_dispatch() {
     let suite = Suite::new();
     suite.source("short", &["latency-us=5"]);
