@@ -244,9 +244,22 @@ async fn pin_suite(
     // The environment's version is used, whichever a model's list names.
     let known = projects(environment);
     let listed = suite.torchbench.iter().filter(|line| !known.contains(&project_of(line)));
-    let listed: Vec<String> = listed.cloned().collect();
+    let mut listed: Vec<String> = listed.cloned().collect();
     let mut lines = [suite.own.as_slice(), &listed].concat();
     let mut found = ask(&lines).await;
+    let left_out = |line: &str, detail: &str| {
+        progress.on(Event::Warning(&format!(
+            "`{line}`, which a model of torchbench asks for, can't be locked: {detail}"
+        )));
+    };
+    // pip names what no index has. Each attempt takes half a minute, so that line goes before every line is tried.
+    while let Err(ToolchainError::NotFound { detail, .. }) = &found
+        && let Some(at) = unavailable(detail, &listed)
+    {
+        left_out(&listed.remove(at), detail);
+        lines = [suite.own.as_slice(), &listed].concat();
+        found = ask(&lines).await;
+    }
     if let (Err(ToolchainError::NotFound { .. } | ToolchainError::Pip { .. }), false) =
         (&found, listed.is_empty())
     {
@@ -256,9 +269,7 @@ async fn pin_suite(
             lines.push(line.clone());
             match ask(&lines).await {
                 Err(ToolchainError::NotFound { detail, .. } | ToolchainError::Pip { detail, .. }) => {
-                    progress.on(Event::Warning(&format!(
-                        "`{line}`, which a model of torchbench asks for, can't be locked: {detail}"
-                    )));
+                    left_out(&line, &detail);
                     lines.pop();
                 }
                 more => found = Ok(more?),
@@ -266,6 +277,12 @@ async fn pin_suite(
         }
     }
     Ok(without(found?, environment))
+}
+
+/// The line that pip has no distribution for, by its message.
+fn unavailable(detail: &str, lines: &[String]) -> Option<usize> {
+    let (_, requirement) = detail.rsplit_once("No matching distribution found for ")?;
+    lines.iter().position(|line| project_of(line) == project_of(requirement))
 }
 
 pub(super) fn workspace(cache: &Path) -> Result<Scratch, ToolchainError> {
