@@ -339,7 +339,7 @@ impl Measuring<'_, '_> {
     fn standings(&self, open: &BTreeSet<usize>) -> (Comparison, Vec<Standing>) {
         let (base, head) = (self.look)(self.journal);
         let suite_rows = self.suite_rows.unwrap_or_default();
-        let options = CompareOptions { suite_rows, measured_here: true, ..CompareOptions::default() };
+        let options = CompareOptions { suite_rows, ..CompareOptions::at_look() };
         let comparison = gate::compare(&base, &head, self.policy, &options);
         let standings = self.standings_of(&gate::outlook(&comparison), open);
         (comparison, standings)

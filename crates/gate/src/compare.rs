@@ -33,6 +33,16 @@ pub struct CompareOptions {
     pub measured_here: bool,
     /// The blocks were drawn with replacement from what was measured, so that equal ones are no copies.
     pub resampled: bool,
+    /// Asked between two blocks, for the gating rows alone: metrics that gate nothing stay undecided, and no row says what
+    /// it could have shown.
+    pub looking: bool,
+}
+
+impl CompareOptions {
+    /// Of a look at what this program has measured so far.
+    pub fn at_look() -> Self {
+        Self { measured_here: true, looking: true, ..Self::default() }
+    }
 }
 
 /// Compares head with base. Total: every benchmark of either side gets at least one row.
@@ -99,7 +109,7 @@ fn compared(
     drafts.extend(common_row::draft(&session, &rules));
     let sessions =
         ComparedSessions { storing: storing.unwrap_or(false), in_shards: base.in_shards && head.in_shards };
-    let effects = judge(&mut drafts, policy, options.suite_rows, sessions);
+    let effects = judge(&mut drafts, policy, options, sessions);
     let open = drafts.iter().filter_map(|draft| draft.open.as_ref());
     lints.extend(diagnosis::of_session(open.map(|open| &open.evidence)));
     let mut rows: Vec<Row> = drafts
@@ -196,7 +206,7 @@ struct ComparedSessions {
 fn judge(
     drafts: &mut [Draft],
     policy: &Policy,
-    suite_rows: u32,
+    options: &CompareOptions,
     sessions: ComparedSessions,
 ) -> Vec<Option<Effect>> {
     let mut questions: Vec<Option<Question>> = drafts.iter().map(|_| None).collect();
@@ -210,12 +220,15 @@ fn judge(
         let name = row.metric.as_ref().map_or_else(String::new, |metric| metric.name.to_string());
         by_metric.entry(name).or_default().push(index);
     }
+    // Rows of one metric steady each other, gating or not.
+    let gates = |at: &usize| drafts[*at].open.as_ref().is_some_and(|open| open.rule.fatal);
+    by_metric.retain(|_, indices| !options.looking || indices.iter().any(gates));
     for indices in by_metric.values() {
         ask_paired(drafts, indices, &mut questions, policy, sessions.in_shards);
         separate::ask(drafts, indices, &mut questions);
         ask_history(drafts, indices, &mut questions, sessions.storing);
     }
-    decide_all(drafts, &questions, policy, suite_rows)
+    decide_all(drafts, &questions, policy, options)
 }
 
 /// The indices of rows whose evidence `of` selects, with the selected evidence.
@@ -300,7 +313,7 @@ fn decide_all(
     drafts: &mut [Draft],
     questions: &[Option<Question>],
     policy: &Policy,
-    suite_rows: u32,
+    options: &CompareOptions,
 ) -> Vec<Option<Effect>> {
     let asked: Vec<usize> = (0..drafts.len()).filter(|&i| questions[i].is_some()).collect();
     let worse: Vec<f64> =
@@ -308,7 +321,7 @@ fn decide_all(
     let open: Vec<Question> = asked.iter().filter_map(|&i| questions[i].clone()).collect();
     let mut effects: Vec<Option<Effect>> = vec![None; drafts.len()];
     for ((decision, question), &index) in
-        decide(&open, &worse, policy, suite_rows).into_iter().zip(&open).zip(&asked)
+        decide(&open, &worse, policy, options).into_iter().zip(&open).zip(&asked)
     {
         let Draft { row, open: Some(open) } = &mut drafts[index] else { continue };
         // Effects are costs; a row has the ratio head/base.
@@ -324,7 +337,7 @@ fn decide_all(
             estimate.p_worse = Some(decision.p_worse);
             estimate.p_adjusted = Some(decision.p_adjusted);
             estimate.q_value = Some(decision.q_value);
-            estimate.minimum_detectable = Some(decision.minimum_detectable);
+            estimate.minimum_detectable = decision.minimum_detectable;
         }
         (row.verdict, row.reason) = match &open.forbidden {
             Some(lint) if lint.code.consequence() == Consequence::Error => {

@@ -8,7 +8,7 @@ use benchgate_stats::{Effect, Inference};
 
 use super::estimate::{Paired, Quickest, WORTH_SHARING};
 use super::gradual::Gradual;
-use super::{Interval, MetricPolicy, Policy, Reason, Row, SideStats, threads};
+use super::{CompareOptions, Interval, MetricPolicy, Policy, Reason, Row, SideStats, threads};
 
 /// Exponent of the spending function: evenly over the blocks, so that the first look, at which most rows are
 /// decided, has half of the budget (Kim and DeMets 1987).
@@ -360,17 +360,23 @@ pub struct Decision {
     pub p_adjusted: f64,
     /// After Benjamini and Hochberg, for ordering a listing.
     pub q_value: f64,
-    pub minimum_detectable: f64,
+    /// Absent at a look, which asks for a verdict alone.
+    pub minimum_detectable: Option<f64>,
 }
 
 /// Decides all questions of a comparison at once. Fatal and other rows are two families: a row that
 /// is only reported must not cost a fatal one its power. `worse` holds each metric's direction. Of a part of a
 /// suite, `suite_rows` is how many fatal rows the whole has: those that are not here count as undecided.
-pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy, suite_rows: u32) -> Vec<Decision> {
+pub fn decide(
+    questions: &[Question],
+    worse: &[f64],
+    policy: &Policy,
+    options: &CompareOptions,
+) -> Vec<Decision> {
     let mut decisions: Vec<Option<Decision>> = vec![None; questions.len()];
     for fatal in [true, false] {
         let family: Vec<usize> = (0..questions.len()).filter(|&i| questions[i].fatal == fatal).collect();
-        let size = if fatal { family.len().max(suite_rows as usize) } else { family.len() };
+        let size = if fatal { family.len().max(options.suite_rows as usize) } else { family.len() };
         let of = |f: fn(&Question) -> f64| {
             let mut found: Vec<f64> = family.iter().map(|&i| f(&questions[i])).collect();
             found.resize(size, 1.0);
@@ -385,6 +391,7 @@ pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy, suite_rows
         let decided = threads::each(&places, WORTH_SHARING, |&(at, index)| {
             let question = &questions[index];
             let (verdict, reason, level) = question.judge(levels[at], better_levels[at], policy.alpha);
+            let detectable = || question.effect.detectable(levels[at] * question.red_share, MDE_POWER);
             let decision = Decision {
                 verdict,
                 reason,
@@ -392,11 +399,9 @@ pub fn decide(questions: &[Question], worse: &[f64], policy: &Policy, suite_rows
                 p_worse: question.classical.map_or(question.p_above_floor, |test| test.p_worse),
                 p_adjusted: adjusted[at],
                 q_value: listing[at],
-                minimum_detectable: (question.floor
-                    + question.effect.detectable(levels[at] * question.red_share, MDE_POWER))
-                .exp_m1(),
+                minimum_detectable: (!options.looking).then(|| (question.floor + detectable()).exp_m1()),
             };
-            question.effect.put_away();
+            question.effect.put_away(0);
             (index, decision)
         });
         for (index, decision) in decided {

@@ -83,6 +83,9 @@ impl Quickest {
 /// Rows from which starting threads costs less than it saves: a row takes a millisecond.
 pub(super) const WORTH_SHARING: usize = 16;
 
+/// Bytes of intermediate data that all rows together keep from their estimate to their decision.
+const KEPT: usize = 96 << 20;
+
 /// One row's blocks with its policy.
 pub struct PairedRow<'a> {
     pub blocks: &'a Arc<[BlockCosts]>,
@@ -97,7 +100,7 @@ pub fn paired(rows: &[PairedRow<'_>], alone: bool) -> Vec<Option<Paired>> {
     let shifts = threads::each(rows, WORTH_SHARING, |row| {
         let shift = Shift::new(Arc::clone(row.blocks))?;
         let p = (shift.p_above(row.floor), shift.p_below(-row.floor));
-        shift.put_away();
+        shift.put_away(KEPT / rows.len());
         Some((shift, p))
     });
     let slow = |(row, found): (&PairedRow<'_>, &Option<(Shift, _)>)| {

@@ -26,14 +26,13 @@ pub struct OpenRows {
 ///
 /// A pure function of what was measured, so an interrupted job asks again and gets the same answer.
 pub fn open_rows(base: &Run, head: &Run, policy: &Policy) -> OpenRows {
-    let options = CompareOptions { measured_here: true, ..CompareOptions::default() };
-    open_in(&compare(base, head, policy, &options), policy)
+    open_in(&compare(base, head, policy, &CompareOptions::at_look()), policy)
 }
 
 /// As [`open_rows`] for one shard of a suite with this many fatal rows. Each benchmark is asked about alone and
 /// against the whole suite's error budget, so how long it is measured does not depend on which others share its shard.
 pub fn open_in_shard(base: &Run, head: &Run, policy: &Policy, suite_rows: u32) -> OpenRows {
-    let options = CompareOptions { suite_rows, measured_here: true, ..CompareOptions::default() };
+    let options = CompareOptions { suite_rows, ..CompareOptions::at_look() };
     let alone = |benchmark: &Benchmark| {
         let name = &benchmark.name;
         open_in(&compare(&only(base, name), &only(head, name), policy, &options), policy)
@@ -84,7 +83,7 @@ pub fn open_in(comparison: &Comparison, policy: &Policy) -> OpenRows {
 
 /// Benchmarks whose compile time needs more pairs of compilations, as [`open_in`]; among this many fatal rows.
 pub fn open_compile_times(base: &Run, head: &Run, policy: &Policy, suite_rows: u32) -> OpenRows {
-    let options = CompareOptions { suite_rows, measured_here: true, ..CompareOptions::default() };
+    let options = CompareOptions { suite_rows, ..CompareOptions::at_look() };
     open_of(&compare(base, head, policy, &options), policy, true)
 }
 

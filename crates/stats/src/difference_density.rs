@@ -86,6 +86,11 @@ impl TableGrid {
         Self { low, cells, count, values }
     }
 
+    /// The memory that its values take.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.values.as_slice())
+    }
+
     /// The difference of each table between `x` and `y`.
     pub fn differences(&self, x: f64, y: f64, into: &mut Vec<f64>) {
         into.clear();

@@ -17,10 +17,10 @@ pub enum Inference {
 }
 
 impl Inference {
-    /// Frees intermediate data. The next question makes it again.
-    pub fn put_away(&self) {
+    /// Frees intermediate data that takes more than these bytes. The next question makes it again.
+    pub fn put_away(&self, most: usize) {
         if let Self::Randomised(shift) = self {
-            shift.put_away();
+            shift.put_away(most);
         }
     }
 

@@ -166,6 +166,13 @@ impl Scores {
         self.blocks.len()
     }
 
+    /// The memory that it takes, about.
+    pub fn bytes(&self) -> usize {
+        let tables = self.across.iter().map(TableGrid::bytes).sum::<usize>();
+        let processes = self.blocks.iter().map(Vec::len).sum::<usize>();
+        tables + processes * distances().count() * size_of::<f64>()
+    }
+
     /// The shifts at which any two repetitions of different sides meet.
     pub fn range(&self) -> (f64, f64) {
         (self.center - self.span, self.center + self.span)

@@ -64,6 +64,14 @@ struct ShiftCache {
     p: HashMap<(u64, Towards), f64>,
 }
 
+impl ShiftCache {
+    fn bytes(&self) -> usize {
+        /// Of a shift and its p, with the map's own.
+        const ANSWER: usize = 48;
+        self.scores.as_ref().map_or(0, Scores::bytes) + self.p.len() * ANSWER
+    }
+}
+
 /// The result of one row's blocks.
 #[derive(Debug)]
 pub struct Shift {
@@ -125,9 +133,12 @@ impl Shift {
         Some(shift)
     }
 
-    /// Frees intermediate data. The next question makes it again.
-    pub fn put_away(&self) {
-        *self.answers() = ShiftCache::default();
+    /// Frees intermediate data that takes more than these bytes. The next question makes it again.
+    pub fn put_away(&self, most: usize) {
+        let mut answers = self.answers();
+        if answers.bytes() > most {
+            *answers = ShiftCache::default();
+        }
     }
 
     fn answers(&self) -> MutexGuard<'_, ShiftCache> {
