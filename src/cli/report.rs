@@ -137,8 +137,8 @@ fn pictures(runs: &[DrawnRun], folder: &Path) -> Result<Vec<PathBuf>, CliError> 
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error.to_string()))?;
     let mut drawn = Vec::new();
     for &picture in Picture::VARIANTS {
-        for theme in Theme::BOTH {
-            let Some(svg) = report::picture(runs, picture, theme) else { continue };
+        for (theme, svg) in Theme::BOTH.into_iter().zip(report::picture(runs, picture).into_iter().flatten())
+        {
             let path = folder.join(format!("{picture}{}.svg", theme.suffix()));
             write(&path, svg.as_bytes())?;
             drawn.push(path);

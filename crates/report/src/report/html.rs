@@ -5,7 +5,7 @@ use strum::VariantArray;
 use benchgate_core::record::RunFile;
 
 use super::backends::{self, BackendTable};
-use super::chart::{Picture, Theme, picture};
+use super::chart::{Picture, picture};
 use super::document::{self, Block, Text};
 use super::{DrawnRun, Outcomes, View, comparison};
 
@@ -23,9 +23,7 @@ pub fn html(runs: &[DrawnRun]) -> String {
         blocks.extend(comparison::page(view));
     }
     for &which in Picture::VARIANTS {
-        if let [Some(light), Some(dark)] = Theme::BOTH.map(|theme| picture(runs, which, theme)) {
-            blocks.push(Block::Picture([light, dark]));
-        }
+        blocks.extend(picture(runs, which).map(Block::Picture));
     }
     for ((run, outcomes), backends) in runs.iter().zip(&outcomes).zip(&backends) {
         blocks.push(Block::Title(Text::from("Benchmarks of ").name(&run.name)));

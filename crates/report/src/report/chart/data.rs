@@ -49,18 +49,17 @@ pub(super) struct Chart {
 
 const UNMEASURED: &str = "not measured";
 
-/// IREE's measured rows of a run: group, label, whose, latency, compile seconds.
-struct Own {
+/// One of IREE's measured rows of a run.
+struct Own<'a> {
     group: String,
     label: String,
     who: Who,
-    latency: Option<Latency>,
-    compile: Option<CompileTime>,
-    why: Option<String>,
+    side: SideName,
+    benchmark: &'a BenchmarkRecord,
 }
 
 /// One run's own benchmarks, both sides.
-fn own(drawn: &DrawnRun, several: bool) -> Vec<Own> {
+fn own(drawn: &DrawnRun, several: bool) -> Vec<Own<'_>> {
     let (name, run) = (drawn.name.as_str(), &drawn.file);
     let paired = run.sides.len() > 1;
     let ours = is_ours(run);
@@ -96,9 +95,8 @@ fn own(drawn: &DrawnRun, several: bool) -> Vec<Own> {
                     SideName::Base => Who::IreeBase,
                     SideName::Head => Who::Iree,
                 },
-                latency: drawn.latency(side, benchmark),
-                compile: CompileTime::for_benchmark(benchmark),
-                why: benchmark.outcome.why.clone(),
+                side,
+                benchmark,
             });
         }
     }
@@ -189,7 +187,8 @@ pub(super) fn latency(runs: &[DrawnRun]) -> Chart {
     let several = runs.len() > 1;
     for run in runs {
         for row in own(run, several) {
-            let bar = latency_bar(row.label, row.who, row.latency, row.why.as_deref());
+            let latency = run.latency(row.side, row.benchmark);
+            let bar = latency_bar(row.label, row.who, latency, row.benchmark.outcome.why.as_deref());
             groups.put(row.group, bar);
         }
     }
@@ -218,7 +217,7 @@ pub(super) fn compile_time(runs: &[DrawnRun]) -> Chart {
     };
     for run in runs {
         for row in own(run, several) {
-            bar(row.group, row.label, row.who, row.compile);
+            bar(row.group, row.label, row.who, CompileTime::for_benchmark(row.benchmark));
         }
     }
     for run in runs {

@@ -12,7 +12,7 @@ use super::super::human::quantity;
 use super::Theme;
 use super::hills::{Hill, Span, envelopes, hills_of, model_of, spans};
 use super::scale::round_step;
-use super::svg::{Svg, TextAnchor, WIDTH, fitted, width_of};
+use super::svg::{Palette, Svg, TextAnchor, WIDTH, fitted, width_of};
 use benchgate_core::model::Unit;
 
 const HEIGHT: f64 = 380.0;
@@ -25,37 +25,48 @@ const MOST_HILLS: usize = 400;
 /// Processes from which on lines are thin.
 const MANY: usize = 40;
 
-pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
-    let palette = Svg::new(HEIGHT, theme).palette;
-    let mut hills: Vec<Hill> = Vec::new();
-    let benchmarks = runs.iter().flat_map(|run| &run.file.sides).flat_map(|side| &side.benchmarks);
-    let models: BTreeSet<&str> = benchmarks.map(|benchmark| model_of(&benchmark.name)).collect();
-    let has_backends = runs.iter().any(|run| !run.file.backends.is_empty());
-    let by_model = !has_backends && models.len() <= palette.lines.len();
-    // Runs of other hours follow one another, without the hours between them.
-    let mut offset = 0.0;
-    for run in runs {
-        let of_run = hills_of(&run.file, offset, by_model);
-        offset = of_run
-            .iter()
-            .flat_map(|hill| hill.host.iter().chain(&hill.device))
-            .map(|(at, _)| *at)
-            .fold(offset, f64::max);
-        hills.extend(of_run);
+/// The curves of all runs.
+pub(super) struct MemoryChart {
+    hills: Vec<Hill>,
+    spans: Vec<Span>,
+    /// Seconds from the first process to the end of the last.
+    end: f64,
+    /// The highest value.
+    most: f64,
+}
+
+impl MemoryChart {
+    /// `None` without anything to draw.
+    pub(super) fn new(runs: &[DrawnRun]) -> Option<Self> {
+        const COLORS: usize = Palette::for_theme(Theme::Light).lines.len();
+        let mut hills: Vec<Hill> = Vec::new();
+        let benchmarks = runs.iter().flat_map(|run| &run.file.sides).flat_map(|side| &side.benchmarks);
+        let models: BTreeSet<&str> = benchmarks.map(|benchmark| model_of(&benchmark.name)).collect();
+        let has_backends = runs.iter().any(|run| !run.file.backends.is_empty());
+        let by_model = !has_backends && models.len() <= COLORS;
+        // Runs of other hours follow one another, without the hours between them.
+        let mut end = 0.0;
+        for run in runs {
+            let of_run = hills_of(&run.file, end, by_model);
+            let points = of_run.iter().flat_map(|hill| hill.host.iter().chain(&hill.device));
+            end = points.map(|(at, _)| *at).fold(end, f64::max);
+            hills.extend(of_run);
+        }
+        let spans = spans(&hills);
+        if hills.len() > MOST_HILLS {
+            hills = envelopes(&hills, end);
+        }
+        let points = hills.iter().flat_map(|hill| hill.host.iter().chain(&hill.device));
+        let most = points.map(|(_, y)| *y).fold(0.0, f64::max);
+        let is_drawn = most > 0.0 && most.is_finite() && end.is_finite() && round_seconds(end / 6.0) > 0.0;
+        is_drawn.then_some(Self { hills, spans, end, most })
     }
-    let spans = spans(&hills);
-    if hills.len() > MOST_HILLS {
-        hills = envelopes(&hills, offset);
-    }
-    let most = hills
-        .iter()
-        .flat_map(|hill| hill.host.iter().chain(&hill.device))
-        .map(|(_, y)| *y)
-        .fold(0.0, f64::max);
+}
+
+pub(super) fn draw(chart: &MemoryChart, theme: Theme) -> String {
+    let MemoryChart { hills, spans, end: offset, most } = chart;
+    let palette = Palette::for_theme(theme);
     let step_seconds = round_seconds(offset / 6.0);
-    if most <= 0.0 || !most.is_finite() || !offset.is_finite() || step_seconds <= 0.0 {
-        return None;
-    }
     let mut svg = Svg::new(HEIGHT, theme);
     let title = "Memory over the run";
     let subtitle = "of each process in turn: measured at the end of each stage and held until the next; otherwise its peak";
@@ -74,7 +85,7 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
     }
     let step = step_seconds;
     let mut second = 0.0;
-    while second <= offset {
+    while second <= *offset {
         let text = match step {
             _ if second == 0.0 => "0".to_owned(),
             3600.0.. => format!("{} h", second / 3600.0),
@@ -86,7 +97,7 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
         second += step;
     }
     svg.line((LEFT, floor), (WIDTH - MARGIN, floor), palette.muted, 1.0);
-    for Span { model, from, to } in &spans {
+    for Span { model, from, to } in spans {
         let room = x(*to) - x(*from);
         let text = fitted(model, 11.0, room);
         // A few letters alone are not useful.
@@ -129,7 +140,7 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
         svg.text((at + 16.0, 76.0), 12.0, TextAnchor::Start, palette.ink, &text);
         at += 16.0 + width_of(&text, 12.0) + 18.0;
     }
-    Some(svg.finish(&format!("{title}: {subtitle}")))
+    svg.finish(&format!("{title}: {subtitle}"))
 }
 
 /// A round number without the zeros that a measured one ends with: `256 MiB`, not `256.0 MiB`.
@@ -164,12 +175,16 @@ mod tests {
     use super::*;
     use benchgate_core::record::{GpuTelemetryRecord, Number, RunFile, TelemetryRecord};
 
+    fn drawn(run: &RunFile) -> Option<String> {
+        let chart = MemoryChart::new(&[DrawnRun::new("run", run.clone(), None)])?;
+        Some(draw(&chart, Theme::Light))
+    }
+
     #[test]
     fn a_gpus_memory_is_drawn_of_irees_processes_too() {
         let text = include_str!("../../../../../tests/fixtures/record/backends-v1.json");
         let mut run = RunFile::from_slice(text.as_bytes()).unwrap();
-        let runs = |run: &RunFile| [DrawnRun::new("run", run.clone(), None)];
-        assert!(!draw(&runs(&run), Theme::Light).unwrap().contains("device memory"));
+        assert!(!drawn(&run).unwrap().contains("device memory"));
         let gpu = GpuTelemetryRecord {
             id: "GPU-1".to_owned(),
             readings: 2,
@@ -178,7 +193,7 @@ mod tests {
         };
         let process = &mut run.sides[0].benchmarks[0].processes[0];
         process.telemetry = Some(TelemetryRecord { cpu: None, gpus: vec![gpu] });
-        let svg = draw(&runs(&run), Theme::Light).unwrap();
+        let svg = drawn(&run).unwrap();
         assert!(svg.contains("device memory") && svg.contains("3 GiB"), "{svg}");
     }
 
@@ -193,7 +208,7 @@ mod tests {
             let processes = &mut run.sides[0].benchmarks[0].processes;
             processes.truncate(1);
             (processes[0].seconds, processes[0].peak_memory_bytes) = (Number(seconds), Some(1 << 30));
-            assert_eq!(draw(&[DrawnRun::new("run", run, None)], Theme::Light), None, "{seconds}");
+            assert_eq!(drawn(&run), None, "{seconds}");
         }
     }
 
@@ -201,7 +216,7 @@ mod tests {
     fn a_sample_holds_until_the_next() {
         let text = include_str!("../../../../../tests/fixtures/record/backends-v1.json");
         let run = RunFile::from_slice(text.as_bytes()).unwrap();
-        let svg = draw(&[DrawnRun::new("run", run, None)], Theme::Light).unwrap();
+        let svg = drawn(&run).unwrap();
         let lines =
             svg.lines().filter_map(|line| line.strip_prefix("<polyline points=\"")?.split('"').next());
         let mut longest = 0;
@@ -223,10 +238,9 @@ mod tests {
         let mut run = RunFile::from_slice(text.as_bytes()).unwrap();
         let model = run.backends[0].model.clone();
         let label = format!(">{model}</text>");
-        let drawn = |run: &RunFile| draw(&[DrawnRun::new("run", run.clone(), None)], Theme::Light).unwrap();
-        assert!(drawn(&run).contains(&label), "next to other backends");
+        assert!(drawn(&run).unwrap().contains(&label), "next to other backends");
         run.backends.clear();
-        let alone = drawn(&run);
+        let alone = drawn(&run).unwrap();
         assert!(alone.contains(&label) && !alone.contains(">iree</text>"), "{alone}");
     }
 

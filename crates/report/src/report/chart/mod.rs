@@ -49,15 +49,27 @@ pub enum Picture {
     Memory,
 }
 
-/// Draws a picture of one or several runs, each with its name; `None` if they hold nothing to draw.
-pub fn picture(runs: &[DrawnRun], picture: Picture, theme: Theme) -> Option<String> {
+/// Draws a picture of one or several runs, each with its name, in both themes; `None` if they hold nothing to draw.
+pub fn picture(runs: &[DrawnRun], picture: Picture) -> Option<[String; 2]> {
     match picture {
-        Picture::Alignment => alignment::draw(runs, theme),
-        Picture::Latency => bars::draw(&data::latency(runs), theme),
-        Picture::CompileTime => bars::draw(&data::compile_time(runs), theme),
-        Picture::Speedup => bars::draw(&data::speedup(runs), theme),
-        Picture::Memory => memory::draw(runs, theme),
+        Picture::Alignment => in_both(|theme| alignment::draw(runs, theme)),
+        Picture::Latency => of_bars(&data::latency(runs)),
+        Picture::CompileTime => of_bars(&data::compile_time(runs)),
+        Picture::Speedup => of_bars(&data::speedup(runs)),
+        Picture::Memory => {
+            let chart = memory::MemoryChart::new(runs)?;
+            in_both(|theme| Some(memory::draw(&chart, theme)))
+        }
     }
+}
+
+fn of_bars(chart: &data::Chart) -> Option<[String; 2]> {
+    in_both(|theme| bars::draw(chart, theme))
+}
+
+fn in_both(draw: impl Fn(Theme) -> Option<String>) -> Option<[String; 2]> {
+    let [light, dark] = Theme::BOTH.map(draw);
+    Some([light?, dark?])
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use strum::VariantArray;
 
-use super::{Picture, Theme, picture};
+use super::{Picture, picture};
 use crate::report::{DrawnRun, html, quantity};
 use benchgate_core::model::Unit;
 use benchgate_core::record::{Number, RunFile};
@@ -13,11 +13,15 @@ fn sample() -> Vec<DrawnRun> {
     vec![DrawnRun::new("run", RunFile::from_slice(text.as_bytes()).unwrap(), None)]
 }
 
+fn light(runs: &[DrawnRun], which: Picture) -> Option<String> {
+    picture(runs, which).map(|[light, _]| light)
+}
+
 #[test]
 fn every_picture_is_drawn_light_and_dark_as_well_formed_xml() {
     for &which in Picture::VARIANTS {
         let runs = if which == Picture::Alignment { vec![drawn(paired(1))] } else { sample() };
-        let [light, dark] = Theme::BOTH.map(|theme| picture(&runs, which, theme).unwrap());
+        let [light, dark] = picture(&runs, which).unwrap();
         assert_ne!(light, dark, "{which}");
         assert!(light.contains("fill=\"#ffffff\"") && dark.contains("fill=\"#0d1117\""));
         assert_well_formed(&light);
@@ -39,7 +43,7 @@ fn assert_well_formed(svg: &str) {
 
 #[test]
 fn the_latency_chart_names_each_backend_its_time_and_why_one_has_none() {
-    let svg = picture(&sample(), Picture::Latency, Theme::Light).unwrap();
+    let svg = light(&sample(), Picture::Latency).unwrap();
     for part in
         ["iree", "inductor", "eager", "unsupported: TensorRT runs on CUDA devices only", "mlp/cpu/main"]
     {
@@ -49,7 +53,7 @@ fn the_latency_chart_names_each_backend_its_time_and_why_one_has_none() {
 
 #[test]
 fn a_speedup_is_against_eager() {
-    let svg = picture(&sample(), Picture::Speedup, Theme::Light).unwrap();
+    let svg = light(&sample(), Picture::Speedup).unwrap();
     assert!(svg.contains("mlp/cpu/main against eager"), "{svg}");
     assert!(svg.contains("2.00 ×"), "iree takes half of eager's time:\n{svg}");
 }
@@ -60,7 +64,7 @@ fn names_are_no_markup() {
     for record in &mut runs[0].file.backends {
         record.backend = "<script>\u{1b}[31m&".to_owned();
     }
-    for svg in Picture::VARIANTS.iter().filter_map(|&which| picture(&runs, which, Theme::Dark)) {
+    for svg in Picture::VARIANTS.iter().filter_map(|&which| light(&runs, which)) {
         assert!(!svg.contains("<script>") && !svg.contains('\u{1b}'), "{svg}");
         assert_well_formed(&svg);
     }
@@ -69,7 +73,7 @@ fn names_are_no_markup() {
     for side in &mut file.sides {
         side.benchmarks[0].name = format!("<script>\u{1b}[31m&\u{202e}{}", "x".repeat(300));
     }
-    let svg = picture(&[drawn(file)], Picture::Alignment, Theme::Dark).unwrap();
+    let svg = light(&[drawn(file)], Picture::Alignment).unwrap();
     assert!(!svg.contains("<script>") && !svg.contains('\u{1b}') && !svg.contains('\u{202e}'), "{svg}");
     assert_well_formed(&svg);
 }
@@ -79,11 +83,11 @@ fn a_row_that_moved_is_drawn_as_measured_and_moved_back_and_withheld_values_stay
     let mut run = drawn(paired(1));
     let comparison = run.comparison.as_mut().unwrap();
     assert_eq!(comparison.rows.iter().filter(|row| row.alignment.is_some()).count(), 1);
-    let shown = picture(std::slice::from_ref(&run), Picture::Alignment, Theme::Light).unwrap();
+    let shown = light(std::slice::from_ref(&run), Picture::Alignment).unwrap();
     assert!(shown.contains(" ms</text>"), "{shown}");
     let comparison = run.comparison.as_mut().unwrap();
     crate::report::withhold(comparison, benchgate_core::model::Disclose::Ratios);
-    let withheld = picture(std::slice::from_ref(&run), Picture::Alignment, Theme::Light).unwrap();
+    let withheld = light(std::slice::from_ref(&run), Picture::Alignment).unwrap();
     assert!(!withheld.contains(" ms</text>"), "{withheld}");
     assert_eq!(shown.matches("<polyline").count(), 4);
 }
@@ -97,7 +101,7 @@ fn a_run_without_a_time_has_no_picture() {
         benchmark.stages.clear();
     }
     for &which in Picture::VARIANTS {
-        assert_eq!(picture(&runs, which, Theme::Light), None, "{which}");
+        assert_eq!(light(&runs, which), None, "{which}");
     }
 }
 
@@ -105,9 +109,9 @@ fn a_run_without_a_time_has_no_picture() {
 fn without_other_backends_a_models_targets_stand_together_and_none_is_called_faster() {
     let mut runs = sample();
     runs[0].file.backends.clear();
-    let svg = picture(&runs, Picture::Latency, Theme::Light).unwrap();
+    let svg = light(&runs, Picture::Latency).unwrap();
     assert!(svg.contains(">mlp</text>") && svg.contains(">cpu/main</text>"), "{svg}");
-    assert_eq!(picture(&runs, Picture::Speedup, Theme::Light), None);
+    assert_eq!(light(&runs, Picture::Speedup), None);
 }
 
 #[test]
@@ -121,12 +125,12 @@ fn another_tools_file_is_not_called_iree() {
         benchmark.stages.clear();
         benchmark.name = "BM_gemm/256".to_owned();
     }
-    let one = picture(&runs, Picture::Latency, Theme::Light).unwrap();
+    let one = light(&runs, Picture::Latency).unwrap();
     assert!(one.contains(">BM_gemm/256</text>") && !one.contains(">iree"), "{one}");
     runs.push(DrawnRun::new("other", runs[0].file.clone(), None));
-    let two = picture(&runs, Picture::Latency, Theme::Light).unwrap();
+    let two = light(&runs, Picture::Latency).unwrap();
     assert!(two.contains(">run</text>") && two.contains(">other</text>") && !two.contains(">iree"), "{two}");
-    assert!(picture(&runs, Picture::Speedup, Theme::Light).unwrap().contains("against run"), "{two}");
+    assert!(light(&runs, Picture::Speedup).unwrap().contains("against run"), "{two}");
 }
 
 /// A paired run of so many benchmarks in which head takes 1.25 times as long.
@@ -185,10 +189,10 @@ fn a_picture_a_page_and_a_comparison_show_the_same_numbers() {
     let row = comparison.rows.iter().find(|row| row.estimate.is_some()).unwrap();
     let (ratio, typical) = (row.estimate.as_ref().unwrap().ratio, row.typical);
     let runs = [run];
-    let speedup = picture(&runs, Picture::Speedup, Theme::Light).unwrap();
+    let speedup = light(&runs, Picture::Speedup).unwrap();
     assert!(speedup.contains(&format!("{:.2} ×", 1.0 / ratio)), "{ratio}\n{speedup}");
     let page = html(&runs);
-    let latency = picture(&runs, Picture::Latency, Theme::Light).unwrap();
+    let latency = light(&runs, Picture::Latency).unwrap();
     for value in [typical.base, typical.head].into_iter().flatten() {
         let shown = quantity(value, &Unit::Nanoseconds);
         assert!(latency.contains(&shown) && page.matches(&shown).count() > 2, "{shown}\n{latency}");
@@ -200,7 +204,7 @@ fn a_picture_a_page_and_a_comparison_show_the_same_numbers() {
 fn pictures_of_thousands_of_rows_stay_pictures() {
     let runs = [drawn(paired(600))];
     for &which in Picture::VARIANTS {
-        let svg = picture(&runs, which, Theme::Light).unwrap();
+        let svg = light(&runs, which).unwrap();
         let height = svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
         assert!(height.parse::<u32>().unwrap() < 3_000, "{which}: {height}");
         assert!(svg.len() < 200_000, "{which}: {} bytes", svg.len());
