@@ -73,6 +73,7 @@ fn metric_section(
     html! {
         (chart(timeline, &id, track, moves, marks))
         (data(&format!("data-{id}"), &points(timeline, track)))
+        (legend(marks))
         @if moves.is_empty() {
             p.note { "No change of level found." }
         } @else {
@@ -176,11 +177,30 @@ fn marks(timeline: &Timeline, benchmark: &str) -> Vec<Mark> {
     marks
 }
 
+/// What the upright lines of a chart are.
+fn legend(marks: &[Mark]) -> Markup {
+    let kinds = [
+        ("accepted", "acceptance"),
+        ("toolchain", "another toolchain"),
+        ("machine", "a change of the machine"),
+    ];
+    let drawn = kinds.into_iter().filter(|(class, _)| marks.iter().any(|mark| mark.class == *class));
+    html! {
+        @if !marks.is_empty() {
+            p.note.legend {
+                "Upright lines: "
+                @for (at, (class, what)) in drawn.enumerate() { @if at > 0 { ", " } span class=(class) { "┆ " (what) } }
+                "; " a href="#events" { "details" }
+            }
+        }
+    }
+}
+
 fn events(marks: &[Mark]) -> Markup {
     html! {
         @if !marks.is_empty() {
             section {
-                h2 { "Acceptances, toolchain and machine" }
+                h2 id="events" { "Acceptances, toolchain and machine" }
                 ol.events { @for (at, mark) in marks.iter().enumerate() {
                     li id=(format!("event-{at}")) class=(mark.class) { bdi { (mark.label) } }
                 } }

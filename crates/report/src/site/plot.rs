@@ -60,6 +60,9 @@ impl PlotScale {
     }
 }
 
+/// Points below which they are drawn large enough to be seen one by one.
+const FEW: usize = 100;
+
 /// The chart of one metric.
 pub fn chart(timeline: &Timeline, name: &str, track: &Track, moves: &[Move], marks: &[Mark]) -> Markup {
     let scale = PlotScale::new(timeline, shown(&track.points).map(|point| point.value), TALL);
@@ -103,8 +106,8 @@ pub fn chart(timeline: &Timeline, name: &str, track: &Track, moves: &[Move], mar
                     }
                 }
                 path.bars d=(bars) {}
-                path.dots d=(dots) {}
-                path.held d=(held) {}
+                path.dots.few[count < FEW] d=(dots) {}
+                path.held.few[count < FEW] d=(held) {}
                 path.outside d=(outside) {}
                 path.level d=(staircase(timeline, track, moves, &scale)) {}
                 @for (at, moved) in moves.iter().enumerate() {
@@ -209,16 +212,18 @@ fn levels(scale: &PlotScale) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Dates along the axis.
+/// Dates along the axis, each once.
 fn dates(scale: &PlotScale) -> Vec<(String, f64)> {
     const COUNT: u32 = 6;
-    (0..COUNT)
+    let mut dates: Vec<(String, f64)> = (0..COUNT)
         .filter_map(|at| {
             let share = (f64::from(at) + 0.5) / f64::from(COUNT);
             let began = Timestamp::from_second((scale.from + share * scale.span) as i64).ok()?;
             Some((day(began), (LEFT + scale.x(began)).round()))
         })
-        .collect()
+        .collect();
+    dates.dedup_by(|next, known| next.0 == known.0);
+    dates
 }
 
 /// `2026-11-20`, of UTC as everywhere.

@@ -134,10 +134,10 @@ const benchgate = (() => {
       const screenY = (value) => top + (ceiling - value) / (ceiling - bottom) * height;
       const xs = $("g.x", chart), ys = $("g.y", chart);
       const baseline = $("text", xs)?.getAttribute("y") ?? top + height + 18;
-      xs.replaceChildren(...[0.5, 1.5, 2.5, 3.5, 4.5, 5.5].map((at) => {
-        const place = start + at / 6 * size;
+      const days = [0.5, 1.5, 2.5, 3.5, 4.5, 5.5].map((at) => start + at / 6 * size).map((place) => [place, date(second(place))]);
+      xs.replaceChildren(...days.filter(([, day], at) => at === 0 || day !== days[at - 1][1]).map(([place, day]) => {
         const label = svg("text", { x: screenX(place), y: baseline, "text-anchor": "middle" });
-        label.textContent = date(second(place));
+        label.textContent = day;
         return label;
       }));
       const rough = (ceiling - bottom) / 4, power = 10 ** Math.floor(Math.log10(rough));
