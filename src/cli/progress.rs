@@ -279,6 +279,8 @@ struct LineState<W> {
     stages: Vec<StageCount>,
     /// When the last line was printed.
     said: Instant,
+    /// When the state of the rows was printed last.
+    looked: Option<Instant>,
 }
 
 /// How far a running stage is.
@@ -294,6 +296,11 @@ struct StageCount {
 }
 
 impl StageCount {
+    /// Whether nothing was done, because every model is MLIR already.
+    fn is_empty(&self) -> bool {
+        self.done == 0 || self.notes.get("already MLIR") == Some(&self.done)
+    }
+
     /// `compile: 10 steps, 8 cached (1.250 s)`.
     fn said(&self) -> String {
         let notes: String = self.notes.iter().map(|(note, count)| format!(", {count} {note}")).collect();
@@ -305,10 +312,12 @@ impl StageCount {
 
 /// Time between two lines about one stage.
 const NOW_AND_THEN: Duration = Duration::from_secs(60);
+/// Time between two lines about looks, which follow each other quickly in a small suite.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(20);
 
 impl<W: Write + Send> Lines<W> {
     fn new(out: W) -> Self {
-        let state = LineState { out, stages: Vec::new(), said: Instant::now() };
+        let state = LineState { out, stages: Vec::new(), said: Instant::now(), looked: None };
         Self { began: Instant::now(), state: Mutex::new(state) }
     }
 }
@@ -362,13 +371,10 @@ impl<W> LineState<W> {
             Event::StageFinished { stage } => {
                 let at = self.stages.iter().position(|known| known.stage == stage)?;
                 let done = self.stages.remove(at);
-                (done.done > 0).then(|| done.said())
+                (!done.is_empty()).then(|| done.said())
             }
             Event::Standings { rows, next, look } => {
                 let due = self.is_time();
-                if !look && !due {
-                    return None;
-                }
                 let text = outlook(rows, next);
                 if next.is_none()
                     && rows.iter().all(|row| !row.open)
@@ -378,7 +384,11 @@ impl<W> LineState<W> {
                     stage.decided = Some(text);
                     return None;
                 }
-                self.said = Instant::now();
+                let is_early = self.looked.is_some_and(|at| at.elapsed() < BETWEEN_LOOKS);
+                if !due && (!look || is_early) {
+                    return None;
+                }
+                (self.said, self.looked) = (Instant::now(), Some(Instant::now()));
                 Some(text)
             }
             Event::Warning(text) => Some(format!("warning: {}", clean(text))),
@@ -433,6 +443,9 @@ mod tests {
             Event::StageFinished { stage: compile },
             Event::StageStarted { stage: Stage::Export, steps: 0 },
             Event::StageFinished { stage: Stage::Export },
+            Event::StageStarted { stage: Stage::Export, steps: 1 },
+            Event::StepFinished { stage: Stage::Export, what: "vit/cpu head", note: "already MLIR", took },
+            Event::StageFinished { stage: Stage::Export },
             Event::Warning("little room on the disk"),
         ]);
         assert_eq!(lines[0], "compile 4/4 conv/cpu base: failed: exit status 1 (1.250 s)");
@@ -460,7 +473,8 @@ mod tests {
             most: Duration::from_secs(95),
         };
         let rows = [row("mlp/cpu", true), row("vit/cpu", false)];
-        let lines = said(&[Event::Standings { rows: &rows, next: Some(next), look: true }]);
+        let look = Event::Standings { rows: &rows, next: Some(next), look: true };
+        let lines = said(&[look.clone(), look]);
         assert_eq!(
             lines,
             [

@@ -456,8 +456,8 @@ impl<'a> PreparedRun<'a> {
             host.progress.on(Event::StageFinished { stage: *stage });
         }
         self.exporters.stop().await;
-        if steps > 0 {
-            host.progress.on(Event::Note(&effort.end(steps)));
+        if let Some(text) = effort.end(steps) {
+            host.progress.on(Event::Note(&text));
         }
         let mut guarded = GuardedFolders::default();
         let options = self.run.options;

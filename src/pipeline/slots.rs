@@ -136,6 +136,9 @@ pub(super) struct Effort {
     idle_time: Option<Duration>,
 }
 
+/// Seconds of preparation from which how busy the machine was is worth a line.
+const LONG: f64 = 30.0;
+
 impl Effort {
     pub(super) fn begin() -> Self {
         Self {
@@ -145,9 +148,13 @@ impl Effort {
         }
     }
 
-    /// `preparing took 312.0 s for 34 benchmarks, 2 processors 93 % busy with it and 4 % idle`.
-    pub(super) fn end(self, benchmarks: usize) -> String {
+    /// `preparing took 312.0 s for 34 benchmarks, 2 processors 93 % busy with it and 4 % idle`; nothing after a short
+    /// wait.
+    pub(super) fn end(self, benchmarks: usize) -> Option<String> {
         let wall = self.started.elapsed().as_secs_f64();
+        if wall < LONG {
+            return None;
+        }
         let used = process::processor_time().saturating_sub(self.processor_time).as_secs_f64();
         let processors = processors();
         let benchmarks = counted(benchmarks, "benchmark");
@@ -156,9 +163,9 @@ impl Effort {
         let idle = device::idle_time().zip(self.idle_time).map(|(now, then)| now.saturating_sub(then));
         let idle =
             idle.map(|idle| format!(" and {:.0} % idle", percent(idle.as_secs_f64()))).unwrap_or_default();
-        format!(
+        Some(format!(
             "preparing took {wall:.1} s for {benchmarks}, {processors} processors {busy:.0} % busy with it{idle}"
-        )
+        ))
     }
 }
 
@@ -166,6 +173,17 @@ impl Effort {
 mod tests {
     use super::*;
     use futures_util::FutureExt;
+
+    #[test]
+    fn a_long_preparation_says_how_busy_it_kept_the_machine() {
+        assert_eq!(Effort::begin().end(34), None);
+        let started = Instant::now().checked_sub(Duration::from_secs(40)).unwrap();
+        let text = Effort { started, ..Effort::begin() }.end(34).unwrap();
+        assert!(
+            text.starts_with("preparing took 40.0 s for 34 benchmarks, ") && text.ends_with(" % idle"),
+            "{text}"
+        );
+    }
 
     /// Polls a future once.
     fn ready<T>(future: &mut std::pin::Pin<Box<impl Future<Output = T>>>) -> Option<T> {

@@ -104,9 +104,6 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
     if !rows.is_empty() {
         blocks.push(table(&rows, layouts));
     }
-    if detail == Detail::Brief && !view.reported.is_empty() {
-        blocks.push(Block::Prose(informational(view).into()));
-    }
     blocks.extend(geomeans(view, detail));
     if detail != Detail::Page {
         blocks.extend(causes(view).map(|causes| Block::Section {
@@ -162,7 +159,8 @@ fn concat<'a>(sections: &[&Vec<RowView<'a>>]) -> Vec<RowView<'a>> {
     sections.iter().copied().flatten().copied().collect()
 }
 
-fn informational(view: &View<'_>) -> String {
+/// How many informational rows there are; nothing without one.
+fn informational(view: &View<'_>) -> Option<String> {
     let count = |verdict: Verdict| {
         let rows = view.reported.iter().filter(|row| row.row.verdict == verdict).count();
         (rows > 0).then(|| format!("{rows} {verdict}"))
@@ -171,8 +169,7 @@ fn informational(view: &View<'_>) -> String {
         [Verdict::Regressed, Verdict::Improved].into_iter().filter_map(count).collect();
     let changed = if changed.is_empty() { String::new() } else { format!(" ({})", changed.join(", ")) };
     let rows = counted(view.reported.len(), "informational row");
-    let them = if view.reported.len() == 1 { "it" } else { "them" };
-    format!("{rows}{changed}; --all shows {them}")
+    (!view.reported.is_empty()).then(|| format!("{rows}{changed}"))
 }
 
 fn geomeans<'a>(view: &'a View<'a>, detail: Detail) -> impl Iterator<Item = Block<'a>> {
@@ -270,6 +267,28 @@ fn alignments<'a>(view: &'a View<'a>) -> Vec<Item<'a>> {
     rows.map(item).take(ALIGNMENTS).collect()
 }
 
+/// Findings about how it was measured. A short report only names them where they are notes: the intervals hold their
+/// effect already. The kernel that moved is among the causes.
+const OF_MEASURING: [LintCode; 17] = [
+    LintCode::AggregatesOnly,
+    LintCode::AssumedSpread,
+    LintCode::Bimodal,
+    LintCode::ClockUnlocked,
+    LintCode::CpuScaling,
+    LintCode::Disturbed,
+    LintCode::Drift,
+    LintCode::HighCv,
+    LintCode::HostBusy,
+    LintCode::HostOverloaded,
+    LintCode::KernelMoved,
+    LintCode::OtherHost,
+    LintCode::PowerCapped,
+    LintCode::SlotOrder,
+    LintCode::TemperatureDrift,
+    LintCode::UnpinnedWorkers,
+    LintCode::WarmupDropped,
+];
+
 fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     if detail != Detail::Brief {
         return view.lints.iter().map(finding).collect();
@@ -283,9 +302,10 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     // Notes that only say where they were made need no line each.
     let mut counts = Vec::new();
     for group in view.lints.iter().filter(|group| !repeated(group)) {
-        let is_note = group.code.consequence() == Consequence::Note;
+        let is_note = group.consequence == Consequence::Note;
         match places(group) {
-            (place, false) if is_note => counts.push(format!("{} ({place})", group.code)),
+            _ if is_note && OF_MEASURING.contains(&group.code) => counts.push(in_a_word(group)),
+            (_, false) if is_note => counts.push(in_a_word(group)),
             (place, _) => {
                 // What to do about a note can wait for --all; anything else is in the way of a verdict.
                 let fix = if is_note { String::new() } else { format!(". {}", group.fix) };
@@ -294,10 +314,22 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
             }
         }
     }
-    if !counts.is_empty() {
-        items.push(Text::from(format!("notes: {}; --all explains them", counts.join(", "))).into());
+    let notes = (!counts.is_empty()).then(|| Text::from("notes: ").then(Text::joined(counts, ", ")));
+    let rest: Vec<Text<'_>> = notes.into_iter().chain(informational(view).map(Text::from)).collect();
+    if !rest.is_empty() {
+        items.push(Text::joined(rest, "; ").say("; --all shows more").into());
     }
     items
+}
+
+/// A note and where it was made, without its detail.
+fn in_a_word(group: &LintGroup) -> Text<'_> {
+    let code = Text::from(group.code.as_str());
+    match (group.found.as_slice(), benchmarks(group)) {
+        (_, 0) => code,
+        ([(Some(place), _)], _) => code.say(" (").name(place).say(")"),
+        (_, count) => code.say(format!(" ({})", counted(count, "benchmark"))),
+    }
 }
 
 /// A finding with its meaning, what to do about it, and its first cases.
@@ -316,22 +348,26 @@ fn finding(group: &LintGroup) -> Item<'_> {
 }
 
 fn consequence(group: &LintGroup) -> &'static str {
-    match group.code.consequence() {
+    match group.consequence {
         Consequence::Note => "note",
         Consequence::Inconclusive => "no verdict",
         Consequence::Error => "error",
     }
 }
 
+/// Of how many benchmarks a finding is.
+fn benchmarks(group: &LintGroup) -> usize {
+    group.found.iter().filter_map(|(name, _)| name.as_deref()).collect::<BTreeSet<&str>>().len()
+}
+
 /// Where a finding was made, and whether that has its detail: its one case has, of several benchmarks there is a number.
 fn places(group: &LintGroup) -> (String, bool) {
-    let benchmarks: BTreeSet<&str> = group.found.iter().filter_map(|(name, _)| name.as_deref()).collect();
-    match (group.found.as_slice(), benchmarks.len()) {
+    match (group.found.as_slice(), benchmarks(group)) {
         ([(place, detail)], _) => {
             (place.iter().chain([detail]).cloned().collect::<Vec<_>>().join(": "), true)
         }
         ([(_, detail), ..], 0) => (format!("{detail}, and {} more", group.found.len() - 1), true),
-        ([(_, detail), ..], 1) => (format!("{}: {detail}", benchmarks.into_iter().collect::<String>()), true),
+        ([(name, detail), ..], 1) => (format!("{}: {detail}", name.as_deref().unwrap_or_default()), true),
         (_, count) => (counted(count, "benchmark"), false),
     }
 }

@@ -107,6 +107,20 @@ fn no_word_is_split_at_any_width() {
     }
 }
 
+/// `host-overloaded (no verdict)` next to a pass contradicts itself.
+#[test]
+fn a_finding_that_withheld_no_verdict_is_a_note() {
+    let words = |verdict: Verdict, reason: Reason| {
+        let mut comparison = of_rows(verdict, vec![measured("mlp", verdict, reason, 1e6, 1.0)]);
+        let busy = Lint::new(LintCode::HostOverloaded, "load average 9.0 on 2 processors");
+        comparison.lints.push(busy);
+        let text = terminal(&View::new(&comparison, None), NARROW);
+        text.lines().find(|line| line.contains("host-overloaded")).unwrap().to_owned()
+    };
+    assert!(words(Verdict::Pass, Reason::Identical).starts_with("notes: host-overloaded;"));
+    assert!(words(Verdict::Inconclusive, Reason::Open).starts_with("host-overloaded (no verdict): "));
+}
+
 #[test]
 fn identical_programs_have_no_effect_and_no_direction() {
     let mut row = measured("same", Verdict::Pass, Reason::Identical, 13_470.0, 1.0);

@@ -94,6 +94,8 @@ pub struct LintGroup {
     pub found: Vec<(Option<String>, String)>,
     /// Advice on how to fix it.
     pub fix: &'static str,
+    /// What follows here: a finding that could forbid a verdict is a note where every row that it is about has one.
+    pub consequence: Consequence,
 }
 
 /// Something known about both sides. Values are unescaped.
@@ -475,7 +477,13 @@ fn lints(comparison: &Comparison) -> Vec<LintGroup> {
     let mut groups: Vec<LintGroup> = Vec::new();
     // The row that a group's last findings are about, with their details.
     let mut last: BTreeMap<LintCode, (Option<String>, Vec<String>)> = BTreeMap::new();
+    let is_open = |row: &Row| matches!(row.verdict, Verdict::Inconclusive | Verdict::Error);
+    let some_open = comparison.rows.iter().any(is_open);
     let mut add = |row: Option<&Row>, code: LintCode, detail: &str| {
+        let consequence = match code.consequence() {
+            Consequence::Inconclusive if !row.map_or(some_open, is_open) => Consequence::Note,
+            consequence => consequence,
+        };
         let benchmark = row.map(|row| row.benchmark.to_string());
         let known = last.entry(code).or_default();
         if known.0 != benchmark {
@@ -489,10 +497,15 @@ fn lints(comparison: &Comparison) -> Vec<LintGroup> {
         let named = row.and_then(|row| RowView::new(row).metric);
         let place = benchmark.map(|name| named.map_or(name.clone(), |metric| format!("{name} {metric}")));
         match groups.iter_mut().find(|group| group.code == code) {
-            Some(group) => group.found.push((place, detail.to_owned())),
+            Some(group) => {
+                group.found.push((place, detail.to_owned()));
+                if consequence != Consequence::Note {
+                    group.consequence = consequence;
+                }
+            }
             None => {
                 let fix = advice::fix(code, &comparison.head.format);
-                groups.push(LintGroup { code, found: vec![(place, detail.to_owned())], fix });
+                groups.push(LintGroup { code, found: vec![(place, detail.to_owned())], fix, consequence });
             }
         }
     };
@@ -519,12 +532,12 @@ fn lints(comparison: &Comparison) -> Vec<LintGroup> {
             add(Some(row), lint.code, &lint.detail);
         }
     }
-    let rank = |code: LintCode| match code.consequence() {
+    let rank = |consequence: Consequence| match consequence {
         Consequence::Error => 0,
         Consequence::Inconclusive => 1,
         Consequence::Note => 2,
     };
-    groups.sort_by_key(|group| rank(group.code));
+    groups.sort_by_key(|group| rank(group.consequence));
     groups
 }
 
