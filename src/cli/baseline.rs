@@ -6,7 +6,7 @@ use crate::config::{self, Store};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
 use crate::git::Repository;
-use crate::model::{SideName, counted};
+use crate::model::{SideName, Verdict, counted};
 use crate::record::{QuarantineCause, QuarantineRecord};
 use crate::report::{self, TerminalOptions, View};
 use crate::store::{
@@ -217,8 +217,15 @@ fn update(
     say_faults(&updated.faults, terminal);
     let code = if args.policy.warn_only { ExitCode::Pass } else { code_of(&updated.quarantine) };
     if let Some(comparison) = &mut updated.comparison {
-        // The report names this command's exit code, which the quarantine decides.
+        // The report names this command's exit code, which the quarantine decides: a run that can't be trusted as a
+        // whole is an error, whatever its rows say.
         comparison.exit_code = code;
+        let of_code = Verdict::ALL.into_iter().filter(|verdict| ExitCode::for_verdict(*verdict) == code);
+        if let Some(worse) = of_code.max_by_key(|verdict| verdict.precedence())
+            && code != ExitCode::Pass
+        {
+            comparison.verdict = worse;
+        }
         let options =
             TerminalOptions { width: terminal.width(), color: terminal.colors_stdout(), all: false };
         terminal.print(&report::terminal(&View::new(comparison, None), options));

@@ -73,7 +73,13 @@ impl CliError {
     }
 
     pub fn interrupted() -> Self {
-        Self::new(ErrorKind::Interrupted, "interrupted; what is finished is kept, and the next run resumes")
+        Self::new(ErrorKind::Interrupted, "interrupted")
+    }
+
+    /// `kept`: what the next run does not have to do again.
+    fn interrupted_keeping(kept: &str) -> Self {
+        let message = format!("interrupted; {kept} is kept, and the next run continues from there");
+        Self::new(ErrorKind::Interrupted, message)
     }
 
     pub fn internal(message: impl Into<String>) -> Self {
@@ -129,7 +135,7 @@ impl From<ConfigError> for CliError {
 impl From<ToolchainError> for CliError {
     fn from(error: ToolchainError) -> Self {
         match error {
-            ToolchainError::Interrupted => Self::interrupted(),
+            ToolchainError::Interrupted => Self::interrupted_keeping("what was downloaded completely"),
             error => Self::failed(format!("failed to {error}")).maybe_hint(error.hint()),
         }
     }
@@ -143,7 +149,7 @@ impl From<PipelineError> for CliError {
         );
         let message = error.to_string();
         match error {
-            PipelineError::Interrupted => Self::interrupted(),
+            PipelineError::Interrupted => Self::interrupted_keeping("what is finished"),
             PipelineError::Toolchain(error) => Self::from(error),
             PipelineError::Selection(_) => {
                 Self::usage(message).hint("--filter is matched against model/target/function")

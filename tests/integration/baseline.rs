@@ -58,6 +58,22 @@ fn a_red_night_is_stored_shown_and_released_by_an_acceptance() {
     );
 }
 
+/// The verdict of its rows would contradict the exit code of a session that can't be trusted as a whole.
+#[test]
+fn a_slow_session_of_edited_sources_is_an_error_in_the_last_line_too() {
+    let world = World::new();
+    for day in 1..=10 {
+        update(&world, day, 'a', 120_000.0 + f64::from(day % 3) * 90.0);
+    }
+    let mut edited: serde_json::Value = serde_json::from_str(&run(11, 'b', 180_000.0)).unwrap();
+    edited["sides"][0]["dirty"] = true.into();
+    world.write("run.json", edited.to_string());
+    let outcome = world.run(["baseline", "update"]).expect_code(20);
+    let verdict = outcome.stdout.lines().find(|line| line.contains("exit code")).unwrap();
+    assert_eq!(verdict, "Error (exit code 20): 1 of 1 benchmark regressed.");
+    assert!(outcome.stdout.contains("quarantined: the whole run: unverified: "), "{}", outcome.stdout);
+}
+
 #[test]
 fn a_pattern_that_matches_no_benchmark_is_a_mistake_on_the_command_line() {
     let world = World::new();
