@@ -47,7 +47,7 @@ def timed(*words):
     print(f"{' '.join(words[:1]):8} {wall:6.2f} s, {seconds:6.2f} s of processor time, {usage.ru_maxrss / 1024:4.0f} MiB, exit code {code}")
     if code not in (0, 10, 11):
         sys.exit(messages[-2000:])
-    return wall
+    return wall, seconds
 
 
 def suite():
@@ -121,12 +121,13 @@ def shards(plan):
 ORDER = "schema benchgate suite session created complete design seed measure testbed metrics sides backends bundle shard shards gate calibration lints".split()
 
 suite()
-total = timed("plan", "--shards", str(arguments.shards))
+counted = [timed("plan", "--shards", str(arguments.shards))]
 shards(json.loads((folder / "plan.json").read_text()))
 size = sum(path.stat().st_size for path in folder.glob("shard-*.json"))
 print(f"{arguments.models} models, {arguments.shards} shards, {size / 1e6:.0f} MB")
 timed("merge", "shard-*.json", "--status")
-total += timed("merge", "shard-*.json", "--output", "run.json")
+counted.append(timed("merge", "shard-*.json", "--output", "run.json"))
 timed("compare", "run.json")
-total += timed("report", "run.json", "--format", "html", "--output", "page.html")
-print(f"plan, merge and report: {total:.1f} s")
+counted.append(timed("report", "run.json", "--format", "html", "--output", "page.html"))
+wall, processor = (sum(column) for column in zip(*counted))
+print(f"plan, merge and report: {wall:.1f} s, {processor:.1f} s of processor time")

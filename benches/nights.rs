@@ -2,11 +2,12 @@
 //! the site's data.
 //!
 //! `cargo bench --bench nights` prints, by the noise between nights, how many slow nights were stored as good or passed,
-//! which steps no alert showed, and how long a repaired benchmark stays red. `-- YEARS FIRST` plays fewer or more, with
-//! seeds from FIRST on.
+//! which steps no alert showed, and how long a repaired benchmark stays red. `-- YEARS FIRST NOISE…` plays fewer or more,
+//! with seeds from FIRST on and these standard deviations between nights in percent (0.4 and 0.6).
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic, and prints its figures")]
 
 use std::ops::Range;
+use std::time::Instant;
 
 #[path = "../tests/simulated_history/nights.rs"]
 mod nights;
@@ -16,9 +17,12 @@ use nights::{NightsYear, play_nights, slowdowns};
 const NIGHTS: usize = 365;
 
 fn main() {
-    let mut numbers = std::env::args().filter_map(|argument| argument.parse().ok());
-    let (seeds, first): (u64, u64) = (numbers.next().unwrap_or(100), numbers.next().unwrap_or(0));
-    for between in [0.004, 0.006] {
+    let numbers: Vec<String> = std::env::args().filter(|text| text.parse::<f64>().is_ok()).collect();
+    let number = |at: usize| numbers.get(at).and_then(|text| text.parse::<u64>().ok());
+    let (seeds, first) = (number(0).unwrap_or(100), number(1).unwrap_or(0));
+    let given: Vec<f64> = numbers.iter().skip(2).filter_map(|text| text.parse().ok()).collect();
+    let noise = if given.is_empty() { vec![0.4, 0.6] } else { given };
+    for between in noise.iter().map(|percent| percent / 100.0) {
         let played = years(first..first + seeds, between);
         let sum = |of: fn(&NightsYear) -> usize| played.iter().map(|(_, year)| of(year)).sum::<usize>();
         let mut waits: Vec<usize> =
@@ -58,7 +62,12 @@ fn years(seeds: Range<u64>, between: f64) -> Vec<(u64, NightsYear)> {
     std::thread::scope(|scope| {
         let part = |worker| {
             let seeds = seeds.clone().skip(worker).step_by(workers);
-            let play = move |seed| (seed, play_nights(seed, NIGHTS, between, &slowdowns(seed, NIGHTS)));
+            let play = move |seed| {
+                let began = Instant::now();
+                let year = play_nights(seed, NIGHTS, between, &slowdowns(seed, NIGHTS));
+                println!("seed {seed} at {:.1} %: {:.0} s", between * 100.0, began.elapsed().as_secs_f64());
+                (seed, year)
+            };
             scope.spawn(move || seeds.map(play).collect::<Vec<_>>())
         };
         let parts: Vec<_> = (0..workers).map(part).collect();

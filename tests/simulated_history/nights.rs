@@ -9,8 +9,8 @@ use benchgate::site::{
     Action, AlertPolicy, IssueTrace, KnownIssue, Timeline, name_machines, open_slowdowns, plan,
 };
 use benchgate::store::{
-    Acceptance, BaselineFolder, Directory, HistoryQuery, Lineage, LoadedFile, Selection, UpdateOptions,
-    accept, history_for_gate, judged_side, summarise, update,
+    Acceptance, BaselineFolder, Change, Files, HistoryQuery, Lineage, LoadedFile, Selection, StoreError,
+    UpdateOptions, accept, history_for_gate, judged_side, summarise, update,
 };
 use jiff::{SignedDuration, Timestamp};
 use rand::{Rng, SeedableRng};
@@ -150,7 +150,51 @@ fn session(golden: &RunFile, night: usize, levels: &[f64], noise: &mut Noise) ->
     file
 }
 
-fn timelines(files: &Directory, golden: &RunFile) -> Vec<Timeline> {
+/// A store in memory: a year of nights waits for a disk thousands of times otherwise.
+#[derive(Default)]
+struct MemoryFiles(BTreeMap<String, Vec<u8>>);
+
+impl Files for MemoryFiles {
+    fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        let names = self.below(folder).filter_map(|rest| Some(rest.split_once('/')?.0.to_owned()));
+        let mut names: Vec<String> = names.collect();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        Ok(self.below(folder).filter(|rest| !rest.contains('/')).map(str::to_owned).collect())
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {
+        self.0.get(path).cloned().ok_or_else(|| StoreError::NoSuchFile { path: path.to_owned() })
+    }
+
+    fn apply(&mut self, change: &Change) -> Result<(), StoreError> {
+        for (path, bytes) in &change.add {
+            if self.0.insert(path.clone(), bytes.clone()).is_some() {
+                return Err(StoreError::Exists { path: path.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> String {
+        "memory".to_owned()
+    }
+}
+
+impl MemoryFiles {
+    /// What is left of the paths in a folder and below.
+    fn below(&self, folder: &str) -> impl Iterator<Item = &str> {
+        let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let found = self.0.range(start.clone()..).map(|(path, _)| path.as_str());
+        let length = start.len();
+        found.take_while(move |path| path.starts_with(&start)).map(move |path| &path[length..])
+    }
+}
+
+fn timelines(files: &MemoryFiles, golden: &RunFile) -> Vec<Timeline> {
     let folder = BaselineFolder::open(files, &golden.suite, &golden.testbed.id).unwrap();
     let mut timeline = Timeline::new(&golden.suite, &golden.testbed.id);
     for name in folder.runs(files).unwrap().names {
@@ -175,8 +219,7 @@ pub fn play_nights(seed: u64, nights: usize, between: f64, slowdowns: &[Slowdown
     golden.sides.truncate(1);
     golden.sides[0].name = SideName::Head;
     golden.calibration = None;
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let mut files = MemoryFiles::default();
     let mut noise = Noise(ChaCha8Rng::seed_from_u64(seed));
     let policy = Policy::default();
     let ancestor = |_: &str| Lineage::Ancestor;
