@@ -43,7 +43,7 @@ Examples:
   benchgate gate --from verify --bundle b                         at the device
 
 Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive, 12 no
-base to compare with, 13 diverged, 20 a stage failed or the tools can't be
+base, or no result for a benchmark of base, 13 diverged, 20 a stage failed or the tools can't be
 verified, 21 input unreadable, 22 store or GitHub failed, 130 interrupted.")]
 pub struct GateArgs {
     #[command(flatten)]

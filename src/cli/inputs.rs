@@ -260,7 +260,7 @@ fn belongs_together(first: &Run, next: &Run) -> Result<(), CliError> {
             "{} and {} come from {what}",
             first.origin.label, next.origin.label
         ))
-        .hint("files of one side are read as processes of one run; compare these with each other instead")),
+        .hint("files of one side must be sessions of one program on one machine; compare these with each other instead")),
     }
 }
 

@@ -97,7 +97,7 @@ Examples:
   benchgate run                                          measure, write run.json
 
 Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive,
-12 baseline missing, 13 diverged, 20 error, 21 input unreadable,
+12 missing, 13 diverged, 20 error, 21 input unreadable,
 22 store or GitHub failed, 130 interrupted.";
 
 /// Options every command takes.

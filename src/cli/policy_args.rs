@@ -35,7 +35,7 @@ pub struct PolicyArgs {
     /// Verdicts that end in a non-zero exit code [default: regressed,diverged,error,missing,inconclusive]
     #[arg(long, value_name = "VERDICTS", value_delimiter = ',', value_parser = failing_verdict)]
     pub fail_on: Option<Vec<Verdict>>,
-    /// Report, but always exit with 0
+    /// Report the verdict, but don't fail because of it
     #[arg(long)]
     pub warn_only: bool,
 }

@@ -56,7 +56,7 @@ Examples:
     },
     /// Install the locked tools into the cache
     ///
-    /// Installed tools are verified. Safe to run twice at once, and to run again after a kill.
+    /// Installed tools are verified. Two such commands may run at once, and one that was killed can be repeated.
     #[command(after_help = "Example:\n  benchgate tools install && benchgate run")]
     Install(Suite),
     /// Verify the installed tools: every file's hash, both commits

@@ -124,10 +124,14 @@ static OVERRIDE: Section = Section {
 
 pub(super) static WAIVER: Section = Section {
     title: "[[waiver]]",
-    doc: "A reviewed regression that is accepted until a given day. It stays visible.",
+    doc: "A reviewed exception: until the given day the rows that match don't count, whatever their verdict is. They stay visible. docs/troubleshooting.md describes it.",
     fields: &[
         required("benchmark", ValueKind::Glob, "Glob over `model/target/function`."),
-        optional("metric", ValueKind::Name, "The metric it is about; every metric without it."),
+        optional(
+            "metric",
+            ValueKind::Name,
+            "The metric it is about; without it every metric, and the benchmark as a whole: its outputs, its stages, its absence.",
+        ),
         required("owner", ValueKind::Line, "Who is responsible for it."),
         required("reason", ValueKind::Line, "Why it is accepted."),
         required(

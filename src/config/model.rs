@@ -112,7 +112,7 @@ table! {
              Exported models bring theirs. For `.onnx` and `.pt2` they replace seeded random inputs or the saved ones.";
     head "expected": KeyPresence::Text("[]") => expected: Vec<TensorFile> = Vec::new(), LINES,
         "One `.npy` file, or raw one (`4x8xbf16=@y.bin`), per result. Exported models have their own; without any, \
-        outputs are not verified.";
+        head's outputs are compared with base's.";
     head "expected-f64": KeyPresence::Text("[]") => expected_f64: Vec<TensorFile> = Vec::new(), LINES,
         "The same results computed in double precision, one `.npy` file for each of `expected`. The errors of base \
         and head are measured against them. Exported models bring theirs.";

@@ -44,7 +44,7 @@
 //! percent longer.
 //!
 //! Devices are listed in a file `DEVICES` next to the tools: `cuda cuda://GPU-1` is one, `hip !TEXT` a driver
-//! that fails with TEXT. A driver that is not in it is not installed.
+//! that fails with TEXT. Drivers that it omits are not installed.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

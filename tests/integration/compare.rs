@@ -299,7 +299,7 @@ fn runs_of_different_machines_are_not_one_side() {
         world.run(["compare", "--base-file", "other.json", "--head-file", "head-*.json"]).expect_code(20);
     insta::assert_snapshot!(outcome.stderr, @"
     error: head-1.json and head-2.json come from different machines
-    hint: files of one side are read as processes of one run; compare these with each other instead
+    hint: files of one side must be sessions of one program on one machine; compare these with each other instead
     ");
 }
 

@@ -49,7 +49,7 @@ pub enum Reason {
     WrongOutputOnBase,
     /// A lint of consequence `error` or `inconclusive` forbids judging.
     Unusable(Lint),
-    /// The data does not support a verdict (one sample, no spread, repetitions on a grid).
+    /// The data does not support a verdict (one sample, no spread, repetitions on a grid). Words before a colon fit a cell.
     TooLittle(String),
     /// The two sides have units of different kinds.
     UnitMismatch { base: String, head: String },

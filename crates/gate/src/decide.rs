@@ -319,8 +319,8 @@ fn contradicts(quickest: &Quickest, p_other_way: f64) -> bool {
 fn contradicted(quickest: Quickest, most: &str) -> Reason {
     let Quickest { pairs, head_faster, .. } = quickest;
     Reason::TooLittle(format!(
-        "most of head's repetitions are {most}, but its quickest one is faster than base's in {head_faster} of {pairs} pairs: \
-         the result depends on other programs; a reserved processor (`cpus`) would settle it"
+        "the result depends on other programs: most of head's repetitions are {most}, but its quickest one is faster \
+         than base's in {head_faster} of {pairs} pairs; a reserved processor (`cpus`) would settle it"
     ))
 }
 
@@ -328,8 +328,8 @@ fn contradicted(quickest: Quickest, most: &str) -> Reason {
 fn unshown(paired: &Paired) -> Option<String> {
     match paired.blur {
         Some(Blur::Grid) => {
-            Some("repetitions are evenly spaced, as if another program shared the processor: stop that program, or \
-            pin the benchmark to other processors (`cpus`)".to_owned())
+            Some("the processor seems to be shared: repetitions are evenly spaced, as if another program took turns; \
+            stop that program, or pin the benchmark to other processors (`cpus`)".to_owned())
         }
         Some(Blur::Scattered) => Some(
             "the repetitions vary too much: a quieter machine or longer repetitions (`min-time`) would settle it"
@@ -343,7 +343,7 @@ fn too_few(head_processes: usize) -> Option<String> {
     (head_processes < LEAST_HEAD_PROCESSES).then(|| {
         let processes = if head_processes == 1 { "process" } else { "processes" };
         format!(
-            "{head_processes} {processes} of head can't rule out that some are slow; at least \
+            "too few processes: {head_processes} {processes} of head can't rule out that some are slow; at least \
             {LEAST_HEAD_PROCESSES} are needed"
         )
     })

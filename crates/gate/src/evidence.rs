@@ -171,7 +171,7 @@ pub fn gather(
     })
 }
 
-/// Repetitions a side below which no order of them is unlikely: 2 in 252 orders of five and five.
+/// Minimum repetitions a side: with five and five, the most extreme order is one of 252, twice.
 const LEAST_FOR_RUNS: usize = 5;
 
 /// Probability of the excess of head's slow processes by chance, that of three slow processes of head and none of

@@ -30,15 +30,15 @@ pub enum Format {
     GoogleBenchmarkConsole,
     /// transcripts of iree-run-module
     IreeRunModule,
-    /// latency.csv and iree_latency.csv: timestamp, model, device, time
+    /// CSV with timestamp, model, device and time in each row (latency.csv, iree_latency.csv)
     LatencyCsv,
     /// results.jsonl of the PyTorch/XLA torchbench runner
     ResultsJsonl,
-    /// the compile benchmark's JSON, backends side by side
+    /// JSON of a PyTorch compiler benchmark: `model`, `device`, and `results` with one `backend` each
     CompileBenchmarkJson,
-    /// the compile benchmark's Markdown tables
+    /// the same as Markdown tables with a latency column
     CompileBenchmarkMarkdown,
-    /// result lines of the igemm convolution library's driver
+    /// result lines of a convolution library's driver: `[fwd:40] KERNEL, …, cost:0.183ms, …`
     ConvLibrary,
     /// hyperfine, `--export-json`
     HyperfineJson,

@@ -73,7 +73,9 @@ impl Template {
         let kept = answers.runner.iter().any(|label| label == "self-hosted");
         let runner = match self {
             Self::Measure if kept => {
-                format!("{runner} # zizmor: ignore[self-hosted-runner] the action refuses forks here")
+                format!(
+                    "{runner} # zizmor: ignore[self-hosted-runner] forks: require approval (Settings, Actions)"
+                )
             }
             Self::Nightly if kept => {
                 format!("{runner} # zizmor: ignore[self-hosted-runner] no pull request comes here")

@@ -66,7 +66,7 @@ impl Measured {
         });
     }
 
-    /// `publish` as a job runs it, but for the addresses of a GitHub.
+    /// `publish` as a job runs it, without GitHub's addresses.
     pub fn command(&self, event: &str, payload: &Value, args: &[&str]) -> Command {
         self.in_job(event, payload, &[&["publish", "--run", "run.json"], args].concat())
     }

@@ -170,7 +170,7 @@ fn a_hyperfine_file_is_written_in_every_format() {
     let run = fixture("hyperfine/two-commands.json");
     for format in ["run-json", "results-jsonl", "google-benchmark"] {
         let outcome = world.run(["convert", &input, "out", "--to", format]).expect_code(0);
-        // Of the processors' time hyperfine states the mean, which has no place in rows of repetitions.
+        // hyperfine states only the mean of the processor time, so there are no repetitions to write.
         let said = match format {
             "google-benchmark" => "the format can't hold these metrics: cpu-time",
             _ => "have metrics that are summaries, of which the mean is kept",

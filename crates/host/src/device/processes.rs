@@ -98,7 +98,7 @@ pub(super) fn marked(pids: &[u32]) -> Vec<(u32, Option<bool>)> {
     pids.iter().map(|pid| (*pid, is_ours(Path::new("/proc"), *pid, own))).collect()
 }
 
-/// Those of these processes that are not this one's, for `doctor`.
+/// The given processes without this one and its children, for `doctor`.
 pub fn foreign(pids: &[u32]) -> Vec<ForeignProcess> {
     named(marked(pids).into_iter().filter(|(_, ours)| *ours != Some(true)).map(|(pid, _)| pid))
 }

@@ -214,7 +214,7 @@ impl OutcomeRow {
     }
 }
 
-/// Why the outputs are not known to be right: of the first output that is not, else of the whole.
+/// Why the outputs are not known to be right: the reason of the first such output, otherwise that of the verification.
 fn unverified(benchmark: &Benchmark) -> Option<String> {
     let verification = benchmark.verification.as_ref()?;
     let bad = verification.outputs.iter().find(|output| output.code != VerifyCode::Pass);

@@ -129,13 +129,20 @@ pub(super) fn reason(row: &Row) -> Words {
         }
         Reason::TooLittle(what) => match runs(row) {
             Some(RunsAnswer { short, sentence, .. }) => Words::new(short, sentence).with(what),
-            None => Words::new(UNDECIDED, UNDECIDED).with(what),
+            None => Words::new(heading(what), UNDECIDED).with(what),
         },
         Reason::UnitMismatch { base, head } => {
             Words::new("units differ", "the two sides have units of different kinds")
                 .with(&format!("{base} at base, {head} at head"))
         }
     }
+}
+
+/// What an explanation says before its colon, if that fits a cell and is benchgate's own words.
+fn heading(explanation: &str) -> &str {
+    let plain =
+        |text: &&str| text.len() <= 40 && text.chars().all(|c| c.is_ascii_lowercase() || " '".contains(c));
+    explanation.split_once(": ").map(|(heading, _)| heading).filter(plain).unwrap_or(UNDECIDED)
 }
 
 /// The sentence for a row whose typical time did not get worse, but whose stability or tail did or may have.
@@ -169,13 +176,13 @@ fn beyond(row: &Row) -> String {
 pub(super) fn open_kind(row: &Row) -> Words {
     match &row.reason {
         Reason::Open if is_paired(row) => {
-            Words::new("undecided", format!("{}; {MORE_BLOCKS}", room_for_both(row, "")))
+            Words::new(undecided(row), format!("{}; {MORE_BLOCKS}", room_for_both(row, "")))
         }
         Reason::Open => match runs(row) {
             Some(RunsAnswer { short, kind, .. }) => {
                 Words::new(short, format!("{kind}: {}", room_for_both(row, "")))
             }
-            None => Words::new("undecided", room_for_both(row, "")),
+            None => Words::new(undecided(row), room_for_both(row, "")),
         },
         Reason::TooLittle(what) => match runs(row) {
             Some(RunsAnswer { short, kind, .. }) => Words::new(short, kind).with(what),
@@ -238,6 +245,11 @@ fn room_for_both(row: &Row, bounds: &str) -> String {
     )
 }
 
+/// What keeps an interval from deciding.
+fn undecided(row: &Row) -> &'static str {
+    if is_beyond_floor(row) { "not certain enough" } else { "interval too wide" }
+}
+
 /// Whether the whole interval is a slowdown of more than the floor.
 fn is_beyond_floor(row: &Row) -> bool {
     let interval = row.estimate.as_ref().and_then(|estimate| estimate.interval);
@@ -255,7 +267,7 @@ fn open(row: &Row) -> Words {
     let runs = runs(row);
     let start = match &runs {
         Some(RunsAnswer { sentence, .. }) => sentence.clone(),
-        None => "undecided".to_owned(),
+        None => UNDECIDED.to_owned(),
     };
     let mut sentence = format!("{start}: {}", room_for_both(row, &bounds(row)));
     if let Some(smallest) = row.estimate.as_ref().and_then(|estimate| estimate.minimum_detectable) {
@@ -264,7 +276,7 @@ fn open(row: &Row) -> Words {
     if is_paired(row) {
         sentence.push_str(&format!("; {MORE_BLOCKS}"));
     }
-    Words::new(runs.map_or("undecided", |runs| runs.short), sentence)
+    Words::new(runs.map_or(undecided(row), |runs| runs.short), sentence)
 }
 
 fn exact(row: &Row) -> Words {

@@ -89,7 +89,7 @@ fn a_fork_s_code_on_a_runner_that_is_kept_is_an_error_where_nothing_refuses_it()
     let script = "      - run: benchgate gate --base origin/main\n";
     assert_eq!(level(&workflow("pull_request", OWN, script), "fork-policy"), FindingLevel::Error);
     assert_eq!(level(&workflow("pull_request", OWN, &declared), "fork-policy"), FindingLevel::Note);
-    assert_eq!(level(&workflow("pull_request", OWN, &action), "fork-policy"), FindingLevel::Ok);
+    assert_eq!(level(&workflow("pull_request", OWN, &action), "fork-policy"), FindingLevel::Note);
     assert_eq!(level(&workflow("pull_request", HOSTED, script), "fork-policy"), FindingLevel::Ok);
 }
 

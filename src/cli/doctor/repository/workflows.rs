@@ -166,12 +166,18 @@ fn forks(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
             ID,
             format!("{} declares that its runner is discarded after each job", placed(&declared)),
             "Because of this, forks are measured on it, and benchgate can't check the claim.",
-            "Register it with `--ephemeral` on a machine that is created for each job, and require approval for \
-            first-time contributors (Settings, Actions).",
+            "Register it with `--ephemeral` on a machine that is created for each job, and require approval for all \
+            external contributors (Settings, Actions).",
         );
     }
     if !refused.is_empty() {
-        return Finding::ok(ID, format!("forks are refused by {}", placed(&refused)));
+        return Finding::note(
+            ID,
+            format!("forks are refused by {}", placed(&refused)),
+            "GitHub runs the workflow file of the pull request, so a fork can remove the action from it.",
+            "Require approval for all external contributors (Settings, Actions), and read a fork's changes below \
+            .github/workflows before you approve its run.",
+        );
     }
     Finding::ok(ID, "forks are measured on ephemeral GitHub-hosted runners")
 }

@@ -157,7 +157,7 @@ struct ProcessMemory<'a> {
 }
 
 impl ProcessMemory<'_> {
-    /// Begun at this second of the picture.
+    /// The second of the animation at which it begins.
     fn hill(&self, at: f64) -> Hill {
         let end = at + self.lasted;
         let plateau = |peak: Option<f64>| {
