@@ -10,7 +10,8 @@ const SVE: usize = 3;
 const STACK_POINTER: u32 = 31;
 
 pub(super) fn count(code: &[u8]) -> Counted {
-    let mut counted = Counted { vector: [Some(0), None, None, Some(0)], ..Counted::default() };
+    let vector = [Some(0), None, None, Some(0)];
+    let mut counted = Counted { vector, movable: code.to_vec(), ..Counted::default() };
     let mut stack = Stack { deepest: Some(0), ..Stack::default() };
     let (words, _) = code.as_chunks::<4>();
     for word in words {

@@ -1,10 +1,12 @@
-//! ELF libraries for the host: function by function if they have names, otherwise as a whole. IREE names only the
-//! function that lists the others.
+//! ELF libraries for the host: function by function if they have names, otherwise as a whole. IREE has no symbols of its
+//! kernels, but tables of their addresses and names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use object::read::elf::ElfFile64;
-use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+use object::read::elf::{ElfFile64, ElfSection64};
+use object::{
+    LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, SectionKind, SymbolKind, elf,
+};
 
 use benchgate_core::model::Metric;
 
@@ -21,6 +23,8 @@ pub(super) struct Counted {
     pub(super) vector: [Option<u64>; 4],
     /// Bytes; `None` if they are computed at run time.
     pub(super) stack_frame: Option<u64>,
+    /// The code without the addresses that depend on where it lies.
+    pub(super) movable: Vec<u8>,
 }
 
 impl Counted {
@@ -37,22 +41,126 @@ pub(super) fn read(
 ) -> Result<CodeObject, BadCode> {
     let text: Vec<_> = file.sections().filter(|section| section.kind() == SectionKind::Text).collect();
     let size: u64 = text.iter().map(ObjectSection::size).sum();
-    let mut kernels = functions(file, |section| section.kind() == SectionKind::Text);
-    let named: u64 = kernels.values().map(|code| code.len() as u64).sum();
+    let functions = functions(file, |section| section.kind() == SectionKind::Text);
+    let named: u64 = functions.values().map(|code| code.len() as u64).sum();
+    let mut kernels: Vec<(&str, &[u8])> = functions.into_iter().collect();
     if named < size / 2 {
         let [section] = &text[..] else {
             return Err("library with several sections of unnamed code".to_owned());
         };
-        let code = section.data().map_err(|error| format!("broken section: {error}"))?;
-        kernels = BTreeMap::from([(".text", code)]);
+        kernels = match exported(file, section) {
+            Some(kernels) => kernels,
+            None => vec![(".text", section.data().map_err(|error| format!("broken section: {error}"))?)],
+        };
     }
-    let kernels = kernels.into_iter().map(|(name, code)| CodeOfKernel {
-        name: name.to_owned(),
-        sha256: sha256(&[code]),
-        facts: facts(&count(code), code.len()),
+    let kernels = kernels.into_iter().map(|(name, code)| {
+        let counted = count(code);
+        CodeOfKernel {
+            name: name.to_owned(),
+            sha256: sha256(&[&counted.movable]),
+            facts: facts(&counted, code.len()),
+        }
     });
     let kernels = kernels.collect();
     Ok(CodeObject { architecture: architecture.to_owned(), kernels, ptx: None })
+}
+
+/// Exports of one library.
+const MOST_EXPORTS: usize = 100_000;
+/// Tables that follow that of the addresses in a library's description: attributes, parameters, names.
+const TABLES: u64 = 8;
+const POINTER: u64 = 8;
+/// Longest name that is read.
+const LONGEST_NAME: u64 = 4096;
+/// What returns a library's description.
+const QUERY: &str = "iree_hal_executable_library_query";
+/// Code of the library that is not part of a kernel.
+const OTHER: &str = "(other code)";
+
+/// The kernels of an IREE library, in its order. Its description has pointers to a table of their addresses and to one of
+/// their names, which relocations fill (iree/hal/local/executable_library.h); the tables between them differ by
+/// version. `None` if there are no such tables.
+fn exported<'a>(
+    file: &ElfFile64<'a, LittleEndian>,
+    text: &ElfSection64<'a, '_, LittleEndian>,
+) -> Option<Vec<(&'a str, &'a [u8])>> {
+    let is_pointer = |flags| {
+        let RelocationFlags::Elf { r_type } = flags else { return false };
+        [elf::R_X86_64_RELATIVE, elf::R_AARCH64_RELATIVE].contains(&r_type)
+    };
+    let pointers = file.dynamic_relocations()?.filter(|(_, relocation)| is_pointer(relocation.flags()));
+    let pointers: BTreeMap<u64, u64> =
+        pointers.map(|(at, relocation)| (at, relocation.addend().cast_unsigned())).collect();
+    let code = text.address()..text.address().checked_add(text.size())?;
+    let table: Vec<(u64, u64)> =
+        pointers.iter().map(|(at, to)| (*at, *to)).filter(|(_, to)| code.contains(to)).collect();
+    let (first, _) = *table.first()?;
+    let is_one_table = (0..).zip(&table).all(|(number, (at, _))| entry(first, number) == Some(*at));
+    if !is_one_table || table.len() > MOST_EXPORTS {
+        return None;
+    }
+    let (description, _) = pointers.iter().find(|(_, to)| **to == first)?;
+    let after = description.checked_add(POINTER)?..description.checked_add(TABLES * POINTER)?;
+    let names = pointers.range(after).find_map(|(_, at)| names(file, &pointers, *at, table.len()))?;
+    let mut starts: BTreeSet<u64> = table.iter().map(|(_, from)| *from).collect();
+    let kernels: BTreeSet<u64> = starts.clone();
+    starts.insert(code.start);
+    let mut queries = BTreeSet::new();
+    for symbol in file.dynamic_symbols().filter(|symbol| code.contains(&symbol.address())) {
+        starts.insert(symbol.address());
+        if symbol.name() == Ok(QUERY) {
+            queries.insert(symbol.address());
+        }
+    }
+    let bytes = |from: u64| {
+        let end = starts.range(from + 1..).next().copied().unwrap_or(code.end);
+        text.data_range(from, end - from).ok().flatten().map(without_padding)
+    };
+    let mut found: Vec<(&str, &[u8])> = Vec::new();
+    for (name, (_, from)) in names.into_iter().zip(&table) {
+        found.push((name, bytes(*from)?));
+    }
+    for from in starts.iter().filter(|from| !kernels.contains(from) && !queries.contains(from)) {
+        found.push((OTHER, bytes(*from)?));
+    }
+    found.retain(|(_, code)| !code.is_empty());
+    Some(found)
+}
+
+/// The address of an entry in a table of pointers.
+fn entry(table: u64, number: u64) -> Option<u64> {
+    table.checked_add(number.checked_mul(POINTER)?)
+}
+
+/// The strings that a table of pointers leads to, all in one section.
+fn names<'a>(
+    file: &ElfFile64<'a, LittleEndian>,
+    pointers: &BTreeMap<u64, u64>,
+    table: u64,
+    count: usize,
+) -> Option<Vec<&'a str>> {
+    let places = (0..count as u64).map(|number| pointers.get(&entry(table, number)?).copied());
+    let places: Vec<u64> = places.collect::<Option<_>>()?;
+    let section = file.sections().find(|section| {
+        let (start, size) = (section.address(), section.size());
+        let is_of_constants =
+            matches!(section.kind(), SectionKind::ReadOnlyData | SectionKind::ReadOnlyString);
+        is_of_constants && places.first().is_some_and(|at| *at >= start && at - start < size)
+    })?;
+    let string = |at: u64| {
+        let left = section.size().checked_sub(at.checked_sub(section.address())?)?;
+        let bytes = section.data_range(at, left.min(LONGEST_NAME)).ok().flatten()?;
+        let end = bytes.iter().position(|byte| *byte == 0)?;
+        std::str::from_utf8(&bytes[..end]).ok().filter(|name| !name.is_empty())
+    };
+    places.into_iter().map(string).collect()
+}
+
+/// A function without the `int3` between it and the next one.
+fn without_padding(code: &[u8]) -> &[u8] {
+    const INT3: u8 = 0xcc;
+    let end = code.iter().rposition(|byte| *byte != INT3).map_or(0, |last| last + 1);
+    &code[..end]
 }
 
 fn facts(counted: &Counted, size: usize) -> Vec<(Metric, f64)> {
@@ -76,7 +184,7 @@ fn facts(counted: &Counted, size: usize) -> Vec<(Metric, f64)> {
 /// The bytes of each function in the sections that `wanted` picks, by its name.
 pub(super) fn functions<'a>(
     file: &ElfFile64<'a, LittleEndian>,
-    wanted: impl Fn(&object::read::elf::ElfSection64<'a, '_, LittleEndian>) -> bool,
+    wanted: impl Fn(&ElfSection64<'a, '_, LittleEndian>) -> bool,
 ) -> BTreeMap<&'a str, &'a [u8]> {
     let mut found = BTreeMap::new();
     for symbol in file.symbols().chain(file.dynamic_symbols()) {

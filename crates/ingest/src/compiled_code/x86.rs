@@ -1,5 +1,6 @@
 //! The instructions of x86-64.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
@@ -8,12 +9,15 @@ use super::elf_library::Counted;
 
 pub(super) fn count(code: &[u8]) -> Counted {
     let vector = [Some(0), Some(0), Some(0), None];
-    let mut counted = Counted { vector, stack_frame: Some(0), ..Counted::default() };
+    let mut counted = Counted { vector, stack_frame: Some(0), movable: code.to_vec(), ..Counted::default() };
     let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     while decoder.can_decode() {
         let instruction = decoder.decode();
         if instruction.code() == Code::INVALID {
             continue;
+        }
+        if let Some(address) = address(&decoder, &instruction, code.len()) {
+            counted.movable[address].fill(0);
         }
         counted.instructions += 1;
         let mnemonic = instruction.mnemonic();
@@ -31,6 +35,21 @@ pub(super) fn count(code: &[u8]) -> Counted {
         }
     }
     counted
+}
+
+/// Where an instruction has the distance to something outside of the function: constants, or another function.
+fn address(decoder: &Decoder<'_>, instruction: &Instruction, size: usize) -> Option<Range<usize>> {
+    let offsets = decoder.get_constant_offsets(instruction);
+    let is_outside = || instruction.near_branch_target() >= size as u64;
+    let (offset, length) = match instruction.op0_kind() {
+        OpKind::NearBranch64 if is_outside() => (offsets.immediate_offset(), offsets.immediate_size()),
+        _ if instruction.is_ip_rel_memory_operand() => {
+            (offsets.displacement_offset(), offsets.displacement_size())
+        }
+        _ => return None,
+    };
+    let start = usize::try_from(instruction.ip()).ok()? + offset;
+    Some(start..start + length)
 }
 
 /// The index in [`Counted::vector`] of the widest vector register among the operands.
