@@ -34,6 +34,9 @@ table! {
         that need the least time, each up to its next look. `max-blocks` stays the limit of each row.";
     "timeout" => timeout: Duration = minutes(5), ValueKind::Duration, "Limit of one benchmark process.";
     "compile-timeout" => compile_timeout: Duration = minutes(10), ValueKind::Duration, "Limit of one compilation.";
+    "compile-instructions" => compile_instructions: bool = false, ValueKind::Bool,
+        "Count the instructions of each compilation, with one thread and under valgrind, as the exact metric \
+        `compile-instructions`. It takes 50 to 120 times as long as compiling, at most `compile-timeout`.";
     "export-timeout" => export_timeout: Duration = minutes(10), ValueKind::Duration, "Limit of one export.";
     "cpus" => cpus: Option<Vec<usize>>, ValueKind::List(&ValueKind::Integer { min: 0, max: 4095 }),
         "Processors to pin CPU targets to. By default benchgate leaves one to the host.";

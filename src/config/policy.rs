@@ -16,7 +16,7 @@ use super::view::ConfigView;
 const CHANGED_REFERENCE: &str = "changed-reference";
 
 /// The metrics benchgate itself measures.
-static KNOWN: [Metric; 8] = Metric::BUILT_IN;
+static KNOWN: [Metric; 9] = Metric::BUILT_IN;
 
 /// Reads the policy from a document that holds it at its top, and the block counts from `[measure]`.
 pub(super) fn part(

@@ -223,6 +223,7 @@ fn benchmark(
         values: values(prepared),
         // Taken after everything is measured.
         profile: None,
+        code: prepared.code.clone(),
         compiler: prepared.compiled.as_ref().map(|compiled| compiled.statistics.clone()).unwrap_or_default(),
         lints: lints.to_vec(),
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::config::{Assembler, Target};
 use crate::files;
 use crate::ingest::{CompiledCode, Unassembled};
-use crate::model::Metric;
 use crate::process::{Command, Exit};
 
 use super::PipelineError;
@@ -17,6 +16,8 @@ use super::slots::Priority;
 
 /// A module with its weights inside; the code of the largest models has some MiB.
 const MOST_BYTES: u64 = 1 << 30;
+/// Several modules are read at once, and nothing depends on what only explains a time.
+const MOST_UNASKED_BYTES: u64 = 128 << 20;
 
 /// Large kernels take seconds each.
 const ASSEMBLER_TIMEOUT: Duration = Duration::from_secs(600);
@@ -24,15 +25,16 @@ const ASSEMBLER_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum size of the assembler's output: some lines for each kernel.
 const MOST_OF_LOG: u64 = 16 << 20;
 
-/// The facts of a module's code, or why they can't be had.
-pub(super) async fn facts(
+/// The code of a module with all of its facts, or why it can't be had.
+pub(super) async fn read(
     host: &Host<'_>,
     target: &Target,
     module: &Path,
-) -> Result<Result<Vec<(Metric, f64)>, String>, PipelineError> {
+) -> Result<Result<CompiledCode, String>, PipelineError> {
     let size = fs::metadata(module).map_err(PipelineError::io("read", module))?.len();
-    if size > MOST_BYTES {
-        let why = format!("the module has {} MiB; the limit is {} MiB", size >> 20, MOST_BYTES >> 20);
+    let most = if target.judges_code() { MOST_BYTES } else { MOST_UNASKED_BYTES };
+    if size > most {
+        let why = format!("the module has {} MiB; the limit is {} MiB", size >> 20, most >> 20);
         return Ok(Err(why));
     }
     let path = module.to_owned();
@@ -49,7 +51,7 @@ pub(super) async fn facts(
     {
         return Ok(Err(format!("`ptxas` states no registers and spills: {why}")));
     }
-    Ok(Ok(code.facts()))
+    Ok(Ok(code))
 }
 
 /// Assembles every PTX text, for the processor that it names or for another one.

@@ -50,7 +50,7 @@ pub(super) struct CompileJob<'a> {
 
 /// The digest of everything about a compilation that is known before it: compiler, source, flags, and the processor
 /// where a flag says `host`. The files that the compiler opens are in its trace.
-fn key(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<String> {
+pub(super) fn key(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<String> {
     let named = Named::find(&job.spec.flags, job.folder).map_err(StageFailure::new)?;
     let mut key = KeyBuilder::new("compile/3")
         .text("tools", &job.tools.digest)

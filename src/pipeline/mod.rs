@@ -24,6 +24,7 @@ mod error;
 mod export;
 mod flags;
 mod host;
+mod instructions;
 mod interpreters;
 mod ir;
 mod journal;

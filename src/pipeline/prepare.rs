@@ -5,8 +5,10 @@ use std::path::Path;
 
 use crate::config::{ModelSource, Parameters};
 use crate::files;
+use crate::ingest::CompiledCode;
 use crate::model::{
-    Artifact, Event, Lint, LintCode, Outcome, SideName, Stage, Verification, VerifyCode, Workload,
+    Artifact, Event, GeneratedCode, Lint, LintCode, Metric, Outcome, SideName, Stage, Verification,
+    VerifyCode, Workload,
 };
 use crate::record::StageStatus;
 use crate::toolchain::{Environment, Installed};
@@ -24,7 +26,7 @@ use super::plan::PlannedBenchmark;
 use super::stage::{Compiled, Prepared, PreparedSource, StageError, StageFailure, StageReport, Staged};
 use super::targets::{self, Presence};
 use super::verify::{self, VerifyJob};
-use super::{PipelineError, code, ir, later_calls, loaded};
+use super::{PipelineError, code, instructions, ir, later_calls, loaded};
 
 /// Export and compile: the stages that need Python or a compiler.
 pub(super) async fn build<'a>(
@@ -78,6 +80,17 @@ pub(super) async fn build<'a>(
             Err(why) => {
                 let why = format!("a second call in the same process could not be checked: {why}");
                 prepared.lints.push(Lint::new(LintCode::Stateful, why));
+            }
+        }
+    }
+    if let Some(compiled) = compiled.as_ref().filter(|_| planned.side.config.measure.compile_instructions) {
+        let name = Metric::COMPILE_INSTRUCTIONS.name;
+        match instructions::of_compiler(host, &job, compiled).await {
+            Ok(count) => prepared.code_facts.push((Metric::COMPILE_INSTRUCTIONS, count)),
+            Err(StageError::Run(error)) => return Err(error),
+            Err(StageError::Benchmark(failure)) => {
+                let why = format!("{name}: {}", failure.why);
+                prepared.lints.push(Lint::new(LintCode::DroppedMetric, why));
             }
         }
     }
@@ -143,9 +156,14 @@ pub(super) async fn check<'a>(
         let detail = "`dispatch-repeats` divides the time, and the module has no dispatch that is repeated";
         prepared.lints.push(Lint::new(LintCode::WorkloadChanged, detail));
     }
+    if planned.target.is_timed() {
+        let read = code::read(host, planned.target, &execution.module).await?;
+        let unknown = |why| GeneratedCode { problem: Some(why), ..GeneratedCode::default() };
+        prepared.code = Some(read.map_or_else(unknown, CompiledCode::generated));
+    }
     if planned.target.judges_code() {
-        match code::facts(host, planned.target, &execution.module).await? {
-            Ok(facts) => prepared.code_facts = facts,
+        match code::read(host, planned.target, &execution.module).await? {
+            Ok(code) => prepared.code_facts.extend(code.facts()),
             Err(why) => {
                 let reason = format!("the generated code can't be judged: {why}");
                 prepared.outcome = Outcome::Unsupported { reason };

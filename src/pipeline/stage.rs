@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::files::Scratch;
 use crate::model::{
-    Artifact, BenchmarkName, BlockSlot, Event, JUDGED_BY, JUDGED_BY_OUTPUTS, Lint, LintCode, Metric, Outcome,
-    Progress, RENAMED_FROM, Stage, Verification, VerifyCode,
+    Artifact, BenchmarkName, BlockSlot, Event, GeneratedCode, JUDGED_BY, JUDGED_BY_OUTPUTS, Lint, LintCode,
+    Metric, Outcome, Progress, RENAMED_FROM, Stage, Verification, VerifyCode,
 };
 use crate::numerics::TensorFile;
 use crate::process::ProcessError;
@@ -225,8 +225,10 @@ pub(super) struct Prepared<'a> {
     pub(super) verification: Option<Verification>,
     /// Bytes on the device in one call.
     pub(super) peak_device_memory: Option<u64>,
-    /// Facts of the generated code, if it is judged.
+    /// Exact facts of the compilation: its instructions, if they are counted, and of the generated code, if it is judged.
     pub(super) code_facts: Vec<(Metric, f64)>,
+    /// The generated code, next to a time that is judged.
+    pub(super) code: Option<GeneratedCode>,
     /// How it is measured, once it can be.
     pub(super) execution: Option<Execution>,
     /// Outputs of the verified call, until both sides are available.
@@ -248,6 +250,7 @@ impl<'a> Prepared<'a> {
             verification: None,
             peak_device_memory: None,
             code_facts: Vec::new(),
+            code: None,
             execution: None,
             outputs: None,
         }

@@ -187,3 +187,63 @@ fn what_one_kernel_gains_does_not_hide_what_another_loses() {
     assert_eq!(red.metric.as_ref().unwrap().name, "spilled-registers of one");
     assert_eq!(compare([0.0, 4185.0], [0.0, 4185.0]).verdict, Verdict::Pass);
 }
+
+/// PTX of a module that is measured: two kernels, one of them with this body.
+fn measured_ptx(latency: u32, matmul: &str) -> String {
+    let kernel = |name: &str, body: &str| {
+        format!(".visible .entry {name}(\n.param .u64 {name}_param_0\n)\n{{\n{body}\nret;\n}}\n")
+    };
+    let kernels =
+        kernel("main_dispatch_0_copy", "mov.u32 %r1, 0;") + &kernel("main_dispatch_1_matmul", matmul);
+    format!("// fake latency-us={latency}\n.version 7.0\n.target sm_80\n.address_size 64\n{kernels}")
+}
+
+const MMA: &str = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%r1}, {%r2};";
+const FMA: &str = "fma.rn.f32 %f1, %f2, %f3, %f4;\nfma.rn.f32 %f1, %f2, %f3, %f4;";
+
+/// A suite whose time is measured, with the generated code of both sides.
+fn measured(head: &str) -> Suite {
+    let suite = Suite::new().model("a", &["module=base.ptx"]).base("");
+    let suite = suite.head("flags = [\"--fake=module=head.ptx\"]").write();
+    suite.world.write("base.ptx", measured_ptx(1000, MMA));
+    suite.world.write("head.ptx", head);
+    suite
+}
+
+#[test]
+fn a_slower_module_says_which_kernels_are_other_code_and_which_got_worse() {
+    let suite = measured(&measured_ptx(1500, FMA));
+    let said = suite.world.run(["gate"]).expect_code(10).said();
+    assert!(said.contains("2 kernels: 1 identical, 1 changed: matmul"), "{said}");
+    assert!(said.contains("matrix-instructions of matmul 1 → 0"), "{said}");
+    let code = suite.run_json()["sides"][1]["benchmarks"][0]["code"].clone();
+    assert_eq!((&code["architecture"], &code["kernels"][1]["name"]), (&"sm_80".into(), &"matmul".into()));
+    let explained = suite.world.run(["explain", "run.json"]).expect_code(0).said();
+    assert!(
+        explained.contains("code of matmul changed: matrix-instructions 1 → 0, instructions 2 → 3"),
+        "{explained}"
+    );
+    let json = suite.world.run(["explain", "run.json", "--format", "json"]).expect_code(0).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json[0]["code"][0]["state"], "identical");
+    assert_eq!(
+        json[0]["code"][1]["facts"][0],
+        serde_json::json!({"metric": "matrix-instructions", "base": 1, "head": 0})
+    );
+}
+
+#[test]
+fn code_that_got_worse_is_a_finding_next_to_a_time_that_passes() {
+    let suite = measured(&measured_ptx(1000, FMA));
+    let said = suite.world.run(["gate"]).expect_no_failure().said();
+    assert!(said.contains("the generated code regressed") && said.contains("matmul 1 → 0"), "{said}");
+    let better =
+        measured(&measured_ptx(1000, &format!("{MMA}\n{MMA}"))).world.run(["gate"]).expect_no_failure();
+    assert!(!better.said().contains("generated code"), "{}", better.said());
+}
+
+#[test]
+fn a_slower_module_with_the_same_kernels_says_so() {
+    let said = measured(&measured_ptx(1500, MMA)).world.run(["gate"]).expect_code(10).said();
+    assert!(said.contains("2 kernels: 2 identical"), "{said}");
+}

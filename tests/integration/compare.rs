@@ -60,6 +60,7 @@ fn paired(ratio: f64) -> RunFile {
                 processes: processes.collect(),
                 values: Vec::new(),
                 profile: None,
+                code: None,
                 timing: None,
                 compiler: std::collections::BTreeMap::new(),
                 lints: Vec::new(),

@@ -1,5 +1,7 @@
 //! Targets whose device is not there, modules of several functions, repeated dispatches.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::Value;
 
 use crate::harness::{reason, row};
@@ -302,6 +304,52 @@ fn a_compile_time_that_decides_is_measured_whatever_the_cache_holds() {
             "{cache}: decided at the first look"
         );
     }
+}
+
+/// A valgrind that counts more where the compiler has to do more, and runs it.
+const COUNTER: &str = r#"#!/bin/sh
+[ "$1" = --version ] && echo valgrind-9.9 && exit
+for arg; do case $arg in --log-file=*) log=${arg#--log-file=};; *slow*) count=1100000;; esac; done
+while [ "${1#--}" != "$1" ]; do shift; done
+echo x >> COUNTED
+"$@" && echo "==7== Collected : ${count:-1000000}" > "$log"
+"#;
+
+#[test]
+fn the_compilers_instructions_are_an_exact_metric_where_they_are_asked_for() {
+    let suite = Suite::new()
+        .model("a", &["latency-us=1000"])
+        .base("")
+        .head("flags = [\"--fake=note=slow\"]")
+        .toml("[gate.metric.compile-instructions]\nfatal = true")
+        .measure("compile-instructions = true\n")
+        .write();
+    let program = suite.world.work().join("bin/valgrind");
+    let times = suite.world.work().join("times");
+    let gate = |code: i32| {
+        let mut command = suite.world.command(["gate", "--format", "json"]);
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", program.parent().unwrap().display()));
+        let comparison = suite.world.finish(command).expect_code(code).json();
+        row(&comparison, "a/cpu/main", Some("compile-instructions")).clone()
+    };
+    // A program that can't count is not green.
+    let script = |text: &str| {
+        suite.world.write("bin/valgrind", text.replace("COUNTED", times.to_str().unwrap()));
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    script("#!/bin/sh\n[ \"$1\" = --version ] && echo valgrind-9.8 && exit\nexit 1\n");
+    assert_eq!(gate(11)["verdict"], "inconclusive");
+    script(COUNTER);
+    for cache in ["cold", "warm"] {
+        let row = gate(10);
+        assert_eq!(
+            (&row["verdict"], &row["estimate"]["ratio"]),
+            (&"regressed".into(), &1.1.into()),
+            "{cache}"
+        );
+    }
+    assert_eq!(std::fs::read_to_string(&times).unwrap().lines().count(), 2, "counts are cached");
 }
 
 /// A line of progress without what this host made of it.

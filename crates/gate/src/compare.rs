@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkName, Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict, counted,
+    Benchmark, BenchmarkName, Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict,
 };
 use benchgate_stats::{Effect, Inference};
 
@@ -16,7 +16,7 @@ use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind};
 use super::{
-    accuracy, classical, common_row, context, copied, diagnosis, explain, history, overall, renames,
+    accuracy, classical, code, common_row, context, copied, diagnosis, explain, history, overall, renames,
     repeated, separate, threads,
 };
 
@@ -125,7 +125,7 @@ fn compared(
         waive(row, &rules);
         row.typical = row.values_to_show();
     }
-    name_kernels(&mut rows, &pairs);
+    name_kernels(&mut rows, &pairs, &rules);
     renames::point_out(&mut rows, &pairs);
     let geomeans = overall::geomeans(&rows, &effects, policy.alpha);
     let (verdict, exit_code) = overall::overall(&rows, &policy.fail_on);
@@ -147,18 +147,22 @@ fn compared(
     }
 }
 
-/// Names the kernel that moved most for each latency that moved, if both sides were profiled.
-fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>]) {
+/// Names for each latency the kernels whose code changed, and of one that moved the kernel that moved most, if both
+/// sides were profiled.
+fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>], rules: &Rules<'_>) {
     let both = pairs.iter().filter_map(|pair| pair.base.zip(pair.head));
-    let profiled = both.filter(|(base, head)| base.profile.is_some() && head.profile.is_some());
-    let profiled: BTreeMap<&BenchmarkName, _> = profiled.map(|pair| (&pair.1.name, pair)).collect();
-    let moved = |row: &&mut Row| {
-        let latency = row.metric.as_ref().is_some_and(|metric| metric.name == Metric::LATENCY.name);
-        latency && matches!(row.verdict, Verdict::Regressed | Verdict::Improved)
-    };
-    for row in rows.iter_mut().filter(moved) {
-        let pair = profiled.get(&row.benchmark);
-        row.lints.extend(pair.and_then(|(base, head)| explain::kernel_lint(base, head)));
+    let known = both.filter(|(base, head)| {
+        base.profile.is_some() && head.profile.is_some() || base.code.is_some() && head.code.is_some()
+    });
+    let known: BTreeMap<&BenchmarkName, _> = known.map(|pair| (&pair.1.name, pair)).collect();
+    let is_latency =
+        |row: &&mut Row| row.metric.as_ref().is_some_and(|metric| metric.name == Metric::LATENCY.name);
+    for row in rows.iter_mut().filter(is_latency) {
+        let Some((base, head)) = known.get(&row.benchmark) else { continue };
+        if matches!(row.verdict, Verdict::Regressed | Verdict::Improved) {
+            row.lints.extend(explain::kernel_lint(base, head));
+        }
+        row.lints.extend(code::code_lints(row, base, head, rules));
     }
 }
 
@@ -375,25 +379,11 @@ pub(super) fn waive(row: &mut Row, rules: &Rules<'_>) {
 
 /// Number of kernels that changed, if generated code is compared.
 fn kernels(pairs: &[Matched<'_>]) -> Option<String> {
-    let code = pairs.iter().map(|pair| {
-        let of = |side: Option<&'_ Benchmark>| side.and_then(|kernel| kernel.code_sha256.clone());
-        (of(pair.base), of(pair.head))
-    });
-    let (mut identical, mut changed, mut new, mut gone) = (0u32, 0u32, 0u32, 0u32);
-    for sides in code {
-        match sides {
-            (None, None) => continue,
-            (Some(base), Some(head)) if base == head => identical += 1,
-            (Some(_), Some(_)) => changed += 1,
-            (None, Some(_)) => new += 1,
-            (Some(_), None) => gone += 1,
-        }
+    fn digest(side: Option<&Benchmark>) -> Option<&str> {
+        side.and_then(|kernel| kernel.code_sha256.as_deref())
     }
-    let all = identical + changed + new + gone;
-    let parts = [(identical, "identical"), (changed, "changed"), (new, "new"), (gone, "gone")];
-    let parts: Vec<String> =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    (all > 0).then(|| format!("{}: {}", counted(all as usize, "kernel"), parts.join(", ")))
+    let states = pairs.iter().filter_map(|pair| code::KernelState::of(digest(pair.base), digest(pair.head)));
+    code::kernel_counts(states)
 }
 
 /// The source of the spread between this machine's processes, if it was measured.

@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Metrics of compiler output, which need no device.
-const OF_MODULES: [&str; 3] = ["compile-time", "vmfb-size", "dispatch-count"];
+const OF_MODULES: [&str; 4] = ["compile-time", "compile-instructions", "vmfb-size", "dispatch-count"];
 
 /// A row before the error budget is shared out among all rows.
 pub struct Draft {
@@ -133,7 +133,8 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     let asked = workload::lints(base, head, session.together);
     let disturbed = disturbance::of_row(base, head, session.together);
     let untimed = untimed(pair, (base, head), session, rules);
-    let is_untimed = |series: &MetricSeries| untimed.is_some() && series.metric.is_compile_time();
+    let is_untimed =
+        |series: &MetricSeries| untimed.iter().any(|draft| draft.row.metric.as_ref() == Some(&series.metric));
     for series in head.metrics.iter().filter(|series| !is_untimed(series)) {
         let template = || blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
         let rule = rules.metric(name, &series.metric);
@@ -266,30 +267,41 @@ fn compiled_only(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules
         .collect()
 }
 
-/// The row of a compile time that decides and that a side lacks, because its module came from a cache or a bundle.
-/// Without it, a gate on compile time would pass wherever the cache is warm.
+/// The rows of compile times and of compilers' instructions that decide and that a side lacks: its module came from a
+/// cache or a bundle, or nothing counted. Without them, a gate on these would pass wherever that is so.
 fn untimed(
     pair: Matched<'_>,
     (base, head): (&Benchmark, &Benchmark),
     session: &ComparedSession<'_>,
     rules: &Rules<'_>,
-) -> Option<Draft> {
-    let metric = Metric::COMPILE_TIME;
-    let rule = rules.metric(&head.name, &metric);
+) -> Vec<Draft> {
     // A stored session may have been compiled from a cache, and later ones are still compared with the others.
-    if !rule.fatal || session.history.is_some() || base.artifact.is_none() || head.artifact.is_none() {
-        return None;
+    if session.history.is_some() || base.artifact.is_none() || head.artifact.is_none() {
+        return Vec::new();
     }
-    let sides = [(SideName::Base, base), (SideName::Head, head)];
-    let (without, _) = sides.into_iter().find(|(_, side)| side.metric(&metric.name).is_none())?;
-    let why = format!(
-        "the compiler was not timed for {without}, whose module came from a cache or a bundle; measure again with a \
-        policy that makes compile time gating"
-    );
-    let mut row = blank(&head.name, pair, Verdict::Inconclusive, Reason::TooLittle(why), true);
-    row.metric = Some(metric);
-    row.policy = Some(rule);
-    Some(Draft::settled(row))
+    let reasons = [
+        (
+            Metric::COMPILE_TIME,
+            "the compiler was not timed",
+            "whose module came from a cache or a bundle; measure again with a policy that makes compile time gating",
+        ),
+        (
+            Metric::COMPILE_INSTRUCTIONS,
+            "the compiler's instructions were not counted",
+            "or could not be; measure again with `compile-instructions = true` in [measure], and with valgrind installed",
+        ),
+    ];
+    let lacking = reasons.into_iter().filter_map(|(metric, what, why)| {
+        let rule = rules.metric(&head.name, &metric);
+        let sides = [(SideName::Base, base), (SideName::Head, head)];
+        let (without, _) = sides.into_iter().find(|(_, side)| side.metric(&metric.name).is_none())?;
+        let reason = Reason::TooLittle(format!("{what} for {without}, {why}"));
+        let mut row = blank(&head.name, pair, Verdict::Inconclusive, reason, true);
+        row.metric = Some(metric);
+        row.policy = Some(rule.clone());
+        rule.fatal.then(|| Draft::settled(row))
+    });
+    lacking.collect()
 }
 
 /// Whether a series was taken by the processes that were watched. Compile time was not.

@@ -9,6 +9,7 @@ use benchgate_core::model::{
 };
 use benchgate_stats::describe;
 
+use super::code::{CodeChange, code_changes};
 use super::matching::matched;
 use super::{Comparison, Row};
 
@@ -22,6 +23,10 @@ pub struct Explanation {
     pub kernels: Vec<KernelChange>,
     /// Why a side has no kernels, base first.
     pub unprofiled: [Option<String>; 2],
+    /// The code of every kernel of either side, if both sides have code for one processor.
+    pub code: Vec<CodeChange>,
+    /// Why a side's code could not be read, base first.
+    pub unread: [Option<String>; 2],
     /// Counts of the compiler that differ, by its own names.
     pub counts: Vec<CountChange>,
     /// The state of the machine while each side was measured; absent if it was not watched.
@@ -114,6 +119,8 @@ pub fn explain(base: &Run, head: &Run, comparison: &Comparison) -> Vec<Explanati
                 rows: rows.remove(name).unwrap_or_default(),
                 kernels: kernels(pair.base, pair.head),
                 unprofiled: [unprofiled(pair.base), unprofiled(pair.head)],
+                code: code_changes(pair.base, pair.head),
+                unread: [pair.base, pair.head].map(|side| side?.code.as_ref()?.problem.clone()),
                 counts: counts(pair.base, pair.head),
                 machine: [machine(pair.base), machine(pair.head)],
             })

@@ -6,6 +6,7 @@ mod alignment;
 mod anchor;
 pub mod bisect;
 mod classical;
+mod code;
 mod common;
 mod common_row;
 mod compare;
@@ -43,6 +44,7 @@ mod workload;
 
 pub use alignment::Alignment;
 pub use anchor::anchored;
+pub use code::{CodeChange, KernelState, kernel_counts};
 pub use common_row::ALL_BENCHMARKS;
 pub use compare::{CompareOptions, compare, compare_with_history, method_notes};
 pub use comparison::{

@@ -27,6 +27,8 @@ pub(super) async fn findings(context: &CheckContext, cancel: &Cancel) -> Result<
     let mut found = vec![room(&context.cache), git(cancel).await?];
     let needs_python = context.config.as_ref().is_none_or(needs_python);
     found.push(python(needs_python, cancel).await?);
+    let counts = context.config.as_ref().is_some_and(|config| config.measure.compile_instructions);
+    found.push(valgrind(counts, cancel).await?);
     if let Some(config) = &context.config {
         found.extend(tools(config, &context.cache, cancel).await?);
     }
@@ -75,6 +77,17 @@ async fn git(cancel: &Cancel) -> Result<Finding, CliError> {
             "It fetches and pushes baselines on a branch; `gate --base` works without it.",
             "Install git.",
         ),
+    })
+}
+
+async fn valgrind(needed: bool, cancel: &Cancel) -> Result<Finding, CliError> {
+    const ID: &str = "valgrind";
+    let why = "It counts the compiler's instructions (`compile-instructions = true` in [measure]).";
+    let fix = "Install valgrind (`apt-get install valgrind`).";
+    Ok(match version("valgrind", cancel).await? {
+        Some(version) => Finding::ok(ID, version),
+        None if needed => Finding::error(ID, "there is no valgrind program", why, fix),
+        None => Finding::note(ID, "there is no valgrind program", why, fix),
     })
 }
 

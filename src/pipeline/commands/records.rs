@@ -171,6 +171,7 @@ fn record(
         processes,
         values: Vec::new(),
         profile: None,
+        code: None,
         compiler: Default::default(),
         lints,
     }

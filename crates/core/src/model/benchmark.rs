@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::{Lint, Metric, Outcome, Profile, Series, Telemetry, Verification, excerpt};
+use super::{GeneratedCode, Lint, Metric, Outcome, Profile, Series, Telemetry, Verification, excerpt};
 
 /// The name that pairs a benchmark of one run with the same benchmark of another:
 /// `model/target/function` in benchgate's own runs, the tool's own name in foreign files.
@@ -152,6 +152,8 @@ pub struct Benchmark {
     pub telemetry: Vec<Telemetry>,
     /// Time per kernel, if requested.
     pub profile: Option<Profile>,
+    /// The generated code of its module, if that is known.
+    pub code: Option<GeneratedCode>,
     /// Statistics of the compiler about the module, by its own names: `execution.dispatch-count`.
     pub compiler: BTreeMap<String, u64>,
     /// SHA-256 of a kernel's instructions, if the benchmark is a kernel's generated code.
@@ -203,6 +205,7 @@ impl Benchmark {
             lints: Vec::new(),
             telemetry: Vec::new(),
             profile: None,
+            code: None,
             compiler: BTreeMap::new(),
             code_sha256: None,
             printed: Vec::new(),

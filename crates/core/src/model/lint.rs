@@ -225,6 +225,12 @@ lint_codes! {
     KernelMoved "kernel-moved" Note,
         "The time of this kernel changed most, as measured by the profiler in separate processes.",
         "`benchgate explain` lists every kernel of both sides.";
+    KernelCode "kernel-code" Note,
+        "How many kernels of the module are other code than at base, whatever their times are.",
+        "`benchgate explain` lists the facts of every kernel that changed.";
+    CodeRegressed "code-regressed" Note,
+        "The generated code got worse by the rules of `judge = \"code\"`: more spilled registers or scratch memory, a lower occupancy, or no matrix instructions.",
+        "Look at the compiler's change even if the time passes: it may cost more on another shape or device. A target with `judge = \"code\"` fails for it.";
     Killed "killed" Error,
         "A tool was ended from outside (the kernel's out-of-memory killer, a signal of another program), which says nothing about the model.",
         "Find what ended it, give the machine or the container more memory or lower `jobs`, and run again.";

@@ -117,6 +117,9 @@ impl Metric {
     /// Wall-clock time of the compiler.
     pub const COMPILE_TIME: Self =
         Self::known("compile-time", Unit::Nanoseconds, Better::Lower, MetricKind::Noisy);
+    /// Instructions that the compiler executes with one thread.
+    pub const COMPILE_INSTRUCTIONS: Self =
+        Self::known("compile-instructions", Unit::Count, Better::Lower, MetricKind::Exact);
     /// Size of the compiled module.
     pub const VMFB_SIZE: Self = Self::known("vmfb-size", Unit::Bytes, Better::Lower, MetricKind::Exact);
     /// Number of dispatches (kernel launches) in the compiled module.
@@ -190,10 +193,11 @@ impl Metric {
     ];
 
     /// The metrics that a suite measures.
-    pub const BUILT_IN: [Self; 8] = [
+    pub const BUILT_IN: [Self; 9] = [
         Self::LATENCY,
         Self::CPU_TIME,
         Self::COMPILE_TIME,
+        Self::COMPILE_INSTRUCTIONS,
         Self::VMFB_SIZE,
         Self::DISPATCH_COUNT,
         Self::PEAK_HOST_MEMORY,

@@ -6,6 +6,7 @@
 mod word;
 
 mod benchmark;
+mod code;
 mod count;
 mod date;
 mod device;
@@ -33,6 +34,7 @@ pub use benchmark::{
     Artifact, Benchmark, BenchmarkGlob, BenchmarkName, JUDGED_BY, JUDGED_BY_OUTPUTS, MetricSeries,
     RENAMED_FROM, Workload, is_of_command,
 };
+pub use code::{GeneratedCode, KernelCode};
 pub use count::counted;
 pub use date::is_date;
 pub use device::{DeviceKind, GpuClock, device_driver};

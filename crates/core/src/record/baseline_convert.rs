@@ -52,6 +52,7 @@ fn words(record: &BaselineBenchmark, metrics: &[Metric]) -> Benchmark {
         lints: record.lints.iter().map(|code| Lint::new(*code, "when it was stored")).collect(),
         telemetry: Vec::new(),
         profile: None,
+        code: None,
         compiler: BTreeMap::new(),
         code_sha256: None,
         printed: Vec::new(),

@@ -94,6 +94,7 @@ fn benchmark(record: &BenchmarkRecord, described: &[Metric]) -> Benchmark {
             .filter_map(|process| Some(telemetry(process.order, process.telemetry.as_ref()?)))
             .collect(),
         profile: record.profile.clone(),
+        code: record.code.clone(),
         compiler: record.compiler.clone(),
         code_sha256: None,
         printed: Vec::new(),

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::model::{
-    BlockSlot, Context, Lint, Metric, Profile, SideName, Testbed, Toolchain, Verification, is_of_command,
-    number,
+    BlockSlot, Context, GeneratedCode, Lint, Metric, Profile, SideName, Testbed, Toolchain, Verification,
+    is_of_command, number,
 };
 
 use super::seal::content_hash;
@@ -239,6 +239,8 @@ pub struct BenchmarkRecord {
     pub values: Vec<ValueRecord>,
     /// Time per kernel, from separate processes: context for people, never judged.
     pub profile: Option<Profile>,
+    /// The generated code of the module: context for people, never judged.
+    pub code: Option<GeneratedCode>,
     /// Statistics of the compiler about the module, by its own names: `execution.dispatch-count`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, u64>,

@@ -15,11 +15,13 @@ mod ptxas;
 mod spirv;
 mod x86;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
 
-use benchgate_core::model::{Benchmark, Metric, MetricSeries, Run, Series, hex};
+use benchgate_core::model::{
+    Benchmark, GeneratedCode, KernelCode, Metric, MetricSeries, Number, Run, Series, hex,
+};
 
 use super::build::{self, ByName};
 use super::limit::has_room;
@@ -85,6 +87,28 @@ impl CompiledCode {
         }
         facts
     }
+
+    /// The facts of all code together, then each kernel with its facts.
+    pub fn generated(self) -> GeneratedCode {
+        let architecture = architectures(&self.objects);
+        let kernels: Vec<CodeOfKernel> = self.objects.into_iter().flat_map(|object| object.kernels).collect();
+        let by_name = |facts: Vec<(Metric, f64)>| {
+            facts.into_iter().map(|(metric, value)| (metric.name.into_owned(), Number(value))).collect()
+        };
+        GeneratedCode {
+            architecture,
+            facts: by_name(whole(&kernels)),
+            kernels: named(kernels)
+                .into_iter()
+                .map(|(name, kernel)| KernelCode {
+                    name,
+                    sha256: kernel.sha256,
+                    facts: by_name(kernel.facts),
+                })
+                .collect(),
+            problem: None,
+        }
+    }
 }
 
 /// A kernel (an entry point) of compiled code.
@@ -112,13 +136,7 @@ type BadCode = String;
 /// name is still compared.
 pub(super) fn read(bytes: &[u8]) -> Result<Run, BadCode> {
     let objects = container::objects(bytes)?;
-    let architectures: Vec<&str> = {
-        let mut found: Vec<&str> = objects.iter().map(|object| object.architecture.as_str()).collect();
-        found.sort_unstable();
-        found.dedup();
-        found
-    };
-    let architecture = architectures.join(" and ");
+    let architecture = architectures(&objects);
     let kernels: Vec<CodeOfKernel> =
         objects.iter().flat_map(|object| object.kernels.iter().cloned()).collect();
     if kernels.is_empty() {
@@ -136,6 +154,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Run, BadCode> {
     }
     let facts = BTreeMap::from([("architecture".to_owned(), architecture)]);
     Ok(Run { benchmarks: benchmarks.finish(), testbed: build::testbed(facts), ..Run::default() })
+}
+
+/// `gfx90a and gfx942`.
+fn architectures(objects: &[CodeObject]) -> String {
+    let found: BTreeSet<&str> = objects.iter().map(|object| object.architecture.as_str()).collect();
+    found.into_iter().collect::<Vec<_>>().join(" and ")
 }
 
 /// Kernels by the names that they have in every file: without running numbers. The second kernel of a kind pairs with the

@@ -166,6 +166,7 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
         processes,
         values,
         profile: None,
+        code: None,
         timing: None,
         compiler: benchmark.compiler.clone(),
         lints,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::{Consequence, LintCode, Metric, Verdict, counted};
-use benchgate_gate::method_notes;
+use benchgate_gate::{Row, method_notes};
 
 use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
 use super::layout::{self, Layout, mark, name};
@@ -121,6 +121,10 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
     if !less_accurate.is_empty() {
         blocks.push(Block::section("Less accurate", less_accurate));
     }
+    let code: Vec<Item<'a>> = view.comparison.rows.iter().filter_map(regressed_code).collect();
+    if !code.is_empty() {
+        blocks.push(Block::section("Generated code", code));
+    }
     blocks.extend(section("Failed or missing", &view.failed));
     let waived = concat(&[&view.changed, &view.unchanged, &view.reported]);
     let waived: Vec<RowView<'_>> = waived.into_iter().filter(|row| row.row.waiver.is_some()).collect();
@@ -191,8 +195,8 @@ fn geomeans<'a>(view: &'a View<'a>, detail: Detail) -> impl Iterator<Item = Bloc
 /// What explains a red.
 fn causes<'a>(view: &'a View<'a>) -> Option<Block<'a>> {
     let causes = view.causes.iter().take(CAUSES).map(|cause| {
-        let kernel = cause.kernel.map(Text::message_of);
-        let known = kernel.into_iter().chain(cause.changes.iter().map(|change| change.as_str().into()));
+        let kernels = [cause.kernel, cause.code].into_iter().flatten().map(Text::message_of);
+        let known = kernels.chain(cause.changes.iter().map(|change| change.as_str().into()));
         Text::named(cause.benchmark).say(": ").then(Text::joined(known, "; "))
     });
     let more = view.causes.len().saturating_sub(CAUSES);
@@ -225,6 +229,14 @@ fn accuracy<'a>(row: &RowView<'a>) -> Option<Item<'a>> {
     let Words { sentence, detail, .. } = row.accuracy()?;
     let text = Text::default().with(Part::Icon("⚠️")).then(name(row));
     Some(text.say(format!(": {sentence}")).detail(detail).into())
+}
+
+/// Code that got worse, whatever the time of the row is.
+fn regressed_code(row: &Row) -> Option<Item<'_>> {
+    let lint = row.lints.iter().find(|lint| lint.code == LintCode::CodeRegressed)?;
+    let text = Text::default().with(Part::Icon("⚠️")).name(row.benchmark.as_str());
+    let detail = Some(lint.detail.as_str()).filter(|detail| !detail.is_empty());
+    Some(text.say(": the generated code regressed").detail(detail).into())
 }
 
 /// Why rows are open: an entry for each reason.

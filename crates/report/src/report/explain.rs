@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use benchgate_core::model::{Metric, MetricKind, Unit, Verdict, counted};
 use benchgate_core::record::Number;
-use benchgate_gate::{Explanation, KernelChange, Machine, Reason, Row};
+use benchgate_gate::{
+    CodeChange, Explanation, KernelChange, KernelState, Machine, Reason, Row, kernel_counts,
+};
 
 use super::document::{self, Block, Rules, Table, TerminalOptions, Text};
 use super::human::change_of;
@@ -13,6 +15,8 @@ use super::{RowView, percent, quantity};
 
 /// Kernels that moved by less than this share of the latency are only counted.
 const WORTH_A_LINE: f64 = 0.005;
+/// Kernels whose code changed before the rest is only counted.
+const KERNELS: usize = 5;
 
 /// Explanations as text. `all` shows every kernel.
 pub fn explanations(explanations: &[Explanation], options: TerminalOptions) -> String {
@@ -23,11 +27,14 @@ pub fn explanations(explanations: &[Explanation], options: TerminalOptions) -> S
 fn blocks(explanation: &Explanation, all: bool) -> Vec<Block<'_>> {
     let rows = explanation.rows.iter().filter(|row| is_shown(row));
     let mut before: Vec<Text<'_>> = rows.map(sentence).map(Text::named).collect();
-    for (side, why) in ["base", "head"].iter().zip(&explanation.unprofiled) {
-        let said = |why: &'_ String| format!("no time per kernel of {side}: {why}");
-        before.extend(why.as_ref().map(said).map(Text::named));
+    for (what, reasons) in [("time per kernel", &explanation.unprofiled), ("code", &explanation.unread)] {
+        for (side, why) in ["base", "head"].iter().zip(reasons) {
+            let said = |why: &'_ String| format!("no {what} of {side}: {why}");
+            before.extend(why.as_ref().map(said).map(Text::named));
+        }
     }
     let (table, mut after) = kernels(explanation, all);
+    after.extend(code(explanation, all));
     after.extend(explanation.counts.iter().map(|count| {
         let of = |count: Option<u64>| count.map_or_else(|| "–".to_owned(), |count| count.to_string());
         let text = Text::from("compiler: ").name(&count.name);
@@ -103,6 +110,38 @@ fn kernels(explanation: &Explanation, all: bool) -> (Option<Table<'_>>, Vec<Text
     ((!shown.is_empty()).then(|| table(&shown, compared, moved)), said)
 }
 
+/// How many kernels are other code than at base, and the facts that differ of each.
+fn code(explanation: &Explanation, all: bool) -> Vec<Text<'_>> {
+    let Some(counts) = kernel_counts(explanation.code.iter().filter_map(CodeChange::state)) else {
+        return Vec::new();
+    };
+    let mut said = vec![Text::from(format!("code: {counts}"))];
+    let changed = || {
+        explanation.code.iter().filter_map(|change| {
+            let state = change.state().filter(|state| *state != KernelState::Identical)?;
+            Some((change, state))
+        })
+    };
+    let shown = if all { usize::MAX } else { KERNELS };
+    said.extend(changed().take(shown).map(|(change, state)| {
+        let facts = change
+            .differing()
+            .into_iter()
+            .map(|(metric, base, head)| format!("{} {}", metric.name, change_of(base, head, &metric.unit)));
+        let text = Text::from("code of ").name(change.name()).say(format!(" {}", state.as_str()));
+        match facts.collect::<Vec<_>>() {
+            facts if facts.is_empty() || state != KernelState::Changed => text,
+            facts => text.say(format!(": {}", facts.join(", "))),
+        }
+    }));
+    let more = changed().count().saturating_sub(shown);
+    said.extend(
+        (more > 0)
+            .then(|| format!("{} with other code; --all shows them", counted(more, "more kernel")).into()),
+    );
+    said
+}
+
 /// Whether the change of the latency can be divided among kernels.
 fn latency_moved(explanation: &Explanation) -> bool {
     let row = explanation.row(&Metric::LATENCY.name);
@@ -172,6 +211,8 @@ struct BenchmarkJson<'a> {
     benchmark: &'a str,
     metrics: Vec<MetricJson<'a>>,
     kernels: Vec<KernelJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    code: Vec<CodeJson<'a>>,
     counts: Vec<CountJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     base_unprofiled: Option<&'a str>,
@@ -203,6 +244,23 @@ struct KernelJson<'a> {
     head_ns: Option<Number>,
     base_calls: Option<Number>,
     head_calls: Option<Number>,
+}
+
+#[derive(Serialize)]
+struct CodeJson<'a> {
+    kernel: &'a str,
+    state: &'static str,
+    /// Facts that differ; a fact that one side lacks is absent there.
+    facts: Vec<FactJson>,
+}
+
+#[derive(Serialize)]
+struct FactJson {
+    metric: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head: Option<Number>,
 }
 
 #[derive(Serialize)]
@@ -253,6 +311,14 @@ fn benchmark_json(explanation: &Explanation) -> BenchmarkJson<'_> {
         base_calls: kernel.base.as_ref().map(|kernel| Number(kernel.calls)),
         head_calls: kernel.head.as_ref().map(|kernel| Number(kernel.calls)),
     });
+    let code = explanation.code.iter().filter_map(|change| {
+        let facts = change.differing().into_iter().map(|(metric, base, head)| FactJson {
+            metric: metric.name.into_owned(),
+            base: base.map(Number),
+            head: head.map(Number),
+        });
+        Some(CodeJson { kernel: change.name(), state: change.state()?.as_str(), facts: facts.collect() })
+    });
     let counts = explanation.counts.iter();
     let machine = |machine: &Option<Machine>| {
         machine.as_ref().map(|machine| MachineJson {
@@ -269,6 +335,7 @@ fn benchmark_json(explanation: &Explanation) -> BenchmarkJson<'_> {
         benchmark: explanation.benchmark.as_str(),
         metrics: metrics.collect(),
         kernels: kernels.collect(),
+        code: code.collect(),
         counts: counts.map(|it| CountJson { name: &it.name, base: it.base, head: it.head }).collect(),
         base_unprofiled: base_unprofiled.as_deref(),
         head_unprofiled: head_unprofiled.as_deref(),

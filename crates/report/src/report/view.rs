@@ -82,6 +82,8 @@ pub struct RegressionCause<'a> {
     pub benchmark: &'a str,
     /// The kernel that moved most, and by how much.
     pub kernel: Option<&'a str>,
+    /// How many kernels are other code than at base, and which.
+    pub code: Option<&'a str>,
     /// Deterministic values that may explain it: `dispatch-count 17 → 25`.
     pub changes: Vec<String>,
 }
@@ -227,11 +229,8 @@ fn causes(comparison: &Comparison) -> Vec<RegressionCause<'_>> {
         .filter(regressed)
         .map(|row| RegressionCause {
             benchmark: row.benchmark.as_str(),
-            kernel: row
-                .lints
-                .iter()
-                .find(|lint| lint.code == LintCode::KernelMoved)
-                .map(|lint| lint.detail.as_str()),
+            kernel: detail_of(row, LintCode::KernelMoved),
+            code: detail_of(row, LintCode::KernelCode),
             changes: Vec::new(),
         })
         .collect();
@@ -249,8 +248,14 @@ fn causes(comparison: &Comparison) -> Vec<RegressionCause<'_>> {
             causes[*at].changes.push(format!("{} {shown}", metric.name));
         }
     }
-    causes.retain(|cause| cause.kernel.is_some() || !cause.changes.is_empty());
+    causes.retain(|cause| cause.kernel.is_some() || cause.code.is_some() || !cause.changes.is_empty());
     causes
+}
+
+/// The detail of the row's finding with this code; absent if it is withheld.
+pub(super) fn detail_of(row: &Row, code: LintCode) -> Option<&str> {
+    let lint = row.lints.iter().find(|lint| lint.code == code)?;
+    Some(lint.detail.as_str()).filter(|detail| !detail.is_empty())
 }
 
 fn is_latency(row: &Row) -> bool {
