@@ -78,7 +78,7 @@ fn same_file(base: &Run, head: &Run) -> Option<String> {
     let file = &head.origin.label;
     // A file of benchgate's own has both sides in it.
     let is_own = head.origin.format.starts_with("benchgate/");
-    if is_own || base.origin.label != *file || names(base) != names(head) {
+    if is_own || file.is_empty() || base.origin.label != *file || names(base) != names(head) {
         return None;
     }
     let command = split_command(file, head)
