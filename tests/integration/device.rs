@@ -81,7 +81,7 @@ fn a_program_that_burns_the_measured_processor_in_the_middle_of_a_block_is_seen_
     suite.world.write("benchgate.toml", toml);
     let mut child = suite
         .world
-        .command(["gate", "--warn-only"])
+        .command(["gate", "--warn-only", "--all"])
         .env_remove("BENCHGATE_PROC_DIR")
         .stderr(Stdio::null())
         .stdout(Stdio::piped())

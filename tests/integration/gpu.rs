@@ -231,7 +231,7 @@ fn a_process_that_appears_on_the_gpu_in_the_middle_of_a_block_is_seen_and_said()
     let toml = toml.replace("min-blocks = 4\nmax-blocks = 12", "min-blocks = 1\nmax-blocks = 1");
     machine.suite.world.write("benchgate.toml", toml);
     let mut child = machine
-        .command(&["gate", "--warn-only", "--run", "run.json"])
+        .command(&["gate", "--warn-only", "--all", "--run", "run.json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
