@@ -568,45 +568,6 @@ fn a_report_without_options_is_the_table_of_what_was_measured() {
 }
 
 #[test]
-fn a_file_of_the_compile_benchmark_is_drawn_with_compile_times_and_speed_up_over_eager() {
-    let world = World::new();
-    world.write(
-        "mlp.json",
-        r#"{"model":"mlp","device":"cpu","runs":10,"warmup_runs":3,"results":[
-            {"backend":"eager","mean_latency_ms":0.493,"std_latency_ms":0.05,"compile_time_s":null,"success":true},
-            {"backend":"jit","mean_latency_ms":0.635,"compile_time_s":0.0576,"success":true},
-            {"backend":"torch_compile","mean_latency_ms":0.869,"compile_time_s":6.4231,"success":true},
-            {"backend":"onnx","mean_latency_ms":0.051,"compile_time_s":0.0865,"success":true}]}"#,
-    );
-    let said = world.run(["report", "mlp.json", "--output-dir", "pictures"]).expect_code(0).stdout;
-    for (picture, values) in [
-        ("latency.svg", &["493.0 µs", "635.0 µs", "869.0 µs", "51.00 µs"][..]),
-        ("compile-time.svg", &["57.60 ms", "6.423 s", "86.50 ms"]),
-        ("speedup.svg", &["mlp against cpu/eager", "0.78 ×", "0.57 ×", "9.67 ×"]),
-    ] {
-        assert!(said.contains(picture), "{said}");
-        let svg = world.read(&format!("pictures/{picture}"));
-        for value in values {
-            assert!(svg.contains(value), "{picture}: {value}\n{svg}");
-        }
-    }
-    let table = world.run(["report", "mlp.json", "--format", "markdown"]).expect_code(0).stdout;
-    insta::assert_snapshot!(table.replace('\u{a0}', " "), @"
-    ### `mlp` on `cpu`
-
-    | backend | test | latency | compile | over eager | outputs |
-    |---|---|--:|--:|--:|---|
-    | `eager` | eval | 493.0 µs |  |  | not verified |
-    | `jit` | eval | 635.0 µs | 57.60 ms | 0.78 × | not verified |
-    | `torch_compile` | eval | 869.0 µs | 6.423 s | 0.57 × | not verified |
-    | `onnx` | eval | 51.00 µs | 86.50 ms | 9.67 × | not verified |
-
-
-    IREE 2 × eager: IREE needs half of eager's time; below 1 × the backend is faster. Latency: the typical process, ± half the range of all.
-    ");
-}
-
-#[test]
 fn transcripts_of_iree_run_module_are_compared_by_the_values_that_they_print() {
     let world = World::new();
     let transcript =

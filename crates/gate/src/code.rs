@@ -74,8 +74,9 @@ impl CodeChange {
     }
 
     pub fn state(&self) -> Option<KernelState> {
-        let digest = |side: &'_ Option<KernelCode>| side.as_ref().map(|kernel| kernel.sha256.clone());
-        KernelState::of(digest(&self.base).as_deref(), digest(&self.head).as_deref())
+        let [base, head] =
+            [&self.base, &self.head].map(|side| side.as_ref().map(|kernel| kernel.sha256.as_str()));
+        KernelState::of(base, head)
     }
 
     /// Facts that differ, in order of importance.
@@ -141,8 +142,8 @@ fn comparable<'a>(
     (base.architecture == head.architecture).then_some((base, head))
 }
 
-/// What the row of a latency says of its module's code: which kernels changed, if the time did or may have, and what
-/// regressed.
+/// Findings about the module's code for the row of its latency: the kernels that changed, if the time changed or may have,
+/// and the facts that regressed.
 pub fn code_lints(row: &Row, base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> Vec<Lint> {
     let changes = code_changes(Some(base), Some(head));
     let Some(counts) = kernel_counts(changes.iter().filter_map(CodeChange::state)) else { return Vec::new() };

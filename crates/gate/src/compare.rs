@@ -33,13 +33,13 @@ pub struct CompareOptions {
     pub measured_here: bool,
     /// The blocks were drawn with replacement from what was measured, so that equal ones are no copies.
     pub resampled: bool,
-    /// Asked between two blocks, for the gating rows alone: metrics that gate nothing stay undecided, and no row says what
-    /// it could have shown.
+    /// The comparison is a look between two blocks, which needs the gating rows only: metrics without such a row stay
+    /// undecided, and no row says which change it could have shown.
     pub looking: bool,
 }
 
 impl CompareOptions {
-    /// Of a look at what this program has measured so far.
+    /// The options for a look at what this program has measured so far.
     pub fn at_look() -> Self {
         Self { measured_here: true, looking: true, ..Self::default() }
     }

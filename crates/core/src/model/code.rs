@@ -8,14 +8,14 @@ use serde_with::skip_serializing_none;
 
 use super::number::Number;
 
-/// What the compiler generated for a module whose time is measured. The same module has the same facts on every machine;
-/// they explain its time and don't decide it.
+/// The generated code of a module whose time is measured. The same module has the same facts on every machine; they
+/// explain its time and don't decide it.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "GeneratedCodeRecord")]
 pub struct GeneratedCode {
-    /// What the code is for: `gfx942`, `x86-64`.
+    /// The processor that runs it: `gfx942`, `x86-64`.
     pub architecture: String,
     /// Facts of all kernels together, by the name of the metric.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -72,7 +72,7 @@ const TABLES: u64 = 8;
 const POINTER: u64 = 8;
 /// Longest name that is read.
 const LONGEST_NAME: u64 = 4096;
-/// What returns a library's description.
+/// The function that returns a library's description.
 const QUERY: &str = "iree_hal_executable_library_query";
 /// Code of the library that is not part of a kernel.
 const OTHER: &str = "(other code)";

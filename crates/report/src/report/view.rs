@@ -1,5 +1,6 @@
 //! The view model: a comparison as sections, sentences and cells, before any layout.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use benchgate_core::model::{Consequence, LintCode, Metric, SideName, Unit, Verdict, counted};
@@ -96,7 +97,7 @@ pub struct LintGroup {
     pub found: Vec<(Option<String>, String)>,
     /// Advice on how to fix it.
     pub fix: &'static str,
-    /// What follows here: a finding that could forbid a verdict is a note where every row that it is about has one.
+    /// The consequence in this comparison: a finding that can forbid a verdict is a note if each of its rows has one.
     pub consequence: Consequence,
 }
 
@@ -504,9 +505,7 @@ fn lints(comparison: &Comparison) -> Vec<LintGroup> {
         match groups.iter_mut().find(|group| group.code == code) {
             Some(group) => {
                 group.found.push((place, detail.to_owned()));
-                if consequence != Consequence::Note {
-                    group.consequence = consequence;
-                }
+                group.consequence = group.consequence.max(consequence);
             }
             None => {
                 let fix = advice::fix(code, &comparison.head.format);
@@ -537,12 +536,7 @@ fn lints(comparison: &Comparison) -> Vec<LintGroup> {
             add(Some(row), lint.code, &lint.detail);
         }
     }
-    let rank = |consequence: Consequence| match consequence {
-        Consequence::Error => 0,
-        Consequence::Inconclusive => 1,
-        Consequence::Note => 2,
-    };
-    groups.sort_by_key(|group| rank(group.consequence));
+    groups.sort_by_key(|group| Reverse(group.consequence));
     groups
 }
 
