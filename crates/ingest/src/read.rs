@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use benchgate_core::model::{Better, Lint, LintCode, Origin, Run, SideName, excerpt};
+use benchgate_core::model::{Better, LintCode, Origin, Run, SideName, excerpt};
 
 use super::error::{LineFault, line_of};
 use super::limit::MOST_BENCHMARKS;
@@ -76,11 +76,8 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         return Err(no_results());
     }
     limit::check(run.benchmarks.len(), label)?;
-    if is_log(format)
-        && run.lints.iter().all(|lint| lint.code != LintCode::TruncatedInput)
-        && let Some(line) = crash(text()?)
-    {
-        run.lints.push(Lint::new(LintCode::TruncatedInput, format!("the log says `{}`", excerpt(line, 80))));
+    if is_log(format) && run.lints.iter().all(|lint| lint.code != LintCode::TruncatedInput) {
+        run.lints.extend(crash(text()?));
     }
     run.origin = Origin { format: format.to_string(), label: label.to_owned() };
     Ok(run)

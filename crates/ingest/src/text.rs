@@ -1,7 +1,10 @@
 //! Bytes to text: UTF-8 checked once, the byte-order mark taken off, lines numbered; and the lines that a crash leaves.
 
+use benchgate_core::model::{Lint, LintCode, excerpt};
+
 use super::IngestError;
 use super::error::line_of;
+use super::google_benchmark::without_colours;
 
 /// The whole input as text without a byte-order mark.
 pub(super) fn utf8<'a>(bytes: &'a [u8], label: &str) -> Result<&'a str, IngestError> {
@@ -32,7 +35,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
 }
 
 /// How lines begin that runtimes and shells print of a program that crashed.
-const CRASH_STARTS: [&str; 14] = [
+const CRASH_STARTS: [&str; 28] = [
     "terminate called ",
     "terminating due to ",
     "libc++abi: ",
@@ -47,16 +50,49 @@ const CRASH_STARTS: [&str; 14] = [
     "Fatal Python error: ",
     "Traceback (most recent call last)",
     "PLEASE submit a bug report to ",
+    "Fatal glibc error: ",
+    "pure virtual method called",
+    "LLVM ERROR: ",
+    "Stack dump:",
+    "Command terminated by signal ",
+    "Memory access fault by GPU node",
+    "timeout: sending signal ",
+    "timeout: the monitored command dumped core",
+    "timeout: failed to run command ",
+    "ninja: build stopped: ",
+    "srun: error: ",
+    "slurmstepd: error: ",
+    "*** Aborted at ",
+    "*** SIG",
 ];
 
 /// Parts of lines that the runtimes of C, C++ and Rust and sanitizers print of a crash.
-const CRASH_PARTS: [&str; 6] = [
+const CRASH_PARTS: [&str; 15] = [
     "(core dumped)",
     "Sanitizer: ",
     "Sanitizer:DEADLYSIGNAL",
     ": runtime error: ",
     " panicked at ",
     " Check failed: ",
+    "Process didn't exit successfully: ",
+    "process didn't exit successfully: ",
+    ": error while loading shared libraries: ",
+    "CUDA error",
+    "CUDA Error",
+    "CUDA_ERROR_",
+    "HIP error",
+    "HSA_STATUS_ERROR",
+    "CUDNN_STATUS_",
+];
+
+/// How a runner of commands introduces the number that one of them ended with.
+const EXITS: [&str; 6] = [
+    "exit code ",
+    "exit code: ",
+    "exit status ",
+    "exit status: ",
+    "exited with code ",
+    "exited with non-zero status ",
 ];
 
 /// The names of the signals that end a program, as a shell prints them.
@@ -75,14 +111,23 @@ const SIGNALS: [&str; 9] = [
 /// Those that zsh, which writes them in small letters, calls by other names.
 const ZSH_SIGNALS: [&str; 3] = ["abort", "trace trap", "illegal hardware instruction"];
 
-/// The first line that reports a crash of the program that wrote a log.
-pub(super) fn crash(text: &str) -> Option<&str> {
+/// What the first line says that reports a crash of a program of this log, if there is one.
+pub(super) fn crash(text: &str) -> Option<Lint> {
     // Rows of results are most of a large file.
     let is_row = |line: &&str| line.starts_with('"') || line.starts_with("Benchmark");
-    lines(text).map(|line| line.text.trim()).filter(|line| !is_row(line)).find(|line| is_crash(line))
+    let plain = lines(text).map(|line| line.text.trim()).filter(|line| !is_row(line)).map(without_colours);
+    let line = plain.into_iter().find(|line| is_crash(line))?;
+    Some(Lint::new(LintCode::TruncatedInput, format!("the log says `{}`", excerpt(&line, 80))))
 }
 
 fn is_crash(line: &str) -> bool {
+    // A shell numbers the jobs that it runs in the background: `[1]+  Killed   ./bench`, `[1]  + 4711 killed  ./bench`.
+    let (job, line) = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((number, rest)) if is_number(number) => {
+            (true, rest.trim_start_matches(|c: char| " +-".contains(c) || c.is_ascii_digit()))
+        }
+        _ => (false, line),
+    };
     // `Killed`, `Killed: 9`, `Killed          ./bench`, `run.sh: line 3:  4711 Killed   ./bench`; not `Killed 3 workers`.
     let number = |rest: &str| rest.strip_prefix(": ").is_some_and(|n| n.parse::<u8>().is_ok());
     let ended_by = |signal: &&str| match line.split_once(*signal) {
@@ -94,11 +139,26 @@ fn is_crash(line: &str) -> bool {
         ZSH_SIGNALS.iter().any(|signal| said.starts_with(signal))
             || SIGNALS.iter().any(|signal| said.starts_with(&signal.to_lowercase()))
     };
-    SIGNALS.iter().any(ended_by)
+    // The number after these words is that of a failure: not `exit code 0`, and not `exit code of ./bench`.
+    let failed = |words: &&str| {
+        line.split_once(*words).is_some_and(|(_, rest)| {
+            let number = rest.split(|c: char| !c.is_ascii_digit() && c != '-').next().unwrap_or_default();
+            number.parse().is_ok_and(|code: i64| code != 0)
+        })
+    };
+    // `make: *** [Makefile:2: bench] Error 1`, `make[1]: *** [bench] Killed`
+    let made = ["make", "gmake"].iter().any(|name| line.starts_with(name)) && line.contains(": *** ");
+    made || EXITS.iter().any(failed)
+        || job && (line.starts_with("Exit ") || line.starts_with("exit ") || zsh_ended(line))
+        || SIGNALS.iter().any(ended_by)
         || line.strip_prefix("zsh: ").is_some_and(zsh_ended)
         || CRASH_STARTS.iter().any(|start| line.starts_with(start))
         || CRASH_PARTS.iter().any(|part| line.contains(part))
         || (line.contains("Assertion ") && line.ends_with("failed."))
+}
+
+fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -109,7 +169,7 @@ mod tests {
     fn lines_that_a_crash_leaves_are_found() {
         for line in [
             "Segmentation fault",
-            "Segmentation fault (core dumped)",
+            "\u{1b}[31mSegmentation fault (core dumped)\u{1b}[0m",
             "run.sh: line 3:  4711 Killed                  ./bench",
             "Aborted",
             "Killed: 9",
@@ -119,8 +179,30 @@ mod tests {
             "==4711==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010",
             "bench: bench.cc:12: int main(): Assertion `n > 0' failed.",
             "thread 'main' panicked at src/main.rs:2:5:",
+            "timeout: sending signal TERM to command ‘./bench’",
+            "timeout: the monitored command dumped core",
+            "Command terminated by signal 11",
+            "Command exited with non-zero status 3",
+            "##[error]Process completed with exit code 139.",
+            "Error: Process completed with exit code 1.",
+            "ninja: build stopped: subcommand failed.",
+            "make: *** [Makefile:2: bench] Error 1",
+            "make[1]: *** [Makefile:2: bench] Segmentation fault (core dumped)",
+            "gmake: *** [bench] Killed",
+            "[1]+  Segmentation fault      ./bench",
+            "[2]-  Exit 1                  ./bench",
+            "[1]  + 4711 killed     ./bench",
+            "[1]  + 4711 exit 1     ./bench",
+            "bench.cu:12: CUDA error 700: an illegal memory access was encountered",
+            "HIP error: hipErrorIllegalAddress",
+            "Memory access fault by GPU node-1 (Agent handle: 0x55) on address 0x7f.",
+            "LLVM ERROR: out of memory",
+            "*** SIGSEGV (@0x0) received by PID 4711 (TID 0x7f) from PID 0; stack trace: ***",
+            "./bench: error while loading shared libraries: libomp.so.5: cannot open shared object file",
+            "srun: error: node1: task 0: Killed",
+            "error: process didn't exit successfully: `target/release/bench` (signal: 11)",
         ] {
-            assert_eq!(crash(&format!("BM_a 1 ns 1 ns 1\n{line}\n")), Some(line));
+            assert!(crash(&format!("BM_a 1 ns 1 ns 1\n{line}\n")).is_some(), "{line}");
         }
         for line in [
             "BM_Aborted 1 ns 1 ns 1",
@@ -131,8 +213,20 @@ mod tests {
             "Running ./bench",
             "PASS",
             "ok  a/b 1.2s",
+            "[1] 4711",
+            "[1]+  Done                    ./bench",
+            "[2/3] Linking bench",
+            "[1]  + 4711 done       ./bench",
+            "[0] NVIDIA H100: no errors",
+            "the process ended with exit code 0",
+            "exit code of ./bench: 0",
+            "make: Nothing to be done for 'bench'.",
+            "make[1]: Entering directory '/src'",
+            "timeout 60 ./bench",
+            "Running with CUDA 12.4",
+            "no CUDA-capable device is needed",
         ] {
-            assert_eq!(crash(line), None, "{line}");
+            assert!(crash(line).is_none(), "{line}");
         }
     }
 }

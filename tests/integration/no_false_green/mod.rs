@@ -12,6 +12,7 @@ mod conversions;
 mod exchanged;
 mod expectations;
 mod files;
+mod foreign;
 mod head_choices;
 mod head_configuration;
 mod history;

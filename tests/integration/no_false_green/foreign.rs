@@ -1,0 +1,198 @@
+//! Results of other tools that lost, contradict or hide something, given to `compare`.
+
+use serde_json::json;
+
+use crate::harness::{Outcome, World};
+
+use super::{FAIL_ON, Greens};
+
+fn compared(base: &str, head: &str) -> Outcome {
+    let world = World::new();
+    world.write("base", base);
+    world.write("head", head);
+    world.run(["compare", "base", "head", "--between-cv", "0.1%", "--fail-on", FAIL_ON])
+}
+
+/// Compares an honest file with itself, which passes, and with each edit of it, which does not.
+fn none_is_green(tool: &str, honest: &str, edits: &[(&str, &str)]) {
+    let passed = compared(honest, &format!("{honest}\n"));
+    assert_eq!(passed.code, Some(0), "{tool}: {}", passed.said());
+    let mut greens = Greens::default();
+    for (from, to) in edits {
+        assert!(honest.contains(from), "{tool}: {from}");
+        greens.check(
+            &format!("{tool}: `{from}` becomes `{to}`"),
+            &compared(honest, &honest.replacen(from, to, 1)),
+        );
+    }
+    greens.none(edits.len());
+}
+
+const CONSOLE: &str = "Running ./bench\nBenchmark        Time       CPU   Iterations\n\
+    BM_a/repeats:3    100.1 us    100.1 us    700\nBM_a/repeats:3    100.2 us    100.2 us    700\n\
+    BM_a/repeats:3    100.3 us    100.3 us    700\n";
+
+const GO: &str = "goos: linux\npkg: a\nBenchmarkA-8 \t 100 \t 100.1 ns/op\nBenchmarkA-8 \t 100 \t 100.2 ns/op\n\
+    BenchmarkA-8 \t 100 \t 100.3 ns/op\nPASS\n";
+
+#[test]
+fn no_log_that_reports_a_crash_is_green() {
+    let lines = [
+        "timeout: sending signal TERM to command 'bench'",
+        "Command terminated by signal 11",
+        "Process completed with exit code 139.",
+        "make: *** [Makefile:2: bench] Error 1",
+        "[1]+  Segmentation fault      (core dumped) ./bench",
+        "[1]  + 4711 killed     ./bench",
+        "CUDA error 700: an illegal memory access was encountered",
+        "HIP error: hipErrorIllegalAddress",
+        "Memory access fault by GPU node-1 on address 0x7f. Reason: Unknown.",
+        "LLVM ERROR: out of memory",
+        "\u{1b}[31mSegmentation fault\u{1b}[0m",
+    ];
+    for (tool, log) in [("Google Benchmark", CONSOLE), ("Go", GO)] {
+        let first = log.split_inclusive('\n').next().unwrap();
+        let last = log.split_inclusive('\n').next_back().unwrap();
+        let before = lines.map(|line| format!("{line}\n{first}"));
+        let after = lines.map(|line| format!("{last}{line}\n"));
+        let edits = before.iter().map(|to| (first, to.as_str()));
+        let edits: Vec<_> = edits.chain(after.iter().map(|to| (last, to.as_str()))).collect();
+        none_is_green(tool, log, &edits);
+    }
+}
+
+const GOOGLE: &str =
+    r#"{"context": {"num_cpus": 64, "library_build_type": "release"}, "benchmarks": [ROWS]}"#;
+
+fn google(rows: &[&str]) -> String {
+    GOOGLE.replace("ROWS", &rows.join(","))
+}
+
+/// Three repetitions of one benchmark; `extra` is said of the last.
+fn row(name: &str, time: &str, extra: &str) -> String {
+    let repetition = |index: usize| {
+        let extra = if index == 2 { extra } else { "" };
+        format!(
+            r#"{{"name": "{name}", "run_name": "{name}", "run_type": "iteration", "repetitions": 3, "repetition_index": {index}, "threads": 1, "iterations": 10, "real_time": {time}, "cpu_time": {time}, "time_unit": "ms"{extra}}}"#
+        )
+    };
+    [0, 1, 2].map(repetition).join(",")
+}
+
+#[test]
+fn no_pair_of_foreign_files_that_lacks_something_is_green() {
+    let honest = google(&[&row("BM_a", "10.0", ""), &row("BM_b", "20.0", "")]);
+    let cases: &[(&str, String)] = &[
+        ("head is empty", String::new()),
+        ("head is white space", " \n".to_owned()),
+        ("head is an empty object", "{}".to_owned()),
+        ("head has no row", google(&[])),
+        ("head lacks a row", google(&[&row("BM_a", "10.0", "")])),
+        ("head's rows have other names", google(&[&row("BM_c", "10.0", ""), &row("BM_d", "20.0", "")])),
+        (
+            "a row failed",
+            google(&[
+                &row("BM_a", "10.0", ""),
+                &row("BM_b", "20.0", r#", "error_occurred": true, "error_message": "x""#),
+            ]),
+        ),
+        (
+            "a row was skipped",
+            google(&[
+                &row("BM_a", "10.0", ""),
+                &row("BM_b", "20.0", r#", "skipped": true, "skip_message": "x""#),
+            ]),
+        ),
+        ("a row takes no time", google(&[&row("BM_a", "10.0", ""), &row("BM_b", "0.0", "")])),
+        ("a row takes negative time", google(&[&row("BM_a", "10.0", ""), &row("BM_b", "-20.0", "")])),
+        ("a row's time is not a number", google(&[&row("BM_a", "10.0", ""), &row("BM_b", "NaN", "")])),
+        ("a row's time is infinite", google(&[&row("BM_a", "10.0", ""), &row("BM_b", "Infinity", "")])),
+        ("a row's time is null", google(&[&row("BM_a", "10.0", ""), &row("BM_b", "null", "")])),
+        ("a row is in another unit", honest.replacen(r#""time_unit": "ms""#, r#""time_unit": "s""#, 1)),
+        ("a row is of no iterations", honest.replacen(r#""iterations": 10"#, r#""iterations": 0"#, 1)),
+        ("a repetition is missing", honest.replacen(r#""repetitions": 3"#, r#""repetitions": 4"#, 1)),
+        ("rows of one name have other threads", honest.replacen(r#""threads": 1"#, r#""threads": 2"#, 1)),
+        (
+            "two benchmarks have one name",
+            google(&[&row("BM_a", "9.6", ""), &row("BM_a", "10.4", ""), &row("BM_b", "20.0", "")]),
+        ),
+        ("head is a picture", "\u{89}PNG\r\n".to_owned()),
+    ];
+    let mut greens = Greens::default();
+    for (case, head) in cases {
+        let world = World::new();
+        world.write("base.json", &honest);
+        world.write("head.json", head);
+        let args = ["compare", "base.json", "head.json", "--between-cv", "0.1%", "--fail-on", FAIL_ON];
+        greens.check(case, &world.run(args));
+    }
+    let world = World::new();
+    world.write("base.json", &honest);
+    world.write("head.json", &honest);
+    world
+        .run(["compare", "base.json", "head.json", "--between-cv", "0.1%", "--fail-on", FAIL_ON])
+        .expect_code(0);
+    greens.none(19);
+}
+
+/// 21 files a side; the time of a repetition by side, file and repetition. Both sides have the same 0.2 % of noise.
+fn several_files(time: impl Fn(bool, usize, usize) -> f64) -> Outcome {
+    let world = World::new();
+    for (head, side) in [(false, "base"), (true, "head")] {
+        for file in 0..21 {
+            let repetition = |index: usize| {
+                let place = (file * 7 + index * 13 + usize::from(head) * 5) % 17;
+                // No two repetitions agree to the last bit.
+                let other = 1e-7 * (file * 8 + index * 2 + usize::from(head)) as f64;
+                let time = time(head, file, index) * (1.0 + other + 0.002 * (place as f64 / 17.0 - 0.5));
+                format!(
+                    r#"{{"name": "BM_a", "run_name": "BM_a", "run_type": "iteration", "repetitions": 4, "repetition_index": {index}, "threads": 1, "iterations": 10, "real_time": {time}, "cpu_time": {time}, "time_unit": "ms"}}"#
+                )
+            };
+            world.write(&format!("{side}-{file}.json"), google(&[&[0, 1, 2, 3].map(repetition).join(",")]));
+        }
+    }
+    world.run(["compare", "base-*.json", "head-*.json", "--fail-on", FAIL_ON])
+}
+
+#[test]
+fn no_head_that_is_slow_in_some_of_many_files_is_green() {
+    several_files(|_, _, _| 10.0).expect_code(0);
+    several_files(|_, file, index| if file == 4 && index == 1 { 20.0 } else { 10.0 }).expect_code(0);
+    let mut greens = Greens::default();
+    let slow = |when: bool, factor: f64| if when { 10.0 * factor } else { 10.0 };
+    let one_repetition = several_files(|head, _, index| slow(head && index == 1, 100.0));
+    greens.check("one repetition of four takes 100 times as long in each file", &one_repetition);
+    let of_some = several_files(|head, file, index| slow(head && file % 4 == 0 && index == 1, 3.0));
+    greens.check("one repetition of four takes three times as long in some files", &of_some);
+    let processes = several_files(|head, file, _| slow(head && file % 6 == 1, 2.0));
+    greens.check("four of 21 processes take twice as long", &processes);
+    greens.none(3);
+}
+
+#[test]
+fn no_head_that_is_slow_in_some_runs_is_green_because_a_spread_is_declared() {
+    let world = World::new();
+    let file = |other: f64, slow: fn(usize) -> bool| {
+        let time = |at: usize| {
+            let noise = other * at as f64 + 0.002 * ((at * 7 % 17) as f64 / 17.0 - 0.5);
+            (if slow(at) { 2.0 } else { 1.0 }) * (1.0 + noise)
+        };
+        let times: Vec<f64> = (0..50).map(time).collect();
+        let mean = times.iter().sum::<f64>() / 50.0;
+        json!({"results": [{
+            "command": "sleep", "mean": mean, "stddev": null, "median": 1.0, "user": 0.9, "system": 0.05,
+            "min": 0.9, "max": 2.1, "times": times, "exit_codes": vec![0; 50],
+        }]})
+        .to_string()
+    };
+    world.write("base.json", file(1e-7, |_| false));
+    world.write("head.json", file(2e-7, |at| at % 5 == 2));
+    let compare =
+        |head| world.run(["compare", "base.json", head, "--between-cv", "1%", "--fail-on", FAIL_ON]);
+    let mut greens = Greens::default();
+    greens.check("ten of fifty runs take twice as long", &compare("head.json"));
+    greens.none(1);
+    world.write("again.json", file(3e-7, |_| false));
+    compare("again.json").expect_code(0);
+}
