@@ -145,10 +145,15 @@ impl Pip {
     }
 }
 
-/// The lines that pip marks as errors, otherwise its last line.
+/// The lines that pip marks as errors, otherwise its last line. Lists of the versions that an index has stand before the
+/// line that names what it lacks, and may be thousands of characters long.
 fn detail(stderr: &str) -> String {
-    let marked: Vec<&str> =
-        stderr.lines().filter_map(|line| line.trim().strip_prefix("ERROR: ")).take(2).collect();
+    let mut marked: Vec<&str> =
+        stderr.lines().filter_map(|line| line.trim().strip_prefix("ERROR: ")).collect();
+    if let Some(missing) = marked.iter().position(|line| line.starts_with("No matching distribution")) {
+        marked = vec![marked[missing]];
+    }
+    marked.truncate(2);
     let text = if marked.is_empty() {
         stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message").to_owned()
     } else {
@@ -192,6 +197,15 @@ mod tests {
         assert!(matches!(failure(no_network), ToolchainError::Offline { .. }));
         let unknown = "ERROR: No matching distribution found for iree-base-runtime==99\n";
         assert!(matches!(failure(unknown), ToolchainError::NotFound { .. }));
+        // pip lists what it ignored first.
+        let versions = "3.10.0 Requires-Python >=3.12; ".repeat(40);
+        let named = failure(&format!(
+            "ERROR: Ignored the following versions that require a different python version: {versions}\n\
+             ERROR: Could not find a version that satisfies the requirement gym (from versions: none)\n\
+             ERROR: No matching distribution found for gym\n"
+        ));
+        let ToolchainError::NotFound { detail, .. } = named else { panic!("{named:?}") };
+        assert_eq!(detail, "No matching distribution found for gym");
     }
 
     #[test]
