@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import importlib.util
@@ -177,11 +178,62 @@ def construct(module, request: Request):
     except ValueError:
         pass  # no signature
     try:
-        return make(**options)
+        with _inputs_apart(request.seed):
+            return make(**options)
     except (KeyboardInterrupt, Unsupported):
         raise
     except BaseException as e:
         raise Failure("construct", "CONSTRUCT_FAILED", f"{type(e).__name__}: {e}") from e
+
+
+# Functions of torch and of its tensors that draw random numbers.
+_DRAWS = {"bernoulli", "multinomial", "normal", "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"}
+_DRAWS |= {f"{name}_" for name in ("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "normal", "random", "uniform")}
+
+
+@contextlib.contextmanager
+def _inputs_apart(seed: int):
+    """Gives the inputs random numbers of their own, so that one layer more, which draws its weights first, leaves them as
+    they are. Everything that is neither drawn in a module's method nor for a parameter counts as an input."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    from torch.overrides import TorchFunctionMode
+
+    # Another seed than the weights', which would otherwise be the same numbers.
+    inputs = torch.Generator().manual_seed(seed + 2**32).get_state()
+    usual = torch.initial_seed()
+
+    class Apart(TorchFunctionMode):
+        def __torch_function__(self, call, types, args=(), kwargs=None):
+            nonlocal inputs
+            kwargs = kwargs or {}
+            is_draw = getattr(call, "__name__", None) in _DRAWS and kwargs.get("generator") is None
+            into_parameter = any(isinstance(value, torch.nn.Parameter) for value in (*args, *kwargs.values()))
+            # A model that seeds torch itself gets the numbers of its own seed.
+            if not is_draw or into_parameter or torch.initial_seed() != usual or _in_method(torch.nn.Module):
+                return call(*args, **kwargs)
+            weights = torch.get_rng_state()
+            torch.set_rng_state(inputs)
+            try:
+                return call(*args, **kwargs)
+            finally:
+                inputs = torch.get_rng_state()
+                torch.set_rng_state(weights)
+
+    with Apart():
+        yield
+
+
+def _in_method(kind: type) -> bool:
+    """Whether one of the callers is a method of such an object."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_varnames[:1] == ("self",) and isinstance(frame.f_locals.get("self"), kind):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _own(value, module) -> bool:

@@ -28,7 +28,14 @@ def load(name: str, checkout: str):
         if weights not in ("published", "random"):
             raise ValueError(f"weights: expected published or random, found {weights!r}")
         with _random_weights(torch) if weights == "random" else contextlib.nullcontext():
-            model = _class(name, package)(test=test, device="cpu", batch_size=batch_size)
+            kind = _class(name, package)
+            try:
+                model = kind(test=test, device="cpu", batch_size=batch_size)
+            except OSError as e:
+                # Downloads of urllib, requests and Hugging Face's hub all fail with one.
+                if weights == "random":
+                    raise
+                raise ConnectionError(f"{type(e).__name__}: {e}; if it downloads its weights, use options = {{ weights = 'random' }}") from e
         module, inputs = model.get_module()
         if not isinstance(module, torch.nn.Module):
             raise Unsupported(f"get_module() of {name} gives no torch.nn.Module")

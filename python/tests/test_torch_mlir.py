@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PACKAGE))
 
 MODELS = '''
 import os, random, sys
@@ -56,6 +57,64 @@ def unsafe():
     f = tempfile.NamedTemporaryFile(); torch.save(Evil(), f.name)
     torch.load(f.name, weights_only=False)
 '''
+
+LAYERS = '''
+import torch
+from torch import nn
+
+def make(layers=1, seed=None):
+    module = nn.Sequential(*(nn.Linear(3, 3) for _ in range(layers)))
+    nn.init.normal_(module[-1].bias)
+    if seed is not None: torch.manual_seed(seed)
+    return module, (torch.randn(3, 3), torch.randn(3, 3), torch.empty(3).uniform_(), torch.randint(0, 9, (4,)))
+'''
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "no torch here")
+class Seeds(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "m.py")
+        pathlib.Path(self.path).write_text(LAYERS)
+
+    def made(self, **options):
+        import torch
+        from benchgate_export import source
+        from benchgate_export.protocol import Request
+
+        torch.manual_seed(0)
+        module, inputs = source.construct(
+            source.load(self.path), Request(id=1, source=self.path, symbol="make", out="/o", options=options)
+        )
+        return list(module.parameters()), inputs, torch.rand(3)
+
+    def equal(self, some, others):
+        return [bool((a == b).all()) for a, b in zip(some, others, strict=True)]
+
+    def test_a_layer_more_leaves_the_inputs_as_they_are(self):
+        import torch
+
+        (weights, inputs, after), (more, same, _) = self.made(), self.made(layers=3)
+        self.assertEqual(self.equal(inputs, same), [True] * 4)
+        self.assertEqual(self.equal(weights[:1], more[:1]), [True])
+        # The weights, and what follows them, are those of the seed, as if no input had been drawn.
+        torch.manual_seed(0)
+        layer = torch.nn.Linear(3, 3)
+        torch.nn.init.normal_(layer.bias)
+        self.assertEqual(self.equal([*weights, after], [*layer.parameters(), torch.rand(3)]), [True] * 3)
+
+    def test_inputs_differ_from_each_other_and_from_the_weights(self):
+        weights, (first, second, *_), _ = self.made()
+        self.assertFalse(bool((first == second).any()))
+        self.assertFalse(bool((first == weights[0]).any()))
+
+    def test_a_model_that_seeds_torch_gets_the_numbers_of_its_own_seed(self):
+        import torch
+
+        _, inputs, _ = self.made(seed=7)
+        torch.manual_seed(7)
+        self.assertEqual(self.equal(inputs[:1], [torch.randn(3, 3)]), [True])
 
 
 @unittest.skipUnless(importlib.util.find_spec("torch") and importlib.util.find_spec("torch_mlir"), "no torch-mlir here")

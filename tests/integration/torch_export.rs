@@ -179,6 +179,18 @@ fn a_package_with_another_requirement_is_measured_and_a_change_of_its_meaning_ha
     let gate = || run(&world, &["gate", "--base", "HEAD", "--filter", "net", "--max-blocks", "2"]);
     commit(&repository, "base");
     let mlp = world.read("nets/layers/mlp.py");
+    // Its weights are drawn before the inputs, which stay as they are.
+    let layer = "self.layer = torch.nn.Linear(WIDTH, WIDTH)\n";
+    world.write(
+        "nets/layers/mlp.py",
+        mlp.replace(layer, &format!("{layer}        {}", layer.replace("layer", "more"))),
+    );
+    let outcome = gate();
+    assert_eq!(
+        outcome.code,
+        Some(0),
+        "nothing uses the new layer, so the programs are identical: {outcome:?}"
+    );
     world.write("nets/layers/mlp.py", mlp.replace("w'))", "w')) * 1.01"));
     let outcome = gate();
     assert_eq!(outcome.code, Some(13), "{outcome:?}");
