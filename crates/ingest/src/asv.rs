@@ -9,13 +9,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use benchgate_core::model::{Benchmark, Better, Context, Metric, Outcome, Run, Stage, Summary, Unit};
-use benchgate_stats::quantile;
 
 use super::build::{carried, fail, own_metric, processes, summary, testbed};
 use super::error::{LineFault, line_fault};
 use super::json::{parse_with_words, unique_entries};
 use super::limit::has_room;
-use super::stated::{agree, check_count, contradict};
+use super::stated::check_summary;
 
 /// The layout of a row that is read here.
 const VERSION: u64 = 2;
@@ -148,33 +147,27 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut Vec<Benchmark
             benchmark.labels.insert("version".to_owned(), carried(version)?.to_owned());
         }
         let repeats = repeats.and_then(|repeats| repeats[at].as_u64());
+        let stated = |median| {
+            let column = |column: Option<&[Value]>| column.and_then(|values| values[at].as_f64());
+            let interval = column(interval[0]).zip(column(interval[1]));
+            let (q1, q3) = (column(lower), column(upper));
+            Summary { n: repeats, median: Some(median), q1, q3, interval, ..Summary::default() }
+        };
         match (number(result), samples.and_then(|samples| samples[at].as_array())) {
             (Stated::Failed, _) => fail(&mut benchmark, Stage::Benchmark, "asv kept no result"),
             (Stated::Skipped, _) => {
                 let reason = "asv skips this combination of parameters".to_owned();
                 benchmark.outcome = Outcome::Skipped { reason };
             }
-            (Stated::Number(stated), Some(samples)) if !samples.is_empty() => {
+            (Stated::Number(median), Some(samples)) if !samples.is_empty() => {
                 let samples: Vec<f64> =
                     samples.iter().map(|sample| sample.as_f64().unwrap_or(f64::NAN)).collect();
-                check_count(&mut benchmark, repeats, samples.len(), "samples");
-                let median = quantile::median(&samples);
-                if let Some(median) = median.filter(|median| !agree(stated, *median)) {
-                    let detail = format!(
-                        "the median of the samples is {median:.4e}, and the file states {stated:.4e}"
-                    );
-                    contradict(&mut benchmark, detail);
-                }
+                check_summary(&mut benchmark, &samples, &stated(median));
                 processes(&mut benchmark, metric.clone(), scale, vec![samples]);
             }
             // Without `--record-samples` the median and quartiles of a time are kept.
             (Stated::Number(median), _) if metric.name == Metric::LATENCY.name => {
-                let quartile = |column: Option<&[Value]>| column.and_then(|values| values[at].as_f64());
-                let (q1, q3) = (quartile(lower), quartile(upper));
-                let interval = quartile(interval[0]).zip(quartile(interval[1]));
-                let stated =
-                    Summary { n: repeats, median: Some(median), q1, q3, interval, ..Summary::default() };
-                summary(&mut benchmark, metric.clone(), scale, stated);
+                summary(&mut benchmark, metric.clone(), scale, stated(median));
             }
             (Stated::Number(value), _) => processes(&mut benchmark, metric.clone(), scale, vec![vec![value]]),
         }

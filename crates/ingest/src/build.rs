@@ -11,7 +11,7 @@ use benchgate_core::model::{
 
 use super::join;
 use super::limit::has_room;
-use super::stated::{contradict, is_ordered};
+use super::stated::check_summary;
 
 /// Nanoseconds in each unit of time that tools print.
 pub(super) fn time_unit(name: &str) -> Option<f64> {
@@ -89,6 +89,7 @@ pub(super) fn processes(benchmark: &mut Benchmark, metric: Metric, scale: f64, p
 /// Adds a metric of which only a summary was kept, in the tool's unit.
 pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, summary: Summary) {
     let main = metric.name == Metric::LATENCY.name;
+    check_summary(benchmark, &[], &summary);
     let scaled = |value: Option<f64>| value.map(|value| value * scale);
     let summary = Summary {
         n: summary.n,
@@ -114,12 +115,6 @@ pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, sum
             }
             if main && summary.n == Some(1) {
                 benchmark.lints.push(Lint::new(LintCode::SingleRepetition, "one repetition"));
-            }
-            if !is_ordered(&summary) {
-                contradict(
-                    benchmark,
-                    format!("{}: a mean or median is not within its quartiles or extremes", metric.name),
-                );
             }
             let series = Series::Summaries(vec![summary]);
             benchmark.metrics.push(MetricSeries { metric, series });

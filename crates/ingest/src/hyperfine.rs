@@ -8,7 +8,7 @@ use super::build::{ByName, fail, processes, summary};
 use super::error::LineFault;
 use super::json::{Value, parse};
 use super::limit;
-use super::stated::{check_count, check_mean};
+use super::stated::{check_count, check_summary};
 
 #[derive(Deserialize)]
 struct HyperfineFile {
@@ -67,28 +67,25 @@ fn benchmark(command: HyperfineCommand) -> Benchmark {
         fail(&mut benchmark, Stage::Benchmark, format!("{failed} of {all} runs did not exit with 0"));
         return benchmark;
     }
+    let stated = Summary {
+        mean: Some(command.mean.0),
+        median: command.median,
+        stddev: command.stddev,
+        min: command.min,
+        max: command.max,
+        ..Summary::default()
+    };
     match command.times.filter(|times| !times.is_empty()) {
         Some(times) => {
             let times: Vec<f64> = times.into_iter().map(|time| time.unwrap_or(f64::NAN)).collect();
-            check_mean(&mut benchmark, Some(command.mean.0), &times);
+            check_summary(&mut benchmark, &times, &stated);
             // Old releases keep no exit codes.
             let codes = Some(command.exit_codes.len() as u64).filter(|codes| *codes > 0);
             check_count(&mut benchmark, codes, times.len(), "times");
             let each = times.into_iter().map(|time| vec![time]).collect();
             processes(&mut benchmark, Metric::LATENCY, 1e9, each);
         }
-        None => {
-            let stated = Summary {
-                n: None,
-                mean: Some(command.mean.0),
-                median: command.median,
-                stddev: command.stddev,
-                min: command.min,
-                max: command.max,
-                ..Summary::default()
-            };
-            summary(&mut benchmark, Metric::LATENCY, 1e9, stated);
-        }
+        None => summary(&mut benchmark, Metric::LATENCY, 1e9, stated),
     }
     if let (Some(user), Some(system)) = (command.user, command.system) {
         let mean = Summary { mean: Some(user + system), ..Summary::default() };

@@ -9,7 +9,7 @@ use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stag
 use super::build::{ByName, fail, own_metric, processes, summary, time_unit};
 use super::error::LineFault;
 use super::json::{Value, parse, unique_entries};
-use super::stated::{check_count, check_mean};
+use super::stated::{check_count, check_summary};
 
 #[derive(Deserialize)]
 struct JmhEntry {
@@ -32,6 +32,9 @@ struct JmhScore {
     score: Value,
     #[serde(rename = "scoreUnit")]
     unit: String,
+    /// `0.0` is the least score, `50.0` the median, `100.0` the largest.
+    #[serde(default, rename = "scorePercentiles")]
+    percentiles: BTreeMap<String, Value>,
     /// By fork, then by iteration.
     #[serde(default, rename = "rawData")]
     raw: Vec<Vec<Option<f64>>>,
@@ -71,7 +74,7 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
         if let Some(short) = short {
             check_count(&mut benchmark, entry.iterations, short, "iterations of a fork");
         }
-        check_mean(&mut benchmark, Some(entry.primary.score.0), &forks.concat());
+        check_summary(&mut benchmark, &forks.concat(), &entry.primary.stated());
         processes(&mut benchmark, metric, scale, forks);
     } else if entry.primary.score.0.is_nan() {
         fail(&mut benchmark, Stage::Benchmark, "the score is NaN and no iteration was kept");
@@ -105,6 +108,18 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
 const MOST_SECONDARY: usize = 64;
 
 impl JmhScore {
+    /// What the file says about the scores of all forks.
+    fn stated(&self) -> Summary {
+        let percentile = |name| self.percentiles.get(name).map(|score| score.0);
+        Summary {
+            mean: Some(self.score.0),
+            median: percentile("50.0"),
+            min: percentile("0.0"),
+            max: percentile("100.0"),
+            ..Summary::default()
+        }
+    }
+
     /// The scores of each fork that has some.
     fn forks(&self) -> Vec<Vec<f64>> {
         let forks = self.raw.iter().filter(|fork| !fork.is_empty());

@@ -10,7 +10,7 @@ use benchgate_core::model::{Benchmark, Context, Metric, Run, Stage, Summary};
 use super::build::{ByName, fail, processes, summary, testbed};
 use super::error::LineFault;
 use super::json::parse;
-use super::stated::{check_count, check_mean};
+use super::stated::{check_count, check_summary};
 
 #[derive(Deserialize)]
 struct PytestBenchmarkFile {
@@ -80,6 +80,7 @@ struct Stats {
     median: Option<f64>,
     q1: Option<f64>,
     q3: Option<f64>,
+    total: Option<f64>,
     rounds: Option<u64>,
     data: Option<Vec<Option<f64>>>,
 }
@@ -117,33 +118,32 @@ fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
         fail(&mut benchmark, Stage::Benchmark, "no statistics");
         return benchmark;
     };
+    let stated = Summary {
+        n: stats.rounds,
+        mean: stats.mean,
+        median: stats.median,
+        stddev: stats.stddev,
+        q1: stats.q1,
+        q3: stats.q3,
+        min: stats.min,
+        max: stats.max,
+        ..Summary::default()
+    };
     if stats.data.as_ref().is_some_and(Vec::is_empty) {
         check_count(&mut benchmark, stats.rounds, 0, "rounds");
     }
     match stats.data.filter(|data| !data.is_empty()) {
         Some(data) => {
             let samples: Vec<f64> = data.into_iter().map(|round| round.unwrap_or(f64::NAN)).collect();
-            check_count(&mut benchmark, stats.rounds, samples.len(), "rounds");
-            check_mean(&mut benchmark, stats.mean, &samples);
+            check_summary(&mut benchmark, &samples, &stated);
+            let mean = stats.total.map(|total| total / samples.len() as f64);
+            check_summary(&mut benchmark, &samples, &Summary { mean, ..Summary::default() });
             processes(&mut benchmark, Metric::LATENCY, 1e9, vec![samples]);
         }
         None if stats.mean.is_none() && stats.median.is_none() => {
             fail(&mut benchmark, Stage::Benchmark, "neither rounds nor a mean");
         }
-        None => {
-            let stated = Summary {
-                n: stats.rounds,
-                mean: stats.mean,
-                median: stats.median,
-                stddev: stats.stddev,
-                q1: stats.q1,
-                q3: stats.q3,
-                min: stats.min,
-                max: stats.max,
-                ..Summary::default()
-            };
-            summary(&mut benchmark, Metric::LATENCY, 1e9, stated);
-        }
+        None => summary(&mut benchmark, Metric::LATENCY, 1e9, stated),
     }
     benchmark
 }

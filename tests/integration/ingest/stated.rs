@@ -128,6 +128,65 @@ fn hyperfine_states_the_mean_and_an_exit_code_for_each_time() {
     check(text, &[("\"mean\": 2", "\"mean\": 4"), ("[0, 0, 0]", "[0]"), ("[1, 2, 3]", "[2, 2]")]);
 }
 
+/// Every statistic, and each of them wrong by more than its digits leave open.
+#[test]
+fn every_statistic_of_every_tool_agrees_with_its_samples() {
+    let hyperfine = "{\"results\": [{\"command\": \"a\", \"mean\": 1.03, \"stddev\": 0.0216, \"median\": 1.025, \
+        \"min\": 1.01, \"max\": 1.06, \"times\": [1.02, 1.01, 1.06, 1.03], \"exit_codes\": [0, 0, 0, 0]}]}";
+    let pytest = "{\"machine_info\": {}, \"benchmarks\": [{\"name\": \"a\", \"stats\": {\"rounds\": 4, \"mean\": 1.03, \
+        \"stddev\": 0.0216, \"median\": 1.025, \"min\": 1.01, \"max\": 1.06, \"q1\": 1.015, \"q3\": 1.045, \
+        \"total\": 4.12, \"data\": [1.02, 1.01, 1.06, 1.03]}}]}";
+    let jmh = "[{\"jmhVersion\": \"1.37\", \"benchmark\": \"a\", \"mode\": \"avgt\", \"threads\": 1, \"forks\": 1, \
+        \"measurementIterations\": 4, \"primaryMetric\": {\"score\": 1.03, \"scoreUnit\": \"us/op\", \
+        \"scorePercentiles\": {\"0.0\": 1.01, \"50.0\": 1.025, \"100.0\": 1.06}, \
+        \"rawData\": [[1.02, 1.01, 1.06, 1.03]]}}]";
+    let compiler = "{\"model\": \"m\", \"device\": \"d\", \"results\": [{\"backend\": \"a\", \"mean_ms\": 1.03, \
+        \"std_ms\": 0.0216, \"median_ms\": 1.025, \"times_ms\": [1.02, 1.01, 1.06, 1.03]}]}";
+    let asv = "{\"version\": 2, \"commit_hash\": \"1\", \"result_columns\": [\"result\", \"stats_q_25\", \
+        \"stats_q_75\", \"samples\"], \"results\": {\"t.time_a\": [[1.0225], [1.0175], [1.0375], [[1.02, 1.01, 1.06, 1.03]]]}}";
+    for text in [hyperfine, pytest, jmh, compiler, asv] {
+        // A sample that is exchanged, and one that is left out.
+        check(text, &[("[1.02,", "[1.2,"), ("1.01, 1.06", "1.06")]);
+        for (from, wrong) in [
+            ("1.03,", "1.04,"),
+            ("1.025", "1.055"),
+            ("1.0225", "1.055"),
+            ("0.0216", "0.0516"),
+            (": 1.01,", ": 1.001,"),
+            (": 1.06", ": 1.07"),
+            ("1.015", "1.07"),
+            ("1.045", "1.001"),
+            ("4.12", "4.2"),
+        ] {
+            if text.contains(from) {
+                check(text, &[(from, wrong)]);
+            }
+        }
+    }
+    // Deviations by n are a statistic too.
+    assert!(!contradicts(&compiler.replace("0.0216", "0.0187")));
+}
+
+#[test]
+fn a_statistic_that_is_printed_with_few_digits_contradicts_nothing() {
+    let hyperfine = |mean: &str, stddev: &str, times: &str| {
+        format!(
+            "{{\"results\": [{{\"command\": \"a\", \"mean\": {mean}, \"stddev\": {stddev}, \"times\": [{times}]}}]}}"
+        )
+    };
+    for (mean, stddev, times) in [
+        ("1.0", "0.0", "1.0412, 1.0388, 1.0456"),
+        ("12", "0.4", "12.41, 12.02, 11.55"),
+        ("0.0123", "1.7e-4", "0.012134, 0.012288, 0.012481"),
+        // The samples are rounded, and their statistics are exact.
+        ("0.14733333333333332", "0.0068068592855540463", "0.15, 0.14, 0.15"),
+        ("84.46666666666667", "0.1527525231651947", "84.3, 84.6, 84.5"),
+        ("101.23", "1.1672", "99.9, 101.8, 102.0"),
+    ] {
+        assert!(!contradicts(&hyperfine(mean, stddev, times)), "{mean} {stddev} {times}");
+    }
+}
+
 #[test]
 fn jmh_states_the_score_forks_and_iterations() {
     let text = "[{\"jmhVersion\": \"1.37\", \"benchmark\": \"a\", \"mode\": \"avgt\", \"threads\": 1, \"forks\": 2, \
@@ -185,6 +244,26 @@ fn pytest_benchmark_states_rounds_and_their_mean() {
 fn a_mean_is_within_the_extremes() {
     let text = "{\"machine_info\": {}, \"benchmarks\": [{\"name\": \"a\", \"stats\": {\"mean\": 2, \"min\": 1, \"max\": 3}}]}";
     check(text, &[("\"mean\": 2", "\"mean\": 4"), ("\"min\": 1", "\"min\": 2.5")]);
+}
+
+#[test]
+fn statistics_without_samples_agree_with_each_other() {
+    let pytest = "{\"machine_info\": {}, \"benchmarks\": [{\"name\": \"a\", \"stats\": {\"rounds\": 9, \"mean\": 1.03, \
+        \"stddev\": 0.021, \"median\": 1.025, \"min\": 1.01, \"max\": 1.06, \"q1\": 1.015, \"q3\": 1.045}}]}";
+    check(
+        pytest,
+        &[
+            ("1.03,", "1.07,"),
+            ("1.025", "1.005"),
+            ("1.015", "1.03"),
+            ("0.021", "0.091"),
+            ("0.021", "0.001"),
+            ("\"min\": 1.01", "\"min\": 1.04"),
+        ],
+    );
+    let google = "name,iterations,real_time,cpu_time,time_unit\n\"a_mean\",9,100.5,1,ns\n\"a_median\",9,100.4,1,ns\n\
+        \"a_stddev\",9,0.4,0,ns\n\"a_cv\",9,0.004,0,\n";
+    check(google, &[("100.5", "102.5"), ("100.4", "90.4")]);
 }
 
 #[test]

@@ -181,8 +181,7 @@ fn no_head_that_is_slow_in_some_runs_is_green_because_a_spread_is_declared() {
         let times: Vec<f64> = (0..50).map(time).collect();
         let mean = times.iter().sum::<f64>() / 50.0;
         json!({"results": [{
-            "command": "sleep", "mean": mean, "stddev": null, "median": 1.0, "user": 0.9, "system": 0.05,
-            "min": 0.9, "max": 2.1, "times": times, "exit_codes": vec![0; 50],
+            "command": "sleep", "mean": mean, "stddev": null, "user": 0.9, "system": 0.05, "times": times, "exit_codes": vec![0; 50],
         }]})
         .to_string()
     };
@@ -195,4 +194,23 @@ fn no_head_that_is_slow_in_some_runs_is_green_because_a_spread_is_declared() {
     greens.none(1);
     world.write("again.json", file(3e-7, |_| false));
     compare("again.json").expect_code(0);
+}
+
+#[test]
+fn no_file_whose_statistics_are_not_those_of_its_samples_is_green() {
+    let hyperfine = r#"{"results": [{"command": "a", "mean": 1.0003, "stddev": 0.000216, "median": 1.00025, "user": 1.0,
+        "system": 0.01, "min": 1.0001, "max": 1.0006, "times": [1.0002, 1.0001, 1.0006, 1.0003],
+        "exit_codes": [0, 0, 0, 0]}]}"#;
+    let edits = [
+        ("1.00025", "1.00055"),
+        ("0.000216", "0.000516"),
+        ("\"min\": 1.0001", "\"min\": 1.2"),
+        ("1.0006", "1.0003"),
+    ];
+    none_is_green("hyperfine", hyperfine, &edits);
+    let pytest = r#"{"machine_info": {}, "benchmarks": [{"name": "a", "options": {"timer": "perf_counter"}, "stats": {
+        "rounds": 4, "mean": 1.0003, "stddev": 0.000216, "median": 1.00025, "min": 1.0001, "max": 1.0006, "q1": 1.00015,
+        "q3": 1.00045, "total": 4.0012, "data": [1.0002, 1.0001, 1.0006, 1.0003]}}]}"#;
+    let more = [("1.00015", "1.0007"), ("1.00045", "1.00001"), ("4.0012", "5.0012")];
+    none_is_green("pytest-benchmark", pytest, &[&edits[..], &more].concat());
 }

@@ -8,7 +8,7 @@ use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 use super::super::build::{ByName, carried, fail, processes, summary};
 use super::super::error::{LineFault, line_fault};
 use super::super::json::parse;
-use super::super::stated::check_mean;
+use super::super::stated::check_summary;
 use super::named;
 
 #[derive(Deserialize)]
@@ -59,20 +59,20 @@ fn benchmark(entry: &CompileBenchmarkEntry, file: &CompileBenchmarkFile) -> Benc
         fail(&mut benchmark, Stage::Compile, error.unwrap_or_default());
         return benchmark;
     }
+    let mut stated = Summary {
+        mean: entry.mean_latency_ms,
+        median: entry.median_latency_ms,
+        stddev: entry.std_latency_ms,
+        ..Summary::default()
+    };
     match (&entry.latencies_ms, entry.mean_latency_ms.or(entry.median_latency_ms)) {
         (Some(times), _) if !times.is_empty() => {
             let samples: Vec<f64> = times.iter().map(|time| time.unwrap_or(f64::NAN)).collect();
-            check_mean(&mut benchmark, entry.mean_latency_ms, &samples);
+            check_summary(&mut benchmark, &samples, &stated);
             processes(&mut benchmark, Metric::LATENCY, 1e6, vec![samples]);
         }
         (_, Some(_)) => {
-            let stated = Summary {
-                n: file.num_runs,
-                mean: entry.mean_latency_ms,
-                median: entry.median_latency_ms,
-                stddev: entry.std_latency_ms,
-                ..Summary::default()
-            };
+            stated.n = file.num_runs;
             summary(&mut benchmark, Metric::LATENCY, 1e6, stated);
         }
         (_, None) => {

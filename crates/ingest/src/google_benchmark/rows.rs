@@ -344,10 +344,8 @@ impl Families {
         // The repetitions are available; their summary must agree with them.
         if family.rows > 0 {
             if let TimeUnit::Known(factor) = &row.unit {
-                // A few digits, or whole nanoseconds of old releases, are not precise enough.
-                let is_rounded = |time: f64| row.coarse || time < 100.0 && time.fract() == 0.0;
-                let time = |time: f64| if is_rounded(time) { f64::NAN } else { time * factor };
-                let times = [time(row.real), row.cpu.map_or(f64::NAN, time)];
+                let factor = factor / family.factor.unwrap_or(*factor);
+                let times = [row.real * factor, row.cpu.map_or(f64::NAN, |cpu| cpu * factor)];
                 family.stated.summary(statistic, times, row.count);
             }
             return;
@@ -502,10 +500,9 @@ impl Family {
         let duplicated = self.duplicated || self.stated.has_several_benchmarks();
         if !duplicated && self.errored + self.skipped == 0 {
             // The tool divides the mean by the iterations of the first repetition.
-            let comparable = !self.iterations_differ && !self.coarse && self.real.len() as u64 == rows;
-            if let Some(detail) =
-                self.stated.contradiction(rows, comparable.then_some([&self.real, &self.cpu]))
-            {
+            let comparable = !self.iterations_differ && self.real.len() as u64 == rows;
+            let times: Option<[&[f64]; 2]> = comparable.then_some([&self.real, &self.cpu]);
+            if let Some(detail) = self.stated.contradiction(rows, self.factor.unwrap_or(1.0), times) {
                 lint(LintCode::Contradictory, detail);
             }
         }

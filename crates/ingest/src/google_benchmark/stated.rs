@@ -1,6 +1,6 @@
 //! Comparison of a file's statements about the repetitions of a benchmark with the repetitions in it.
 
-use super::super::stated::agree;
+use super::super::stated::contradiction;
 use super::statistic::Statistic;
 
 /// Statements of the rows of one name beyond their measurements.
@@ -13,8 +13,8 @@ pub(super) struct StatedRepetitions {
     no_iterations: bool,
     /// How many repetitions the rows, or the row of their mean, say that there are.
     repetitions: Option<f64>,
-    real: Vec<(Statistic, f64)>,
-    cpu: Vec<(Statistic, f64)>,
+    /// Wall-clock and processor time of each row that summarizes, in the tool's unit.
+    summaries: Vec<(Statistic, [f64; 2])>,
 }
 
 /// Index of a row's benchmark in its program; NaN if the format does not have it.
@@ -50,10 +50,9 @@ impl StatedRepetitions {
         self.repetitions(repetitions);
     }
 
-    /// Adds a row that summarizes repetitions of the same file, in nanoseconds; NaN is ignored.
-    pub(super) fn summary(&mut self, statistic: Statistic, [real, cpu]: [f64; 2], repetitions: Option<f64>) {
-        self.real.push((statistic, real));
-        self.cpu.push((statistic, cpu));
+    /// Adds a row that summarizes repetitions of the same file, in the tool's unit; NaN is ignored.
+    pub(super) fn summary(&mut self, statistic: Statistic, times: [f64; 2], repetitions: Option<f64>) {
+        self.summaries.push((statistic, times));
         if statistic == Statistic::Mean {
             self.repetitions(repetitions);
         }
@@ -72,8 +71,8 @@ impl StatedRepetitions {
     }
 
     /// A contradiction between rows that all belong to one benchmark and were all measured. `times` are wall-clock and
-    /// processor times; `None` if they are not to be compared with their summaries.
-    pub(super) fn contradiction(&self, rows: u64, times: Option<[&[f64]; 2]>) -> Option<String> {
+    /// processor times in nanoseconds, of which the tool's unit has `factor`; `None` if they are not to be compared with their summaries.
+    pub(super) fn contradiction(&self, rows: u64, factor: f64, times: Option<[&[f64]; 2]>) -> Option<String> {
         if self.no_iterations {
             return Some("a time of no iterations".to_owned());
         }
@@ -83,38 +82,14 @@ impl StatedRepetitions {
         if let Some(stated) = self.repetitions.filter(|stated| *stated != rows as f64) {
             return Some(format!("{rows} repetitions where the file states {stated}"));
         }
-        let [real, cpu] = times?;
+        let [real, cpu] = times.filter(|_| !self.summaries.is_empty())?;
         let cpu = if cpu.len() == real.len() { cpu } else { &[] };
-        wrong_summary(real, &self.real).or_else(|| wrong_summary(cpu, &self.cpu))
-    }
-}
-
-/// The first of these statistics that contradicts the times.
-fn wrong_summary(times: &[f64], stated: &[(Statistic, f64)]) -> Option<String> {
-    if times.is_empty() {
-        return None;
-    }
-    let mut sorted = times.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let (count, middle) = (times.len() as f64, times.len() / 2);
-    let mean = times.iter().sum::<f64>() / count;
-    let squares = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>();
-    stated.iter().find_map(|&(statistic, stated)| {
-        let (name, found) = match statistic {
-            Statistic::Mean => ("mean", mean),
-            // The tool takes the mean of two.
-            Statistic::Median if times.len() % 2 == 1 => ("median", sorted[middle]),
-            Statistic::Median => ("median", f64::midpoint(sorted[middle - 1], sorted[middle])),
-            Statistic::Min => ("least", sorted[0]),
-            Statistic::Max => ("largest", sorted[times.len() - 1]),
-            Statistic::Stddev if times.len() > 1 => ("standard deviation", (squares / (count - 1.0)).sqrt()),
-            Statistic::Stddev | Statistic::Cv | Statistic::Fit | Statistic::Other => return None,
+        let wrong = |times: &[f64], at: usize| {
+            // The unit in which the times were printed shows their precision.
+            let times: Vec<f64> = times.iter().map(|time| time / factor).collect();
+            let stated = self.summaries.iter().map(|(statistic, stated)| statistic.alone(stated[at]));
+            stated.filter(|_| !times.is_empty()).find_map(|stated| contradiction(&times, &stated))
         };
-        // A small deviation is the difference of large numbers, and has few correct digits.
-        let agrees =
-            agree(found, stated) || statistic == Statistic::Stddev && agree(mean, mean + (found - stated));
-        (!agrees).then(|| {
-            format!("the {name} of the repetitions is {found:.4e} ns, and the file states {stated:.4e} ns")
-        })
-    })
+        wrong(real, 0).or_else(|| wrong(cpu, 1))
+    }
 }

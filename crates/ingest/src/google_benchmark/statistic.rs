@@ -1,5 +1,7 @@
 //! The aggregate rows Google Benchmark adds after the repetitions.
 
+use benchgate_core::model::Summary;
+
 /// The statistic that an aggregate row states about the repetitions before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Statistic {
@@ -41,6 +43,21 @@ impl Statistic {
             "BigO" | "RMS" => Self::Fit,
             _ => Self::Other,
         }
+    }
+
+    /// A summary that holds only this statistic of times.
+    pub(super) fn alone(self, value: f64) -> Summary {
+        let mut summary = Summary::default();
+        let field = match self {
+            Self::Mean => &mut summary.mean,
+            Self::Median => &mut summary.median,
+            Self::Stddev => &mut summary.stddev,
+            Self::Min => &mut summary.min,
+            Self::Max => &mut summary.max,
+            Self::Cv | Self::Fit | Self::Other => return summary,
+        };
+        *field = Some(value);
+        summary
     }
 
     /// Splits `BM_main_mean` into `BM_main` and the mean. Only a hint: a benchmark may be named so.

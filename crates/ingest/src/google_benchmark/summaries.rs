@@ -4,6 +4,7 @@ use benchgate_core::model::{
     Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Series, Stage, Summary,
 };
 
+use super::super::stated::check_summary;
 use super::counters::{MAX_COUNTERS, counter_metric, unusable_counter};
 use super::statistic::Statistic;
 
@@ -40,6 +41,7 @@ pub(super) fn summarise(benchmark: &mut Benchmark, aggregates: &[Aggregate]) {
         benchmark.lints.push(Lint::new(LintCode::ZeroTime, "a summary states a time of zero or less"));
         return;
     }
+    real.iter().for_each(|stated| check_summary(benchmark, &[], stated));
     benchmark.metrics.push(MetricSeries { metric: Metric::LATENCY, series: Series::Summaries(real) });
     let cpu = gather(aggregates, |aggregate| aggregate.cpu);
     push_if_sound(benchmark, Metric::CPU_TIME, cpu);
