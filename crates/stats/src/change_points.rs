@@ -1,25 +1,23 @@
 //! Changes of the level in a history of sessions.
 //!
-//! Optimal partitioning (Jackson et al. 2005, IEEE Signal Processing Letters 12:105–108): of all ways to
-//! cut the series into stretches of constant level, the one with the least squared error plus a penalty
-//! for each cut. Three things that benchmark histories have and textbook series have not are met first:
-//! single wild sessions are pulled in (winsorised about a running median, after the bounded losses of
-//! Fearnhead and Rigaill 2019, JASA 114:169–183), the noise is estimated from differences of neighbors,
-//! which a change of level does not touch, and sessions that resemble the day before (a warm room, a
-//! driver) raise the penalty, or every slow wave would be a step.
+//! Optimal partitioning (Jackson et al. 2005, IEEE Signal Processing Letters 12:105–108): of all ways to cut the
+//! series into stretches of constant level, the one with the least squared error plus a penalty for each cut.
+//! Benchmark histories differ from textbook series in three ways. Outliers are winsorized about a running median
+//! (after the bounded losses of Fearnhead and Rigaill 2019, JASA 114:169–183). The noise is estimated from differences
+//! of neighbors, which a change of level does not affect. Autocorrelation (a warm room, a driver) raises the penalty;
+//! otherwise every slow wave would count as a step.
 //!
-//! Chosen on made series of 60 and 120 sessions, 60 of each kind, that have no change: false alarms in 0 %
-//! (normal), 0 % (Student t, 3 degrees), 0–2 % (autocorrelation 0.4) and 0–2 % (4 % spikes of 8 or 15
-//! standard deviations). Plain squared error with the same penalty: 0, 13, 38 and 95 % at 120; recursive
-//! rank-sum cuts at 1 %: 2, 0, 20 and 0 %. A step of 2 standard deviations is placed within 3 sessions in
-//! 97–100 %, five steps of 1 in a row are noticed in 98–100 %, and a step of 4 that is five sessions old in
-//! 97 %, where rank sums see 12 %.
+//! Tuned on simulated series of 60 and 120 sessions, 60 of each kind, without a change: false alarms in 0 % (normal),
+//! 0 % (Student t, 3 degrees), 0–2 % (autocorrelation 0.4) and 0–2 % (4 % spikes of 8 or 15 standard deviations).
+//! Plain squared error with the same penalty: 0, 13, 38 and 95 % at 120; recursive rank-sum cuts at 1 %: 2, 0, 20 and
+//! 0 %. A step of 2 standard deviations is placed within 3 sessions in 97–100 %, five steps of 1 in a row are noticed
+//! in 98–100 %, and a step of 4 that is five sessions old in 97 %; rank sums find it in 12 %.
 
 use super::describe;
 
-/// Fewest sessions between two changes. Two would make one outlier a level.
+/// Fewest sessions between two changes. With two, one outlier would count as a level.
 const SHORTEST: usize = 3;
-/// Values below which there is no change to find.
+/// With fewer values, no change can be found.
 pub const LEAST_VALUES: usize = 2 * SHORTEST;
 /// Penalty of a cut, in units of ln n. Three is the value of the information criterion; five suppresses heavy tails.
 const PENALTY: f64 = 5.0;
@@ -36,10 +34,10 @@ const MEAN_DIFFERENCE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 /// A robust estimate below this share of the plain one is degenerate: spikes alone don't pull them so far
 /// apart.
 const TOO_ALIKE: f64 = 0.2;
-/// Squared error, in units of the noise's variance, that another place of a change may cost and still be
-/// believed: twice the logarithm of twenty.
+/// Squared error, in units of the noise's variance, that another position of a change may cost and still be plausible:
+/// twice the logarithm of twenty.
 const PLAUSIBLE: f64 = 6.0;
-/// Relative noise below which sessions are alike; steps are looked for above it.
+/// Relative noise below which sessions count as equal; only larger steps are searched for.
 const LEAST_NOISE: f64 = 1e-6;
 
 /// One change of level.
@@ -138,7 +136,7 @@ fn winsorised(values: &[f64], noise: f64) -> Vec<f64> {
 fn partition(values: &[f64], penalty: f64) -> Vec<usize> {
     let n = values.len();
     let (mut sums, mut squares) = (vec![0.0], vec![0.0]);
-    // About the median, so that squares of a large common level don't eat the digits.
+    // About the median, so that the squares of a large common level don't cost precision.
     let centre = describe::median(values).unwrap_or_default();
     for value in values.iter().map(|value| value - centre) {
         sums.push(sums[sums.len() - 1] + value);

@@ -40,7 +40,7 @@ pub fn welch_error(x: Moments, y: Moments) -> (f64, f64) {
     let (vx, vy) = (x.variance / x.n, y.variance / y.n);
     let total = vx + vy;
     let df = total * total / (vx * vx / (x.n - 1.0) + vy * vy / (y.n - 1.0));
-    // Without any variance, as scipy: whatever the degrees of freedom, a difference is certain.
+    // Without any variance a difference is certain, whatever the degrees of freedom; scipy does the same.
     (total.sqrt(), if total > 0.0 { df } else { 1.0 })
 }
 
@@ -52,7 +52,7 @@ pub fn welch(x: Moments, y: Moments) -> TestResult {
     TestResult { statistic: t, less, greater, two_sided: (2.0 * less.min(greater)).min(1.0) }
 }
 
-/// How the distribution of U is found.
+/// How the distribution of U is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UMethod {
     /// All arrangements counted. With ties it uses the tie-free distribution, like scipy.
@@ -82,7 +82,7 @@ pub fn mann_whitney(x: &[f64], y: &[f64], method: UMethod) -> Option<TestResult>
     Some(TestResult { statistic: u, less, greater, two_sided: (2.0 * less.min(greater)).min(1.0) })
 }
 
-/// The statistic of a rank test, and how it is distributed where the samples don't differ.
+/// The statistic of a rank test, and its distribution if the samples don't differ.
 pub(super) struct RankTest {
     /// U of the first sample.
     u: f64,
@@ -136,7 +136,8 @@ fn exact_tail(first: usize, second: usize) -> Vec<f64> {
     let mut counts = vec![0.0_f64; last / 2 + 1];
     counts[0] = 1.0;
     for i in 1..=n {
-        // Downwards and upwards, so that each number is read before or after it changes as the product needs.
+        // Multiplying reads each number before it changes, so it goes downwards; dividing reads it afterwards, so it
+        // goes upwards.
         for u in (m + i..counts.len()).rev() {
             counts[u] -= counts[u - m - i];
         }

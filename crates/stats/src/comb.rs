@@ -3,17 +3,17 @@
 use super::difference_density::{BANDWIDTH, REACH, STEP, Table, kernel};
 use super::scores::BlockCosts;
 
-/// Distance up to which a comb is looked for: four slices of a scheduler in a repetition, or more.
+/// Distance up to which a comb is searched for: four slices of a scheduler in a repetition, or more.
 const COMB_REACH: f64 = 0.35;
 /// Maximum number of repetitions of one process that are searched for a comb.
 const COMB_REPETITIONS: usize = 256;
 /// A second peak must be this many times higher than the gap before it.
 const TOOTH: f64 = 3.0;
 
-/// Whether repetitions of one process fall on a grid: how often two of them differ by one further, narrow amount, in
-/// proportion to how often they agree, where hardly any differ by less than that amount. Noise falls off from zero and
-/// has none; waiting for whole slices of a scheduler makes it. Such repetitions show how often the process waited, and
-/// little about the program.
+/// How clearly the repetitions of a process fall on a grid: how often two of them differ by one narrow amount,
+/// relative to how often they agree, if hardly any differ by less. Noise decreases from zero and has no such peak;
+/// waiting for whole scheduler slices creates one. Such repetitions show how often the process waited, and little
+/// about the program.
 pub fn comb(blocks: &[BlockCosts]) -> f64 {
     let kernel = kernel();
     let mut table = Table::zeros(-REACH * BANDWIDTH, COMB_REACH + REACH * BANDWIDTH);

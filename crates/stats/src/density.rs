@@ -4,7 +4,7 @@ use super::describe;
 
 /// Kernels are truncated where they are below a thousandth of their height.
 const REACH: f64 = 4.0;
-/// Repetitions of a process from which its own spread is known.
+/// Minimum number of repetitions for estimating the spread of a process.
 const ENOUGH: usize = 4;
 /// No clock that is read here is better than a few parts in ten thousand.
 const NARROWEST: f64 = 0.001;
@@ -12,7 +12,7 @@ const WIDEST: f64 = 0.1;
 
 /// The bandwidth for log values that come in processes: the normal-reference rule 0.9 · min(sd, IQR / 1.34) · n^(−1/5)
 /// (Silverman 1986, *Density Estimation for Statistics and Data Analysis*, eq. 3.31), with spread and n of a typical
-/// process. The spread of all values would smear a host that switches between two speeds into one hill.
+/// process. The spread of all values would smear a host that switches between two speeds into one peak.
 pub fn bandwidth<'a>(processes: impl Iterator<Item = &'a [f64]> + Clone) -> f64 {
     let own = processes.clone().filter(|values| values.len() >= ENOUGH).filter_map(reference_rule);
     let own: Vec<f64> = own.collect();

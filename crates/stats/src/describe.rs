@@ -3,9 +3,9 @@
 
 pub use crate::quantile::{median, quantile_sorted, sorted};
 
-/// Makes a median absolute deviation the standard deviation of normal values: 1 / 0.6745.
+/// Converts a median absolute deviation to the standard deviation of normal values: 1 / 0.6745.
 pub const MEDIAN_DEVIATION: f64 = 1.4826;
-/// Makes the median difference of two normal values their standard deviation: 1 / (0.6745 √2).
+/// Converts the median difference of two normal values to their standard deviation: 1 / (0.6745 √2).
 pub const MEDIAN_DIFFERENCE: f64 = 1.0484;
 
 /// The arithmetic mean.

@@ -36,8 +36,7 @@ pub fn bimodal(values: &[f64], least: f64) -> Option<Modes> {
     apart.then(|| Modes { low, high, upper: above.len() as f64 / sorted.len() as f64 })
 }
 
-/// The trend of a sequence: Theil and Sen's slope per step, if Kendall's S says at two-sided `z` that
-/// there is one.
+/// The trend of a sequence: Theil and Sen's slope per step, if Kendall's S is significant at two-sided `z`.
 pub fn drift(values: &[f64], z: f64) -> Option<f64> {
     let n = values.len();
     if n < 6 {
@@ -56,8 +55,8 @@ pub fn drift(values: &[f64], z: f64) -> Option<f64> {
     ((f64::abs(score) - 1.0) / deviation > z).then(|| describe::median(&slopes)).flatten()
 }
 
-/// How surprising it is that of `all.0` and `all.1` processes so many were disturbed, if a disturbance finds
-/// either side alike: Fisher's exact test, both directions.
+/// The two-sided p of Fisher's exact test that disturbances affect both sides alike, given how many of `all.0` and
+/// `all.1` processes were disturbed.
 pub fn lopsided(disturbed: (usize, usize), all: (usize, usize)) -> f64 {
     let count = |number: usize| number as u64;
     let (total, hit) = (count(all.0 + all.1), count(disturbed.0 + disturbed.1));

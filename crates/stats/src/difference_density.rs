@@ -1,7 +1,7 @@
 //! Densities of the differences of repetitions, on a regular grid.
 
-/// Width of the kernel, as a log ratio. Smaller than the effects that matter, larger than what repetitions
-/// in one state of the host differ by.
+/// Width of the kernel, as a log ratio. Smaller than the effects that matter, larger than the differences between
+/// repetitions in one state of the host.
 pub const BANDWIDTH: f64 = 0.008;
 /// Cells of the tables: a quarter of the kernel's width, with linear interpolation between them.
 pub const STEP: f64 = BANDWIDTH / 4.0;
@@ -60,8 +60,7 @@ fn place(low: f64, cells: usize, x: f64) -> Option<(usize, f64)> {
     (position >= 0.0 && whole < cells - 1).then_some((whole, position - whole as f64))
 }
 
-/// Several tables on one grid. All have a value in a cell before any has one in the next, because they are asked for
-/// the same place.
+/// Several tables on one grid. The tables are interleaved cell by cell, because they are read at the same place.
 #[derive(Debug, Clone)]
 pub struct TableGrid {
     low: f64,
@@ -167,7 +166,7 @@ impl<'a> Differences<'a> {
         table
     }
 
-    /// At one difference: for those who ask for few.
+    /// At one difference, for callers that need few.
     pub fn at(&self, x: f64) -> f64 {
         let Some((cell, part)) = place(self.low, self.cells, x) else { return 0.0 };
         let (low, high) = (self.value(cell), self.value(cell + 1));

@@ -1,9 +1,9 @@
 //! The reference distributions: the only file that calls statrs, and the one place that decides what a value
 //! outside of a distribution's domain means.
 //!
-//! Every function answers for every argument, NaN and infinities included, within a bounded number of steps. A value
-//! that can't be computed is not evidence: it becomes a tail of 1 and a quantile of infinity, so that a row neither
-//! regresses nor passes by it.
+//! Every function returns a value for every argument, NaN and infinities included, within a bounded number of steps. A
+//! value that can't be computed is not evidence: it becomes a tail of 1 and a quantile of infinity, so that a row
+//! neither regresses nor passes by it.
 
 use std::cell::RefCell;
 
@@ -143,8 +143,8 @@ pub fn sign_test(hits: usize, of: usize) -> f64 {
     binomial_tail(hits as u64, of as u64, 0.5)
 }
 
-/// Fisher's exact test, both directions: how surprising it is that `seen` of `drawn` are among the `marked` of
-/// `total`. 1 where the numbers contradict one another.
+/// Fisher's exact test, both directions: the p of `seen` of `drawn` being among the `marked` of `total`. 1 if the
+/// numbers contradict each other.
 pub fn hypergeometric_test(seen: u64, drawn: u64, marked: u64, total: u64) -> f64 {
     let Ok(by_chance) = Hypergeometric::new(total, marked, drawn) else { return 1.0 };
     let at_most = by_chance.cdf(seen);
@@ -152,7 +152,7 @@ pub fn hypergeometric_test(seen: u64, drawn: u64, marked: u64, total: u64) -> f6
 }
 
 /// Fisher's exact test, one direction: the chance that `seen` or more of `drawn` are among the `marked` of `total`. 1
-/// where the numbers contradict one another.
+/// if the numbers contradict each other.
 pub fn hypergeometric_tail(seen: u64, drawn: u64, marked: u64, total: u64) -> f64 {
     let Ok(by_chance) = Hypergeometric::new(total, marked, drawn) else { return 1.0 };
     seen.checked_sub(1).map_or(1.0, |fewer| by_chance.sf(fewer))
@@ -171,8 +171,8 @@ struct CachedQuantile {
     quantile: f64,
 }
 
-/// Places for quantiles. The rows of a comparison ask for a few dozen again and again, and inverting the
-/// distribution is most of what judging thousands of rows would cost.
+/// Places for quantiles. The rows of a comparison need the same few dozen again and again, and inverting the
+/// distribution would be most of the cost of judging thousands of rows.
 const PLACES: usize = 256;
 
 thread_local! {
@@ -181,7 +181,7 @@ thread_local! {
         const { RefCell::new([CachedQuantile { alpha: f64::NAN, df: f64::NAN, quantile: f64::NAN }; PLACES]) };
 }
 
-/// Multiplying by 2^64 over the golden ratio spreads the bits of both; the upper eight are the place.
+/// Multiplying by 2^64 over the golden ratio spreads the bits of both; the upper eight select the slot.
 fn place_of(alpha: f64, df: f64) -> usize {
     let bits = alpha.to_bits() ^ df.to_bits().rotate_left(32);
     (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize

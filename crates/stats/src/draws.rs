@@ -9,21 +9,21 @@ pub enum Draws {
     /// Each pair of neighboring processes has its own coin: p is exact, and fine enough.
     Pairs,
     /// One coin for the whole block, ABBA or BAAB. A coin per block is exact, but n blocks can't give a p below 2⁻ⁿ.
-    /// All orders of a block's processes say more; ABBA cancels what drifts, so for noise whose neighbors are at least
-    /// as alike as processes further apart it is at most as variable as a random order, and the p of all orders is too
-    /// large rather than too small. The coins give the p-value down to their limit, and the orders below it.
+    /// All orders of a block's processes resolve more. ABBA cancels drift, so if neighboring processes are at least as
+    /// alike as distant ones, it varies at most as much as a random order, and the p of all orders is conservative.
+    /// The coins give the p-value down to their limit, the orders below it.
     Blocks,
 }
 
 /// Evidence that the coins of blocks must always give, whatever the orders give: one in 64.
 const COINS_AT_LEAST: f64 = 6.0;
-/// Largest block whose orders are all counted: more are only swapped.
+/// Largest block whose orders are all counted; larger ones are only swapped.
 const MOST_ORDERED: usize = 8;
 
 impl Draws {
     /// A block that is not a mirror image was drawn by two coins. If all blocks of a session with two coins are mirror
-    /// images, which happens once in 2ⁿ sessions, then one coin a block is what is left of them; the p of pairs is
-    /// made larger by what that leaves out.
+    /// images, which happens once in 2ⁿ sessions, one coin per block is assumed. The p of pairs is divided by the
+    /// chance that this does not happen.
     pub fn of_blocks(blocks: &[BlockCosts]) -> Self {
         if blocks.iter().any(alternates) { Self::Pairs } else { Self::Blocks }
     }
@@ -66,7 +66,7 @@ impl Draws {
     }
 }
 
-/// The chance that coins of pairs draw at least one block that is no mirror image.
+/// The chance that coins of pairs draw at least one block that is not a mirror image.
 fn drawn_by_pairs(blocks: usize) -> f64 {
     1.0 - (-(blocks as f64)).exp2()
 }
@@ -108,7 +108,7 @@ fn orders(block: &[Scored], sign: f64) -> Vec<Contribution> {
     vec![Contribution { possible, observed: sign * contrast(block, |process, _| process.head) }]
 }
 
-/// Mean score of the processes called head's less that of the others.
+/// Mean score of the processes labeled head minus that of the others.
 fn contrast(block: &[Scored], is_head: impl Fn(&Scored, usize) -> bool) -> f64 {
     let (mut sums, mut counts) = ([0.0; 2], [0.0; 2]);
     for (at, process) in block.iter().enumerate() {

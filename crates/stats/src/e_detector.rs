@@ -2,10 +2,10 @@
 //!
 //! An e-value has a mean of at most one under the null hypothesis. The detector multiplies those of the sessions since
 //! the most favorable beginning: `M = max(M, 1) · e`. Its mean time until `M ≥ c` by chance is at least `c` sessions,
-//! whenever one looks (the CUSUM e-detector of Shin, Ramdas and Rinaldo 2023, The New England Journal of Statistics in
-//! Data Science 2:229–260).
+//! however often it is checked (the CUSUM e-detector of Shin, Ramdas and Rinaldo 2023, The New England Journal of
+//! Statistics in Data Science 2:229–260).
 
-/// How many times as likely as another the one is assumed to be hit, each with the same weight.
+/// Assumed ratios of this one's chance to be hit to another's, equally weighted.
 const ODDS: [f64; 3] = [2.0, 6.0, 20.0];
 
 /// The e-value of one session in which `hit` of `all` were hit, with the one among them or not.
@@ -21,18 +21,18 @@ pub fn e_value(is_hit: bool, hit: usize, all: usize) -> f64 {
     ODDS.iter().map(ratio).sum::<f64>() / ODDS.len() as f64
 }
 
-/// Evidence that collects over sessions.
+/// Evidence that accumulates over sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct EDetector {
     /// Lower bound of the mean number of sessions until chance alone gives this much evidence. Zero before the first
     /// session.
     pub evidence: f64,
-    /// Index of the session that it collects since.
+    /// Index of the session since which it accumulates.
     pub since: usize,
 }
 
 impl EDetector {
-    /// With the session of this index and its e-value. Evidence above `most` is dropped, so that it ends again.
+    /// Adds the session of this index with its e-value. Evidence above `most` is dropped, so that it ends again.
     pub fn with(self, session: usize, e_value: f64, most: f64) -> Self {
         let (evidence, since) =
             if self.evidence > 1.0 { (self.evidence, self.since) } else { (1.0, session) };

@@ -8,7 +8,7 @@ use super::{Effect, student_quantile};
 /// An estimated shift with p-values and bounds, on the log scale; positive is worse.
 #[derive(Debug, Clone)]
 pub enum Inference {
-    /// A centre, a standard error and Student's t: independent processes, sessions, summaries.
+    /// A center, a standard error and Student's t: independent processes, sessions, summaries.
     Modelled(Effect),
     /// Effects with a separate error for each direction: head being worse, and head being better.
     Sided { worse: Effect, better: Effect },
@@ -17,7 +17,7 @@ pub enum Inference {
 }
 
 impl Inference {
-    /// Frees intermediate data that takes more than these bytes. The next question makes it again.
+    /// Frees intermediate data that takes more than these bytes. The next query computes it again.
     pub fn put_away(&self, most: usize) {
         if let Self::Randomised(shift) = self {
             shift.put_away(most);

@@ -2,7 +2,7 @@
 
 use super::describe;
 
-/// Values from which on two of them bound the median with 95 % confidence.
+/// Number of values from which two of them bound the median with 95 % confidence.
 const ENOUGH: usize = 6;
 /// Quantile of the normal distribution, two-sided 95 %.
 const NORMAL: f64 = 1.959_964;

@@ -7,7 +7,7 @@ pub fn sorted(values: &[f64]) -> Vec<f64> {
     copy
 }
 
-/// The median; `None` of an empty list.
+/// The median; `None` for an empty list.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile_sorted(&sorted(values), 0.5)
 }

@@ -9,14 +9,14 @@ use smallvec::{SmallVec, smallvec};
 
 use super::student_tail;
 
-/// Steps that the largest possible sum is divided into. Half a step a block is far below what one
-/// repetition contributes.
+/// Steps that the largest possible sum is divided into. Half a step per block is far below the contribution of one
+/// repetition.
 const STEPS: f64 = 400.0;
 /// Below this many standard deviations the normal distribution is used: p is above one in seven there, which never
 /// changes a verdict.
 const CLEARLY_OPEN: f64 = 1.0;
 
-/// On the stack: millions of p-values ask for the same few kilobytes.
+/// On the stack, because millions of p-values need the same few kilobytes.
 type Chances = SmallVec<[f64; 1024]>;
 
 /// The possible contributions of one block, all equally likely, and its actual contribution.

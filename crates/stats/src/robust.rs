@@ -1,7 +1,7 @@
-//! Robust location of a few heavy-tailed values: a Student-t model with a scale that neighbors steady.
+//! Robust location of a few heavy-tailed values: a Student-t model whose scale is stabilized by neighboring rows.
 //!
-//! Values are modelled as `center + scale · t(NU)` (Lange, Little and Taylor 1989, JASA 84:881–896), fitted by
-//! expectation maximisation: values far from the rest get little weight, and none is thrown away. With few values the
+//! Values are modeled as `center + scale · t(NU)` (Lange, Little and Taylor 1989, JASA 84:881–896), fitted by
+//! expectation maximization: values far from the rest get little weight, and none is thrown away. With few values the
 //! scale itself is the weak point, so it is shrunk towards the scale of comparable rows (Smyth 2004, Stat. Appl.
 //! Genet. Mol. Biol. 3:3), so that a row whose blocks agree by chance does not look exact.
 
@@ -9,8 +9,8 @@ use super::describe;
 use super::distributions::digamma;
 use super::effect::Effect;
 
-/// Degrees of freedom of the error model. Lange et al. fit 4 across many data sets; small enough that
-/// one block out of six at ten times the scale moves the centre by less than its standard error.
+/// Degrees of freedom of the error model. Lange et al. fit 4 across many data sets; small enough that one block out of
+/// six at ten times the scale moves the center by less than its standard error.
 pub const NU: f64 = 4.0;
 
 /// Smallest plausible scale, as a log ratio. Clock granularity and one page fault exceed 0.02 % of a repetition, so
@@ -32,7 +32,7 @@ impl ScalePrior {
     pub const NONE: Self = Self { variance: 0.0, df: 0.0 };
 
     /// Largest and smallest degrees of freedom of the neighbors. The estimate of how alike rows are is itself rough
-    /// with a dozen rows; below one it would not steady anything, and above eight it would outvote twelve blocks of
+    /// with a dozen rows; below one it would not stabilize anything, and above eight it would outvote twelve blocks of
     /// the row itself.
     const RANGE: (f64, f64) = (1.0, 8.0);
 
@@ -120,7 +120,7 @@ fn trigamma(mut x: f64) -> f64 {
             + square * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0))))
 }
 
-/// The x with trigamma(x) = y, by bisection on a decreasing function. No positive y, no finite x.
+/// The x with trigamma(x) = y, by bisection on a decreasing function. Not finite unless y is positive.
 fn inverse_trigamma(y: f64) -> f64 {
     if y.is_nan() || y <= 0.0 {
         return f64::INFINITY;

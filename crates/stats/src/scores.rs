@@ -1,15 +1,14 @@
 //! The score of each process above or below the others, by a measure that resists outliers.
 //!
-//! Two repetitions that met the host in the same state differ by what the code does; repetitions that met different
-//! states differ by anything. So the weight of a pair depends on how close its difference is to a candidate distance:
-//! a Gaussian kernel, zero far away. A process that often finds others `distance` below itself, and seldom above, has
-//! a positive score. Partners are sought in the process's own block and, with less weight each, in all blocks, because
-//! a state of the host comes back.
+//! Two repetitions in the same state of the host differ only because of the code; in different states they can differ
+//! by any amount. So the weight of a pair depends on how close its difference is to a candidate distance: a Gaussian
+//! kernel, zero far away. A process that often finds others `distance` below itself, and seldom above, has a positive
+//! score. Partners come from the process's own block and, with less weight each, in all blocks, because a state of the
+//! host comes back.
 //!
-//! The scores never look at which side is which: head's repetitions are moved by the shift that is
-//! asked about, and then all processes are treated alike. Whatever is chosen from scores before the labels
-//! are used is label-blind, and tests that redraw the labels stay exact (Hemerik and Goeman 2018,
-//! TEST 27:811–825).
+//! The scores never look at which side is which: head's repetitions are moved by the shift in question, and then all
+//! processes are treated alike. Any choice made from scores before the labels are used is label-blind, and tests that
+//! redraw the labels stay exact (Hemerik and Goeman 2018, TEST 27:811–825).
 
 use smallvec::SmallVec;
 
@@ -35,27 +34,27 @@ pub type BlockCosts = Vec<ProcessCosts>;
 /// Weight of a process's own block and of all blocks together.
 const OWN: f64 = 0.6;
 const ALL: f64 = 1.2;
-/// Pairs that lie farther apart than a factor of e⁴, once the sides' medians are aligned, meet nowhere.
+/// Pairs that lie farther apart than a factor of e⁴, once the sides' medians are aligned, never meet.
 const FARTHEST: f64 = 4.0;
 /// Candidate distances grow by this factor, from a third of the kernel's width.
 const RATIO: f64 = 1.4;
-/// Partners are not sought farther away: a shift as large is rejected long before.
+/// Partners are not searched for farther away, because so large a shift is rejected anyway.
 const FARTHEST_PARTNER: f64 = 0.5;
 /// A score of this size does not separate the sides.
 const RIDGE: f64 = 0.02;
 /// A distance whose separation is this much smaller than the best one's weighs e times less. Choosing only the best
-/// one sees less, because which one that is varies from session to session.
+/// one would detect less, because the best one varies between sessions.
 const SHARPNESS: f64 = 0.2;
-/// Separations of one session are a noisy guide, so distances weigh differently before it is seen: the states of most
-/// hosts lie a few percent apart. Below this distance weights fall as a log-normal density does, above it slowly, by a
-/// power: a scheduler's slices are tens of percent apart.
+/// The separations of one session are noisy, so distances have prior weights: the states of most hosts lie a few
+/// percent apart. Below this distance weights fall as a log-normal density does, above it slowly, by a power: a
+/// scheduler's slices are tens of percent apart.
 const EXPECTED_DISTANCE: f64 = 0.033;
 /// Standard deviation of the logarithm below it: a factor of 1.6.
 const BELOW_SPREAD: f64 = 0.48;
 /// The power above it.
 const ABOVE_POWER: f64 = 0.75;
 
-/// The distances at which partners are sought.
+/// The distances at which partners are searched for.
 fn distances() -> impl Iterator<Item = f64> {
     std::iter::successors(Some(BANDWIDTH / 3.0), |x| Some(x * RATIO)).take_while(|x| *x < FARTHEST_PARTNER)
 }
@@ -104,7 +103,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 impl Scores {
-    /// `None` without a block that has repetitions of both sides, or where a value is not finite.
+    /// `None` if no block has repetitions of both sides, or if a value is not finite.
     pub fn new(blocks: &[BlockCosts]) -> Option<Self> {
         let has = |block: &BlockCosts, head: bool| block.iter().any(|process| process.head == head);
         let usable = |process: &ProcessCosts| {
@@ -166,7 +165,7 @@ impl Scores {
         self.blocks.len()
     }
 
-    /// The memory that it takes, about.
+    /// Approximate memory use.
     pub fn bytes(&self) -> usize {
         let tables = self.across.iter().map(TableGrid::bytes).sum::<usize>();
         let processes = self.blocks.iter().map(Vec::len).sum::<usize>();
@@ -193,7 +192,7 @@ impl Scores {
         self.agreement(shift) / (processes as f64 * f64::midpoint(OWN, ALL))
     }
 
-    /// The number of processes below each one minus the number above it, if head is `shift` worse: coarse, but it
+    /// The number of processes below each one minus the number above it, if head is `shift` worse; coarse, but it
     /// always separates distant sides.
     pub fn ranks(&self, shift: f64) -> Vec<Vec<Scored>> {
         let shift = shift - self.center;
@@ -208,8 +207,8 @@ impl Scores {
         self.blocks.iter().map(|block| block.iter().map(rank).collect()).collect()
     }
 
-    /// Scores by block when head is taken to be `shift` worse: the mean over all distances, each weighted by how well it
-    /// separates the processes of the blocks, whichever side they are of.
+    /// Scores by block if head is assumed to be `shift` worse: the mean over all distances, each weighted by how well
+    /// it separates the processes of the blocks, whichever side they belong to.
     pub fn at(&self, shift: f64) -> Vec<Vec<Scored>> {
         let shift = shift - self.center;
         let processes = self.blocks.iter().map(Vec::len).sum();
@@ -263,7 +262,7 @@ impl Scores {
     }
 }
 
-/// Scores of sixteen blocks at all distances, on the stack: a row asks dozens of times.
+/// Scores of sixteen blocks at all distances, on the stack, because a row needs them dozens of times.
 type ScoreValues = SmallVec<[f64; 1024]>;
 
 /// Logarithm of the prior weight of a distance.

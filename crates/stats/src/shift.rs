@@ -1,5 +1,5 @@
-//! By how much head is worse than base, from randomised blocks: an estimate, p-values, and an interval that is
-//! their inversion.
+//! By how much head is worse than base, from randomized blocks: an estimate, p-values, and an interval that is their
+//! inversion.
 //!
 //! To test a shift, head's repetitions are moved back by it. If that is the true shift, the labels are exchangeable:
 //! every order that the schedule could have drawn is equally likely (Fisher 1935).
@@ -13,12 +13,12 @@ use super::difference_density::BANDWIDTH;
 use super::draws::Draws;
 use super::scores::{BlockCosts, Scores};
 
-/// Share of the level for near pairs; the rest is for ranks, which see that far shifts are wrong.
+/// Share of the level for near pairs; the rest is for ranks, which reject distant shifts.
 const NEAR_SHARE: f64 = 0.9;
 /// A shift is a candidate if pairs agree with it at least this much, compared with the estimate. Data with several
 /// modes have several candidates, and a bound must lie beyond all of them.
 const CANDIDATE: f64 = 0.7;
-/// The first shift that is rejected is looked for in steps that grow by this factor.
+/// The first shift that is rejected is searched for in steps that grow by this factor.
 const GROWTH: f64 = 1.3;
 /// Distance beyond the range of the data at which no pair meets; farther shifts are as unlikely.
 const BEYOND: f64 = 4.0 * BANDWIDTH;
@@ -46,7 +46,7 @@ pub enum Blur {
     Scattered,
 }
 
-/// Recorded combs of processes that had their processor for themselves reach 0.1, grids of slices begin at 0.7.
+/// Recorded combs of processes that had their processor to themselves reach 0.1, grids of slices begin at 0.7.
 const MOST_COMB: f64 = 0.3;
 /// Recorded hosts that switch speed reach 0.04, processors shared with a competitor 0.03.
 const LEAST_SUPPORT: f64 = 0.035;
@@ -58,15 +58,15 @@ const LEVEL_Z: f64 = 1.645;
 /// Intermediate results.
 #[derive(Debug, Default)]
 struct ShiftCache {
-    /// Made again where they are missing: they take a thousand times the memory of the blocks.
+    /// Computed again if missing, because they take a thousand times the memory of the blocks.
     scores: Option<Scores>,
-    /// By the bits of the shift: bounds at several levels ask for the same shifts.
+    /// By the bits of the shift: bounds at several levels need the same shifts.
     p: HashMap<(u64, Towards), f64>,
 }
 
 impl ShiftCache {
     fn bytes(&self) -> usize {
-        /// Of a shift and its p, with the map's own.
+        /// Bytes of a shift and its p, with the map's overhead.
         const ANSWER: usize = 48;
         self.scores.as_ref().map_or(0, Scores::bytes) + self.p.len() * ANSWER
     }
@@ -133,7 +133,7 @@ impl Shift {
         Some(shift)
     }
 
-    /// Frees intermediate data that takes more than these bytes. The next question makes it again.
+    /// Frees intermediate data that takes more than these bytes. The next query computes it again.
     pub fn put_away(&self, most: usize) {
         let mut answers = self.answers();
         if answers.bytes() > most {

@@ -1,13 +1,11 @@
 //! Sequential sampling: how an error budget is spent over declared looks.
 //!
-//! The budget a test may have used up by information fraction t is a spending function (Lan and
-//! DeMets 1983, Biometrika 70:659–663), here the power family `t^rho` (Kim and DeMets 1987,
-//! Biometrika 74:149–154). Each look is tested at what it adds, and the looks are joined by
-//! Bonferroni's inequality: that holds for every dependence between looks and needs no canonical
-//! Gaussian process, which a robust estimate from four blocks doesn't follow.
+//! The budget a test may have used up by information fraction t is a spending function (Lan and DeMets 1983,
+//! Biometrika 70:659–663), here the power family `t^rho` (Kim and DeMets 1987, Biometrika 74:149–154). Each look is
+//! tested at the level that it adds, and Bonferroni's inequality combines the looks. It holds for every dependence
+//! between looks and needs no canonical Gaussian process, which a robust estimate from four blocks doesn't follow.
 
-/// Blocks before which a randomisation test can't convict at the level of a suite, so that a look would only
-/// cost budget.
+/// Before this many blocks, a randomization test can't reach the level of a suite, so a look would only cost budget.
 const FIRST_USEFUL: u32 = 8;
 
 /// The declared looks: numbers of blocks after which rows are judged.
@@ -48,7 +46,7 @@ impl Looks {
     }
 
     /// The share of the budget for a test after `blocks` blocks: the increase of the spending function since the look
-    /// before. A row that stopped between two looks (the time ended) counts as a separate look.
+    /// before. A row that stopped between two looks (the time ran out) counts as a separate look.
     pub fn share(&self, blocks: u32, rho: f64) -> f64 {
         if blocks == 0 {
             return 0.0;

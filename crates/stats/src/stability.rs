@@ -1,21 +1,21 @@
 //! Whether head is slow *more often* than base, where its undisturbed speed is the same.
 //!
-//! A robust location ignores a head that is slow in some of its processes: that is its job. So slow
-//! processes are counted by side. In an A/A session a block with more slow processes on one side is as
-//! likely to have them on the other, and base's own count says how often it happens. The question is
-//! then how surprising head's count is after base's, with the rate's uncertainty integrated out
-//! (a Bayesian prediction), steadied by what base did in neighboring rows.
+//! A robust location ignores a head that is slow in some of its processes: that is its job. So slow processes are
+//! counted by side. In an A/A session a block with more slow processes on one side is as likely to have them on the
+//! other, and base's own count shows how often that happens. The question is then how improbable head's count is given
+//! base's, with the rate's uncertainty integrated out (a Bayesian prediction). Base's counts in neighboring rows
+//! stabilize the rate.
 
 use super::describe;
 use super::distributions::{binomial_tail, hypergeometric_tail};
 
-/// Blocks by which side had more slow processes.
+/// Numbers of blocks, by the side that had more slow processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     pub head_slower: u32,
     pub base_slower: u32,
     pub blocks: u32,
-    /// Slow processes of each side, for people.
+    /// Slow processes of each side, for reports.
     pub slow_head: u32,
     pub slow_base: u32,
 }
@@ -23,7 +23,7 @@ pub struct Counts {
 /// Counts slow processes: those more than `threshold` above the block's undisturbed level. `blocks` holds base's and
 /// head's process costs (log scale, larger is worse); `shift` is head's location effect, taken out so that a head that
 /// is slower as a whole isn't also counted as unstable. A head that is faster keeps its lead: its process is slow only
-/// if base's would be, so that a program that is twenty times as fast and less even about it has improved.
+/// if base's would be, so that a program that is twenty times as fast but less even counts as improved.
 pub fn count(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Counts {
     let mut counts = Counts { blocks: blocks.len() as u32, ..Counts::default() };
     for (base, head) in blocks {
@@ -35,7 +35,7 @@ pub fn count(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Cou
         let (slow_base, slow_head) = (slow(base, 0.0), slow(head, shift.max(0.0)));
         counts.slow_base += slow_base;
         counts.slow_head += slow_head;
-        // By head's own level: a lead must not make base look unsteady, which would excuse neighboring rows.
+        // By head's own level: a lead must not make base look unstable, which would excuse neighboring rows.
         counts.base_slower += u32::from(slow_base > slow(head, shift));
         counts.head_slower += u32::from(slow_head > slow_base);
     }
@@ -58,8 +58,8 @@ impl RatePrior {
     /// itself, because rows that all look calm can still hide one that isn't.
     const WEIGHT: (f64, f64) = (2.0, 12.0);
 
-    /// From base's counts in all rows, by moments of the beta-binomial. Only base's side is used: a
-    /// change that makes many rows unstable must not become its own excuse.
+    /// From base's counts in all rows, by moments of the beta-binomial. Only base's side is used: a change that makes
+    /// many rows unstable must not excuse itself.
     pub fn pooled(rows: &[Counts]) -> Self {
         let mut rates: Vec<(f64, f64)> = rows
             .iter()
@@ -92,8 +92,8 @@ const NODES: u32 = 200;
 
 /// The chance that head is slow more often in `head_slower` blocks or more, given base's count.
 ///
-/// A block is lopsided with rate φ, and then towards either side with chance one half. Base's count
-/// updates the prior of φ; the blocks that are left are head's with chance (φ/2) / (1 − φ/2).
+/// A block is uneven with rate φ, and then towards either side with chance one half. Base's count updates the prior of
+/// φ; the remaining blocks are head's with chance (φ/2) / (1 − φ/2).
 pub fn p_value(counts: &Counts, prior: RatePrior) -> f64 {
     if counts.head_slower == 0 {
         return 1.0;

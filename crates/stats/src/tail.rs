@@ -2,7 +2,7 @@
 //!
 //! A mode doesn't see rare stalls, and a process with one stalled repetition is not a slow process. The mean of its
 //! repetitions includes them. A process's tail is how far that mean lies above its median, as a log ratio: a shift of
-//! head or a slow process does not change it, so that the schedule's coins judge it exactly.
+//! head or a slow process does not change it, so the schedule's coins give an exact test of it.
 
 use super::draws::Draws;
 use super::scores::{BlockCosts, ProcessCosts, Scored};
@@ -18,7 +18,7 @@ pub struct StallTail {
 
 impl StallTail {
     /// `shift` is head's location effect. A faster head keeps its lead, as in the count of slow processes: stalls that
-    /// only reduce the lead are not a slowdown. Less is held against head then, so the test stays on the safe side.
+    /// only reduce the lead are not a slowdown. This can only favor head, so the test stays conservative.
     pub fn new(blocks: &[BlockCosts], shift: f64, floor: f64) -> Self {
         let lead = shift.min(0.0);
         let tail =

@@ -44,15 +44,16 @@ pub struct Estimated {
 /// recordings of an idle machine, two processes of a calm row differ by 1 % in the median and 3 % at most.
 const SESSION: f64 = 0.015;
 const PROCESS: f64 = 0.015;
-/// How much two sessions may differ for a disturbance inside them: in proportion, and, because a disturbed machine has
-/// modes, faster than that until both modes are seen. The recordings in tests/fixtures/corpus give all three.
+/// How much two sessions may differ, given the disturbance inside them: in proportion, and, because a disturbed
+/// machine has modes, faster than that until both modes are seen. The recordings in tests/fixtures/corpus give all
+/// three.
 const LINEAR: f64 = 1.5;
 const QUADRATIC: f64 = 30.0;
 const MODES: f64 = 0.6;
 /// Assumed disturbance of a session that was measured once: that of a loaded machine.
 const UNSEEN: f64 = 0.15;
-/// Disturbance of a session on a machine that had more to do than this, as time shows that was lost to interruptions or
-/// spent waiting. It shows the modes; medians do not differ by more where more was lost.
+/// Most disturbance that counts from time lost to interruptions or spent waiting. A machine this busy shows its modes,
+/// and medians don't differ more if more time is lost.
 pub const BUSY: f64 = 0.2;
 /// Two sessions of one program differ by no more than a factor of ten in any recording, and t tails reach beyond.
 const MOST_BETWEEN: f64 = 0.75;
@@ -91,7 +92,7 @@ pub fn effects(rows: &[UnpairedRow]) -> Vec<Option<Estimated>> {
     // Rows of one session share the machine, so no row was calmer than a typical one.
     let typical = describe::median(&most).unwrap_or_default();
     // Disturbances slow a session down. A base that was disturbed more than the rest makes head look faster and never
-    // slower, and the other way round.
+    // slower, and vice versa.
     let worse = toward(rows, typical, |row| disturbance(&row.head));
     let better = toward(rows, typical, |row| disturbance(&row.base));
     let both = |(worse, better): (Option<Found>, Option<Found>)| {
@@ -220,9 +221,9 @@ impl Divided {
     }
 }
 
-/// Rows with one session a side, which share both sessions. The effects of a session on all rows alike and on each row
-/// are both unknown. The densest half of the rows shows how much rows differ, and bounds their common shift: rows that
-/// did not move have none.
+/// Rows with one session per side, which share both sessions. The effects of a session on all rows alike and on each
+/// row are both unknown. The densest half of the rows shows how much rows differ, and bounds their common shift: rows
+/// that did not move have none.
 fn together(rows: &[Divided]) -> Vec<Effect> {
     let n = rows.len() as f64;
     let centers: Vec<f64> = rows.iter().map(|row| row.effect.center).collect();
@@ -249,8 +250,8 @@ fn together(rows: &[Divided]) -> Vec<Effect> {
     rows.iter().map(joint).collect()
 }
 
-/// The rows without those that certainly changed, which don't show how much unchanged rows differ: at most as many as
-/// leave the densest half complete.
+/// The rows without those that certainly changed, because these don't show how much unchanged rows differ. The densest
+/// half always stays complete.
 fn unmoved(rows: &[Divided], middle: f64) -> Vec<&Divided> {
     let p = |row: &Divided| {
         let away = Effect { center: (row.effect.center - middle).abs(), ..row.effect };
@@ -274,20 +275,20 @@ fn densest(values: &[f64]) -> Option<f64> {
     halves.min_by(nearer).map(|(_, mean)| mean)
 }
 
-/// Makes the lower median distance from the densest half's mean a standard deviation of normal values (simulated, within
-/// 10 % from five rows on).
+/// Converts the lower median distance from the densest half's mean to the standard deviation of normal values
+/// (simulated, within 10 % from five rows on).
 fn consistency(rows: usize) -> f64 {
     let n = rows as f64;
     1.4826 * if rows % 2 == 1 { 1.0 + 2.7 / (n - 0.1) } else { 1.0 + 4.1 / (n - 2.35).max(1.3) }
 }
 
-/// Stretches that a sequence is cut into: enough to see a drift and two modes.
+/// Number of stretches that a sequence is divided into: enough to detect a drift and two modes.
 const STRETCHES: usize = 10;
 /// Repetitions from which the mean shows rare interruptions.
 const ENOUGH_FOR_MEAN: usize = 50;
 
 /// How much a session was disturbed, from its repetitions in the order taken, as costs: the standard deviation of the
-/// medians of its stretches, or the share of time that was lost to interruptions if that is more.
+/// medians of its stretches, or the share of time that was lost to interruptions if that is larger.
 pub fn disturbance_of(costs: &[f64]) -> Option<f64> {
     let stretches = costs.len().min(STRETCHES);
     let cut = |at: usize| at * costs.len() / stretches;
