@@ -6,7 +6,7 @@ use std::path::Path;
 /// The folder in which the kernel lists the devices of the bus.
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-/// The vendor of what a driver of IREE's runtime drives, and the classes that are unmistakable.
+/// The vendor of each IREE driver's devices, and the device classes that identify them unmistakably.
 ///
 /// AMD's display class is not among them: a processor with graphics in it has one and needs no ROCm. Vulkan
 /// is missing altogether, because half of all display adapters never had a driver for it.
@@ -16,7 +16,7 @@ const KNOWN: [(&str, &str, &[&str]); 2] = [
     ("hip", "0x1002", &["0x0380", "0x1200"]),
 ];
 
-/// The address of a device on the bus that this driver is for.
+/// The bus address of a device for this driver.
 pub fn accelerator(driver: &str) -> Option<String> {
     on_bus(Path::new(DEVICES), driver)
 }

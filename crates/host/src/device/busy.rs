@@ -17,7 +17,7 @@ const SLACK_TICKS: u64 = 3;
 pub(super) struct Busy {
     at: Instant,
     processors: u32,
-    /// Ticks in which anybody ran.
+    /// Ticks in which any program ran.
     busy: u64,
     /// Ticks in which the hypervisor ran another machine.
     stolen: u64,
@@ -35,7 +35,7 @@ pub struct Usage {
 }
 
 impl Busy {
-    /// Reads the counters of these processors, of all without a list. `None` if there are none.
+    /// Reads the counters of these processors, or of all without a list. `None` if there are none.
     pub(super) fn now(cpus: Option<&[usize]>) -> Option<Self> {
         Self::parse(&fs::read_to_string(counters("stat")).ok()?, cpus, Instant::now())
     }
@@ -80,7 +80,7 @@ impl Busy {
     }
 }
 
-/// How others use these processors now, looked at for `time`.
+/// Use of these processors by other programs now, measured for `time`.
 pub fn usage_now(cpus: Option<&[usize]>, time: Duration) -> Option<Usage> {
     let (before, own) = (Busy::now(cpus)?, own_time());
     std::thread::sleep(time);

@@ -1,4 +1,4 @@
-//! A GPU's clock, held for the time of a run and let go however the run ends.
+//! A GPU's clock, locked for a run and unlocked however the run ends.
 //!
 //! A change is recorded first, in a file that every later start can see. A run that ends, fails, panics or is asked to
 //! stop unlocks the clock itself. A killed run can't, and leaves the file: the next start, once it holds the host's
@@ -21,7 +21,7 @@ use super::gpu::Gpus;
 use super::host_lock::shared_folder;
 use super::processes::started;
 
-/// Marks the files in which locks are written down.
+/// Prefix of the files that record locks.
 const PREFIX: &str = "benchgate-clock-";
 const ENDING: &str = ".json";
 
@@ -31,19 +31,19 @@ const MOST_BYTES: u64 = 4096;
 /// The clock of an idle GPU may be this far above the locked value, because drivers round to a step.
 const STEP_MHZ: u32 = 20;
 
-/// A lock, written down before it was taken.
+/// A lock, recorded before it is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct WrittenLock {
     gpu: String,
     clock: GpuClock,
     pid: u32,
-    /// When that process began: numbers are used again.
+    /// Start time of that process, because process numbers are reused.
     started: Option<u64>,
-    /// A machine that started again has forgotten every lock.
+    /// The boot in which it was taken: a restart of the machine releases every lock.
     boot: String,
 }
 
-/// Clocks that are held. Dropping it unlocks them.
+/// Locked clocks. Dropping it unlocks them.
 #[derive(Debug)]
 pub struct ClockHold {
     gpus: Arc<Gpus>,
@@ -61,7 +61,7 @@ impl Drop for ClockHold {
     }
 }
 
-/// Locks the clocks of these GPUs. The lock of the host is what makes this the only run that may.
+/// Locks the clocks of these GPUs. The host lock ensures that no other run does.
 ///
 /// # Errors
 /// Why the first clock could not be locked, in words; those before it are free again.
@@ -126,7 +126,7 @@ impl Leftover {
     }
 }
 
-/// Locks that are written down. During a run, they include its own.
+/// Recorded locks. During a run, they include its own.
 pub fn leftover_locks() -> Vec<Leftover> {
     leftovers_in(&shared_folder())
 }
@@ -145,8 +145,8 @@ fn leftovers_in(folder: &Path) -> Vec<Leftover> {
     found
 }
 
-/// Reads a lock file, if it is ours. The folder belongs to everybody: a file of another user could ask us to change
-/// what that user may not, so only our own are trusted.
+/// Reads a lock file, if it is ours. Every user can write to the folder: another user's file could make us change a
+/// setting that this user may not change, so only our own files are trusted.
 fn read(path: &Path) -> Option<WrittenLock> {
     let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW).open(path).ok()?;
     let about = file.metadata().ok()?;
@@ -156,8 +156,8 @@ fn read(path: &Path) -> Option<WrittenLock> {
     serde_json::from_reader(file).ok()
 }
 
-/// Undoes locks whose owners were killed, and returns a message about each. The lock of the host is the proof that no
-/// owner measures any more.
+/// Undoes locks whose owners were killed, and returns a message about each. Holding the host lock proves that no owner
+/// is still measuring.
 pub fn undo_leftovers(leftovers: Vec<Leftover>, gpus: &Gpus, _alone: &HostLock) -> Vec<String> {
     let boot = boot_id().unwrap_or_default();
     leftovers.into_iter().map(|leftover| undo(&leftover, gpus, &boot)).collect()

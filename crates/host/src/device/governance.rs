@@ -1,4 +1,4 @@
-//! Who decides about the processors' clock and memory: governor, boost, NUMA nodes.
+//! Settings that affect the processors' clock and memory: governor, boost, NUMA nodes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::sysfs::read_line;
 /// absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Governance {
-    /// The governors in use, each with its processors' count.
+    /// The governors in use, each with its number of processors.
     pub governors: BTreeMap<String, usize>,
     /// Whether turbo is on: the clock may exceed its nominal value.
     pub boost: Option<bool>,
@@ -39,7 +39,7 @@ fn governance_below(system: &Path, cpus: &[usize]) -> Governance {
     Governance { governors, boost: boost(system), nodes: online.into_iter().filter(holds).collect() }
 }
 
-/// Whether turbo is on: the clock may exceed its nominal value, as the two kinds of driver say it.
+/// Whether turbo is on: the clock may exceed its nominal value, as the two kinds of driver report it.
 pub(super) fn boost(system: &Path) -> Option<bool> {
     let says = |path: &str, on: &str| read_line(system.join(path)).map(|text| text == on);
     says("cpu/intel_pstate/no_turbo", "0").or_else(|| says("cpu/cpufreq/boost", "1"))

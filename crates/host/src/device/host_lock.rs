@@ -14,17 +14,17 @@ use nix::libc::O_NOFOLLOW;
 use crate::process::Cancel;
 use benchgate_core::model::{Event, Progress, clean};
 
-/// Folders that every user of a machine shares, the proper one first. Containers have their own, so jobs
-/// in two containers do not see each other unless they share one of these.
+/// Folders that every user of a machine shares, the preferred one first. Containers have their own, so jobs in two
+/// containers do not see each other unless they share one of these.
 const FOLDERS: &[&str] = &["/run/lock", "/var/lock", "/tmp"];
 
 /// Names another such folder: one that containers share, or a test's own.
 const FOLDER_VARIABLE: &str = "BENCHGATE_LOCK_DIR";
 
-/// How often a waiting job looks. Short against any measurement.
+/// How often a waiting job checks the lock. Short compared with any measurement.
 const POLL: Duration = Duration::from_millis(200);
 
-/// Failed to get the device for ourselves.
+/// The device could not be reserved.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     #[error("lock {device} with {}: {source}", path.display())]
@@ -35,7 +35,7 @@ pub enum DeviceError {
     Held { device: String, path: PathBuf, holder: String, waited: Duration },
 }
 
-/// The right to measure. Dropping it, or dying, gives it back.
+/// The right to measure. It is released when dropped or when the process ends.
 #[derive(Debug)]
 pub struct HostLock {
     _file: File,
@@ -72,7 +72,8 @@ pub async fn lock(
 
 /// The folder that every user of this machine sees.
 pub(super) fn shared_folder() -> PathBuf {
-    // A named folder that can't be made fails at the lock, by its name: measuring while another job runs would be worse.
+    // If a named folder can't be created, taking the lock fails and names it: measuring while another job runs would
+    // be worse.
     std::env::var_os(FOLDER_VARIABLE).filter(|named| !named.is_empty()).map_or_else(
         || FOLDERS.iter().map(PathBuf::from).find(|folder| folder.is_dir()).unwrap_or(PathBuf::from("/tmp")),
         PathBuf::from,
@@ -115,15 +116,15 @@ async fn lock_in(
     }
 }
 
-/// Opens the lock file, making it for every user. A link in its place is not followed: these folders
-/// belong to everybody.
+/// Opens the lock file, or creates it for every user. A link in its place is not followed, because every user can
+/// write to these folders.
 fn open(path: &Path) -> io::Result<File> {
     let existing = || OpenOptions::new().read(true).custom_flags(O_NOFOLLOW).open(path);
     match existing() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         result => return result,
     }
-    // Made only if still missing: opening another user's file with O_CREAT in such a folder is what
+    // Created only if still missing: opening another user's file with O_CREAT in such a folder is what
     // `fs.protected_regular` forbids.
     let made = OpenOptions::new().write(true).create_new(true).custom_flags(O_NOFOLLOW).open(path);
     match made {
@@ -136,7 +137,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Who measures on this machine now, in words. Looks without waiting and without making the file.
+/// Describes who is measuring on this machine now. Does not wait, and does not create the file.
 pub fn measuring_now() -> Option<String> {
     let file = OpenOptions::new()
         .read(true)
@@ -152,7 +153,7 @@ pub fn measuring_now() -> Option<String> {
     }
 }
 
-/// A process in words: its number, its program and its user, as far as the system shows them.
+/// Describes a process: its number, its program and its user, as far as the system shows them.
 fn described(pid: u32) -> String {
     let proc = PathBuf::from(format!("/proc/{pid}"));
     let name = std::fs::read_to_string(proc.join("comm")).unwrap_or_default();
@@ -170,7 +171,7 @@ fn holder(file: &File) -> Option<u32> {
     find_holder(&std::fs::read_to_string("/proc/locks").ok()?, inode)
 }
 
-/// From lines like `1: FLOCK  ADVISORY  WRITE 4711 fe:00:393228 0 EOF`; those that wait carry an arrow.
+/// From lines like `1: FLOCK  ADVISORY  WRITE 4711 fe:00:393228 0 EOF`; waiting ones have an arrow.
 fn find_holder(locks: &str, inode: u64) -> Option<u32> {
     locks.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-/// A file of counters that the kernel keeps. A debug build, which measures nothing of worth, reads those that a
-/// test wrote instead; a release knows no such variable, because a machine that only looks idle must not pass.
+/// A file of counters that the kernel keeps. A debug build, whose measurements don't count, reads those that a test
+/// wrote instead; a release has no such variable, because a machine that only looks idle must not pass.
 pub(super) fn counters(name: &str) -> PathBuf {
     let given = if cfg!(debug_assertions) { std::env::var_os("BENCHGATE_PROC_DIR") } else { None };
     given.map_or_else(|| PathBuf::from("/proc"), PathBuf::from).join(name)

@@ -1,4 +1,4 @@
-//! Other programs on this machine: whose a process is, and who disturbs.
+//! Other programs on this machine: which processes are ours, and which ones disturb.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,9 +17,9 @@ fn process(pid: u32) -> ForeignProcess {
 struct Stat {
     running: bool,
     parent: u32,
-    /// Ticks on a processor since it began.
+    /// Processor ticks since its start.
     ticks: u64,
-    /// When it began, in ticks since the machine did: with the number, this names a process for good.
+    /// Start time in ticks since boot. Together with the number, this identifies a process uniquely.
     started: u64,
     /// The processor it ran on last.
     processor: usize,
@@ -44,7 +44,7 @@ impl Stat {
     }
 }
 
-/// When a process began. `None` if it has ended or is not visible.
+/// Start time of a process. `None` if it has ended or is not visible.
 pub(super) fn started(pid: u32) -> Option<u64> {
     Some(Stat::read(Path::new("/proc"), pid)?.started)
 }
@@ -53,7 +53,7 @@ pub(super) fn started(pid: u32) -> Option<u64> {
 /// whose process numbers mean nothing here.
 fn is_ours(proc: &Path, pid: u32, own: u32) -> Option<bool> {
     let mut at = pid;
-    // Longer chains than this are loops made by numbers reused while we read.
+    // Longer chains are loops, which arise if numbers are reused while they are read.
     for _ in 0..64 {
         if at == own {
             return Some(true);
@@ -107,8 +107,8 @@ pub(super) fn named(pids: impl IntoIterator<Item = u32>) -> Vec<ForeignProcess> 
     pids.into_iter().map(process).collect()
 }
 
-/// Who, most likely, uses these processors now: of the programs that are running there and are not ours, the one with
-/// the most time behind it. Reads all of `/proc`, so it is called only if something was found.
+/// The program that most likely uses these processors now: among the foreign programs running there, the one with the
+/// most processor time. Reads all of `/proc`, so it is called only if something was found.
 pub(super) fn busiest_on(cpus: Option<&[usize]>) -> Option<ForeignProcess> {
     let proc = Path::new("/proc");
     let own = std::process::id();

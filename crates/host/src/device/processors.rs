@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// The processors a CPU target is pinned to unless the configuration says otherwise: all we may use but the first one
-/// and the siblings that share its core. Those stay for the host: its interrupts, its services, and benchgate itself.
-/// `None` if there is only one.
+/// The processors a CPU target is pinned to unless the configuration says otherwise: all that benchgate may use except
+/// the first one and the siblings that share its core. These are left to the host: its interrupts, its services, and
+/// benchgate itself. `None` if there is only one.
 pub fn default_cpus() -> Option<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0)).ok()?;
     let allowed: BTreeSet<usize> =
@@ -35,7 +35,7 @@ pub(super) fn stay_with_the_host() {
 /// The processors that a process may be pinned to here: those of the machine without those that a container hides.
 pub fn pinnable() -> Vec<usize> {
     let tried = std::thread::Builder::new().spawn(|| {
-        // The kernel refuses a processor that is not there, so asking is trying. This thread ends after the query.
+        // The kernel refuses a missing processor, so the only way to ask is to try. This thread ends after the query.
         let takes = |cpu: usize| {
             let mut one = CpuSet::new();
             one.set(cpu).is_ok() && sched_setaffinity(Pid::from_raw(0), &one).is_ok()

@@ -1,4 +1,4 @@
-//! Room on a disk.
+//! Free space on a disk.
 
 use std::path::Path;
 

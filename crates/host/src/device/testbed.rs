@@ -14,11 +14,11 @@ use super::load::counters;
 use super::processors::parse_list;
 use super::sysfs::read_line;
 
-/// Looks at the machine, and at the GPUs that are measured on. Unknown facts are left out, so a machine that reports
-/// less has a different fingerprint.
+/// Inspects the machine and the GPUs that are measured. Unknown facts are left out, so a machine that reports less has
+/// a different fingerprint.
 ///
-/// Which chip of its kind a GPU is, is a note: chips of one kind differ by up to a tenth, and a fleet of
-/// them still has one baseline, whose spread between sessions holds that difference.
+/// The identity of a GPU's chip is a note: chips of one model differ by up to a tenth, but a fleet of them still has
+/// one baseline, whose spread between sessions includes that difference.
 pub fn testbed(gpus: &[&Gpu]) -> Testbed {
     let cpuinfo = read_line("/proc/cpuinfo").unwrap_or_default();
     let mut facts = processor_facts(&cpuinfo);
@@ -69,7 +69,7 @@ fn gpu_facts(gpus: &[&Gpu]) -> BTreeMap<String, String> {
         ("gpu-memory-gib", |gpu| {
             gpu.memory_bytes.map(|bytes| format!("{:.0}", bytes as f64 / f64::from(1u32 << 30)))
         }),
-        // With a lowered limit it is another machine.
+        // A lowered limit makes it a different machine.
         ("gpu-power-limit-watts", |gpu| gpu.power_limit_watts.map(|watts| format!("{watts:.0}"))),
         ("gpu-max-clock-mhz", |gpu| gpu.max_clock_mhz.map(|clock| clock.to_string())),
     ];
@@ -96,7 +96,7 @@ fn numa_nodes(online: &str) -> usize {
     parse_list(online).len()
 }
 
-/// Twelve digits: short enough for a folder's name, long enough for every machine there is.
+/// Twelve digits: short enough for a folder's name, long enough to tell all machines apart.
 fn id_of(facts: &BTreeMap<String, String>) -> String {
     let mut hash = Sha256::new();
     for (name, value) in facts {

@@ -1,8 +1,8 @@
 //! Observation of the machine while one process is measured.
 //!
-//! On the processors nothing is sampled: the kernel counts anyway, and two readings of its counters tell
-//! what was used in between. A GPU's driver keeps few counters, so a thread of its own asks it a few times
-//! a second, on a processor that nothing is measured on.
+//! Nothing is sampled on the processors: the kernel counts anyway, and two readings of its counters show the usage in
+//! between. A GPU's driver keeps few counters, so a separate thread queries it a few times a second, on a processor
+//! that is not measured.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,25 +18,25 @@ use super::gpu::{GpuReading, Gpus};
 use super::processes::{busiest_on, foreign_on_gpu, marked, named};
 use super::processors::stay_with_the_host;
 
-/// Between two readings of a GPU. Its sensors renew their values about ten times a second, and heat and
-/// power move more slowly than that; four readings a second see everything that lasts, and cost less than
-/// a hundredth of one processor.
+/// Interval between two readings of a GPU. Its sensors update their values about ten times a second, and heat and
+/// power move more slowly than that; four readings a second catch everything that lasts, and cost less than a
+/// hundredth of one processor.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Share of the processors' time from which other programs are named.
+/// Share of the processors' time from which another program is named.
 const WORTH_A_NAME: f64 = 0.05;
 
 /// The watched devices and processors.
 #[derive(Debug, Clone)]
 pub struct Watched {
     pub gpus: Arc<Gpus>,
-    /// Places in the list of GPUs.
+    /// Positions in the list of GPUs.
     pub indices: Vec<usize>,
     /// The processors that a CPU target has to itself; `None` if none are watched.
     pub cpus: Option<Vec<usize>>,
 }
 
-/// One GPU over the time of one process.
+/// One GPU during one process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuSeen {
     pub index: usize,
@@ -50,14 +50,14 @@ pub struct GpuSeen {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Seen {
     pub cpu: Option<Usage>,
-    /// Times that a watched processor lowered its clock because of heat. `None` if it is not counted.
+    /// Number of times that a watched processor lowered its clock because of heat. `None` if it is not counted.
     pub cpu_throttled: Option<u64>,
     /// Another process that used the watched processors.
     pub on_cpus: Option<ForeignProcess>,
     pub gpus: Vec<GpuSeen>,
 }
 
-/// One process's time, begun.
+/// The observation of one process, in progress.
 pub struct Watch {
     watched: Watched,
     busy: Option<Busy>,
@@ -157,7 +157,7 @@ impl Sampler {
 
 const SYSTEM: &str = "/sys/devices/system/cpu";
 
-/// How often these processors have throttled since the machine started, as Intel's count it.
+/// How often these processors have throttled since the machine started, as Intel processors count it.
 fn throttle_count(system: &Path, cpus: &[usize]) -> Option<u64> {
     let counts = cpus.iter().flat_map(|cpu| {
         ["core_throttle_count", "package_throttle_count"].into_iter().filter_map(move |name| {

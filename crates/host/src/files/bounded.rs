@@ -1,4 +1,4 @@
-//! Reading what anyone may have written: regular files only, and never more than a bound.
+//! Reads untrusted files: regular files only, and never more than a bound.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use std::path::Path;
 pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (file, length) = open_bounded(path, most)?;
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default() + 1);
-    // One byte more than allowed tells a file of the limit from a longer one: it may grow meanwhile.
+    // Reads one byte more than allowed to detect a file that is longer or grows meanwhile.
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(too_large(bytes.len() as u64, most));

@@ -13,8 +13,8 @@ pub fn sha256_of(path: &Path) -> io::Result<String> {
     sha256_unless(path, || false)
 }
 
-/// Hashes a file, and gives up between two pieces with [`ErrorKind::Interrupted`] as soon as `stopped` says so: a file
-/// may be larger than anyone waits for, sparse ones above all.
+/// Hashes a file, and gives up between two pieces with [`ErrorKind::Interrupted`] as soon as `stopped` returns true: a
+/// file, especially a sparse one, may take too long.
 pub fn sha256_unless(path: &Path, stopped: impl Fn() -> bool) -> io::Result<String> {
     const PIECE: usize = 1 << 20;
     let (mut file, mut hash, mut piece) = (File::open(path)?, Sha256::new(), vec![0; PIECE]);

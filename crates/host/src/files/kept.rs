@@ -13,7 +13,7 @@ pub struct KeptFolder {
     pub path: PathBuf,
     /// Size of its files.
     pub bytes: u64,
-    /// When it, or a file directly in it, was last written or marked by [`mark_used`]. Reading counts for nothing: many
+    /// When it, or a file directly in it, was last written or marked by [`mark_used`]. Reading doesn't count: many
     /// file systems don't record it, and a search for unused folders reads too.
     pub last_used: SystemTime,
 }
@@ -43,7 +43,7 @@ impl KeptFolder {
         now.duration_since(self.last_used).unwrap_or_default()
     }
 
-    /// Removes it. The name goes first, so that half of a folder is never found under it.
+    /// Removes it. Renamed first, so that a partly removed folder is never found under its name.
     ///
     /// # Errors
     /// It can't be renamed or removed.
@@ -65,10 +65,10 @@ pub fn mark_used(folder: &Path) {
     drop(File::open(folder).and_then(|folder| folder.set_times(now)));
 }
 
-/// The extension of a folder whose removal began.
+/// The extension of a folder whose removal has begun.
 const REMOVED: &str = "removed";
 
-/// Folders directly below `parent`, without those whose name says that they are being made or removed.
+/// Folders directly below `parent`, without those that are being created or removed, as their names show.
 pub fn folders_in(parent: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
     let mut folders: Vec<PathBuf> = entries

@@ -71,7 +71,7 @@ impl LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        // Closing the file would not do: a child that is between fork and exec holds it open too.
+        // Closing the file is not enough: a child that is between fork and exec holds it open too.
         drop(self.file.unlock());
     }
 }

@@ -58,7 +58,8 @@ impl Owner {
     }
 }
 
-/// Description from the view of this process: `process 4711`, `process 17 in another container (runner-2)`, `process 17 on gpu-3`.
+/// Description as seen from this process: `process 4711`, `process 17 in another container (runner-2)`, `process 17 on
+/// gpu-3`.
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let here = Self::this_process();

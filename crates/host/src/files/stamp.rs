@@ -18,7 +18,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The present stamp of a file; a link's is that of its target.
+    /// The current stamp of a file; for a link, that of its target.
     ///
     /// # Errors
     /// The file can't be looked at.

@@ -58,9 +58,9 @@ pub struct Checkout {
 }
 
 impl Repository {
-    /// Writes the tree of a commit into a new folder below `into`, with its submodules. What the working tree has and this
-    /// clone can't provide for the commit is an error that names the file. Nothing of an earlier checkout is used: a
-    /// program that ran since could have changed it.
+    /// Writes the tree of a commit into a new folder below `into`, with its submodules. A file that the working tree
+    /// has and this clone can't provide for the commit is an error that names it. Nothing of an earlier checkout is
+    /// used: a program that ran since could have changed it.
     pub fn checkout(&self, commit: &str, into: &Path, run: &CommandRunner<'_>) -> Result<Checkout, GitError> {
         const PREFIX: &str = "checkout-";
         let id = self.commit(commit)?;
@@ -146,7 +146,7 @@ impl Writing<'_> {
             .env("GIT_WORK_TREE", folder)
             .env("GIT_INDEX_FILE", self.scratch.join(format!("{id}.index")))
             .env("GIT_TERMINAL_PROMPT", "0")
-            // A ref can stand in for any object, the base included.
+            // A replacement ref can stand in for any object, including the base.
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("LC_ALL", "C");
         let finished = run_git(self.run, &command)?;
@@ -161,7 +161,7 @@ impl Writing<'_> {
         Err(GitError::Checkout { commit: id.to_string(), why })
     }
 
-    /// Links that lead out of the repository lead to where they do from the working tree.
+    /// Links that lead out of the repository lead to the same place as from the working tree.
     fn links(&mut self, links: &[(PathBuf, Vec<u8>)], below: &Path) -> Result<(), GitError> {
         let mut inside = Vec::new();
         for (path, target) in links {

@@ -15,7 +15,7 @@ pub struct LineCommit {
     pub author: String,
 }
 
-/// Longer lines are a mistake in a name.
+/// A longer line suggests a mistake in a name.
 const MOST_COMMITS: usize = 100_000;
 
 impl Repository {
@@ -38,7 +38,7 @@ impl Repository {
             at = parent;
         }
         let (good, bad) = (good.to_owned(), bad.to_owned());
-        // In a shallow clone, "not there" only means "not here".
+        // In a shallow clone, a missing commit may still exist on the remote.
         if self.inner.is_shallow() {
             return Err(GitError::ShallowLine { good, bad });
         }

@@ -10,9 +10,9 @@ use nix::sys::signal::Signal;
 
 use super::Opened;
 
-/// Variables a tool inherits. Everything else is dropped: tokens and the `GITHUB_*` files through which
-/// a step speaks to its runner must not reach code that a pull request brought along. Whole names only: a
-/// prefix such as `SSL_` also matches `SSL_CLIENT_KEY_PASSWORD`.
+/// Variables a tool inherits. Everything else is dropped: tokens and the `GITHUB_*` files through which a step speaks
+/// to its runner must not reach the code of a pull request. Whole names only: a prefix such as `SSL_` also matches
+/// `SSL_CLIENT_KEY_PASSWORD`.
 const INHERITED: &[&str] = &[
     "PATH",
     "HOME",
@@ -42,7 +42,7 @@ const INHERITED: &[&str] = &[
     "ROCR_VISIBLE_DEVICES",
 ];
 
-/// A program to run: where, with what, for how long at most.
+/// A program to run, with its folder, environment and limits.
 #[derive(Clone)]
 pub struct Command {
     pub program: PathBuf,
@@ -59,7 +59,7 @@ pub struct Command {
     pub capture_stdout: bool,
     /// The processors it may run on.
     pub cpus: Option<Vec<usize>>,
-    /// Note which files it opens. It slows down each such call, so it is never used for timed processes.
+    /// Record which files it opens. This slows down each such call, so it is never used for timed processes.
     pub observed: bool,
 }
 
@@ -138,7 +138,7 @@ impl Command {
         self.cwd.clone().unwrap_or_else(|| PathBuf::from("."))
     }
 
-    /// The whole environment of the child, `inherited` being benchgate's own.
+    /// The complete environment of the child; `inherited` is benchgate's own.
     pub(super) fn environment(
         &self,
         inherited: impl Iterator<Item = (OsString, OsString)>,
@@ -248,9 +248,9 @@ pub struct Finished {
     pub stdout: Vec<u8>,
     /// Whether stdout was longer than what is kept.
     pub stdout_truncated: bool,
-    /// The end of stderr, invalid UTF-8 replaced.
+    /// The end of stderr, with invalid UTF-8 replaced.
     pub stderr_tail: String,
-    /// Processes that the tool left running and that were killed after it.
+    /// Processes that the tool left running, which were killed after it ended.
     pub leftovers: u32,
     /// Whether the kernel killed a process because of low memory meanwhile: in this cgroup or, if that is not counted by
     /// cgroup, on this machine.
@@ -260,7 +260,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// The reason why the program was ended from outside, so that its end is not its own result. `None` otherwise.
+    /// The reason why the program was ended from outside, so that its result is not its own. `None` otherwise.
     pub fn ended_from_outside(&self) -> Option<&'static str> {
         if matches!(self.exit, Exit::Success | Exit::TimedOut(_) | Exit::Interrupted) {
             return None;

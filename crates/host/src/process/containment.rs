@@ -12,8 +12,8 @@ pub enum Containment {
     Cgroup { base: PathBuf },
     /// The supervisor adopts every orphan and kills it: escapes by `setsid` or a double fork are found.
     Subreaper,
-    /// The kernel lists no children (no `CONFIG_PROC_CHILDREN`): only the process group can be ended, and
-    /// what leaves it is waited for but not found.
+    /// The kernel lists no children (no `CONFIG_PROC_CHILDREN`): only the process group can be ended, and processes
+    /// that leave it are not found.
     ProcessGroup,
 }
 

@@ -17,7 +17,7 @@ pub fn hide_memory() -> bool {
 }
 
 /// Takes a variable out of the environment and overwrites the value that the process was started with:
-/// `/proc/PID/environ` shows that block whatever is unset later, and root may read it of any process.
+/// `/proc/PID/environ` shows that block even after the variable is unset, and root may read it for any process.
 ///
 /// # Safety
 /// No other thread may read or change the environment meanwhile.

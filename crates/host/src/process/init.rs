@@ -4,8 +4,8 @@
 //! process over `exec`. benchgate is larger than many tools, so a tool started by it, or by a fork of it, would be
 //! reported with benchgate's own peak. A supervisor that was itself executed has a few hundred kilobytes to pass on.
 //!
-//! Any program that links this library can be started that way, tests included: the hook below runs before
-//! `main` and takes over where the program was started under the supervisor's name.
+//! Any program that links this library can be started that way, tests included: the hook below runs before `main` and
+//! takes over if the program was started under the supervisor's name.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -25,7 +25,7 @@ pub(super) const SELF: &str = "/proc/self/exe";
 #[unsafe(link_section = ".init_array")]
 static HOOK: extern "C" fn() = become_supervisor;
 
-/// Keeps the hook in every program that starts tools: a linker drops what is not referred to.
+/// Keeps the hook in every program that starts tools: a linker drops unreferenced code.
 pub(super) fn keep_hook() {
     std::hint::black_box(&HOOK);
 }

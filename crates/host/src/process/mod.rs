@@ -1,16 +1,16 @@
-//! L3: argv in, [`Exit`] out. The only room that starts programs.
+//! L3: argv in, [`Exit`] out. The only module that starts programs.
 //!
 //! ```text
 //! benchgate ──control pipe──▶ supervisor ──fork, exec──▶ tool ──▶ what the tool starts
 //!           ◀──report pipe──            ◀──SIGCHLD────
 //! ```
 //!
-//! Every tool gets its own supervisor: benchgate's program, started anew so that the tool inherits no peak memory from
-//! benchgate. It is the subreaper of all that the tool starts, and outlives benchgate for exactly as long as it takes
-//! to kill that (the control pipe reaches its end when benchgate dies, however it dies). So no way to end (timeout,
-//! Ctrl-C, a dropped future, SIGKILL, the OOM killer) leaves an orphan, and nothing that benchgate did not start is
-//! ever signalled. If a cgroup can be created, the tool is moved into it before it executes, and `cgroup.kill` ends
-//! processes that fork faster than they can be listed.
+//! Every tool gets its own supervisor: benchgate's program, started again so that the tool inherits no peak memory
+//! from benchgate. It is the subreaper of all that the tool starts, and outlives benchgate for exactly as long as it
+//! takes to kill that (the control pipe reaches its end when benchgate dies, however it dies). So no way to end
+//! (timeout, Ctrl-C, a dropped future, SIGKILL, the OOM killer) leaves an orphan, and nothing that benchgate did not
+//! start is ever signaled. If a cgroup can be created, the tool is moved into it before it executes, and `cgroup.kill`
+//! ends processes that fork faster than they can be listed.
 
 mod cancel;
 mod cgroup;

@@ -21,8 +21,8 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 /// Files and folders that a program read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Opened {
-    /// Files that it opened, and names that it looked for and may not have found. Excludes files that it wrote itself
-    /// before, and files of the kernel (`/proc`, `/sys`, `/dev`).
+    /// Files that it opened, and names that it looked for and may not have found. Excludes files that it had written
+    /// itself, and files of the kernel (`/proc`, `/sys`, `/dev`).
     pub read: BTreeSet<PathBuf>,
     /// Folders whose names it listed.
     pub listed: BTreeSet<PathBuf>,
@@ -36,7 +36,7 @@ const NATIVE: u32 = 0xC000_00B7;
 /// The kernel shows its own state there. The parts that affect a result belong to the testbed.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// Longest name that Linux takes.
+/// Longest name that Linux accepts.
 const LONGEST: usize = 4096;
 
 /// How a call names its file.
@@ -122,7 +122,7 @@ fn filter() -> Vec<libc::sock_filter> {
     program
 }
 
-/// The two ends of the way on which the program's process sends its listener to the supervisor.
+/// Both ends of the socket through which the program's process sends its listener to the supervisor.
 pub(super) struct Handover {
     program: Vec<libc::sock_filter>,
     child: OwnedFd,
@@ -183,7 +183,7 @@ impl Control {
     }
 }
 
-/// Puts this process under the filter and sends the listener through `socket`. Only makes async-signal-safe calls. If
+/// Applies the filter to this process and sends the listener through `socket`. Only makes async-signal-safe calls. If
 /// that is not allowed, the program runs unobserved.
 pub(super) fn install(program: &[libc::sock_filter], socket: RawFd) {
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
@@ -193,14 +193,14 @@ pub(super) fn install(program: &[libc::sock_filter], socket: RawFd) {
             let flags = flags | libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
             libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const filter)
         };
-        // Where it is known (Linux 5.19), signals do not interrupt a call that is being answered.
+        // If supported (Linux 5.19), signals do not interrupt a call that is being answered.
         let any = || match listen(libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
             -1 if Errno::last() == Errno::EINVAL => listen(0),
             answer => answer,
         };
         let mut listener = any();
         if listener < 0 && Errno::last() == Errno::EACCES {
-            // Without rights, a process must first give up gaining any.
+            // An unprivileged process must first give up gaining privileges.
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
             listener = any();
         }
@@ -299,7 +299,7 @@ impl Observer {
         let writes = flags & libc::O_ACCMODE == libc::O_WRONLY
             || flags & libc::O_CREAT != 0 && flags & (libc::O_TRUNC | libc::O_EXCL) != 0;
         let reads = matches!(call, Call::Look { .. }) || !writes;
-        // The name may lead through the kernel's folders to a file that is none of its own.
+        // The name may lead through the kernel's folders to a file outside of them.
         let elsewhere = if reads { through_kernel(&path, pid) } else { None };
         for path in elsewhere.into_iter().chain([path]) {
             if reads {
@@ -371,7 +371,7 @@ fn through_kernel(path: &Path, pid: u32) -> Option<PathBuf> {
             Component::CurDir | Component::Prefix(_) => {}
         }
         entered |= is_kernels(&real);
-        // What these two are depends on who asks.
+        // The meaning of these two depends on the calling process.
         let own = ["/proc/self", "/proc/thread-self"].iter().any(|own| real == Path::new(own));
         let target = if own { Some(PathBuf::from(format!("/proc/{pid}"))) } else { real.read_link().ok() };
         if let Some(target) = target {
@@ -397,7 +397,7 @@ fn without_parents(path: &Path) -> PathBuf {
     };
     let (before, after) = parts.split_at(last + 1);
     let before: PathBuf = before.iter().collect();
-    // A folder that is not there has no files either.
+    // A missing folder has no files either.
     let before = before.canonicalize().unwrap_or(before);
     before.join(after.iter().collect::<PathBuf>())
 }

@@ -23,7 +23,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Opens the log, making its folder. Without a path everything written is dropped.
+    /// Opens the log and creates its folder. Without a path, everything written is dropped.
     pub(super) fn open(path: Option<&Path>) -> Result<Self, ProcessError> {
         let open = |path: &Path| {
             if let Some(folder) = path.parent() {

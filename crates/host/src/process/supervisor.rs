@@ -1,4 +1,5 @@
-//! The process between benchgate and a tool: it starts the tool, watches it, and kills what is left of it.
+//! The process between benchgate and a tool: it starts the tool, watches it, and kills any process that it leaves
+//! behind.
 //!
 //! It is another process of benchgate ([`super::init`]) with one thread, no runtime and none of benchgate's
 //! memory. The control pipe carries orders: [`TERMINATE`], [`KILL`], or its end, which means that benchgate is
@@ -230,7 +231,7 @@ fn keep_only(plan: &SupervisorPlan, listener: Option<OwnedFd>) {
             };
         }
         let first = LISTENER + 1;
-        // Called by number: the wrapper is younger than the C library that releases are linked against.
+        // Called by number: the wrapper is newer than the C library that releases are linked against.
         if libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) != 0 {
             // Linux before 5.9. Nothing in benchgate opens more files than this.
             for fd in first..4096 {
@@ -408,7 +409,7 @@ impl ProcessTree {
             if self.can_kill_cgroup {
                 let _ = write(borrowed(&CGROUP_KILL), b"1");
             }
-            // Only until it is reaped is the group's number certainly ours.
+            // The group's number is certainly ours only until the process is reaped.
             if self.report.is_none() {
                 let _ = killpg(self.tool, Signal::SIGKILL);
             }

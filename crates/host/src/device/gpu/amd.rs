@@ -1,5 +1,5 @@
-//! AMD GPUs as the kernel's driver shows them below `/sys/class/drm`. The figures of amd-smi without its library or
-//! program.
+//! AMD GPUs as the kernel's driver shows them below `/sys/class/drm`. Gives the figures of amd-smi without its library
+//! or program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::super::sysfs::read_line;
 use super::{Gpu, GpuReading, Limit, Vendor};
 
-/// AMD's number among the makers of PCI devices.
+/// AMD's PCI vendor number.
 const AMD: &str = "0x1002";
 
 const MICROWATTS: f64 = 1e6;
@@ -56,7 +56,7 @@ impl Card {
         let says = |name: &str| read_line(self.device.join(name));
         let uevent = says("uevent").unwrap_or_default();
         let pci = uevent.lines().find_map(|line| line.strip_prefix("PCI_SLOT_NAME=")).unwrap_or_default();
-        // The driver knows the product's name for accelerators only.
+        // The driver reports the product's name for accelerators only.
         let name = says("product_name").unwrap_or_else(|| {
             let number = uevent.lines().find_map(|line| line.strip_prefix("PCI_ID=")).unwrap_or("unknown");
             format!("AMD GPU {number}")
@@ -66,7 +66,7 @@ impl Card {
             name,
             id: says("unique_id").unwrap_or_else(|| pci.to_owned()),
             pci: pci.to_owned(),
-            // The kernel's own driver has no version but the kernel's.
+            // The driver in the kernel has no version except the kernel's.
             driver: read_line(sysfs.join("module/amdgpu/version")),
             vbios: says("vbios_version"),
             memory_bytes: says("mem_info_vram_total").and_then(|bytes| bytes.parse().ok()),
@@ -77,7 +77,7 @@ impl Card {
         }
     }
 
-    /// A number of the card's sensors.
+    /// A number from the card's sensors.
     fn sensor(&self, name: &str) -> Option<f64> {
         read_line(self.hwmon.as_ref()?.join(name))?.parse().ok()
     }

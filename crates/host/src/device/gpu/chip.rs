@@ -49,8 +49,8 @@ pub struct GpuReading {
     pub memory_used_bytes: Option<u64>,
     /// In the order of [`Limit`]. `None` if the driver does not say.
     pub limits: Option<Vec<Limit>>,
-    /// Nanoseconds that the clock was held down by power and by heat since the driver was loaded: what
-    /// happened between two readings is in their difference.
+    /// Nanoseconds since the driver was loaded in which power or heat held the clock down; the difference between two
+    /// readings covers the time between them.
     pub held_down_ns: Option<[u64; 2]>,
     /// The processes that have a context on it. `None` if the driver does not say.
     pub processes: Option<Vec<u32>>,

@@ -1,6 +1,6 @@
 //! The GPUs of this machine, as their drivers describe them.
 //!
-//! Looking never changes a setting. Facts that a driver does not report are absent: one chip in three lacks some
+//! Reading never changes a setting. Facts that a driver does not report are absent: one chip in three lacks some
 //! query, and none of them justifies ending a run.
 
 mod amd;
@@ -50,7 +50,7 @@ impl Gpus {
                 }
                 found.nvidia = Some(nvidia);
             }
-            // No driver, no library: the usual machine.
+            // No driver, so no library: the usual case.
             Err(_) if !Path::new("/dev/nvidiactl").exists() => {}
             Err(why) => found.problem = Some(why),
         }
@@ -70,7 +70,7 @@ impl Gpus {
         self.problem.as_deref()
     }
 
-    /// The state of the GPU at this place of the list, now.
+    /// The current state of the GPU at this position in the list.
     pub fn read(&self, index: usize) -> GpuReading {
         match (self.handles.get(index), &self.nvidia) {
             (Some(Handle::Nvidia(number)), Some(nvidia)) => nvidia.read(*number),
@@ -79,7 +79,7 @@ impl Gpus {
         }
     }
 
-    /// Holds the clock at `clock`. See `device::clocks`, which ensures that it is undone.
+    /// Locks the clock at `clock`. See `device::clocks`, which ensures that this is undone.
     pub(super) fn lock_clock(&self, index: usize, clock: GpuClock) -> Result<(), String> {
         match (self.handles.get(index), &self.nvidia) {
             (Some(Handle::Nvidia(number)), Some(nvidia)) => nvidia.lock_clock(*number, clock),

@@ -1,5 +1,5 @@
-//! NVIDIA GPUs through NVML, which the driver brings and which is loaded at run time: a machine without
-//! one runs the same binary.
+//! NVIDIA GPUs through NVML, which comes with the driver and is loaded at run time: a machine without one runs the
+//! same binary.
 
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, ClockLimitId, PerformancePolicy, TemperatureSensor};
@@ -29,7 +29,7 @@ impl Nvidia {
         Ok(Self { nvml, driver })
     }
 
-    /// Every GPU that this user may ask, with its number.
+    /// Every GPU that this user may query, with its number.
     pub(super) fn gpus(&self) -> Vec<(u32, Gpu)> {
         let count = self.nvml.device_count().unwrap_or(0);
         (0..count)

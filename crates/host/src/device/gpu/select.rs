@@ -5,7 +5,7 @@ use super::{Gpu, Vendor};
 /// Facts about a target's GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// A target of the processors.
+    /// A CPU target.
     None,
     /// Exactly this one.
     One(usize),
@@ -53,7 +53,7 @@ pub fn choose(device: &str, visible: Option<&str>, gpus: &[Gpu]) -> Choice {
     if let Some(index) = candidates.iter().find(|index| is_same(&gpus[**index].id, wanted)) {
         return Choice::One(*index);
     }
-    // CUDA and HIP count the fastest first, the drivers by place. Among equal GPUs that is one order.
+    // CUDA and HIP number the fastest first, the drivers by bus position. Among equal GPUs, both orders are the same.
     let alike = candidates.iter().all(|index| gpus[*index].name == gpus[candidates[0]].name);
     let number = if wanted.is_empty() { Some(0) } else { wanted.parse::<usize>().ok() };
     match (candidates.as_slice(), number) {
