@@ -88,12 +88,12 @@ fn measured(plan: &PlanFile, planned: &PlannedBenchmarkRecord, file: &RunFile) -
         }
         found.for_each(|record| rows.entry(&record.name).or_default().push((*side, record)));
     }
-    // What a command printed on one side alone is a result, and not one that passes.
+    // A row that a command printed on one side only is a result, but it does not pass.
     let paired = rows.into_values().filter(|records| records.len() == planned.sides.len());
     paired.into_iter().find_map(|records| lacks(plan, &records, file))
 }
 
-/// What one row of a benchmark lacks.
+/// Parts that one row of a benchmark lacks.
 fn lacks(plan: &PlanFile, records: &[(SideName, &BenchmarkRecord)], file: &RunFile) -> Option<String> {
     if records.iter().any(|(_, record)| record.outcome.status != OutcomeStatus::Ok) {
         return None;
@@ -121,7 +121,7 @@ fn processes(plan: &PlanFile, record: &BenchmarkRecord, file: &RunFile) -> Optio
         .then(|| format!("has {}, and the plan asks for {}", counted(found, "process"), plan.processes))
 }
 
-/// Blocks are whole and follow each other from the first. How many there must be is for [`looks`].
+/// Blocks are complete and consecutive, from the first one on. [`looks`] checks their number.
 fn blocks(base: &BenchmarkRecord, head: &BenchmarkRecord) -> Option<String> {
     let mut found: BTreeMap<u32, [BTreeSet<u8>; 2]> = BTreeMap::new();
     for (at, record) in [base, head].into_iter().enumerate() {

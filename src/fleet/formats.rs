@@ -1,4 +1,4 @@
-//! A plan as the engines that run it read it. Each job only needs its number; the rest is in the plan.
+//! A plan in the formats of the engines that run it. Each job only needs its number; the rest is in the plan.
 
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ impl ShardCommand {
     }
 }
 
-/// A word for a shell.
+/// A word, quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=,:@~^".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {
@@ -137,7 +137,7 @@ fn slurm(plan: &PlanFile) -> String {
         // Without quotes: the line is used in `$(…)`, whose words a shell doesn't unquote.
         let constraint =
             if runner.is_empty() { String::new() } else { format!(" --constraint={}", runner.join("&")) };
-        // Preparing takes time too, and a job that is ended by its limit has measured in vain.
+        // Preparing takes time too, and a job that is ended by its limit has no result.
         let limit = 30 + 2 * minutes(*most);
         format!("--array={}{constraint} --time={limit}\n", array.join(","))
     };

@@ -1,4 +1,4 @@
-//! One run of the parts that were found complete.
+//! Joins the parts that were found complete into one run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,7 +12,7 @@ use super::machines;
 /// Joins the files of all shards, in the order of the plan.
 ///
 /// # Errors
-/// What parts of one run can't differ in.
+/// A difference in facts that all parts of one run share.
 pub fn join(
     plan: &PlanFile,
     mut files: Vec<RunFile>,
@@ -100,7 +100,7 @@ fn sides(plan: &PlanFile, files: &mut [RunFile]) -> Vec<SideRecord> {
         }
         let benchmarks =
             plan.benchmarks.iter().filter_map(|planned| records.remove(&planned.name)).flatten().collect();
-        // One working tree with changes is enough to know that not everything was measured at the commit.
+        // If one working tree had changes, not everything was measured at the commit.
         let dirty = files.iter().filter_map(|file| file.sides.get(at)?.dirty).max();
         sides.extend(joined.map(|side| SideRecord { context, benchmarks, dirty, ..side }));
     }

@@ -9,7 +9,7 @@ use crate::stats::spending::Looks;
 
 use super::complete::is_untimed;
 
-/// A time is added up in another order than when it was spent.
+/// Times are added up in a different order from that in which they were spent.
 const ROUNDING_SECONDS: f64 = 1e-6;
 
 /// Rows of a shard that do not end where their samples require it. `policy` is the plan's.
@@ -28,7 +28,7 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         .collect();
     let looks = Looks::new(plan.min_blocks, plan.max_blocks);
     let mut next = Some(looks.first());
-    // Identical sides whose first times are far apart are measured as the others are.
+    // Identical sides whose first times are far apart are measured like the others.
     let mut measured = compared;
     measured.extend(doubted);
     while let Some(look) = next {
@@ -95,7 +95,7 @@ fn paired(file: &RunFile) -> Vec<PairedBenchmark<'_>> {
         .collect()
 }
 
-/// Those of these rows that need more than these blocks, from these blocks alone.
+/// The rows that need more blocks, judged by these blocks alone.
 fn open_at(
     plan: &PlanFile,
     policy: &Policy,
@@ -128,7 +128,7 @@ fn in_first(process: &ProcessRecord, blocks: u32) -> bool {
     process.slot.is_some_and(|slot| slot.block < blocks)
 }
 
-/// Seconds of the time budget that these processes left.
+/// Seconds of the time budget that were left after these processes.
 pub(super) fn time_left<'a>(
     plan: &PlanFile,
     processes: impl Iterator<Item = &'a ProcessRecord>,

@@ -1,4 +1,4 @@
-//! The machines of the shards as one testbed, and what a reader should know of each row's.
+//! The machines of the shards as one testbed, and notes about the machine of each row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +14,8 @@ fn targets(plan: &PlanFile, shard: usize) -> BTreeSet<&str> {
     mine.map(|benchmark| benchmark.target.as_str()).collect()
 }
 
-/// One testbed for all shards. Machines of one kind are one testbed; where targets need different kinds, each fact
-/// stands under its target.
+/// One testbed for all shards. Machines of one kind are one testbed; if targets need different kinds, each fact is
+/// listed under its target.
 ///
 /// # Errors
 /// One target on two kinds of machines: the next session would be compared with a mixture.
@@ -64,8 +64,8 @@ fn differing(a: &Testbed, b: &Testbed) -> String {
     if named.is_empty() { format!("{} and {}", a.id, b.id) } else { named.join(", ") }
 }
 
-/// A note on each row of a shard whose machine is another one of the same kind than that of the first shard with its
-/// target: rows of one table that were not measured on one chip.
+/// A note on each row whose shard ran on a different machine from the first shard with its target, though of the same
+/// kind: the rows of one table then come from different chips.
 pub fn other_machine(plan: &PlanFile, files: &[RunFile], shard: usize) -> Option<Lint> {
     /// Names of one chip and one host.
     const NOTES: [&str; 2] = ["gpu-id", "host-name"];

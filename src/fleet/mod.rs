@@ -1,5 +1,5 @@
-//! L2: a suite on several machines. Cuts it into shards, and joins what they measured into one run, complete or not
-//! at all. Does no IO, and judges nothing.
+//! L2: a suite on several machines. Divides it into shards, and joins their results into one run, completely or not at
+//! all. Does no IO, and judges nothing.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod complete;

@@ -29,7 +29,7 @@ pub struct Load {
 /// Deterministic: equal times are taken in the order of the items.
 ///
 /// # Errors
-/// Fewer shards than kinds.
+/// There are fewer shards than kinds.
 pub fn pack(items: &[(usize, f64)], kinds: usize, cut: Cut) -> Result<Vec<Load>, PackError> {
     let groups: Vec<Vec<usize>> =
         (0..kinds).map(|kind| (0..items.len()).filter(|&item| items[item].0 == kind).collect()).collect();
@@ -54,7 +54,7 @@ pub fn pack(items: &[(usize, f64)], kinds: usize, cut: Cut) -> Result<Vec<Load>,
         .collect())
 }
 
-/// Number of shards of each kind: one, and each further one goes to the kind with the longest shard.
+/// Number of shards of each kind: one each; every further shard goes to the kind with the longest shard.
 fn counts(
     groups: &[Vec<usize>],
     used: &[usize],

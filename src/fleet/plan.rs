@@ -1,4 +1,4 @@
-//! From a suite and its durations to the plan.
+//! Makes a plan from a suite and its durations.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::pack::{Cut, PackError, pack};
 /// The assumed duration of a benchmark if no duration is known.
 const DEFAULT_SECONDS: f64 = 60.0;
 
-/// A suite before it is cut.
+/// A suite before it is divided.
 #[derive(Debug, Clone)]
 pub struct PlannedSuite {
     pub suite: String,
@@ -35,7 +35,7 @@ pub struct SuiteBenchmark {
     pub name: String,
     pub target: String,
     pub sides: Vec<SideName>,
-    /// How many benchmarks it is in a result.
+    /// Number of benchmarks that it becomes in a result.
     pub rows: usize,
     /// Labels of the runner that measures it.
     pub runner: Vec<String>,
@@ -45,7 +45,7 @@ pub struct SuiteBenchmark {
 /// the median of those that are.
 ///
 /// # Errors
-/// A number of shards that can't be had.
+/// The number of shards is not possible.
 pub fn plan(
     suite: PlannedSuite,
     durations: &BTreeMap<String, f64>,

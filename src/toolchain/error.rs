@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::process::{Exit, ProcessError};
 
-/// Failed to get or trust the tools.
+/// The tools could not be obtained or verified.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolchainError {
     #[error("find Python 3.10 or newer with pip: {found}")]
@@ -51,7 +51,7 @@ pub enum ToolchainError {
 }
 
 impl ToolchainError {
-    /// Whether something is unavailable, as opposed to available but different from the lock.
+    /// Whether something is unavailable, rather than different from the lock.
     pub const fn is_absence(&self) -> bool {
         matches!(
             self,

@@ -25,7 +25,7 @@ pub(super) fn file_name(url: &str) -> Option<String> {
     Name::parse(&name).is_some().then_some(name)
 }
 
-/// Downloads the wheel at `url` into `folder`. One that is already there, whole, is not fetched again.
+/// Downloads the wheel at `url` into `folder`. A complete file that is already there is not fetched again.
 pub(super) async fn wheel(
     url: &str,
     sha256: &str,
@@ -76,7 +76,7 @@ async fn download(url: &str, path: &Path) -> Result<String, DownloadFailure> {
     Ok(hex(&hash.finalize()))
 }
 
-/// The cause at the bottom, which is the one a person can act on, without the URL.
+/// The root cause, which a person can act on, without the URL.
 fn reason(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {

@@ -24,7 +24,7 @@ pub(super) fn digest_of<'a>(parts: impl IntoIterator<Item = &'a str>) -> String 
     hex(&hash.finalize())
 }
 
-/// The digests of many files, in their order, with every processor busy.
+/// The digests of many files, in their order, computed on all processors.
 pub(super) fn sha256_of_all(paths: &[PathBuf]) -> Vec<io::Result<String>> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(paths.len().max(1));
     let next = AtomicUsize::new(0);
@@ -39,7 +39,7 @@ pub(super) fn sha256_of_all(paths: &[PathBuf]) -> Vec<io::Result<String>> {
             }
             mine
         };
-        // This thread works too: if no other can be had (`ulimit -u`), it does everything.
+        // This thread works too: if no other can be started (`ulimit -u`), it does everything.
         let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
         let handles: Vec<_> = (1..workers).filter_map(start).collect();
         let mut found = work();

@@ -19,7 +19,7 @@ use crate::process::Cancel;
 /// Interval at which a waiting installation checks whether the other one is done.
 const POLL: Duration = Duration::from_millis(100);
 
-/// A staging folder that was not touched for this long belongs to an installation that was given up.
+/// A staging folder that was not touched for this long belongs to an abandoned installation.
 const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Folder of one installed tree, and the lock to write it.
@@ -29,7 +29,7 @@ pub(super) struct ToolPlace {
     part: PathBuf,
 }
 
-/// The exclusive right to stage a tree. Given back when dropped, also by a kill.
+/// The exclusive right to stage a tree. Released when dropped or when the process is killed.
 struct InstallTurn {
     _lock: File,
 }
@@ -49,13 +49,13 @@ impl ToolPlace {
         self.part.join("tree")
     }
 
-    /// Room for everything that is not installed.
+    /// Space for everything that is not installed.
     pub(super) fn work(&self) -> &Path {
         &self.part
     }
 
-    /// Installs what `staging` makes in the tree, unless it is installed already. Two benchgates that want the same
-    /// tree install it once.
+    /// Installs the tree that `staging` fills, unless it is installed already. If two processes want the same tree,
+    /// one installs it.
     pub(super) async fn install(
         &self,
         staging: impl Future<Output = Result<(), ToolchainError>>,
@@ -155,12 +155,12 @@ impl ToolPlace {
     }
 }
 
-/// Removes a folder that benchgate made. The next clean-up retries folders that can't be removed now.
+/// Removes a folder that benchgate created. The next clean-up retries folders that can't be removed now.
 fn remove(folder: &Path) {
     drop(fs::remove_dir_all(folder));
 }
 
-/// Removes staging folders that were given up.
+/// Removes abandoned staging folders.
 fn sweep(kind: &Path) {
     let Ok(entries) = fs::read_dir(kind) else { return };
     for part in entries.flatten().map(|entry| entry.path()) {

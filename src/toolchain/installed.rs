@@ -1,4 +1,4 @@
-//! Tools that were found and proved to be those of a pin, however they were installed.
+//! Tools that were verified to match a pin, however they were installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(120);
 pub(super) const COMPILER_FOLDER: &str = "iree/compiler/_mlir_libs";
 pub(super) const RUNTIME_FOLDER: &str = "iree/_runtime_libs";
 
-/// Tools that may be used: their commits equal the pin's, and their files are those that were locked.
+/// Tools that may be used: their commits equal the pin's, and their files match the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     pub identity: Toolchain,
@@ -36,11 +36,11 @@ impl Installed {
         Some(self.iree_benchmark_module.with_file_name("iree-profile")).filter(|path| path.is_file())
     }
 
-    /// Runtime tools of a bundle, without their compiler: `iree-run-module` and `iree-benchmark-module`. The
-    /// bundle says of which commits they are.
+    /// Runtime tools of a bundle, without their compiler: `iree-run-module` and `iree-benchmark-module`. The bundle
+    /// states their commits.
     ///
     /// # Errors
-    /// Those are not the pin's, or a tool can't be read.
+    /// The commits differ from the pin's, or a tool can't be read.
     pub async fn runtime_alone(
         pin: &Pin,
         identity: Toolchain,

@@ -12,14 +12,14 @@ use crate::process::{self, Cancel, Command, Exit};
 const NAMES: &[&str] =
     &["python3", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10", "python"];
 
-/// Oldest minor version of Python 3 that IREE's and torch's wheels serve.
+/// Oldest minor version of Python 3 that IREE's and torch's wheels support.
 const OLDEST: u32 = 10;
 
 /// Starting Python takes a fraction of a second; a network home can make it much slower.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A script that prints facts about a Python interpreter. pip's folder is asked for so that this pip can run under
-/// another Python, which every version of pip supports.
+/// A script that prints facts about a Python interpreter. It prints pip's folder too, because this pip may have to run
+/// under another Python, which every version of pip supports.
 const QUESTION: &str = "\
 import json, os, sys
 def has(name):
@@ -77,8 +77,8 @@ pub(super) async fn all(cancel: &Cancel) -> Result<Vec<Interpreter>, ToolchainEr
     Ok(usable)
 }
 
-/// The first Python that can install wheels. One that only brings pip's installer along (uv's, some
-/// distributions') gets an environment with pip below `cache`.
+/// The first Python that can install wheels. A Python with only pip's installer (uv's, some distributions') gets an
+/// environment with pip below `cache`.
 pub(super) async fn with_pip(cache: &Path, cancel: &Cancel) -> Result<Interpreter, ToolchainError> {
     let mut seen = Vec::new();
     let mut could = None;

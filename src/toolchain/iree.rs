@@ -1,4 +1,4 @@
-//! The IREE tools of a pin: installed if need be, verified always.
+//! The IREE tools of a pin: installed if needed, and always verified.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ impl Wanted {
     }
 }
 
-/// The tools of a pin, which are installed first if necessary. Warm, it touches no network.
+/// The tools of a pin, which are installed first if necessary. With a warm cache it uses no network.
 pub async fn ensure(
     pin: &Pin,
     lock: &Lock,
@@ -94,11 +94,11 @@ pub async fn ensure(
     Ok(installed)
 }
 
-/// The tools of a release whose commit nothing has pinned yet, as an index offers it now: installed where they are
-/// not, and pinned to the commit that both of its parts name. The lock gains the release; its file is not written.
+/// The tools of a release that is not pinned yet, as an index offers it now: installed if needed, and pinned to the
+/// commit that both of its parts name. The lock gains the release; its file is not written.
 ///
 /// # Errors
-/// As [`ensure`]; compiler and runtime of different commits.
+/// As [`ensure`]; or compiler and runtime have different commits.
 pub async fn release(
     version: &str,
     lock: &mut Lock,

@@ -15,8 +15,8 @@ use crate::process::Cancel;
 /// Folders of a tree that hold programs: its top, an install tree's, a CMake build tree's.
 const FOLDERS: &[&str] = &["", "bin", "tools", "install/bin"];
 
-/// The tools below `root`, with the commits they name. A tree may change at any time, so this looks
-/// anew, and its digest is that of the content.
+/// The tools below `root`, with the commits they name. A tree may change at any time, so it is inspected again each
+/// time, and its digest covers the content.
 pub(super) async fn tools(
     pin: &Pin,
     root: &Path,
@@ -68,8 +68,8 @@ pub(super) async fn tools(
     })
 }
 
-/// A program of a tree. Those inside the Python packages come first: what `bin` of an environment
-/// holds are starters that start Python before the program.
+/// A program of a tree. Those inside the Python packages come first: the `bin` folder of an environment contains
+/// launchers, which start Python before the program.
 fn find(root: &Path, tool: &str, inside: &str) -> Result<PathBuf, ToolchainError> {
     let packages = site_packages(root).into_iter().chain([root.to_owned()]).map(|folder| folder.join(inside));
     let folders = packages.chain(FOLDERS.iter().map(|folder| root.join(folder)));

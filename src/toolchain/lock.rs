@@ -21,7 +21,7 @@ pub struct Lock {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockedTools {
     pub version: String,
-    /// The commit that the pin named; installation proves it.
+    /// The commit that the pin named; the installation verifies it.
     pub commit: String,
     pub wheels: Vec<Wheel>,
 }
@@ -52,7 +52,7 @@ impl Lock {
         self.iree.sort();
     }
 
-    /// As [`Lock::put_tools`]. Environments of other requirements of that name are stale and go.
+    /// As [`Lock::put_tools`]. Environments of that name with other requirements are stale and are removed.
     pub fn put_python(&mut self, env: LockedPython) {
         self.python.retain(|known| {
             known.name != env.name

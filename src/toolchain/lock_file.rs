@@ -1,4 +1,4 @@
-//! A lock as a file next to the configuration: TOML, one wheel a line, sorted, so that a review shows what moved.
+//! A lock as a file next to the configuration: TOML, one wheel per line, sorted, so that a review shows what changed.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 16 << 20;
 /// The file next to benchgate.toml.
 pub const LOCK_FILE: &str = "benchgate.lock";
 
-/// The format this benchgate writes. A newer one is refused, not guessed at.
+/// The format this benchgate writes. A newer one is refused.
 const FORMAT: i64 = 1;
 
 const HEADER: &str = "\

@@ -1,8 +1,8 @@
 //! The manifest of an installation, file by file, so that a change is noticed before the files are used again.
 //!
-//! The manifest is next to the files, so it protects against decay, half-finished repairs and a tool
-//! that overwrites another, not against someone who may write to the cache and wishes to deceive. So a tree that other
-//! users can change is refused, and untrusted runs have a cache of their own.
+//! The manifest is next to the files, so it protects against disk corruption, half-finished repairs and tools that
+//! overwrite each other, not against an attacker who can write to the cache. Therefore a tree that other users can
+//! change is refused, and untrusted runs have a separate cache.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -22,7 +22,7 @@ const FORMAT: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ToolManifest {
     format: u32,
-    /// For people: `IREE 3.13.0`.
+    /// For display: `IREE 3.13.0`.
     pub(super) what: String,
     pub(super) compiler_commit: Option<String>,
     pub(super) runtime_commit: Option<String>,
@@ -36,13 +36,13 @@ struct ManifestEntry {
     stamp: Stamp,
 }
 
-/// How closely to look.
+/// How thoroughly to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Hash every file. For the tools that are measured: decay of the disk must not become a number.
+    /// Hash every file. For the tools that are measured: disk corruption must not affect a result.
     Closely,
-    /// Hash only files whose stamp changed. For the 5 GB that only export models: what they make is
-    /// checked against a reference afterwards, and hashing them takes longer than the export.
+    /// Hash only files whose stamp changed. For the 5 GB that only export models: their output is checked against a
+    /// reference afterwards, and hashing them takes longer than the export.
     AtStamps,
 }
 
@@ -158,8 +158,8 @@ impl ToolManifest {
         Ok(())
     }
 
-    /// Compares the programs and libraries that were installed with the records of their wheels, because the manifest is
-    /// the cache's own word. The starters in `bin` and the notes about a package are pip's.
+    /// Compares the programs and libraries that were installed with the records of their wheels, because the manifest
+    /// is part of the cache. The launchers in `bin` and the metadata of a package come from pip.
     pub(super) fn check_records(&self, root: &Path) -> Result<(), ToolchainError> {
         let mut found = Vec::new();
         walk(root, &mut found)?;
@@ -223,7 +223,7 @@ fn walk(folder: &Path, found: &mut Vec<(PathBuf, Metadata)>) -> Result<(), Toolc
     for entry in entries {
         let entry = entry.map_err(ToolchainError::io("list", folder))?;
         let path = entry.path();
-        // Not followed: a link's target is either inside, and met there, or the system's own.
+        // Not followed: a link's target is either inside, and found there, or part of the system.
         let metadata = fs::symlink_metadata(&path).map_err(ToolchainError::io("look at", &path))?;
         if metadata.is_dir() {
             walk(&path, found)?;

@@ -5,9 +5,9 @@
 //! (version, commit)         (files, sha256)              (staged, renamed at once)  (every time)
 //! ```
 //!
-//! pip is asked for everything that concerns an index, so a corporate index, a proxy or a certificate that works for
-//! pip works here. The IREE tools themselves need no Python: the wheels contain plain executables, which are run
-//! directly, without pip's Python launcher.
+//! pip handles everything that concerns an index, so a corporate index, a proxy or a certificate that works for pip
+//! works here. The IREE tools themselves need no Python: the wheels contain plain executables, which are run directly,
+//! without pip's Python launcher.
 
 mod error;
 mod fetch;

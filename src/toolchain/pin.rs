@@ -24,11 +24,11 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// Kinds of machines whose wheels are always locked.
 const MACHINES: &[&str] = &["x86_64", "aarch64"];
 
-/// Pythons whose wheels serve; the first that an index has is taken. The tools inside do not use it.
+/// Python versions whose wheels are accepted, in order of preference. The tools inside don't use Python.
 const PYTHONS: &[&str] = &["3.11", "3.12", "3.13", "3.10"];
 
-/// C libraries a wheel may ask for: 2.17 (2012) to 2.39 (2024). A wheel that asks for more than a machine
-/// has fails when the tools are first run, with the loader's own words.
+/// C libraries that a wheel may require: 2.17 (2012) to 2.39 (2024). A wheel that requires a newer one than the
+/// machine has fails when the tools are first run, with the loader's message.
 const OLDEST_GLIBC: u32 = 17;
 const NEWEST_GLIBC: u32 = 39;
 
@@ -56,7 +56,7 @@ pub async fn pin_tools(
         progress.on(Event::Note(&format!("asking pip for {what}, linux-{machine}")));
         match for_machine(&pip, &what, &pin.version, machine, cancel).await {
             Ok(found) => wheels.extend(found),
-            // An index of one's own need not serve every kind of machine.
+            // A private index need not have wheels for every kind of machine.
             Err(error @ ToolchainError::NotFound { .. }) => {
                 progress.on(Event::Note(&format!("no wheels of {what} for linux-{machine}")));
                 missing = Some(error);
@@ -147,9 +147,9 @@ async fn for_machine(
     }))
 }
 
-/// The environment for every Python of this machine that can hold it. Markers of the dependencies are
-/// decided by the Python that asks, so each is asked itself. What `known` has for the same requirements stays as it
-/// is: a newer wheel of some dependency would be another copy of gigabytes.
+/// The environment for every Python of this machine that can hold it. Markers of the dependencies depend on the Python
+/// that resolves them, so each one resolves them itself. Entries of `known` for the same requirements stay unchanged:
+/// a newer wheel of some dependency would be another copy of gigabytes.
 ///
 /// # Errors
 /// No Python of this machine can hold the environment, or as [`pin_tools`].
@@ -241,7 +241,7 @@ async fn pin_suite(
         let given = given.into_iter().flat_map(|(option, path)| [option.into(), path.clone().into()]);
         resolve(pip, what, std::iter::once("--only-binary=:all:".into()).chain(given), cancel).await
     };
-    // The environment's version is used, whichever a model's list names.
+    // The environment's version is used, whatever version a model's list names.
     let known = projects(environment);
     let listed = suite.torchbench.iter().filter(|line| !known.contains(&project_of(line)));
     let mut listed: Vec<String> = listed.cloned().collect();
@@ -252,7 +252,8 @@ async fn pin_suite(
             "`{line}`, which a model of torchbench asks for, can't be locked: {detail}"
         )));
     };
-    // pip names what no index has. Each attempt takes half a minute, so that line goes before every line is tried.
+    // pip names the requirement that no index has. Each attempt takes half a minute, so that line is removed first,
+    // before the lines are tried one by one.
     while let Err(ToolchainError::NotFound { detail, .. }) = &found
         && let Some(at) = unavailable(detail, &listed)
     {

@@ -39,7 +39,7 @@ const PASSED: &[&str] = &[
     "XDG_CONFIG_HOME",
 ];
 
-/// Settings of ours that beat a configuration file which would forbid or redirect the installation.
+/// Settings that override a configuration file that would forbid or redirect the installation.
 const SET: &[(&str, &str)] = &[
     ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
     ("PIP_NO_COLOR", "1"),
@@ -69,10 +69,10 @@ impl Pip {
         self.work.join("pip")
     }
 
-    /// Runs pip to a good end.
+    /// Runs pip, which must succeed.
     ///
     /// # Errors
-    /// Why it failed, distinguished as far as pip's words allow. `what` names the goal.
+    /// Why it failed, as precisely as pip's message allows. `what` names the goal.
     pub(super) async fn run(
         &self,
         what: &str,
@@ -112,7 +112,7 @@ impl Pip {
         ToolchainError::DiskFull { path: self.work.clone() }
     }
 
-    /// Finds the reason in pip's output. The words have been stable for years; others are shown as they are.
+    /// Finds the reason in pip's output. The messages have been stable for years; unknown ones are shown unchanged.
     fn failure(&self, what: &str, exit: Exit, stderr: &str) -> ToolchainError {
         let what = what.to_owned();
         let detail = detail(stderr);
@@ -145,8 +145,8 @@ impl Pip {
     }
 }
 
-/// The lines that pip marks as errors, otherwise its last line. Lists of the versions that an index has stand before the
-/// line that names what it lacks, and may be thousands of characters long.
+/// The lines that pip marks as errors, otherwise its last line. The line that names the missing version follows a list
+/// of those that the index has, which may be thousands of characters long.
 fn detail(stderr: &str) -> String {
     let mut marked: Vec<&str> =
         stderr.lines().filter_map(|line| line.trim().strip_prefix("ERROR: ")).collect();

@@ -19,8 +19,8 @@ use crate::files;
 use crate::model::{Event, Progress, Stage};
 use crate::process::{Cancel, Command};
 
-/// A set of wheels that exporters and backends share. Another copy of torch only if versions exclude each other: each
-/// costs gigabytes. Ordered so that an overlay comes after its base.
+/// A set of wheels that exporters and backends share. There is another copy of torch only if versions exclude each
+/// other, because each costs gigabytes. Ordered so that an overlay comes after its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Environment {
@@ -175,7 +175,7 @@ pub async fn ensure_python(
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<PythonEnv, ToolchainError> {
-    // An overlay's packages are loaded by the Python it lies over: only wheels of that Python will do.
+    // An overlay's packages are loaded by the Python it lies over: only wheels for that Python work.
     let under = environment.over().unwrap_or(environment);
     let mut wanted = EnvironmentChoice {
         name: under.name(),

@@ -1,5 +1,5 @@
-//! The commit that a release was built from, as its runtime's wheel states: a few megabytes, where the compiler has a
-//! hundred.
+//! The commit that a release was built from, as its runtime's wheel states it: that wheel has a few megabytes, the
+//! compiler's a hundred.
 
 use std::path::Path;
 
@@ -13,10 +13,11 @@ use super::pip::{Pip, write_requirements};
 use super::wheel::Name;
 use super::{LockedTools, ToolchainError, interpreter, pin};
 
-/// The commit of resolved wheels. `None` if none of them is for this machine; installing proves the commit there.
+/// The commit of resolved wheels. `None` if none of them is for this machine; the installation verifies the commit
+/// there.
 ///
 /// # Errors
-/// The wheel can't be had, or states no commit.
+/// The wheel can't be downloaded, or states no commit.
 pub async fn release_commit(
     tools: &LockedTools,
     cache: &Path,

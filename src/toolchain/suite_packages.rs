@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 1 << 20;
 pub struct SuitePackages {
     /// `requirements` of `[python]`: `pin` fails without them.
     pub(super) own: Vec<String>,
-    /// Packages in the lists of torchbench's models: `pin` leaves out what no index has as a wheel.
+    /// Packages in the lists of torchbench's models: `pin` leaves out those without a wheel in any index.
     pub(super) torchbench: BTreeSet<String>,
 }
 
@@ -52,7 +52,7 @@ impl SuitePackages {
 /// Imports of `torchbenchmark/util`, which the checkout lists together with all that its tests need.
 const FRAMEWORK: [&str; 3] = ["psutil", "pyyaml", "timm"];
 
-/// The requirements of a file that a lock can hold. Others are addresses of git and options of pip.
+/// The requirements of a file that a lock can hold. Others are git URLs and pip options.
 fn lines(file: &Path) -> Vec<String> {
     let Ok(bytes) = files::read_bounded(file, MOST_BYTES) else { return Vec::new() };
     let text = String::from_utf8_lossy(&bytes);

@@ -15,7 +15,7 @@ pub(super) fn read<'a>(
         let Some(packages) = record.parent().and_then(Path::parent) else { continue };
         let text = fs::read_to_string(record).map_err(ToolchainError::io("read", record))?;
         for line in text.lines() {
-            // `path,sha256=digest,bytes`. pip lists scripts by a path that leads to where they are not.
+            // `path,sha256=digest,bytes`. pip lists scripts under paths at which they are not.
             let mut fields = line.rsplitn(3, ',').skip(1);
             let (Some(digest), Some(path)) = (fields.next(), fields.next()) else { continue };
             if let Some(digest) = digest.strip_prefix("sha256=") {

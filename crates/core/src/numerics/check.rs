@@ -342,7 +342,8 @@ impl Distance {
     fn between(values: &[f64], exact: &[f64], magnitude: f64) -> Self {
         let (mut squares, mut normalised, mut largest, mut finite) = (0.0, 0.0, 0.0, 0u64);
         for (value, exact) in values.iter().zip(exact) {
-            // Non-finite pairs were compared before; between a finite and an infinite value the distance is infinite.
+            // Non-finite pairs have been compared already; between a finite and an infinite value the distance is
+            // infinite.
             if value.is_finite() {
                 finite += 1;
                 let error = (value - exact).abs();

@@ -1,5 +1,5 @@
-//! Recognizes the kind of fault in a wrong output. Compiler bugs produce typical patterns, and naming them saves readers of
-//! the report time. The verdict never depends on this.
+//! Recognizes the kind of fault in a wrong output. Compiler bugs produce typical patterns, and naming them saves the
+//! reader of a report time. The verdict never depends on this.
 
 use half::{bf16, f16};
 

@@ -51,8 +51,8 @@ impl NumericsTolerance {
             DType::F16 => (1e-6, 1e-2, 1e-2, 3e-3, 0.999),
             // u = 3.9e-3, and accumulation may also be in bf16.
             DType::Bf16 => (1e-6, 5e-2, 5e-2, 2e-2, 0.999),
-            // Integers and booleans have no rounding: every element is equal or wrong. The bounds of the whole output are
-            // unlimited, so that `atol = 1` works for a quantised model.
+            // Integers and booleans have no rounding: every element is equal or wrong. The bounds of the whole output
+            // are unlimited, so that `atol = 1` works for a quantized model.
             DType::I64
             | DType::I32
             | DType::I16

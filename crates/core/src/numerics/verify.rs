@@ -6,11 +6,11 @@ use super::check::check;
 use super::vacuous::vacuous;
 use super::{NumericsTolerance, Tensor};
 
-/// Compares every output with the reference of the same position.
+/// Compares every output with the reference at the same position.
 ///
-/// `references64` contains the fp64 references in the same order, or is empty. Without references nothing is verified, which
-/// has its own code. Different numbers of outputs and references fail. References that a constant would match verify
-/// nothing either.
+/// `references64` contains the fp64 references in the same order, or is empty. Without references nothing is verified;
+/// this has a separate code. Different numbers of outputs and references fail. References that a constant would match
+/// verify nothing either.
 pub fn verify(
     outputs: &[Tensor],
     references: &[Tensor],
@@ -71,7 +71,7 @@ pub fn against_base(
 ) -> Vec<OutputCheck> {
     let of_pair = |(index, (head, base)): (usize, (&Tensor, &Tensor))| {
         let found = check(index, head, base, exact.get(index), tolerances);
-        // The check words every difference as one from a reference.
+        // The check describes every difference as one from a reference.
         OutputCheck { why: found.why.map(|why| why.replace("the reference", "base's output")), ..found }
     };
     let mut checks: Vec<OutputCheck> = head.iter().zip(base).enumerate().map(of_pair).collect();
