@@ -106,14 +106,62 @@ impl ChosenBy {
         base: &T,
         head: &T,
     ) -> Option<(Self, String)> {
-        let text = |value: &T| match format!("{value:?}") {
-            none if none == "None" => "not set".to_owned(),
-            some => {
-                shown(some.strip_prefix("Some(").and_then(|some| some.strip_suffix(')')).unwrap_or(&some))
-            }
-        };
+        let text = |value: &T| shown(&as_in_toml(&format!("{value:?}")));
         (base != head).then(|| (self, format!("{key}: {} → {}", text(base), text(head))))
     }
+}
+
+/// A value as a configuration would have it: without the names of Rust's types around values, and with words in its case.
+fn as_in_toml(debug: &str) -> String {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut text = String::with_capacity(debug.len());
+    // Whether each open parenthesis was one of a type.
+    let mut of_type = Vec::new();
+    let mut rest = debug;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '"' => {
+                let mut is_escaped = false;
+                let end = rest[1..].find(|c: char| {
+                    let ends = c == '"' && !is_escaped;
+                    is_escaped = c == '\\' && !is_escaped;
+                    ends
+                });
+                end.map_or(rest.len(), |end| end + 2)
+            }
+            _ if is_name(first) => rest.find(|c| !is_name(c)).unwrap_or(rest.len()),
+            _ => first.len_utf8(),
+        };
+        let (token, after) = rest.split_at(length);
+        rest = after;
+        match first {
+            '(' => {
+                of_type.push(false);
+                text.push('(');
+            }
+            ')' if of_type.pop() == Some(true) => {}
+            _ if !first.is_ascii_alphabetic() => text.push_str(token),
+            _ if after.starts_with('(') => {
+                of_type.push(true);
+                rest = &after[1..];
+            }
+            _ if after.starts_with(" {") => rest = &after[1..],
+            _ if token == "None" => text.push_str("not set"),
+            _ => {
+                for (at, c) in token.char_indices() {
+                    if at > 0 && c.is_ascii_uppercase() {
+                        text.push('-');
+                    }
+                    text.push(if c == '_' { '-' } else { c.to_ascii_lowercase() });
+                }
+                if let Some(value) = after.strip_prefix(": ") {
+                    text.push_str(" = ");
+                    rest = value;
+                }
+            }
+        }
+    }
+    text
 }
 
 /// One key.
@@ -211,4 +259,27 @@ pub(super) const fn of_policy(
 /// A key that must be there.
 pub(super) const fn required(key: &'static str, kind: ValueKind, doc: &'static str) -> Field {
     Field { key, kind, by: ChosenBy::Base, presence: KeyPresence::Required, doc }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_in_toml;
+
+    #[test]
+    fn a_value_is_shown_as_a_configuration_has_it() {
+        for (debug, toml) in [
+            ("Some(300s)", "300s"),
+            ("None", "not set"),
+            ("Some(OnChange)", "on-change"),
+            (r#"Words(["a (b)", "Some(\"x\")"])"#, r#"["a (b)", "Some(\"x\")"]"#),
+            (
+                r#"Pin { version: "3.1.0", commit: "1a", source: Path("b") }"#,
+                r#"{ version = "3.1.0", commit = "1a", source = "b" }"#,
+            ),
+            (r#"{"A_B": "c"}"#, r#"{"A_B": "c"}"#),
+            (r#"[Url { compiler: ("u", "s") }]"#, r#"[{ compiler = ("u", "s") }]"#),
+        ] {
+            assert_eq!(as_in_toml(debug), toml);
+        }
+    }
 }

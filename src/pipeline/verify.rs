@@ -67,6 +67,53 @@ impl StageOutput for VerifiedModule {
 /// The operation with which a program keeps a value for its next call, such as `util.global.store`, if it has one. Text and
 /// bytecode both contain the names of their operations.
 pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static str>> {
+    // Most programs have none, not even in a comment.
+    match storing_operation_in(mlir, None)? {
+        Some(_) => storing_operation_in(mlir, Some(Comments::default())),
+        None => Ok(None),
+    }
+}
+
+/// Leaves out the comments of a text that is read in parts.
+#[derive(Debug, Clone, Copy, Default)]
+enum Comments {
+    #[default]
+    Code,
+    /// After a slash.
+    Slash,
+    Comment,
+    Text,
+    /// After a backslash in a text.
+    Escape,
+}
+
+impl Comments {
+    fn without(&mut self, text: &[u8]) -> Vec<u8> {
+        let mut code = Vec::with_capacity(text.len());
+        for &byte in text {
+            *self = match (*self, byte) {
+                // No text extends beyond its line. Between angle brackets, two slashes may be something else than a comment,
+                // and nothing that a bracket may close is left out.
+                (_, b'\n') | (Self::Comment, b'\r' | b'>') => Self::Code,
+                (Self::Comment, _) | (Self::Slash, b'/') => Self::Comment,
+                (Self::Text, b'\\') => Self::Escape,
+                (Self::Text, b'"') => Self::Code,
+                (Self::Text | Self::Escape, _) | (Self::Code | Self::Slash, b'"') => Self::Text,
+                (Self::Code, b'/') => Self::Slash,
+                (Self::Code | Self::Slash, _) => Self::Code,
+            };
+            if !matches!(self, Self::Comment) {
+                code.push(byte);
+            }
+        }
+        code
+    }
+}
+
+fn storing_operation_in(
+    mlir: &Path,
+    mut comments: Option<Comments>,
+) -> std::io::Result<Option<&'static str>> {
     const STORES: [&str; 2] = ["global.store", "global_store"];
     const CHUNK: usize = 1 << 20;
     let finders = STORES.map(|name| (name, memmem::Finder::new(name)));
@@ -74,11 +121,17 @@ pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static 
     let longest = 3 * STORES.iter().map(|name| name.len()).max().unwrap_or(1);
     let mut file = std::fs::File::open(mlir)?;
     let mut window = Vec::with_capacity(CHUNK + longest);
+    let mut chunk = Vec::with_capacity(CHUNK);
     let mut is_bytecode = None;
     loop {
-        let read = file.by_ref().take(CHUNK as u64).read_to_end(&mut window)?;
+        chunk.clear();
+        let read = file.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)?;
         // Bytecode has no escapes, and its weights would be copied for each of their backslashes.
-        let is_bytecode = *is_bytecode.get_or_insert_with(|| window.starts_with(b"ML\xefR"));
+        let is_bytecode = *is_bytecode.get_or_insert_with(|| chunk.starts_with(b"ML\xefR"));
+        match comments.as_mut().filter(|_| !is_bytecode) {
+            Some(comments) => window.extend(comments.without(&chunk)),
+            None => window.extend_from_slice(&chunk),
+        }
         let text = if is_bytecode { Cow::Borrowed(&window[..]) } else { without_escapes(&window) };
         if let Some((name, _)) = finders.iter().find(|(_, finder)| finder.find(&text).is_some()) {
             return Ok(Some(name));
@@ -398,6 +451,19 @@ mod tests {
             assert_eq!(found(before, r#""util.\67lobal\2Estore"(%a)"#), Some("global.store"));
             assert_eq!(found(before, "util.global.load immutable @b : i32"), None);
             assert_eq!(found(before, r#""util.global\2Eload"() : i32"#), None);
+            assert_eq!(found(before, "// no util.global.store"), None);
+            assert_eq!(found(before, "util.return // \"a\" util.global.store"), None);
+            for code in [
+                "#a.b<//> util.global.store %a, @b",
+                "\"//\" \"util.global.store\"()",
+                "\"\\\"//\" util.global.store %a, @b",
+                "// a comment\nutil.global.store %a, @b",
+                "/ / util.global.store %a, @b",
+                "// a comment\rutil.global.store %a, @b",
+                "\"\r//\" util.global.store %a, @b",
+            ] {
+                assert_eq!(found(before, code), Some("global.store"), "{code}");
+            }
         }
     }
 }

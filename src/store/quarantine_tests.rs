@@ -65,6 +65,33 @@ fn a_benchmark_whose_device_is_gone_is_quarantined_as_regressed_and_one_that_fai
 }
 
 #[test]
+fn the_first_night_that_measures_again_is_judged_by_the_last_one_that_did() {
+    for with_another in [false, true] {
+        for status in [OutcomeStatus::Failed, OutcomeStatus::Unsupported, OutcomeStatus::Skipped] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut files = Directory::new(folder.path());
+            let night = |day, letter, latency| {
+                if with_another { two(day, letter, latency) } else { run(day, letter, latency) }
+            };
+            for day in 1..=5 {
+                put(&mut files, &night(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0)).unwrap();
+            }
+            for day in 6..=28 {
+                let mut gone = night(day, 'b', 120_000.0 + f64::from(day % 3) * 100.0);
+                let benchmark = &mut gone.sides[0].benchmarks[0];
+                let stage = (status == OutcomeStatus::Failed).then_some(Stage::Benchmark);
+                benchmark.outcome = OutcomeRecord { status, stage, why: Some("no device".to_owned()) };
+                benchmark.processes.clear();
+                put(&mut files, &gone).unwrap();
+            }
+            let back = put(&mut files, &night(29, 'c', 180_000.0)).unwrap();
+            let causes: Vec<_> = back.quarantine.iter().map(|reason| reason.cause).collect();
+            assert_eq!(causes, [QuarantineCause::Regressed], "{status:?} {with_another}");
+        }
+    }
+}
+
+#[test]
 fn a_benchmark_whose_sessions_are_all_quarantined_is_no_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());

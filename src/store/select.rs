@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::gate::{EarlierSessions, StoredSessions};
 use crate::git::Ancestry;
 use crate::model::{Benchmark, BenchmarkGlob, BenchmarkName, Lint, LintCode, Outcome, Run, Testbed, counted};
-use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRecord};
+use crate::record::{AcceptanceFile, BaselineBenchmark, OutcomeStatus, QuarantineCause, QuarantineRecord};
 
 use super::earlier;
 use super::name;
@@ -163,7 +163,7 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
         }));
     }
     let names = kept.iter().map(|kept| kept.stored.name.clone()).collect();
-    let mut runs = assemble(kept, &baseline);
+    let mut runs = assemble(kept, &earlier, &baseline);
     if let Some(newest) = runs.last_mut() {
         newest.1.lints.extend(staleness(&newest.0, query));
     }
@@ -189,7 +189,7 @@ struct SessionSearch {
     still_red: BTreeSet<String>,
     /// Usable sessions of each benchmark that were found, and of all benchmarks together.
     good: BTreeMap<Option<String>, usize>,
-    /// Benchmarks that are excluded in the newest session that measured them. Their usable sessions are searched beyond
+    /// Benchmarks that were not measured in the newest session, or are excluded in the newest one that measured them. Their usable sessions are searched beyond
     /// the wanted number of sessions: few would say little of how sessions differ, and a benchmark that is red for longer
     /// must not look like one that is new.
     wanted: BTreeSet<String>,
@@ -224,14 +224,18 @@ impl SessionSearch {
         for (benchmark, usable) in stored.file.benchmarks.iter().zip(&mut usable) {
             let name = Some(benchmark.name.clone());
             let known = self.good.get(&name).copied();
-            if benchmark.outcome.status == OutcomeStatus::Ok && known.is_none() && !is_further {
-                self.good.insert(name.clone(), 0);
-                if !*usable {
+            let is_measured = benchmark.outcome.status == OutcomeStatus::Ok;
+            if known.is_none() && !is_further {
+                // The newest session that measured it may be older than many that could not.
+                if !(is_measured && *usable) {
                     self.wanted.insert(benchmark.name.clone());
+                }
+                if is_measured {
+                    self.good.insert(name.clone(), 0);
                 }
             }
             *usable &= !is_further || self.wanted.contains(&benchmark.name);
-            if *usable {
+            if *usable && is_measured {
                 *self.good.entry(name).or_default() += 1;
             }
         }
@@ -317,7 +321,7 @@ fn newest(
     let mut search = SessionSearch::default();
     let most = query.sessions.saturating_mul(MAX_OPENED_PER_SESSION);
     while (search.kept.len() < query.sessions || !search.wanted.is_empty())
-        && (opened < most || search.wants_red())
+        && (opened < most || search.wants_red() || search.kept.is_empty())
     {
         let room = query.sessions.checked_sub(search.kept.len()).filter(|room| *room > 0);
         // A long search takes ever larger steps, because a remote place answers each of them with a transfer.
@@ -482,19 +486,22 @@ fn expiry_note(ended: &AcceptanceFile) -> String {
 /// because a session that counts twice would make the spread look smaller. A benchmark that never worked is left
 /// unchanged, so that the comparison can report it. One without any usable session is not left out, because it would
 /// look like a new one.
-fn assemble(kept: Vec<UsableSession>, baseline: &BaselineFolder) -> Vec<(RunName, Run)> {
+fn assemble(
+    kept: Vec<UsableSession>,
+    earlier: &[EarlierSessions],
+    baseline: &BaselineFolder,
+) -> Vec<(RunName, Run)> {
     let mut runs: Vec<(RunName, Run)> = Vec::with_capacity(kept.len());
     let mut wanted = Vec::new();
     let last = kept.len().saturating_sub(1);
     for (at, UsableSession { stored, usable, absent }) in kept.into_iter().enumerate() {
         let mut run = stored.file.run(&baseline.run_path(&stored.name));
         if at == last {
-            let held = stored.file.benchmarks.iter().zip(&usable).filter(|(_, usable)| !**usable);
+            let is_measured = |benchmark: &BaselineBenchmark| benchmark.outcome.status == OutcomeStatus::Ok;
+            let held = stored.file.benchmarks.iter().zip(&usable);
+            let held = held.filter(|(benchmark, usable)| !**usable || !is_measured(benchmark));
             wanted = held
-                .map(|(benchmark, _)| {
-                    let unmeasured = benchmark.outcome.status != OutcomeStatus::Ok;
-                    (BenchmarkName::new(&benchmark.name), unmeasured)
-                })
+                .map(|(benchmark, _)| (BenchmarkName::new(&benchmark.name), !is_measured(benchmark)))
                 .chain(absent.iter().map(|name| (BenchmarkName::new(name), false)))
                 .collect();
         }
@@ -511,10 +518,15 @@ fn assemble(kept: Vec<UsableSession>, baseline: &BaselineFolder) -> Vec<(RunName
         places.insert(benchmark.name.clone(), at);
     }
     for (name, unmeasured) in wanted {
-        let found = older.iter_mut().rev().find_map(|(_, run)| {
-            let at = run.benchmarks.iter().position(|benchmark| benchmark.name == name)?;
-            Some(run.benchmarks.remove(at))
-        });
+        let place = |run: &Run| {
+            run.benchmarks.iter().position(|benchmark| benchmark.name == name && benchmark.outcome.is_ok())
+        };
+        let found = older.iter_mut().rev().find_map(|(_, run)| Some(run.benchmarks.remove(place(run)?)));
+        let in_earlier = || {
+            let mut runs = earlier.iter().rev().flat_map(|sessions| sessions.runs.iter().rev());
+            runs.find_map(|run| Some(run.benchmarks[place(run)?].clone()))
+        };
+        let found = found.or_else(in_earlier);
         match (found, places.get(&name)) {
             (Some(benchmark), Some(&at)) if unmeasured => newest.1.benchmarks[at] = benchmark,
             (Some(benchmark), _) => newest.1.benchmarks.push(benchmark),

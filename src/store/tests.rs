@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::gate::{CompareOptions, Policy};
 use crate::model::{LintCode, Series, SideName, Testbed, Verdict};
-use crate::record::{QuarantineCause, RunFile};
+use crate::record::{OutcomeStatus, QuarantineCause, RunFile};
 
 use super::{
     Acceptance, BaselineFolder, Directory, Files, History, HistoryQuery, Lineage, Missing, Selection,
@@ -140,6 +140,25 @@ fn the_same_run_twice_changes_nothing() {
     assert_eq!(first.path, again.path);
     assert_eq!(first.path, format!("quickstart/9c1f0e57/20261001T120000Z-{}.json", commit('a')));
     assert_eq!(files.names("quickstart/9c1f0e57").unwrap().len(), 1);
+}
+
+#[test]
+fn another_result_of_a_stored_session_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    put(&mut files, &run(1, 'a', 100.0)).unwrap();
+    let error = put(&mut files, &run(1, 'a', 150.0)).unwrap_err();
+    assert!(error.to_string().contains("another result of the same session"), "{error}");
+    let mut red = run(1, 'a', 100.0);
+    red.sides[0].benchmarks[0].outcome.status = OutcomeStatus::Failed;
+    put(&mut files, &red).unwrap_err();
+    // Another version of benchgate may say more of the same numbers.
+    let mut newer = run(1, 'a', 100.0);
+    newer.benchgate = "99.0.0".to_owned();
+    newer.sides[0].benchmarks[0].labels.insert("new".to_owned(), "label".to_owned());
+    newer.sides[0].benchmarks[0].verification = None;
+    assert!(put(&mut files, &newer).unwrap().already);
+    assert_eq!(latencies(&found(&files)), [100.25]);
 }
 
 #[test]
@@ -415,7 +434,9 @@ fn a_session_on_an_overloaded_host_is_quarantined() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
     // Even the first session, which is not compared with anything.
-    let first = put(&mut files, &overloaded(run(1, 'a', 120_000.0))).unwrap();
+    let mut first = overloaded(run(1, 'a', 120_000.0));
+    first.session = "first".to_owned();
+    let first = put(&mut files, &first).unwrap();
     assert!(quarantined(&first).contains(&QuarantineCause::Undecided), "{:?}", first.quarantine);
     assert_eq!(missing(&files, &testbed()).notes.len(), 1);
     assert_eq!(verify(&files).unwrap().runs, 1);

@@ -1,10 +1,10 @@
 //! Adds a session to a baseline.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::gate::{self, CompareOptions, Comparison, Policy};
 use crate::model::SideName;
-use crate::record::{BaselineFile, QuarantineCause, QuarantineRecord, RunFile};
+use crate::record::{BaselineBenchmark, BaselineFile, Number, QuarantineCause, QuarantineRecord, RunFile};
 
 use super::select::{HistoryQuery, Missing, Selection, history_for_gate};
 use super::{
@@ -85,8 +85,10 @@ pub fn update(
         )));
     }
     let baseline = BaselineFolder::open(files, &run.suite, &testbed.id)?;
-    if let Some((path, file)) = find_stored(files, &baseline, run, &name)? {
-        let quarantine = file.quarantine;
+    if let Some((path, stored)) = find_stored(files, &baseline, run, &name)? {
+        let again = summarise(run, side, head.anchor.as_ref(), Vec::new());
+        let again = again.ok_or_else(|| unusable("it has no such side"))?;
+        let quarantine = same_result(&path, stored, &again)?.quarantine;
         return Ok(Updated { path, quarantine, already: true, comparison: None, faults: baseline.faults });
     }
     let query = HistoryQuery {
@@ -145,6 +147,42 @@ fn find_stored(
     Ok(None)
 }
 
+/// The stored file, if it holds this result. Only what was measured is compared: another version of benchgate describes it
+/// in other words.
+fn same_result(path: &str, stored: BaselineFile, file: &BaselineFile) -> Result<BaselineFile, StoreError> {
+    let is_same = stored.commit == file.commit
+        && stored.benchmarks.len() == file.benchmarks.len()
+        && file.benchmarks.iter().all(|one| {
+            let other = stored.benchmarks.iter().find(|other| other.name == one.name);
+            other.is_some_and(|other| is_same_measurement(one, other))
+        });
+    if is_same {
+        return Ok(stored);
+    }
+    Err(StoreError::Unusable(format!("{path} is another result of the same session, {:?}", file.session)))
+}
+
+/// Whether metrics that both know have the same values.
+fn is_same_measurement(one: &BaselineBenchmark, other: &BaselineBenchmark) -> bool {
+    let processes = |of: &BaselineBenchmark| -> BTreeMap<(usize, String), (u64, Number)> {
+        let all = of.processes.iter().enumerate().flat_map(|(at, process)| {
+            process.summaries.iter().map(move |(metric, it)| ((at, metric.clone()), (it.n, it.median)))
+        });
+        all.collect()
+    };
+    let values = |of: &BaselineBenchmark| -> BTreeMap<String, Number> {
+        of.values.iter().map(|record| (record.metric.clone(), record.value)).collect()
+    };
+    one.outcome.status == other.outcome.status
+        && one.processes.len() == other.processes.len()
+        && agree(&processes(one), &processes(other))
+        && agree(&values(one), &values(other))
+}
+
+fn agree<K: Ord, V: PartialEq>(one: &BTreeMap<K, V>, other: &BTreeMap<K, V>) -> bool {
+    one.iter().all(|(key, value)| other.get(key).is_none_or(|known| known == value))
+}
+
 /// Writes a session under a name that is free, and returns its path and whether it was there already.
 pub(super) fn append(
     files: &mut dyn Files,
@@ -167,6 +205,7 @@ pub(super) fn append(
                 if let LoadedFile::Run(stored) = baseline.load(files, &name)?
                     && stored.file.session == file.session
                 {
+                    same_result(&path, stored.file, file)?;
                     return Ok((path, true));
                 }
                 // Another session of the same second and commit exists; keep both.

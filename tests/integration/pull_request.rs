@@ -271,7 +271,7 @@ fn scale(suite: &Suite, repository: &Repository, factor: f32) {
 }
 
 /// Puts these tables into the configuration of main, below the branch that is checked out.
-fn policy_on_main(suite: &Suite, repository: &Repository, tables: &str) {
+pub fn policy_on_main(suite: &Suite, repository: &Repository, tables: &str) {
     suite.world.write("benchgate.toml", suite.world.read("benchgate.toml") + tables);
     repository.set_head("refs/heads/main").unwrap();
     commit(repository, "policy");

@@ -371,7 +371,10 @@ pub(super) fn waive(row: &mut Row, rules: &Rules<'_>) {
     if matches!(row.verdict, Verdict::Pass | Verdict::Improved) || !row.fatal {
         return;
     }
-    row.waiver = rules.waiver(&row.benchmark, row.metric.as_ref());
+    // A finding about the whole benchmark is not the slowdown that was reviewed: only a waiver of all metrics covers it.
+    let metric =
+        row.metric.as_ref().filter(|_| !row.lints.iter().any(|lint| context::is_about_benchmark(lint.code)));
+    row.waiver = rules.waiver(&row.benchmark, metric);
     if row.waiver.as_ref().is_some_and(|waiver| !waiver.expired) {
         row.fatal = false;
     }

@@ -143,6 +143,28 @@ pub fn forbidding(lints: &[Lint]) -> Option<&Lint> {
     first(Error).or_else(|| first(Inconclusive))
 }
 
+/// Whether a finding forbids a verdict about a benchmark, whatever the metric: the sides did other work, it is unknown what
+/// was measured, or a part of it is lost.
+pub fn is_about_benchmark(code: LintCode) -> bool {
+    use LintCode::{
+        DuplicateName, Fp64ReferenceChanged, IncompleteBlocks, IncompleteJoin, SkippedRow, Stateful,
+        TruncatedInput, VacuousReference, WorkloadChanged,
+    };
+    code.consequence() == benchgate_core::model::Consequence::Error
+        || matches!(
+            code,
+            DuplicateName
+                | Fp64ReferenceChanged
+                | IncompleteBlocks
+                | IncompleteJoin
+                | SkippedRow
+                | Stateful
+                | TruncatedInput
+                | VacuousReference
+                | WorkloadChanged
+        )
+}
+
 /// Keeps one lint of each code and detail, in order.
 pub fn deduplicate(lints: Vec<Lint>) -> Vec<Lint> {
     let mut kept: Vec<Lint> = Vec::with_capacity(lints.len());

@@ -155,7 +155,9 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
         drafts.push(match base.metric(&series.metric.name) {
             None => {
                 let fatal = row.fatal;
-                (row.verdict, row.reason) = only_on(SideName::Head, unusable);
+                let is_lost = is_for_time(base) && TIMES.contains(&series.metric);
+                (row.verdict, row.reason) =
+                    if is_lost { not_timed() } else { only_on(SideName::Head, unusable) };
                 // Only a usable value of base makes this metric required.
                 row.fatal = fatal && row.verdict == Verdict::Error;
                 Draft::settled(row)
@@ -175,6 +177,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
         drafts.push(Draft::settled(row));
     }
     drafts.extend(untimed);
+    drafts.extend(untimed_on_both(pair, (base, head), rules));
     // A reader found values that can't be used. If no gating row shows it, the benchmark would pass by its remaining
     // rows.
     let shows = |draft: &Draft| draft.row.fatal && draft.row.verdict == Verdict::Error;
@@ -200,11 +203,11 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
 
 /// Whether only outputs are judged and nothing is timed.
 fn judges_outputs(base: &Benchmark, head: &Benchmark) -> bool {
-    let by_outputs = |side: &Benchmark| {
-        let says_so = side.labels.get(JUDGED_BY).is_some_and(|by| by == JUDGED_BY_OUTPUTS);
-        says_so || !side.printed.is_empty()
-    };
-    by_outputs(base) && by_outputs(head)
+    is_judged_by_outputs(base) && is_judged_by_outputs(head)
+}
+
+fn is_judged_by_outputs(side: &Benchmark) -> bool {
+    side.labels.get(JUDGED_BY).is_some_and(|by| by == JUDGED_BY_OUTPUTS) || !side.printed.is_empty()
 }
 
 /// The row of a benchmark that is judged by its outputs, if they are right.
@@ -304,6 +307,40 @@ fn untimed(
     lacking.collect()
 }
 
+/// The times of a module that decide.
+const TIMES: [Metric; 2] = [Metric::LATENCY, Metric::CPU_TIME];
+
+/// Whether a side ran a module to time it.
+fn is_for_time(side: &Benchmark) -> bool {
+    let by_code = || side.metrics.iter().any(|known| Metric::OF_CODE.contains(&known.metric));
+    side.artifact.is_some() && !is_judged_by_outputs(side) && !by_code()
+}
+
+fn not_timed() -> (Verdict, Reason) {
+    (Verdict::Error, Reason::TooLittle("base was not timed".to_owned()))
+}
+
+/// The rows of times that decide and that neither side has, although their modules ran: sizes alone are not the benchmark.
+fn untimed_on_both(
+    pair: Matched<'_>,
+    (base, head): (&Benchmark, &Benchmark),
+    rules: &Rules<'_>,
+) -> Vec<Draft> {
+    let lost = TIMES.into_iter().filter(|metric| {
+        is_for_time(base) && [base, head].iter().all(|side| side.metric(&metric.name).is_none())
+    });
+    lost.filter_map(|metric| {
+        let rule = rules.metric(&head.name, &metric);
+        rule.fatal.then(|| {
+            let (verdict, reason) = not_timed();
+            let mut row = blank(&head.name, pair, verdict, reason, true);
+            (row.metric, row.policy) = (Some(metric), Some(rule));
+            Draft::settled(row)
+        })
+    })
+    .collect()
+}
+
 /// Whether a series was taken by the processes that were watched. Compile time was not.
 fn is_timed(series: &MetricSeries) -> bool {
     match &series.series {
@@ -372,6 +409,10 @@ fn metric_draft(
     rules: &Rules<'_>,
 ) -> Draft {
     let metric = &head_series.metric;
+    let newest = base_series;
+    let best = session.history.as_ref().and_then(|sessions| sessions.best(&row.benchmark, metric));
+    let is_exact = matches!(newest.series, Series::Exact(_)) && newest.metric == *metric;
+    let base_series = best.filter(|_| is_exact).unwrap_or(newest);
     let readings = (series::read(base_series), series::read(head_series));
     row.base = readings.0.as_ref().ok().map(|r| r.stats.clone());
     row.head = readings.1.as_ref().ok().map(|r| r.stats.clone());
@@ -404,6 +445,13 @@ fn metric_draft(
         let rule = rules.metric(&row.benchmark, metric);
         (row.verdict, row.reason) = decide_exact(base, head, worse, &rule);
         row.estimate = Some(Estimate::unjudged(Method::Exact, if base == head { 1.0 } else { head / base }));
+        if row.verdict == Verdict::Regressed
+            && let Series::Exact(newest) = newest.series
+            && newest != base
+        {
+            let detail = format!("{newest} in the newest stored session, and {base} at its best");
+            row.lints.push(Lint::new(LintCode::Gradual, detail));
+        }
         if let Some(lint) = other_work {
             (row.verdict, row.reason) = (Verdict::Inconclusive, Reason::Unusable(lint));
         }

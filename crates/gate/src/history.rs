@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use benchgate_core::model::{
     Anchor, Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Run,
-    Spread, counted,
+    Series, Spread, counted,
 };
 use benchgate_stats::describe;
 
@@ -72,6 +72,9 @@ pub struct Sessions<'a> {
     rows: HashMap<(&'a BenchmarkName, &'a str), Costs<'a>>,
     /// Levels in the past, of the rows in which head was measured.
     earlier: HashMap<(&'a BenchmarkName, &'a str), Earlier>,
+    /// The best value of each exact metric of head since the last acceptance: the newest one moves along with a gradual
+    /// change.
+    best: HashMap<(&'a BenchmarkName, &'a str), &'a MetricSeries>,
     /// Common shifts, by metric name.
     common: BTreeMap<&'a str, Common>,
     /// Head's; with one, costs are ratios to it.
@@ -81,6 +84,7 @@ pub struct Sessions<'a> {
 impl<'a> Sessions<'a> {
     /// `runs` in the order given, oldest first; `slow` and `earlier` as in [`StoredSessions`].
     pub fn new(runs: &[&'a Run], slow: &[&'a Run], earlier: &'a [EarlierSessions], head: &'a Run) -> Self {
+        let best = best_exact(runs, earlier, head);
         let mut rows = costs(runs, slow, head);
         for sessions in earlier {
             add_earlier(&mut rows, sessions, head);
@@ -103,7 +107,12 @@ impl<'a> Sessions<'a> {
             }
             common.insert(metric, found);
         }
-        Self { rows, earlier, common, anchor: head.anchor.as_ref() }
+        Self { rows, earlier, best, common, anchor: head.anchor.as_ref() }
+    }
+
+    /// The best stored value of an exact metric of head.
+    pub fn best(&self, name: &BenchmarkName, metric: &Metric) -> Option<&'a MetricSeries> {
+        self.best.get(&(name, metric.name.as_ref())).copied()
     }
 
     /// Costs are ratios to an anchor that both sessions measured.
@@ -172,6 +181,44 @@ fn costs<'a>(
         }
     }
     rows
+}
+
+/// The best value of every exact metric of head in the sessions.
+fn best_exact<'a>(
+    runs: &[&'a Run],
+    earlier: &'a [EarlierSessions],
+    head: &'a Run,
+) -> HashMap<(&'a BenchmarkName, &'a str), &'a MetricSeries> {
+    fn exact(benchmark: &Benchmark) -> impl Iterator<Item = (&BenchmarkName, f64, &MetricSeries)> {
+        benchmark.metrics.iter().filter_map(|series| match series.series {
+            Series::Exact(value) if value.is_finite() => Some((&benchmark.name, value, series)),
+            _ => None,
+        })
+    }
+    let of_head = head.benchmarks.iter().flat_map(exact);
+    let wanted: HashMap<(&BenchmarkName, &str), &Metric> =
+        of_head.map(|(name, _, series)| ((name, series.metric.name.as_ref()), &series.metric)).collect();
+    let mut best: HashMap<(&BenchmarkName, &str), (f64, &MetricSeries)> = HashMap::new();
+    let days = earlier.iter().flat_map(|sessions| &sessions.runs).filter(|run| is_same_testbed(head, run));
+    for (name, value, series) in
+        runs.iter().copied().chain(days).flat_map(|run| &run.benchmarks).flat_map(exact)
+    {
+        let key = (name, series.metric.name.as_ref());
+        let is_same =
+            |metric: &&&Metric| metric.unit == series.metric.unit && metric.better == series.metric.better;
+        if wanted.get(&key).filter(is_same).is_none() {
+            continue;
+        }
+        let cost = match series.metric.better {
+            Better::Lower => value,
+            Better::Higher => -value,
+        };
+        let known = best.entry(key).or_insert((cost, series));
+        if cost < known.0 {
+            *known = (cost, series);
+        }
+    }
+    best.into_iter().map(|(key, (_, series))| (key, series)).collect()
 }
 
 impl Costs<'_> {

@@ -69,6 +69,28 @@ fn a_file_whose_metrics_are_not_judged_never_passes() {
 }
 
 #[test]
+fn a_module_that_ran_and_was_not_timed_does_not_pass_next_to_another_one() {
+    let artifact = |name: &str| Artifact {
+        vmfb_sha256: name.repeat(64),
+        execution_sha256: name.repeat(64),
+        workload: None,
+    };
+    let untimed = |name: &str| Benchmark {
+        artifact: Some(artifact(name)),
+        ..with("untimed", Metric::VMFB_SIZE, Series::Exact(8.0))
+    };
+    let (base, head) = paired("time", &[100.0; 12], &[100.0; 12], 0.0001);
+    let comparison = judged(&session(vec![base, untimed("a")]), &session(vec![head, untimed("b")]));
+    assert_eq!((comparison.verdict, comparison.exit_code), (Verdict::Error, ExitCode::Error));
+    // Nor does it if only base was not timed.
+    let (base, head) = paired("time", &[100.0; 12], &[100.0; 12], 0.0001);
+    let (_, timed) = paired("untimed", &[100.0; 12], &[1000.0; 12], 0.0001);
+    let timed = Benchmark { artifact: Some(artifact("b")), ..timed };
+    let comparison = judged(&session(vec![base, untimed("a")]), &session(vec![head, timed]));
+    assert_eq!(comparison.exit_code, ExitCode::Error);
+}
+
+#[test]
 fn an_interrupted_run_is_never_a_pass_not_even_where_nothing_had_to_be_measured() {
     let exact = |value| with("size", Metric::VMFB_SIZE, Series::Exact(value));
     let (base, head) = paired("time", &[100.0; 12], &[100.0; 12], 0.0001);
@@ -407,6 +429,31 @@ fn nights_of_the_same_bytes_that_creep_are_compared_with_their_best_earlier_leve
     let row = judge(0.001);
     assert_eq!(row.verdict, Verdict::Regressed, "{row:?}");
     assert!(row.lints.iter().any(|lint| lint.code == LintCode::Gradual), "{:?}", row.lints);
+}
+
+#[test]
+fn exact_values_that_creep_are_compared_with_their_best_stored_one() {
+    let night = |label: &str, spills: f64| {
+        let mut night = run(vec![with("a", Metric::SPILLED_REGISTERS, Series::Exact(spills))]);
+        night.origin.label = label.to_owned();
+        night
+    };
+    let creep = |at: i32| (100.0 * 1.09_f64.powi(at)).floor();
+    let judge = |stored: &[Run], earlier: &[EarlierSessions], head: f64| {
+        let sessions = StoredSessions { good: stored, slow: &[], earlier, storing: true };
+        let head = night("head", head);
+        compare_with_history(&head, sessions, &Policy::default(), &CompareOptions::default()).rows.remove(0)
+    };
+    let stored: Vec<Run> = (0..2).map(|at| night(&format!("{at}"), creep(at))).collect();
+    assert_eq!(judge(&stored[..1], &[], creep(1)).verdict, Verdict::Pass);
+    let row = judge(&stored, &[], creep(2));
+    assert_eq!(row.verdict, Verdict::Regressed, "{row:?}");
+    assert!(row.lints.iter().any(|lint| lint.code == LintCode::Gradual), "{:?}", row.lints);
+    // The newest sessions alone don't have the level from which it began.
+    let newest: Vec<Run> = (20..22).map(|at| night(&format!("{at}"), creep(at))).collect();
+    let earlier = [EarlierSessions { since: "2026-08-01".to_owned(), runs: stored }];
+    assert_eq!(judge(&newest, &earlier, creep(22)).verdict, Verdict::Regressed);
+    assert_eq!(judge(&newest, &earlier, 50.0).verdict, Verdict::Improved);
 }
 
 #[test]

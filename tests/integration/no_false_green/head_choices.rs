@@ -3,7 +3,7 @@
 use super::{FAIL_ON, Greens};
 use crate::harness::lint_codes;
 use crate::harness::row;
-use crate::pull_request::{commit, repository};
+use crate::pull_request::{commit, policy_on_main, repository};
 use crate::suite::{Suite, npy};
 
 /// A pull request whose head is changed by `change`, gated against its base.
@@ -38,7 +38,7 @@ fn the_settings_of_a_measurement_are_those_of_the_base() {
     let notes: Vec<&str> =
         comparison["notes"].as_array().unwrap().iter().filter_map(|note| note.as_str()).collect();
     let settings = notes.iter().find(|note| note.contains("settings that the base chooses")).unwrap();
-    insta::assert_snapshot!(crate::harness::without_digests(settings), @"this change edits settings that the base chooses; it was measured with those of [DIGEST], without: [measure] repetitions: 4 → 5; [measure] timeout: 20s → 19s; [measure] cpus: not set → [0]; [measure] lock-clocks: not set → Base; [measure] jobs: not set → 1");
+    insta::assert_snapshot!(crate::harness::without_digests(settings), @"this change edits settings that the base chooses; it was measured with those of [DIGEST], without: [measure] repetitions: 4 → 5; [measure] timeout: 20s → 19s; [measure] cpus: not set → [0]; [measure] lock-clocks: not set → base; [measure] jobs: not set → 1");
 }
 
 #[test]
@@ -135,9 +135,16 @@ fn a_count_of_repeated_dispatches_in_a_file_of_flags_is_refused() {
 
 #[test]
 fn a_program_that_keeps_state_is_not_green_by_its_first_call() {
-    let (_, outcome) =
-        gated(|suite| suite.source("a", &["latency-us=1000", "revision=2", "util.global.store"]));
-    let comparison = outcome.expect_code(11).json();
+    let with = |line: &'static str| {
+        gated(move |suite| {
+            suite.source("a", &["latency-us=1000", "revision=2"]);
+            let source = suite.world.read("models/a.mlir");
+            suite.world.write("models/a.mlir", format!("{source}{line}\n"));
+        })
+        .1
+    };
+    with("// it has no util.global.store").expect_no_failure();
+    let comparison = with("util.global.store %state, @state : i32").expect_code(11).json();
     let row = row(&comparison, "a/cpu/main", Some("latency"));
     assert!(lint_codes(row).contains(&"stateful"), "{comparison:#}");
 }
@@ -216,6 +223,29 @@ fn a_configuration_that_head_turns_into_a_link_is_compared_with_bases_own() {
     suite.source("a", &["latency-us=2000"]);
     commit(&repository, "a link");
     suite.world.run(["gate", "--base", "main"]).expect_code(10);
+}
+
+#[test]
+fn a_waiver_of_the_latency_does_not_cover_other_work_or_kept_state() {
+    let mut greens = Greens::default();
+    for (case, directives, inputs) in [
+        ("other inputs", &["latency-us=1000", "revision=2"][..], "inputs = [\"3xf32=2\"]"),
+        ("state", &["latency-us=1000", "revision=2", "changes-input=always"], "inputs = [\"3xf32=1\"]"),
+    ] {
+        let (suite, repository) = repository();
+        let expires = jiff::Zoned::now().date().saturating_add(jiff::Span::new().days(9));
+        let waiver = format!(
+            "\n[[waiver]]\nbenchmark = \"a/*\"\nmetric = \"latency\"\nowner = \"@o\"\nreason = \"known\"\nexpires = \"{expires}\"\n"
+        );
+        policy_on_main(&suite, &repository, &waiver);
+        // The slowdown that was reviewed is covered.
+        suite.source("a", &["latency-us=3000", "revision=2"]);
+        gate_main(&suite, &[]).expect_code(0);
+        suite.source("a", directives);
+        edit(&suite, "inputs = [\"3xf32=1\"]", inputs);
+        greens.check(case, &gate_main(&suite, &[]));
+    }
+    greens.none(2);
 }
 
 #[test]
