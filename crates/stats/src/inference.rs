@@ -12,7 +12,7 @@ pub enum Inference {
     Modelled(Effect),
     /// Effects with a separate error for each direction: head being worse, and head being better.
     Sided { worse: Effect, better: Effect },
-    /// Randomised blocks.
+    /// Randomized blocks.
     Randomised(Arc<Shift>),
 }
 

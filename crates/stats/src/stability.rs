@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_firmly_known_rate_makes_it_a_binomial_tail() {
-        // φ is one tenth, whatever four blocks of base say: one of four for head has chance
+        // φ is one tenth, whatever four blocks of base show: one of four for head has chance
         // 1 − (1 − .05/.95)⁴.
         let counts = Counts { head_slower: 1, base_slower: 0, blocks: 4, ..Counts::default() };
         for weight in [500.0, 2e3] {

@@ -9,7 +9,7 @@ pub(super) fn counters(name: &str) -> PathBuf {
     given.map_or_else(|| PathBuf::from("/proc"), PathBuf::from).join(name)
 }
 
-/// The 1, 5 and 15 minute load averages; empty if the kernel does not say.
+/// The 1, 5 and 15 minute load averages; empty if the kernel does not report them.
 pub fn load_average() -> Vec<f64> {
     parse(&std::fs::read_to_string(counters("loadavg")).unwrap_or_default())
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 
-/// Bytes that this user may still write where `folder` is. `None` if the file system does not say.
+/// Bytes that this user may still write where `folder` is. `None` if the file system does not report it.
 pub fn free_bytes(folder: &Path) -> Option<u64> {
     let answer = statvfs(folder).ok()?;
     Some(answer.blocks_available().saturating_mul(answer.fragment_size()))

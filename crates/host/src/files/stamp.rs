@@ -21,7 +21,7 @@ impl Stamp {
     /// The current stamp of a file; for a link, that of its target.
     ///
     /// # Errors
-    /// The file can't be looked at.
+    /// Its metadata can't be read.
     pub fn now(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         Ok(Self {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::cgroup;
 
 /// How many processes the kernel has killed for lack of memory: in benchgate's own cgroup and below, where that is
-/// counted, else on the whole machine. `None` if it does not say.
+/// counted, else on the whole machine. `None` if it does not report them.
 pub(super) fn out_of_memory_kills() -> Option<u64> {
     let of_cgroup = || {
         let folder = cgroup::own()?;

@@ -47,13 +47,13 @@ pub struct GpuReading {
     pub temperature_celsius: Option<f64>,
     pub power_watts: Option<f64>,
     pub memory_used_bytes: Option<u64>,
-    /// In the order of [`Limit`]. `None` if the driver does not say.
+    /// In the order of [`Limit`]. `None` if the driver does not report it.
     pub limits: Option<Vec<Limit>>,
     /// Nanoseconds since the driver was loaded in which power or heat held the clock down; the difference between two
     /// readings covers the time between them.
     pub held_down_ns: Option<[u64; 2]>,
-    /// The processes that have a context on it. `None` if the driver does not say.
+    /// The processes that have a context on it. `None` if the driver does not report it.
     pub processes: Option<Vec<u32>>,
-    /// Whether the clock is locked. `None` if the driver does not say.
+    /// Whether the clock is locked. `None` if the driver does not report it.
     pub clock_locked: Option<bool>,
 }
