@@ -55,9 +55,9 @@ enum BaselineCommand {
 
 /// Store a run as a session
 ///
-/// Compares the run with the stored sessions, prints that comparison, and stores the run. One that is red, failed,
-/// wrong, unverified or undecided (a disturbed machine, say) is stored too, and excluded from the baseline until it is
-/// accepted. The exit code reports it; the run is stored in any case.
+/// Compares the run with the stored sessions, prints that comparison, and stores the run. A run that is red, failed,
+/// wrong, unverified or undecided (for example on a disturbed machine) is stored too, and excluded from the baseline
+/// until it is accepted. The exit code reports it; the run is stored in any case.
 #[derive(Debug, clap::Args)]
 struct Update {
     #[command(flatten)]
@@ -129,7 +129,7 @@ struct Prune {
 
 /// Copy the baseline to Parquet files
 ///
-/// One file a session, in the layout of an object store, for DuckDB, ClickHouse or Athena. Existing files are left
+/// One file per session, in the layout of an object store, for DuckDB, ClickHouse or Athena. Existing files are left
 /// unchanged, so the same command copies new sessions.
 #[derive(Debug, clap::Args)]
 struct Export {

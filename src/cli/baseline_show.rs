@@ -40,7 +40,7 @@ pub struct Show {
     /// Only this metric
     #[arg(long, value_name = "NAME", default_value_t = Metric::LATENCY.name.into_owned())]
     metric: String,
-    /// Show changes of levels, with their ranges of commits
+    /// Show level changes with their commit ranges
     #[arg(long)]
     changes: bool,
     #[command(flatten)]

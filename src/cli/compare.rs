@@ -52,7 +52,7 @@ Examples:
   benchgate compare base.json head.json           two results, any format
   benchgate compare run.json                      both sides of one run
   benchgate compare old.json#head run.json#head   the heads of two runs
-  benchgate compare 'base-*.json' 'head-*.json'   several processes a side
+  benchgate compare 'base-*.json' 'head-*.json'   several processes per side
   benchgate compare base.json a.json b.json       several results side by side
   benchgate compare results/base results/head     the results in two folders
   benchgate compare two.json --base-filter old --head-filter new

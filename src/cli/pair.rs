@@ -20,9 +20,9 @@ use super::{CliError, Terminal};
 
 /// Measure two commands in pairs, compare and judge
 ///
-/// Runs BASE and HEAD in turns, each time in a fresh process and in random order, until the difference is clear. Reads
-/// their output in any format that `compare` reads, one row for each benchmark; a command without such output is timed
-/// as a whole. The same command twice is an A/A test.
+/// Runs BASE and HEAD alternately, each time in a fresh process and in random order, until the difference is clear.
+/// Reads their output in any format that `compare` reads, one row for each benchmark; a command without such output is
+/// timed as a whole. The same command twice is an A/A test.
 ///
 /// Commands are split into words without a shell; --shell starts one. `{output}` stands for a file to which the
 /// command writes its results, and `{filter}` for the pattern that makes Google Benchmark, pytest, criterion and `go

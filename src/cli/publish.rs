@@ -55,7 +55,7 @@ pub struct PublishArgs {
     /// Path of the workflow that measures, inside the repository [default: [github] workflow]
     #[arg(long, value_name = "PATH", help_heading = "GitHub")]
     workflow: Option<String>,
-    /// Contents of reports: `ratios` keeps absolute times, sizes and counts out [default: [report] disclose, or all]
+    /// Contents of reports: `ratios` omits absolute times, sizes and counts [default: [report] disclose, or all]
     #[arg(long, value_name = "WHAT", value_parser = choices::named(&Disclose::ALL, Disclose::as_str))]
     disclose: Option<Disclose>,
     #[command(flatten)]

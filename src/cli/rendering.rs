@@ -94,7 +94,7 @@ pub struct ComparisonArgs {
     /// Order of the rows in tables: what changed most, the benchmark's name, or the largest slowdown
     #[arg(long, value_name = "ORDER", default_value = "importance", value_parser = choices::named(Order::VARIANTS, Into::into))]
     pub sort: Order,
-    /// Contents of reports: `ratios` keeps absolute times, sizes and counts out [default: [report] disclose, or all]
+    /// Contents of reports: `ratios` omits absolute times, sizes and counts [default: [report] disclose, or all]
     #[arg(long, value_name = "WHAT", value_parser = choices::named(&Disclose::ALL, Disclose::as_str))]
     pub disclose: Option<Disclose>,
 }

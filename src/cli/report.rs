@@ -32,7 +32,7 @@ Examples:
   benchgate report --format html --output report.html
   benchgate report --format markdown >> \"$GITHUB_STEP_SUMMARY\"")]
 pub struct ReportArgs {
-    /// The results, as `benchgate compare` takes them [default: --run]
+    /// The results, in any form that `benchgate compare` accepts [default: --run]
     #[arg(value_name = "RESULT", conflicts_with = "run")]
     results: Vec<String>,
     #[command(flatten)]

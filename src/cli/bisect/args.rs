@@ -42,7 +42,7 @@ pub struct BisectArgs {
     /// Bad end; of the same kind as the good end
     #[arg(long, value_name = "END", required_unless_present_any = ["toolchains", "from_history"])]
     pub bad: Option<String>,
-    /// Search the range of the newest slowdown in the stored sessions of this suite, of 1 % or more
+    /// Search the range of the newest slowdown of 1 % or more in the stored sessions of this suite
     #[arg(long, conflicts_with_all = ["good", "bad", "toolchains", "build"])]
     pub from_history: bool,
     /// The testbed, or the beginning of its name; with --from-history, needed if there are several
@@ -57,8 +57,7 @@ pub struct BisectArgs {
     /// Repository whose commits --build builds
     #[arg(long, value_name = "FOLDER", requires = "build")]
     pub build_repository: Option<PathBuf>,
-    /// The thing that got worse: a metric (latency, dispatch-count, vmfb-size, …), `outputs` (wrong results) or
-    /// `failure`
+    /// What got worse: a metric (latency, dispatch-count, vmfb-size, …), `outputs` (wrong results) or `failure`
     #[arg(long, value_name = "WHAT", default_value_t = Observable::Metric(Metric::LATENCY), value_parser = Observable::parse)]
     pub observe: Observable,
     #[command(flatten)]

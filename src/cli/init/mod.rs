@@ -16,11 +16,10 @@ use templates::{Answers, Template};
 
 /// Write a suite and the workflows that measure, publish and store it
 ///
-/// Writes benchgate.toml with an example that runs. A release, or --action, also writes four workflows: one
-/// measures every pull request with a read-only token, one publishes the results without running any of the
-/// pull request's code, one adds a session to the baseline every night, and one publishes the history as a site
-/// and opens issues about what got slower. Existing files are never overwritten; an existing suite only gets its
-/// workflows.
+/// Writes benchgate.toml with an example that runs. A release, or --action, also writes four workflows: one measures
+/// every pull request with a read-only token, one publishes the results without running any of the pull request's
+/// code, one adds a session to the baseline every night, and one publishes the history as a site and opens issues
+/// about slowdowns. Existing files are never overwritten; an existing suite only gets its workflows.
 ///
 /// With --shards several machines measure one run: the workflows plan, measure each shard in a separate job, and
 /// merge.
@@ -52,7 +51,7 @@ pub struct InitArgs {
     /// The action, pinned: `OWNER/REPO@COMMIT` with all 40 digits [default: the one of this release]
     #[arg(long, value_name = "ACTION", value_parser = action)]
     action: Option<String>,
-    /// Write a suite of the models of a checkout of PyTorch's torchbench instead of the example
+    /// Write a suite of the models in a checkout of PyTorch's torchbench, instead of the example
     #[arg(long, value_name = "CHECKOUT")]
     torchbench: Option<PathBuf>,
     /// PyTorch's torchbench.yaml: dtypes, batch sizes, tolerances and models to leave out
