@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::gate::{Policy, SequentialPolicy};
-use crate::ingest::{self, ExportFormat, Format, Joiner, MOST_BENCHMARKS};
+use crate::ingest::{self, ExportFormat, FileContent, Format, Joiner, MOST_BENCHMARKS};
 use crate::model::{Run, SideName};
 use crate::pipeline::{recorded_blocks, recorded_policy};
 use crate::record::{BisectionFile, RunFile, RunSchema};
@@ -151,13 +151,15 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let mut joiner = Joiner::new();
     let mut notes = Vec::new();
     let mut first: Option<Run> = None;
-    let (mut joined, mut unknown) = (0usize, 0usize);
+    let (mut joined, mut unknown, mut extensions) = (0usize, Vec::new(), HashSet::new());
     for input in inputs {
+        let extension = Path::new(&input.path).extension();
         let Some(mut run) = load_one(input, format)? else {
-            unknown += 1;
+            unknown.push((&input.path, extension));
             continue;
         };
         joined += 1;
+        extensions.insert(extension);
         if inputs.len() > 1 {
             if run.session.take().is_some() {
                 forget_blocks(&mut run);
@@ -173,7 +175,8 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let Some(mut run) = joiner.finish() else {
         return Err(match inputs.first() {
             Some(input) => CliError::input(format!(
-                "failed to find a result among {unknown} files, beginning with {}",
+                "failed to find a result among {} files, beginning with {}",
+                unknown.len(),
                 input.path
             ))
             .hint("`--format-in` names the format of files that can't be recognized"),
@@ -184,8 +187,19 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         run.origin.label = format!("{} and {} more", run.origin.label, joined - 1);
         notes.push(format!("{joined} files were joined as processes of one side"));
     }
-    if unknown > 0 {
-        notes.push(format!("{unknown} other files of the folder are not results and were left out"));
+    // A file that is named like a result, and empty, is what a process left that did not end.
+    for (path, _) in unknown.iter().filter(|(_, extension)| extensions.contains(extension)) {
+        let bytes = read_contents(path)?;
+        if matches!(
+            ingest::content(&bytes),
+            FileContent::Empty | FileContent::Utf16 | FileContent::Compressed
+        ) {
+            return Err(unreadable(&ingest::unrecognised(&bytes, path)));
+        }
+    }
+    if !unknown.is_empty() {
+        let count = unknown.len();
+        notes.push(format!("{count} other files of the folder are not results and were left out"));
     }
     Ok(LoadedRun { run, notes, recorded: None })
 }
@@ -362,7 +376,11 @@ fn is_run_json(bytes: &[u8], asked: Option<Format>) -> bool {
 /// As [`load_one`], for other files than a run.json.
 fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
     let run = match format_of(bytes, format) {
-        None if input.optional => return Ok(None),
+        None if input.optional
+            && !matches!(ingest::content(bytes), FileContent::CutJson | FileContent::FailedCommand) =>
+        {
+            return Ok(None);
+        }
         Some(_) if input.side.is_some() => Err(CliError::usage(format!(
             "{} is not a run.json, so it has no sides to choose from",
             input.path

@@ -17,8 +17,12 @@ pub enum FileContent {
     Directionless,
     #[strum(to_string = "it is BenchmarkDotNet's JSON, which is not read")]
     BenchmarkDotNet,
+    #[strum(to_string = "it is JSON that ends in the middle")]
+    CutJson,
     #[strum(to_string = "it is JSON of no known benchmark tool")]
     Json,
+    #[strum(to_string = "it is the log of a command that failed")]
+    FailedCommand,
     #[strum(to_string = "no line of it is a result of a known benchmark tool")]
     Text,
 }
@@ -33,6 +37,8 @@ impl FileContent {
             }
             Self::Compressed => "decompress it first; gzip and Zstandard are read as they are",
             Self::Binary => "name the file that the benchmark tool wrote as JSON, CSV or text",
+            Self::CutJson => "let the tool finish and write it again",
+            Self::FailedCommand => "run the benchmark again; a process without results is not left out",
             Self::Html => "download the raw file, not the page that shows it",
             Self::Directionless => {
                 "choose: `--format-in custom-smaller-is-better` or `--format-in custom-bigger-is-better`"

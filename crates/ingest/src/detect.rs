@@ -1,8 +1,10 @@
 //! Telling formats apart by content: the first decisive key of JSON, the first decisive line of text.
 
+use serde::de::IgnoredAny;
+
 use super::error::BoxedFault;
 use super::json_scan::Scanner;
-use super::text::lines;
+use super::text::{crash, lines};
 use super::{
     FileContent, Format, IngestError, benchfmt, cargo_bench, compile_benchmark, compiled_code, conv_library,
     google_benchmark, iree_run_module, latency_csv,
@@ -164,8 +166,8 @@ pub fn unrecognised(bytes: &[u8], label: &str) -> IngestError {
 const COMPRESSED: [&[u8]; 4] = [b"\xfd7zXZ\0", b"BZh", b"\x04\x22\x4d\x18", b"PK\x03\x04"];
 
 /// The content of bytes that no format recognizes.
-fn content(bytes: &[u8]) -> FileContent {
-    let text = bytes.trim_ascii();
+pub fn content(bytes: &[u8]) -> FileContent {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         FileContent::Utf16
     } else if text.is_empty() {
@@ -181,7 +183,14 @@ fn content(bytes: &[u8]) -> FileContent {
     } else if matches!(text[0], b'{' | b'[') {
         let dot_net =
             bytes.windows(16).any(|window| window == b"BenchmarkDotNet\"" || window == b"BenchmarkDotNetV");
-        if dot_net { FileContent::BenchmarkDotNet } else { FileContent::Json }
+        let mut values = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
+        match values.find_map(Result::err) {
+            _ if dot_net => FileContent::BenchmarkDotNet,
+            Some(error) if error.is_eof() => FileContent::CutJson,
+            _ => FileContent::Json,
+        }
+    } else if std::str::from_utf8(bytes).is_ok_and(|text| crash(text).is_some()) {
+        FileContent::FailedCommand
     } else {
         FileContent::Text
     }

@@ -39,7 +39,7 @@ pub use compiled_code::{CompiledCode, Unassembled};
 pub use compressed::decompressed;
 pub use content::FileContent;
 pub use criterion::criterion_name;
-pub use detect::{detect, unrecognised};
+pub use detect::{content, detect, unrecognised};
 pub use error::IngestError;
 pub use export::{Appended, ExportFormat, ExportedRun, appended, export, format_that_keeps};
 pub use format::Format;

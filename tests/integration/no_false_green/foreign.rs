@@ -214,3 +214,39 @@ fn no_file_whose_statistics_are_not_those_of_its_samples_is_green() {
     let more = [("1.00015", "1.0007"), ("1.00045", "1.00001"), ("4.0012", "5.0012")];
     none_is_green("pytest-benchmark", pytest, &[&edits[..], &more].concat());
 }
+
+#[test]
+fn no_file_of_a_folder_that_can_not_be_read_is_passed_over() {
+    let world = World::new();
+    for (side, time) in [("base", "10.001"), ("head", "10.002")] {
+        for file in 0..2 {
+            world
+                .write(&format!("{side}/{file}.json"), google(&[&row("BM_a", &format!("{time}{file}"), "")]));
+        }
+        // Files that stand next to results for other reasons.
+        world.write(&format!("{side}/machine.json"), r#"{"machine": "a", "cpu": "b"}"#);
+        world.write(&format!("{side}/stderr.log"), "");
+        world.write(&format!("{side}/build.log"), "Linking bench\n");
+    }
+    let compare = || world.run(["compare", "base", "head", "--between-cv", "0.1%", "--fail-on", FAIL_ON]);
+    compare().expect_code(0);
+    let mut greens = Greens::default();
+    let whole = google(&[&row("BM_a", "10.0", "")]);
+    for (name, text) in [
+        ("2.json", ""),
+        ("2.json", " \n"),
+        ("2.json", "{\"context\": {"),
+        ("2.json", &whole[..whole.len() / 2]),
+        ("2.json", "{"),
+        ("2.json", "Segmentation fault\n"),
+        ("2.log", "Running ./bench\n./run.sh: line 3:  4711 Killed                  ./bench\n"),
+        ("2.json", "\u{feff}"),
+    ] {
+        let path = world.write(&format!("head/{name}"), text);
+        greens.check(&format!("{name}: {text}"), &compare());
+        std::fs::remove_file(path).unwrap();
+    }
+    std::os::unix::fs::symlink("gone.json", world.work().join("head/2.json")).unwrap();
+    greens.check("a link to nothing", &compare());
+    greens.none(9);
+}
