@@ -117,6 +117,18 @@ fn every_threat_names_tests_that_exist() {
     }
 }
 
+#[test]
+fn the_words_that_the_first_change_searches_for_are_written_once() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guide = std::fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
+    let words = guide.split("grep -rn '").nth(1).unwrap().split('\'').next().unwrap();
+    let mut text = String::new();
+    for folder in ["src", "crates"] {
+        sources(&root.join(folder), &mut text);
+    }
+    assert_eq!(text.matches(words).count(), 1, "{words:?}");
+}
+
 /// Every Markdown file of the repository, but for evidence, which is quoted as it was, and for data of others.
 pub fn documents() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -241,10 +253,9 @@ fn every_path_and_heading_that_the_documents_name_is_there() {
                 }
             }
         }
-        let folders =
-            ["src/", "tests/", "docs/", "examples/", "schemas/", "python/", "baselines/", "benches/"];
+        let folders = "src/ crates/ tests/ docs/ examples/ schemas/ python/ baselines/ benches/".split(' ');
         for word in text.split('`').skip(1).step_by(2) {
-            let named = folders.iter().any(|folder| word.starts_with(folder));
+            let named = folders.clone().any(|folder| word.starts_with(folder));
             // A folder's own README names its own files.
             let there = root.join(word).exists() || folder.join(word).exists();
             if named && !word.contains(['<', '*', ' ', '…', '{']) && !there {
