@@ -45,7 +45,7 @@ table! {
         "Names of the metrics that count, such as `latency` or `items_per_second`; each benchmark must have them all. By default all count.";
     "outputs" => outputs: Vec<String>, LINES,
         "Files in `{build}` that it writes, and in which head must agree with base: `y.npy` and raw tensors (`4x8xbf16=@y.bin`) within the \
-             tolerances of `[numerics]`, others to the byte.";
+             tolerances of `[numerics]`, others byte for byte.";
     "device": KeyPresence::Optional => device: String = CPU.to_owned(), ValueKind::Line,
         "`cpu` (the default), or the GPU that it uses, such as `cuda` or `hip://0`: it is watched, and no processor is pinned.";
     head "env" => env: BTreeMap<String, String>, ValueKind::Texts,

@@ -191,8 +191,8 @@ static NUMERICS_TYPE: Section = Section {
 
 pub(super) static NUMERICS_OVERRIDE: Section = Section {
     title: "[[numerics-override]]",
-    doc: "Tolerances of one element type for the benchmarks that a glob matches; what is left out is that of the type. Of \
-          several that match, the last one counts.",
+    doc: "Tolerances of one element type for the benchmarks that a glob matches; keys that are left out keep the \
+          type's value. Of several that match, the last one counts.",
     fields: &[
         required(
             "benchmark",

@@ -54,7 +54,7 @@ table! {
     "seed" => seed: Option<u64>, ValueKind::Integer { min: 0, max: i64::MAX },
         "Seed of the order in which processes run, to repeat a schedule. By default each session draws its \
              own, so that the order can't be known beforehand; run.json records it. A pull request is measured \
-             by the seed of its base.";
+             with the seed of its base.";
 }
 
 /// Which benchmarks are run under the runtime's profiler after they are measured.

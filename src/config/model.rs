@@ -125,8 +125,8 @@ table! {
         "Exporter of a Python model. A list makes one benchmark for each, named `model@exporter`.";
     head "output-type": KeyPresence::Optional => output_types: Vec<OutputType> = Vec::new(),
         ValueKind::OneOrMore(&ValueKind::Choice(OutputType::VARIANTS)),
-        "Output type of torch-mlir; of several, the first that works, which the benchmark's label `lowering` \
-        names. By default a zoo model's own order, otherwise `linalg-on-tensors`, `stablehlo`, `torch`.";
+        "Output type of torch-mlir; with a list, the first that works; the benchmark's label `lowering` \
+        names it. By default a zoo model's own order, otherwise `linalg-on-tensors`, `stablehlo`, `torch`.";
     head "dtype" => dtype: Option<String>, ValueKind::Choice(&["f64", "f32", "f16", "bf16"]),
         "Type to which an exported model's weights and floating-point inputs are cast before it runs and is \
         exported; the model's own by default. Backends without a `dtype` use it too.";

@@ -16,13 +16,13 @@ const INTRODUCTION: &str = "\
 
 <!-- Written by the tests from the tables of src/config: UPDATE_SCHEMAS=1 cargo test schemas -->
 
-One file describes a suite: models, targets, the tools they are measured with, how measuring is done, and
+One file describes a suite: models, targets, the tools they are measured with, measurement settings, and
 what counts as a regression. Unknown keys are errors, and every problem of the file is reported at once with
 its line and column. `schemas/config.json` makes editors complete it: with the Even Better TOML extension,
 put `#:schema https://raw.githubusercontent.com/benchgate/benchgate/main/schemas/config.json` on the first
 line.
 
-Values that are text in TOML and more than that here:
+Some values have a special form:
 
 - *duration*: a number and `ns`, `us`, `ms`, `s`, `m` or `h`: `\"40ms\"`, `\"1.5s\"`
 - *fraction*: a percentage below 100 %, `\"1%\"`, or a number below 0.2, `0.01`
@@ -33,8 +33,8 @@ Every file that is named must exist, for each side, and lie inside the repositor
 resolved.
 
 **Policy** is `[gate]`, `[[waiver]]`, `[[expect]]`, `[numerics]` and `[[numerics-override]]`. On a pull request it is read from the base commit, so a
-change can't loosen the gate that judges it. `policy = \"policy.toml\"` moves the five into a file of their
-own, which CODEOWNERS can guard.
+change can't loosen the gate that judges it. `policy = \"policy.toml\"` moves the five into a separate
+file, which CODEOWNERS can guard.
 
 ";
 
@@ -100,12 +100,12 @@ fn numerics_defaults(page: &mut String) {
 const NUMERICS: &str = "\
 The typical magnitude m is the root mean square of the reference's finite elements, but at most 16 times the
 median of those that are not zero, so that a mask of −1e38 does not make every error small. Rounding error scales
-with m and not with the element: that is what `stol` is for. `max-error` catches what is small in every
-element and present in all of them, such as a scale of 1.001 or arithmetic in TF32 where f32 was promised.
+with m and not with the element: that is what `stol` is for. `max-error` catches errors that are small but
+present in every element, such as a scale of 1.001 or arithmetic in TF32 where f32 was promised.
 
 NaN and Inf where the reference is finite fail, and so does the reverse. Where both are NaN, or the same Inf,
-they agree. An output that is beyond its bounds still passes when an fp64 reference shows that it is no
-further from the truth than eager is (root mean square within 2 times, largest error within 4 times).
+they agree. An output that is beyond its bounds still passes when an fp64 reference shows that it is about
+as accurate as eager (root mean square within 2 times, largest error within 4 times).
 Another shape, type or number of outputs fails; the signedness of integers is not compared, since MLIR has none.
 ";
 

@@ -111,7 +111,7 @@ static REPORT: Section = Section {
         "disclose",
         ValueKind::Choice(&["all", "ratios"]),
         "\"all\"",
-        "`ratios` keeps absolute times, sizes and counts out of every report, comment, summary and annotation. \
+        "`ratios` omits absolute times, sizes and counts from every report, comment, summary and annotation. \
          `run.json` keeps them, because the verdict is computed from it.",
     )],
 };
