@@ -148,6 +148,31 @@ class Sources(unittest.TestCase):
         path = self.write("m.py", "calls = []\ndef make():\n    calls.append(1)\n    return len(calls)")
         self.assertEqual([self.construct(path), self.construct(path)], [1, 1])
 
+    def torchbench(self, constructor, **options):
+        """Constructs the model of a checkout, next to a torch and a timm that do nothing."""
+        self.write("torchbenchmark/__init__.py", "")
+        for package in ("models", "models/net"):
+            pathlib.Path(self.dir.name, "torchbenchmark", package).mkdir()
+        text = f"class Model:\n    def __init__(self, **_): {constructor}\n    def get_module(self): return None, ()"
+        self.write("torchbenchmark/models/net/__init__.py", text)
+        module = type("Module", (), {"load_state_dict": None})
+        torch = types.SimpleNamespace(nn=types.SimpleNamespace(Module=module), hub=types.SimpleNamespace(load_state_dict_from_url=None))
+        builder = types.ModuleType("timm.models._builder")
+        builder.load_pretrained = unittest.mock.Mock(side_effect=OSError("no route to the hub"))
+        made = source.load("torchbench:net", self.dir.name)
+        with unittest.mock.patch.dict(sys.modules, {"torch": torch, "timm.models._builder": builder}):
+            made.make(**options)
+
+    def test_a_model_of_torchbench_that_can_not_download_names_the_option_that_needs_no_download(self):
+        with self.assertRaisesRegex(ConnectionError, "weights = 'random'"):
+            self.torchbench("raise OSError('urlopen error')")
+
+    def test_random_weights_of_torchbench_download_nothing_from_timms_hub(self):
+        loads = "import sys; sys.modules['timm.models._builder'].load_pretrained()"
+        # It gets as far as the fake module, which is none of torch's.
+        with self.assertRaises(Unsupported):
+            self.torchbench(loads, weights="random")
+
 
 class Zoo(unittest.TestCase):
     """What every model's file has to have, read without torch."""

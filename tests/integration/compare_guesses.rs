@@ -1,6 +1,6 @@
 //! What was probably meant where two results don't fit together is said in one sentence, with the command.
 
-use crate::harness::World;
+use crate::harness::{World, lint_detail};
 
 /// hyperfine's file: each command with ten runs around a time in seconds.
 fn hyperfine(commands: &[(&str, f64)]) -> String {
@@ -156,4 +156,74 @@ fn an_inconclusive_comparison_of_plain_files_ends_with_the_way_out_in_the_tool_s
     world.write("head.txt", go(1.08));
     let outcome = world.run(["compare", "base.txt", "head.txt"]).expect_code(11);
     insta::assert_snapshot!(outcome.stdout);
+}
+
+/// A tool's output, as it was posted or captured.
+fn captured(name: &str) -> String {
+    format!("{}/tests/fixtures/tool_output/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn the_device_in_a_pasted_command_does_not_narrow_the_interval_of_one_session() {
+    let world = World::new();
+    let names = ["mi300-unet-iree.console", "mi300-unet-misa.console"];
+    let interval = |device: &str| {
+        for name in names {
+            let text = std::fs::read_to_string(captured(&format!("google_benchmark/{name}"))).unwrap();
+            assert!(text.contains("--device=rocm"), "{name}");
+            world.write(name, text.replace("--device=rocm", device));
+        }
+        let report = world.run(["compare", names[0], names[1], "--format", "json"]).expect_code(11).json();
+        report["rows"][0]["estimate"]["interval"].clone()
+    };
+    let gpu = interval("--device=rocm");
+    assert!(gpu["low"].is_number() && gpu == interval("--device=local-task"), "{gpu}");
+    // A spread that the user knows does.
+    world.run(["compare", names[0], names[1], "--between-cv", "0.5%"]).expect_code(0);
+}
+
+#[test]
+fn result_lines_of_a_kernel_library_are_compared_by_their_time_and_efficiency_is_in_percent() {
+    let world = World::new();
+    let igemm = std::fs::read_to_string(captured("conv_library/igemm.txt")).unwrap();
+    let line = igemm.lines().find(|line| line.contains("329.672(41.27%)")).unwrap();
+    world.write("base.txt", format!("{line}\n"));
+    let faster = line.replace("cost:0.183ms", "cost:0.171ms").replace("329.672(41.27%)", "352.807(44.16%)");
+    world.write("head.txt", format!("{faster}\n"));
+    // One line each is one repetition.
+    let said = world.run(["compare", "base.txt", "head.txt", "--all"]).expect_code(11).stdout;
+    assert!(said.contains("183.0 → 171.0 µs") && said.contains("41.27 → 44.16 %"), "{said}");
+    // A file next to itself proves nothing.
+    let report = world.run(["compare", "base.txt", "base.txt", "--format", "json"]).expect_code(20).json();
+    assert_eq!(
+        lint_detail(&report["rows"][0], "repeated-samples"),
+        "both sides are the same samples of one file"
+    );
+}
+
+#[test]
+fn a_verifier_that_base_skipped_is_no_failure_of_base() {
+    let world = World::new();
+    let line = |code: &str, times: [f64; 8]| {
+        let experiment = serde_json::json!({
+            "accelerator": "cuda", "accelerator_model": "NVIDIA A100", "xla": null, "xla_flags": null, "dynamo": null,
+            "torch_xla2": null, "keep_model_data_on_cuda": false, "test": "eval", "batch_size": 1
+        });
+        let record = serde_json::json!({
+            "model": {"suite_name": "torchbench", "model_name": "llama"}, "experiment": experiment, "repeat": 8,
+            "iterations_per_run": 1, "metrics": {"total_time": times}, "timestamp": 1_700_000_000,
+            "verification_code": code
+        });
+        format!("{record}\n")
+    };
+    world.write("base.jsonl", line("VERIFIER_SKIPPED", [1.01, 1.02, 1.0, 1.01, 1.03, 1.0, 1.02, 1.01]));
+    for (code, exit, why) in [
+        // The reference could not be computed, so nothing is known about head.
+        ("EAGER_FAILED", 20, "verify fails at head"),
+        ("EXCEPTION_RAISED", 10, "verify fails only at head"),
+    ] {
+        world.write("head.jsonl", line(code, [1.0, 1.01, 1.02, 1.03, 1.01, 1.02, 1.0, 1.011]));
+        let said = world.run(["compare", "base.jsonl", "head.jsonl"]).expect_code(exit).said();
+        assert!(said.contains(why), "{code}: {said}");
+    }
 }
