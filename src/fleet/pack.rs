@@ -11,7 +11,7 @@ pub enum Cut {
 /// The reason why there is no such plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackError {
-    #[error("{kinds} kinds of runners need at least {kinds} shards, and {shards} were asked for")]
+    #[error("{kinds} kinds of runners need at least {kinds} shards, and {shards} were requested")]
     TooFewShards { shards: usize, kinds: usize },
 }
 

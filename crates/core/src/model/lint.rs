@@ -226,7 +226,7 @@ lint_codes! {
         "The time of this kernel changed most, as measured by the profiler in separate processes.",
         "`benchgate explain` lists every kernel of both sides.";
     KernelCode "kernel-code" Note,
-        "How many kernels of the module are other code than at base, whatever their times are.",
+        "How many kernels of the module differ from base's, whatever their times are.",
         "`benchgate explain` lists the facts of every kernel that changed.";
     CodeRegressed "code-regressed" Note,
         "The generated code got worse by the rules of `judge = \"code\"`: more spilled registers or scratch memory, a lower occupancy, or no matrix instructions.",
