@@ -201,7 +201,7 @@ lint_codes! {
         "A constant would agree with the reference outputs, so agreeing with them proves nothing.",
         "Give the model inputs or weights whose outputs differ from element to element: a last layer that starts at zero hides every fault.";
     Stateful "stateful" Inconclusive,
-        "The program keeps state from one call to the next, so what was verified need not be what is timed.",
+        "The program keeps state from one call to the next, so the timed calls may differ from the verified one.",
         "Pass state in and out as inputs and outputs, or split the function: one that sets the state up and one that is timed.";
     LessAccurate "less-accurate" Note,
         "Head's outputs are within the tolerance, but clearly less accurate than base's.",

@@ -1,4 +1,4 @@
-//! Errors of running a program. How a program ended that did run is [`Exit`](super::Exit), not an error.
+//! Errors of running a program. The end of a program that did run is an [`Exit`](super::Exit), not an error.
 
 use std::io;
 use std::path::PathBuf;
