@@ -139,7 +139,7 @@ fn pick_side(bytes: &[u8], args: &ConvertArgs, label: &str) -> Result<(Run, Form
     let found = sides.into_iter().find(|(side, _)| *side == Some(wanted));
     found.map(|(_, run)| (run, format)).ok_or_else(|| {
         CliError::input(format!("failed to find the side {} in {label}", wanted.as_str()))
-            .hint("only a run.json with two sides has a choice; leave `--side` out")
+            .hint("`--side` selects a side of a run.json that has two; leave it out")
     })
 }
 

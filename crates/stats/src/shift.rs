@@ -291,7 +291,7 @@ impl Shift {
 
 /// Start of the rejection between two distances, less the resolution.
 fn narrowed(mut inside: f64, mut outside: f64, rejected: impl Fn(f64) -> bool) -> f64 {
-    /// The first step of a search is a bandwidth wide, but for rounding, which depends on where it begins.
+    /// The first step of a search is one bandwidth wide, except for rounding, which depends on its start.
     const NARROW: f64 = 1.001 * BANDWIDTH;
     let mut steps = BISECTIONS;
     while steps > 0 {
