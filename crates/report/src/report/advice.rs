@@ -45,31 +45,42 @@ pub(super) fn fix(code: LintCode, format: &str) -> &'static str {
 }
 
 /// How to settle rows of files that hold one session of each side, or a few.
-pub(super) fn way_out(format: &str, is_overloaded: bool) -> String {
-    let (repeat, files) = match format {
-        "hyperfine-json" => ("`hyperfine --export-json base-$i.json COMMAND`", "json"),
-        "benchfmt" | "go-test-json" => ("`go test -bench . -count=10 > base-$i.txt`", "txt"),
-        "pytest-benchmark-json" => ("`pytest --benchmark-json=base-$i.json`", "json"),
-        "google-benchmark-json" => {
-            ("`PROGRAM --benchmark_repetitions=3 --benchmark_out=base-$i.json`", "json")
-        }
-        "jmh-json" => ("`java -jar benchmarks.jar -rf json -rff base-$i.json`", "json"),
-        "criterion-sample" | "criterion-estimates" => {
-            let folders = "`cargo bench`, then `cp -r target/criterion base-$i`";
-            return way_out_with(folders, "`benchgate compare 'base-*' 'head-*'`", is_overloaded);
-        }
-        _ => ("the tool", "json"),
-    };
-    way_out_with(repeat, &format!("`benchgate compare 'base-*.{files}' 'head-*.{files}'`"), is_overloaded)
+#[derive(Debug, Clone)]
+pub struct WayOut {
+    pub advice: String,
+    /// Lines for a shell.
+    pub commands: String,
 }
 
-fn way_out_with(repeat: &str, compare: &str, is_overloaded: bool) -> String {
+/// What the tool of this format is told to do, once for each session and side.
+pub(super) fn way_out(format: &str, is_overloaded: bool) -> WayOut {
+    let (session, files) = match format {
+        "hyperfine-json" => ("hyperfine --export-json side-$i.json 'COMMAND_SIDE'", ".json"),
+        "benchfmt" | "go-test-json" => ("(cd SIDE && go test -bench . -count=10) > side-$i.txt", ".txt"),
+        "pytest-benchmark-json" => ("pytest SIDE --benchmark-json=side-$i.json", ".json"),
+        "google-benchmark-json" => {
+            ("SIDE/PROGRAM --benchmark_repetitions=3 --benchmark_out=side-$i.json", ".json")
+        }
+        "jmh-json" => ("java -jar SIDE.jar -rf json -rff side-$i.json", ".json"),
+        "criterion-sample" | "criterion-estimates" => {
+            ("(cd SIDE && cargo bench) && cp -r SIDE/target/criterion side-$i", "")
+        }
+        _ => ("COMMAND_SIDE  # writes side-$i.json", ".json"),
+    };
+    let side = |name: &str| session.replace("SIDE", &name.to_uppercase()).replace("side", name);
     let first = if is_overloaded { "The host was overloaded: end what else runs on it first. " } else { "" };
-    format!(
-        "{first}A few sessions a side can't settle the inconclusive rows. Measure both programs in turns: \
-         `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`. Or run {repeat} 21 times for each side, in turns, and compare all \
-         files, with the same options as now: {compare}."
-    )
+    WayOut {
+        advice: format!(
+            "{first}A few sessions a side can't settle the inconclusive rows. Measure both programs alternately: \
+             `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`. Or measure 21 sessions of each program, alternately, and compare \
+             them with the same options as now:"
+        ),
+        commands: format!(
+            "for i in $(seq 21); do\n  {}\n  {}\ndone\nbenchgate compare 'base-*{files}' 'head-*{files}'",
+            side("base"),
+            side("head")
+        ),
+    }
 }
 
 /// The fix for an assumed spread if other advice precedes it.

@@ -7,6 +7,7 @@ use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::{Consequence, LintCode, Metric, Verdict, counted};
 use benchgate_gate::{Row, method_notes};
 
+use super::advice::WayOut;
 use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
 use super::layout::{self, Layout, mark, name};
 use super::sparkline::silhouette;
@@ -41,7 +42,7 @@ enum Detail {
 pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     let mut blocks = body(view, if options.all { Detail::All } else { Detail::Brief });
     blocks.push(Block::Break);
-    blocks.extend(view.way_out.iter().map(|way_out| Block::Prose(way_out.as_str().into())));
+    blocks.extend(way_out(view));
     let (code, verdict) = (view.comparison.exit_code, view.comparison.verdict);
     let not_asked = code == ExitCode::Pass && !matches!(verdict, Verdict::Pass | Verdict::Improved);
     let why = if not_asked { ", not asked to fail" } else { "" };
@@ -80,14 +81,18 @@ pub fn markdown(view: &View<'_>, options: MarkdownOptions) -> String {
 
 /// A page below its title and headline.
 pub(super) fn page<'a>(view: &'a View<'a>) -> Vec<Block<'a>> {
-    let mut blocks: Vec<Block<'a>> =
-        view.way_out.iter().map(|way_out| Block::Prose(way_out.as_str().into())).collect();
+    let mut blocks: Vec<Block<'a>> = way_out(view).collect();
     blocks.extend(view.alerts.iter().map(|alert| Block::Callout("IMPORTANT", alert.as_str().into())));
     blocks.extend(causes(view));
     blocks.extend(provenance::warning(view.source.as_ref()));
     blocks.extend(body(view, Detail::Page));
     blocks.extend(provenance::footer(view.source.as_ref(), true));
     blocks
+}
+
+fn way_out<'a>(view: &'a View<'_>) -> impl Iterator<Item = Block<'a>> {
+    let blocks = |it: &'a WayOut| [Block::Prose(it.advice.as_str().into()), Block::Commands(&it.commands)];
+    view.way_out.iter().flat_map(blocks)
 }
 
 /// Everything but the verdict.

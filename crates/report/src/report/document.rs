@@ -137,6 +137,8 @@ impl Tone {
 pub(super) enum Block<'a> {
     Title(Text<'a>),
     Prose(Text<'a>),
+    /// Lines of ours for a shell, to be copied as they are.
+    Commands(&'a str),
     /// What a reader must know before anything else, with GitHub's word for its kind.
     Callout(&'static str, Text<'a>),
     List(Vec<Item<'a>>),

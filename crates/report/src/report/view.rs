@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use benchgate_core::model::{Consequence, LintCode, Metric, SideName, Unit, Verdict, counted};
 use benchgate_gate::{Comparison, Estimate, Geomean, Method, Reason, Row, RunSummary};
 
+use super::advice::{self, WayOut};
 use super::human::{change, directed, interval, percent, significant};
 use super::row_view::RowView;
-use super::{ResultSource, advice, words};
+use super::{ResultSource, words};
 
 /// A comparison, ready to be laid out.
 #[derive(Debug, Clone)]
@@ -17,7 +18,7 @@ pub struct View<'a> {
     /// The verdict in one sentence. Holds no names, so it is safe everywhere.
     pub headline: String,
     /// How to settle inconclusive rows of other tools' files.
-    pub way_out: Option<String>,
+    pub way_out: Option<WayOut>,
     /// Rows that decide, regressed or improved; regressions first, larger changes first.
     pub changed: Vec<RowView<'a>>,
     /// Rows that decide and are still open.
@@ -204,7 +205,7 @@ impl<'a> View<'a> {
 /// Sessions per side that are enough to detect a program that is slow in one start of five.
 const ENOUGH_SESSIONS: u32 = 21;
 
-fn way_out(comparison: &Comparison) -> Option<String> {
+fn way_out(comparison: &Comparison) -> Option<WayOut> {
     let few = |row: &Row| {
         let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
         let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);

@@ -49,6 +49,7 @@ fn put(block: &Block<'_>) -> Markup {
         @match block {
             Block::Title(text) => h2 { (line(text)) },
             Block::Prose(text) => p { (line(text)) },
+            Block::Commands(lines) => pre { (lines) },
             Block::Callout(_, text) => p { strong { (line(text)) } },
             Block::Small(text) => p.note { (line(text)) },
             Block::List(items) => ul { @for item in items { li {

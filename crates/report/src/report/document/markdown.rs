@@ -82,6 +82,7 @@ fn put(block: &Block<'_>, entries: usize, page: &mut String) {
     match block {
         Block::Title(title) => page.push_str(&format!("### {}\n", line(title))),
         Block::Prose(text) => page.push_str(&format!("{}\n", line(text))),
+        Block::Commands(lines) => page.push_str(&format!("```sh\n{lines}\n```\n")),
         Block::Callout(kind, text) => page.push_str(&format!("> [!{kind}]\n> {}\n", line(text))),
         Block::List(items) => {
             for item in items.iter().take(entries) {
