@@ -129,7 +129,7 @@ impl Page {
         match block {
             Block::Title(text) => self.title(&plain(text)),
             Block::Prose(text) | Block::Callout(_, text) => self.prose(text, "", "    "),
-            Block::Commands(lines) => lines.lines().for_each(|line| self.line(&format!("    {line}"))),
+            Block::Commands(lines) => lines.lines().for_each(|line| self.line(&format!("        {line}"))),
             Block::List(items) => self.list(items),
             Block::Table(layouts) => self.table(layouts),
             Block::Section { title, blocks, .. } => {
