@@ -180,11 +180,16 @@ pub(super) fn models(
     let view = root.get("model");
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     let torchbench = root.get("torchbench").get("path").text().map(|path| folder.join(path));
+    let usual = root.get("torchbench").get("options").scalars();
     view.items()
         .flat_map(|model| {
             unique(model.get("name"), "model", &mut seen, problems);
             among(model.get("targets"), "target", &names, problems);
-            let one = one(model, torchbench.as_deref(), files, problems);
+            let mut one = one(model, torchbench.as_deref(), files, problems);
+            if matches!(one.source, ModelSource::Torchbench { .. }) {
+                let own = std::mem::replace(&mut one.options, usual.clone());
+                one.options.extend(own);
+            }
             each_exporter(one, model.get("exporter"), problems)
         })
         .collect()

@@ -101,7 +101,14 @@ static TORCHBENCH: Section = Section {
     doc: "A checkout of PyTorch's torchbench (github.com/pytorch/benchmark), or a folder with the same layout: \
           `torchbenchmark/models/NAME/__init__.py` defines a class `Model`. Options of its models are `batch_size` and \
           `weights`, `\"published\"` or `\"random\"`. The result names the checkout's commit.",
-    fields: &[required("path", ValueKind::AnyPath, "The checkout; relative paths start at this file.")],
+    fields: &[
+        required("path", ValueKind::AnyPath, "The checkout; relative paths start at this file."),
+        optional(
+            "options",
+            ValueKind::Scalars,
+            "Options of all its models, for example `weights = \"random\"`, which downloads nothing. A model's own have precedence.",
+        ),
+    ],
 };
 
 static REPORT: Section = Section {

@@ -151,6 +151,11 @@ fn saved_models_and_those_of_torchbench_are_sources() {
     let torchbench = with("source = \"torchbench:resnet18\"") + "\n[torchbench]\npath = \"../bench\"\n";
     let expected = ModelSource::Torchbench { name: "resnet18".into(), checkout: "./../bench".into() };
     assert_eq!(good(&torchbench).models[0].source, expected);
+    let usual = torchbench.replace("path =", "options = { weights = \"random\", batch_size = 1 }\npath =");
+    let options = |text: &str| format!("{:?}", good(text).models[0].options);
+    assert_eq!(options(&usual), r#"{"batch_size": "1", "weights": "random"}"#);
+    let own = usual.replacen("resnet18\"", "resnet18\"\noptions = { batch_size = 4 }", 1);
+    assert_eq!(options(&own), r#"{"batch_size": "4", "weights": "random"}"#);
     for (wrong, part) in [
         ("source = \"a.onnx\"\nexporter = \"torch-mlir\"", "`exporter` is not valid for an ONNX model"),
         ("source = \"a.onnx\"\nexpected = [\"y.npy\"]", "`expected` is not valid for an ONNX model"),

@@ -150,7 +150,11 @@ impl Settings {
 /// `models` are valid names in Python, and `checkout` is the path as the suite should have it.
 fn tables(models: &[String], checkout: &str, settings: Option<&Settings>) -> String {
     // Strings of JSON are strings of TOML.
-    let mut text = format!("[torchbench]\npath = {}\n", Value::from(checkout));
+    let mut text = format!(
+        "[torchbench]\npath = {}\n# Downloads no weights and is small enough for two processors:\n\
+         # options = {{ weights = \"random\", batch_size = 1 }}\n",
+        Value::from(checkout)
+    );
     let left_out = |model: &str| settings.and_then(|settings| settings.left_out(model));
     let kept: Vec<&str> =
         models.iter().map(String::as_str).filter(|model| left_out(model).is_none()).collect();
