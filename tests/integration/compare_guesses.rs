@@ -98,7 +98,7 @@ fn copies_of_criterions_folder_are_compared_by_the_names_that_it_states() {
 #[test]
 fn every_value_of_a_list_decides_in_the_direction_that_was_chosen() {
     let world = World::new();
-    let list = |load: f64| serde_json::json!([{"name": "start", "unit": "ms", "value": 40.0}, {"name": "score", "unit": "points", "value": load}]);
+    let list = |load: f64| serde_json::json!([{"name": "start", "unit": "MB", "value": 40.0}, {"name": "score", "unit": "points", "value": load}]);
     world.write("a.json", list(50.0).to_string());
     world.write("b.json", list(100.0).to_string());
     let compare = |format: &str| {

@@ -10,10 +10,9 @@ use serde_json::Value;
 
 use benchgate_core::model::{Benchmark, Better, Context, Metric, Outcome, Run, Stage, Summary, Unit};
 
-use super::build::{carried, fail, own_metric, processes, summary, testbed};
+use super::build::{ByName, carried, fail, own_metric, processes, summary, testbed};
 use super::error::{LineFault, line_fault};
 use super::json::{parse_with_words, unique_entries};
-use super::limit::has_room;
 use super::stated::check_summary;
 
 /// The layout of a row that is read here.
@@ -64,11 +63,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     if file.version != VERSION {
         return Err(line_fault(1, format!("asv's layout {}; only {VERSION} is known", file.version)));
     }
-    let mut benchmarks = Vec::new();
+    let mut benchmarks = ByName::default();
     for (name, row) in &file.results {
-        if !has_room(benchmarks.len()) {
-            break;
-        }
         let columns = AsvColumns { names: &file.result_columns, row };
         read_row(name, &columns, &mut benchmarks)
             .map_err(|what| line_fault(1, format!("{}: {what}", name.get(..80).unwrap_or("a benchmark"))))?;
@@ -79,6 +75,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         num_cpus: file.params.num_cpu.and_then(|count| count.parse().ok()),
         ..Context::default()
     };
+    let benchmarks = benchmarks.finish();
     Ok(Run { benchmarks, context, testbed, commit: Some(file.commit_hash), ..Run::default() })
 }
 
@@ -114,14 +111,14 @@ impl<'a> AsvColumns<'a> {
     }
 }
 
-fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut Vec<Benchmark>) -> Result<(), String> {
+fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut ByName) -> Result<(), String> {
     if !columns.row.is_array() {
         return Err("its row is not a list".to_owned());
     }
     let Some(results) = columns.list("result")? else {
         let mut benchmark = Benchmark::new(name);
         fail(&mut benchmark, Stage::Benchmark, "asv kept no result");
-        benchmarks.push(benchmark);
+        benchmarks.push_once(benchmark);
         return Ok(());
     };
     let parameters = parameters(columns.list("params")?.unwrap_or_default())?;
@@ -153,13 +150,16 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut Vec<Benchmark
             let (q1, q3) = (column(lower), column(upper));
             Summary { n: repeats, median: Some(median), q1, q3, interval, ..Summary::default() }
         };
-        match (number(result), samples.and_then(|samples| samples[at].as_array())) {
+        match (number(result), samples.and_then(|samples| samples[at].as_array()).map(Vec::as_slice)) {
             (Stated::Failed, _) => fail(&mut benchmark, Stage::Benchmark, "asv kept no result"),
             (Stated::Skipped, _) => {
                 let reason = "asv skips this combination of parameters".to_owned();
                 benchmark.outcome = Outcome::Skipped { reason };
             }
-            (Stated::Number(median), Some(samples)) if !samples.is_empty() => {
+            (Stated::Number(_), Some([])) => {
+                fail(&mut benchmark, Stage::Benchmark, "the list of samples is empty");
+            }
+            (Stated::Number(median), Some(samples)) => {
                 let samples: Vec<f64> =
                     samples.iter().map(|sample| sample.as_f64().unwrap_or(f64::NAN)).collect();
                 check_summary(&mut benchmark, &samples, &stated(median));
@@ -171,7 +171,7 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut Vec<Benchmark
             }
             (Stated::Number(value), _) => processes(&mut benchmark, metric.clone(), scale, vec![vec![value]]),
         }
-        benchmarks.push(benchmark);
+        benchmarks.push_once(benchmark);
     }
     Ok(())
 }

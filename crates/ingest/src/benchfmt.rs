@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Unit};
 
-use super::build::{carried, fail, own_metric, processes, testbed, time_unit};
+use super::build::{carried, direction, fail, own_metric, processes, testbed, time_unit};
 use super::error::{LineFault, line_fault};
 use super::limit::has_room;
 use super::text::lines;
@@ -200,7 +200,7 @@ fn metric(unit: &str) -> (Metric, f64) {
     if let Some(scale) = unit.strip_suffix("/op").and_then(time_unit) {
         return (Metric::LATENCY, scale);
     }
-    let better = if unit.ends_with("/s") { Better::Higher } else { Better::Lower };
+    let better = direction(unit).unwrap_or(Better::Lower);
     (own_metric(unit.to_owned(), Unit::Other(unit.to_owned().into()), better), 1.0)
 }
 

@@ -19,10 +19,22 @@ pub(super) fn time_unit(name: &str) -> Option<f64> {
         "ns" | "nsec" | "nanoseconds" => 1.0,
         "us" | "µs" | "μs" | "usec" | "microseconds" => 1e3,
         "ms" | "msec" | "milliseconds" => 1e6,
-        "s" | "sec" | "secs" | "seconds" => 1e9,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1e9,
         "min" | "minutes" => 60e9,
         _ => return None,
     })
+}
+
+/// Which direction is better by a unit: `ms/step` is a time, `GB/s`, `fps` and `TFLOPS` are rates.
+pub(super) fn direction(unit: &str) -> Option<Better> {
+    let unit = unit.trim().to_ascii_lowercase();
+    let (of, per) = unit.split_once('/').unwrap_or((&unit, ""));
+    let is_rate = || {
+        let named = ["per_sec", "per second", "flop/s", "flops", "throughput", "bandwidth"];
+        let short = ["fps", "qps", "rps", "tps", "iops"];
+        time_unit(per).is_some() || short.contains(&of) || named.iter().any(|part| unit.contains(part))
+    };
+    if time_unit(of).is_some() { Some(Better::Lower) } else { is_rate().then_some(Better::Higher) }
 }
 
 /// Checks a name that stands once in a file and becomes part of the names of many rows: without a bound, a

@@ -5,6 +5,7 @@ use benchgate_core::model::{Benchmark, Lint, LintCode, Metric, Run, Stage, Summa
 
 use super::build::{ByName, carried, fail, summary, time_unit};
 use super::error::{LineFault, line_fault};
+use super::stated::check_summary;
 use super::text::lines;
 
 /// The content of one line about a benchmark.
@@ -14,7 +15,7 @@ enum CargoLine<'a> {
     Libtest { name: &'a str, value: &'a str, unit: &'a str },
     /// `sum time: [9.1 ns 9.2 ns 9.3 ns]`: the estimate between the ends of its interval. A long name is on the line
     /// above.
-    Criterion { name: &'a str, value: &'a str, unit: &'a str },
+    Criterion { name: &'a str, interval: [(&'a str, &'a str); 3] },
     /// `test sum ... FAILED`
     Failed { name: &'a str },
 }
@@ -37,21 +38,27 @@ fn parse(line: &str) -> Option<CargoLine<'_>> {
     let (name, interval) = line.split_once("time:   [")?;
     let words: Vec<&str> = interval.split_once(']')?.0.split(' ').collect();
     // The change since the last run has percentages: `[-50.128% -42.912% -35.246%]`.
-    let [_, _, value, unit, _, _] = words[..] else { return None };
-    Some(CargoLine::Criterion { name: name.trim_end(), value, unit })
+    let [low, its, value, unit, high, other] = words[..] else { return None };
+    Some(CargoLine::Criterion { name: name.trim_end(), interval: [(low, its), (value, unit), (high, other)] })
 }
 
 /// Reads the whole text.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks = ByName::default();
     let mut lints = Vec::new();
-    let mut above = "";
+    let (mut above, mut measured) = ("", 0);
     for line in lines(text) {
-        let (name, value, unit, is_median) = match parse(line.text) {
+        let (name, interval, is_median) = match parse(line.text) {
             None => {
                 if line.text.starts_with("test result: FAILED") || line.text.starts_with("error: ") {
                     let detail =
                         format!("the test framework says `{}`", line.text.get(..80).unwrap_or(line.text));
+                    lints.push(Lint::new(LintCode::TruncatedInput, detail));
+                }
+                // Lines of results may be gone, but the harness counted them.
+                let counted = line.text.starts_with("test result: ").then(|| counted(line.text)).flatten();
+                if counted.is_some_and(|counted| counted > std::mem::take(&mut measured)) {
+                    let detail = format!("`{}` counts more results than there are", short(line.text));
                     lints.push(Lint::new(LintCode::TruncatedInput, detail));
                 }
                 above = line.text;
@@ -64,24 +71,37 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                 benchmarks.push_once(benchmark);
                 continue;
             }
-            Some(CargoLine::Libtest { name, value, unit }) => (name, value, unit, true),
-            Some(CargoLine::Criterion { name: "", value, unit }) => (above.trim_end(), value, unit, false),
-            Some(CargoLine::Criterion { name, value, unit }) => (name, value, unit, false),
+            Some(CargoLine::Libtest { name, value, unit }) => {
+                measured += 1;
+                (name, [(value, unit); 3], true)
+            }
+            Some(CargoLine::Criterion { name: "", interval }) => (above.trim_end(), interval, false),
+            Some(CargoLine::Criterion { name, interval }) => (name, interval, false),
         };
         let fault = |what: String| line_fault(line.number, what);
         if name.is_empty() {
             return Err(fault("a result without a name".to_owned()));
         }
-        let number = value.replace(',', "").parse::<f64>();
-        let number = number.map_err(|_| fault(format!("expected a time, found `{}`", short(value))))?;
+        let number = |value: &str| {
+            let number = value.replace(',', "").parse::<f64>();
+            number.map_err(|_| fault(format!("expected a time, found `{}`", short(value))))
+        };
+        let [low, (value, unit), high] = interval;
+        let stated = number(value)?;
         let mut benchmark = Benchmark::new(carried(name).map_err(|what| fault(what.to_owned()))?);
         let stated = if is_median {
-            Summary { median: Some(number), ..Summary::default() }
+            Summary { median: Some(stated), ..Summary::default() }
         } else {
-            Summary { mean: Some(number), ..Summary::default() }
+            Summary { mean: Some(stated), ..Summary::default() }
         };
         match scale_of(unit) {
-            Some(scale) => summary(&mut benchmark, Metric::LATENCY, scale, stated),
+            Some(scale) => {
+                // Each end of criterion's interval has a unit of its own.
+                let end = |(value, unit)| Ok(number(value)? * scale_of(unit).unwrap_or(scale) / scale);
+                let interval = Some((end(low)?, end(high)?));
+                check_summary(&mut benchmark, &[], &Summary { interval, ..stated });
+                summary(&mut benchmark, Metric::LATENCY, scale, stated);
+            }
             None => {
                 benchmark
                     .lints
@@ -94,6 +114,11 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         benchmarks.push_once(benchmark);
     }
     Ok(Run { benchmarks: benchmarks.finish(), lints, ..Run::default() })
+}
+
+/// `test result: ok. 0 passed; 0 failed; 0 ignored; 5 measured; 0 filtered out`
+fn counted(line: &str) -> Option<u64> {
+    line.split(';').find_map(|part| part.trim().strip_suffix(" measured")?.parse().ok())
 }
 
 /// Criterion also prints picoseconds.

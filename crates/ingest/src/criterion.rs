@@ -8,6 +8,7 @@ use benchgate_core::model::{Benchmark, Metric, Run, Summary};
 use super::build::{carried, processes, summary};
 use super::error::{LineFault, line_fault};
 use super::json::parse;
+use super::stated::check_summary;
 
 /// Nanoseconds.
 #[derive(Deserialize)]
@@ -20,6 +21,13 @@ struct Estimates {
 #[derive(Deserialize)]
 struct CriterionEstimate {
     point_estimate: Option<f64>,
+    confidence_interval: Option<ConfidenceInterval>,
+}
+
+#[derive(Deserialize)]
+struct ConfidenceInterval {
+    lower_bound: f64,
+    upper_bound: f64,
 }
 
 /// Each sample ran `iters` iterations in `times` nanoseconds.
@@ -42,6 +50,12 @@ pub(super) fn read_estimates(text: &str, label: &str) -> Result<Run, LineFault> 
     };
     if stated.mean.is_none() && stated.median.is_none() {
         return Err(line_fault(1, "neither mean nor median has a point estimate"));
+    }
+    for estimate in [&file.mean, &file.median] {
+        let interval = estimate.confidence_interval.as_ref();
+        let interval = interval.map(|interval| (interval.lower_bound, interval.upper_bound));
+        let median = estimate.point_estimate;
+        check_summary(&mut benchmark, &[], &Summary { median, interval, ..Summary::default() });
     }
     summary(&mut benchmark, Metric::LATENCY, 1.0, stated);
     Ok(Run { benchmarks: vec![benchmark], ..Run::default() })

@@ -3,11 +3,12 @@
 
 use serde::Deserialize;
 
-use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Summary, Unit};
+use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Summary, Unit, excerpt};
 
-use super::build::{ByName, carried, own_metric, summary, time_unit};
+use super::build::{ByName, carried, direction, own_metric, summary, time_unit};
 use super::error::{LineFault, line_fault};
 use super::json::{Value, parse, unique_entries};
+use super::stated::{check_summary, contradict};
 
 /// An entry of github-action-benchmark's list. Its `range` is free text whose meaning differs by tool, and is not read.
 #[derive(Deserialize)]
@@ -25,6 +26,10 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
     for CustomEntry { name, unit, value } in file {
         let mut benchmark = Benchmark::new(carried(&name).map_err(|what| line_fault(1, what))?);
         let (metric, scale) = metric(&unit, better);
+        if direction(&unit).is_some_and(|stated| stated != better) {
+            let detail = format!("the unit `{}` is better in the other direction", excerpt(&unit, 40));
+            contradict(&mut benchmark, detail);
+        }
         summary(&mut benchmark, metric, scale, Summary { mean: Some(value.0), ..Summary::default() });
         benchmarks.push_once(benchmark);
     }
@@ -40,8 +45,8 @@ fn metric(unit: &str, better: Better) -> (Metric, f64) {
     }
 }
 
-/// `{"BENCHMARK": {"MEASURE": {"value": 1.0}}}`. The bounds next to a value are those of a chart: each tool means
-/// something else by them.
+/// `{"BENCHMARK": {"MEASURE": {"value": 1.0}}}`. Each tool means something else by the bounds next to a value, but the
+/// value is between them.
 #[derive(Deserialize)]
 struct BencherFile(#[serde(deserialize_with = "unique_entries")] Vec<(String, BencherMeasures)>);
 
@@ -51,6 +56,8 @@ struct BencherMeasures(#[serde(deserialize_with = "unique_entries")] Vec<(String
 #[derive(Deserialize)]
 struct BencherMetric {
     value: Value,
+    lower_value: Option<f64>,
+    upper_value: Option<f64>,
 }
 
 /// Reads Bencher's metric format.
@@ -60,7 +67,12 @@ pub(super) fn read_bencher(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks = ByName::default();
     for (name, measures) in file.0 {
         let mut benchmark = Benchmark::new(carried(&name).map_err(|what| line_fault(1, what))?);
-        for (measure, BencherMetric { value }) in measures.0 {
+        for (measure, BencherMetric { value, lower_value: min, upper_value: max }) in measures.0 {
+            check_summary(
+                &mut benchmark,
+                &[],
+                &Summary { mean: Some(value.0), min, max, ..Summary::default() },
+            );
             match measure_metric(&measure) {
                 Some((metric, scale)) => {
                     let stated = Summary { mean: Some(value.0), ..Summary::default() };

@@ -75,7 +75,12 @@ fn benchmark(command: HyperfineCommand) -> Benchmark {
         max: command.max,
         ..Summary::default()
     };
-    match command.times.filter(|times| !times.is_empty()) {
+    let runs = command.times.as_ref().map(|times| times.len() as u64);
+    match command.times {
+        Some(times) if times.is_empty() => {
+            fail(&mut benchmark, Stage::Benchmark, "the list of times is empty");
+            return benchmark;
+        }
         Some(times) => {
             let times: Vec<f64> = times.into_iter().map(|time| time.unwrap_or(f64::NAN)).collect();
             check_summary(&mut benchmark, &times, &stated);
@@ -92,6 +97,7 @@ fn benchmark(command: HyperfineCommand) -> Benchmark {
         summary(&mut benchmark, Metric::CPU_TIME, 1e9, mean);
     }
     if let Some(memory) = command.memory_usage_byte.filter(|memory| !memory.is_empty()) {
+        check_count(&mut benchmark, runs, memory.len(), "values of memory");
         let each = memory.into_iter().map(|bytes| vec![bytes]).collect();
         processes(&mut benchmark, Metric::PEAK_HOST_MEMORY, 1.0, each);
     }

@@ -9,7 +9,7 @@ use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stag
 use super::build::{ByName, fail, own_metric, processes, summary, time_unit};
 use super::error::LineFault;
 use super::json::{Value, parse, unique_entries};
-use super::stated::{check_count, check_summary};
+use super::stated::{check_count, check_summary, contradict};
 
 #[derive(Deserialize)]
 struct JmhEntry {
@@ -35,6 +35,9 @@ struct JmhScore {
     /// `0.0` is the least score, `50.0` the median, `100.0` the largest.
     #[serde(default, rename = "scorePercentiles")]
     percentiles: BTreeMap<String, Value>,
+    /// Ends of the interval of the mean; NaN with too few scores.
+    #[serde(rename = "scoreConfidence")]
+    interval: Option<(Value, Value)>,
     /// By fork, then by iteration.
     #[serde(default, rename = "rawData")]
     raw: Vec<Vec<Option<f64>>>,
@@ -66,6 +69,11 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
         benchmark.lints.push(Lint::new(LintCode::UnknownUnit, detail));
         return benchmark;
     };
+    // Of JMH's modes only `thrpt` counts operations; the others are times of one.
+    if (metric.better == Better::Higher) != (benchmark.labels["mode"] == "thrpt") {
+        let detail = format!("mode `{}` with the unit `{}`", benchmark.labels["mode"], entry.primary.unit);
+        contradict(&mut benchmark, detail);
+    }
     let forks = entry.primary.forks();
     if !forks.is_empty() {
         // Zero forks measure in JMH's own process, once.
@@ -80,6 +88,7 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
         fail(&mut benchmark, Stage::Benchmark, "the score is NaN and no iteration was kept");
     } else {
         // The error next to the score is an interval of unstated n, not a deviation.
+        check_summary(&mut benchmark, &[], &entry.primary.stated());
         let stated = Summary { mean: Some(entry.primary.score.0), ..Summary::default() };
         summary(&mut benchmark, metric, scale, stated);
     }
@@ -116,6 +125,7 @@ impl JmhScore {
             median: percentile("50.0"),
             min: percentile("0.0"),
             max: percentile("100.0"),
+            interval: self.interval.as_ref().map(|(low, high)| (low.0, high.0)),
             ..Summary::default()
         }
     }

@@ -1,11 +1,11 @@
 //! NVIDIA nvbench's `--json`: every state of every benchmark with summaries by tag. Its samples are in
 //! binary files next to the JSON, so only summaries are read. Numbers are written as strings.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Deserialize;
 
-use benchgate_core::model::{Benchmark, Better, Metric, Outcome, Run, Stage, Summary, Unit};
+use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Outcome, Run, Stage, Summary, Unit};
 
 use super::build::{ByName, carried, fail, own_metric, summary, testbed};
 use super::error::{LineFault, line_fault};
@@ -136,6 +136,10 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
         let reason = state.skip_reason.clone().unwrap_or_else(|| "no reason given".to_owned());
         benchmark.outcome = Outcome::Skipped { reason };
         return benchmark;
+    }
+    let mut tags = HashSet::new();
+    if state.summaries.0.iter().any(|summary| !tags.insert(&summary.tag)) {
+        benchmark.lints.push(Lint::new(LintCode::DuplicateName, "a summary of one tag stands twice"));
     }
     let value = |tag: &str| {
         let tagged = state.summaries.0.iter().find(|summary| summary.tag == tag)?;

@@ -63,6 +63,8 @@ struct PytestBenchmarkEntry {
     fullname: Option<String>,
     param: Option<serde_json::Value>,
     options: Option<Options>,
+    #[serde(default)]
+    has_error: bool,
     stats: Option<Stats>,
 }
 
@@ -114,6 +116,10 @@ fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
     // Every release states the timer, so a file without one was edited: its clock is not known to be the other side's.
     let timer = entry.options.and_then(|options| options.timer);
     benchmark.labels.insert("timer".to_owned(), timer.unwrap_or_else(|| "not stated".to_owned()));
+    if entry.has_error {
+        fail(&mut benchmark, Stage::Benchmark, "the benchmark raised an error");
+        return benchmark;
+    }
     let Some(stats) = entry.stats else {
         fail(&mut benchmark, Stage::Benchmark, "no statistics");
         return benchmark;

@@ -2,8 +2,9 @@
 
 use std::io::Read;
 
-use benchgate_core::model::{Better, LintCode, Origin, Run, SideName, excerpt};
+use benchgate_core::model::{Better, LintCode, Origin, Outcome, Run, SideName, Stage, excerpt};
 
+use super::build::fail;
 use super::error::{LineFault, line_of};
 use super::limit::MOST_BENCHMARKS;
 use super::text::{crash, utf8};
@@ -76,6 +77,12 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         return Err(no_results());
     }
     limit::check(run.benchmarks.len(), label)?;
+    for benchmark in &mut run.benchmarks {
+        let is_empty = benchmark.metrics.is_empty() && benchmark.verification.is_none();
+        if is_empty && benchmark.outcome == Outcome::Ok && benchmark.lints.is_empty() {
+            fail(benchmark, Stage::Benchmark, "nothing was measured");
+        }
+    }
     if is_log(format) && run.lints.iter().all(|lint| lint.code != LintCode::TruncatedInput) {
         run.lints.extend(crash(text()?));
     }

@@ -66,7 +66,10 @@ pub(super) fn contradiction(samples: &[f64], stated: &Summary) -> Option<String>
     let [ours, theirs] = [Printed::new(samples.iter().copied()), Printed::new(values(stated))];
     let largest = sorted[last].abs().max(sorted[0].abs());
     found.into_iter().find_map(|(name, stated, low, high)| {
-        let stated = stated.filter(|stated| stated.is_finite())?;
+        let stated = stated?;
+        if !stated.is_finite() {
+            return Some(format!("the {name} of the samples is {high:.4e}, and the file's is not a number"));
+        }
         let rounded = if name == "deviation" { largest } else { high };
         let open = ours.open(rounded) + theirs.open(stated) + ARITHMETIC * largest;
         (stated < low - open || stated > high + open)
@@ -95,7 +98,7 @@ fn is_impossible(stated: &Summary) -> bool {
     };
     is_unsorted(&[stated.min, stated.q1, stated.median, stated.q3, stated.max])
         || is_unsorted(&[stated.min, stated.mean, stated.max])
-        || is_unsorted(&[low, stated.median, high])
+        || is_unsorted(&[low, stated.median.or(stated.mean), high])
         || is_wider(deviation, range)
         || is_wider(skew, deviation)
 }

@@ -267,6 +267,18 @@ fn statistics_without_samples_agree_with_each_other() {
 }
 
 #[test]
+fn the_harness_of_cargo_bench_counts_its_results() {
+    let text = "running 2 tests\ntest a ... bench:  1,148 ns/iter (+/- 11)\ntest b ... bench:  2,148 ns/iter (+/- 11)\n\n\
+        test result: ok. 0 passed; 0 failed; 0 ignored; 2 measured; 0 filtered out; finished in 1.23s\n\n\
+        running 1 test\ntest c ... ignored\n\n\
+        test result: ok. 0 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+    let is_cut =
+        |text: &str| read(text).unwrap().lints.iter().any(|lint| lint.code == LintCode::TruncatedInput);
+    assert!(!is_cut(text));
+    assert!(is_cut(&text.replacen("test b ... bench:  2,148 ns/iter (+/- 11)\n", "", 1)));
+}
+
+#[test]
 fn go_never_runs_a_benchmark_for_no_iterations() {
     assert!(read("BenchmarkA-8 0 10 ns/op\nBenchmarkB-8 1 10 ns/op\n").is_err());
 }

@@ -71,11 +71,15 @@ fn benchmark(entry: &CompileBenchmarkEntry, file: &CompileBenchmarkFile) -> Benc
             check_summary(&mut benchmark, &samples, &stated);
             processes(&mut benchmark, Metric::LATENCY, 1e6, vec![samples]);
         }
-        (_, Some(_)) => {
+        (Some(_), _) => {
+            fail(&mut benchmark, Stage::Benchmark, "the list of latencies is empty");
+            return benchmark;
+        }
+        (None, Some(_)) => {
             stated.n = file.num_runs;
             summary(&mut benchmark, Metric::LATENCY, 1e6, stated);
         }
-        (_, None) => {
+        (None, None) => {
             fail(&mut benchmark, Stage::Benchmark, "no latency");
             return benchmark;
         }

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 
 use benchgate_core::model::{Better, Metric, MetricKind, Unit};
 
+use super::super::build::direction;
+
 /// Counters beyond this in one row are an attack, not a benchmark.
 pub(super) const MAX_COUNTERS: usize = 256;
 
@@ -132,15 +134,10 @@ pub(crate) fn counter_metric(name: &str) -> Metric {
             name: Cow::Owned(name.to_owned()),
             // No format states in all of its outputs whether a counter is a rate, so it is not assumed.
             unit: Unit::Other(Cow::Borrowed("counter")),
-            better: if is_rate(name) { Better::Higher } else { Better::Lower },
+            better: direction(name).unwrap_or(Better::Lower),
             kind: MetricKind::Noisy,
         },
     }
-}
-
-fn is_rate(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["per_second", "per_sec", "/s", "flops", "throughput", "bandwidth"].iter().any(|word| name.contains(word))
 }
 
 #[cfg(test)]

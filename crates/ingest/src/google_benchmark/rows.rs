@@ -431,7 +431,10 @@ impl Families {
 
 impl Family {
     fn finish(self) -> Benchmark {
-        let mut benchmark = Benchmark::new(&self.name);
+        let mut benchmark = Benchmark::new(match self.stated.unnamed_threads(&self.name) {
+            Some(threads) => format!("{}/threads:{threads}", self.name),
+            None => self.name.clone(),
+        });
         if let Some(label) = &self.label {
             benchmark.labels.insert("label".to_owned(), label.to_string());
         }
@@ -502,7 +505,9 @@ impl Family {
             // The tool divides the mean by the iterations of the first repetition.
             let comparable = !self.iterations_differ && self.real.len() as u64 == rows;
             let times: Option<[&[f64]; 2]> = comparable.then_some([&self.real, &self.cpu]);
-            if let Some(detail) = self.stated.contradiction(rows, self.factor.unwrap_or(1.0), times) {
+            if let Some(detail) =
+                self.stated.contradiction(&self.name, rows, self.factor.unwrap_or(1.0), times)
+            {
                 lint(LintCode::Contradictory, detail);
             }
         }

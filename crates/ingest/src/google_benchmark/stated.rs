@@ -65,6 +65,13 @@ impl StatedRepetitions {
             stated.map(|stated| stated.max(self.repetitions.unwrap_or(stated))).or(self.repetitions);
     }
 
+    /// The threads of a benchmark whose name does not say how many, as it does where they are not one.
+    pub(super) fn unnamed_threads(&self, name: &str) -> Option<f64> {
+        let threads = self.instance?.threads;
+        (threads > 1.0 && !name.split('/').any(|part| part == format!("threads:{threads}")))
+            .then_some(threads)
+    }
+
     /// Whether rows of one name are of different benchmarks of the program.
     pub(super) fn has_several_benchmarks(&self) -> bool {
         self.other_instance
@@ -72,14 +79,22 @@ impl StatedRepetitions {
 
     /// A contradiction between rows that all belong to one benchmark and were all measured. `times` are wall-clock and
     /// processor times in nanoseconds, of which the tool's unit has `factor`; `None` if they are not to be compared with their summaries.
-    pub(super) fn contradiction(&self, rows: u64, factor: f64, times: Option<[&[f64]; 2]>) -> Option<String> {
+    pub(super) fn contradiction(
+        &self,
+        name: &str,
+        rows: u64,
+        factor: f64,
+        times: Option<[&[f64]; 2]>,
+    ) -> Option<String> {
         if self.no_iterations {
             return Some("a time of no iterations".to_owned());
         }
         if self.other_threads {
             return Some("rows of one name with different numbers of threads".to_owned());
         }
-        if let Some(stated) = self.repetitions.filter(|stated| *stated != rows as f64) {
+        // A program that sets the number itself has it in the name.
+        let named = name.split('/').find_map(|part| part.strip_prefix("repeats:")?.parse().ok());
+        if let Some(stated) = named.or(self.repetitions).filter(|stated| *stated != rows as f64) {
             return Some(format!("{rows} repetitions where the file states {stated}"));
         }
         let [real, cpu] = times.filter(|_| !self.summaries.is_empty())?;
@@ -87,7 +102,8 @@ impl StatedRepetitions {
         let wrong = |times: &[f64], at: usize| {
             // The unit in which the times were printed shows their precision.
             let times: Vec<f64> = times.iter().map(|time| time / factor).collect();
-            let stated = self.summaries.iter().map(|(statistic, stated)| statistic.alone(stated[at]));
+            let stated = self.summaries.iter().filter(|(_, stated)| !stated[at].is_nan());
+            let stated = stated.map(|(statistic, stated)| statistic.alone(stated[at]));
             stated.filter(|_| !times.is_empty()).find_map(|stated| contradiction(&times, &stated))
         };
         wrong(real, 0).or_else(|| wrong(cpu, 1))
