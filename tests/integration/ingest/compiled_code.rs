@@ -62,6 +62,39 @@ fn facts_of_amd_kernels_agree_with_llvm() {
     assert_eq!(checked, 12 * 7);
 }
 
+/// The code inside a module, as its compiler wrote it.
+fn code(name: &str, magic: &[u8], size: usize) -> Vec<u8> {
+    let bytes = bytes(name);
+    let at = bytes.windows(magic.len()).position(|window| window == magic).unwrap();
+    let length = u32::from_le_bytes(bytes[at - 4..at].try_into().unwrap()) as usize * size;
+    bytes[at..at + length].to_vec()
+}
+
+#[test]
+fn code_that_says_different_things_about_itself_is_an_error() {
+    let is_read = |bytes: &[u8]| ingest::read_detected(bytes, "code").is_ok();
+    let amd = code("gfx942.3.8.0", b"\x7fELF", 1);
+    let spirv = code("vulkan.3.13.0", b"\x03\x02\x23\x07", 4);
+    assert!(is_read(&amd) && is_read(&spirv));
+    // Bytes behind the code that are no code.
+    assert!(is_read(&[amd.as_slice(), &[0; 64]].concat()));
+    assert!(!is_read(&[amd.clone(), amd.clone()].concat()));
+    assert!(!is_read(&[amd.as_slice(), &[0; 64], &spirv].concat()));
+    assert!(!is_read(&[spirv.clone(), spirv].concat()));
+    for (from, to) in [
+        // Half of the scratch memory, or of the local memory: 49,520 and 50,688 bytes.
+        (&b".private_segment_fixed_size\xcd\xc1\x70"[..], &b".private_segment_fixed_size\xcd\x60\xb8"[..]),
+        (b".group_segment_fixed_size\xcd\xc6\x00", b".group_segment_fixed_size\xcd\x63\x00"),
+        (b".vgpr_count\xcd\x01\x00", b".vgpr_count\xcd\x01\x80"),
+        (b".sgpr_count", b".vgpr_count"),
+    ] {
+        let mut forged = amd.clone();
+        let at = forged.windows(from.len()).position(|window| window == from).unwrap();
+        forged[at..at + to.len()].copy_from_slice(to);
+        assert!(!is_read(&forged), "{}", from.escape_ascii());
+    }
+}
+
 #[test]
 fn newly_spilled_registers_are_red_and_name_the_kernel() {
     let comparison = compare("gfx942.3.7.1", "gfx942.3.8.0");

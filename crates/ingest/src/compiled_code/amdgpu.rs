@@ -1,10 +1,10 @@
 //! AMD code objects: the assembler's metadata note, which the AMDGPU backend of LLVM documents as code object V3 and later
 //! (llvm.org/docs/AMDGPUUsage.html), and the matrix instructions in the code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use object::read::elf::ElfFile64;
-use object::{LittleEndian, ObjectSection, SectionKind};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SectionKind};
 use rmpv::ValueRef;
 
 use benchgate_core::model::Metric;
@@ -20,6 +20,9 @@ pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, Bad
     let note = metadata(file)?.ok_or("code object without an AMDGPU metadata note")?;
     let document = rmpv::decode::read_value_ref_with_max_depth(&mut &*note, DEEPEST)
         .map_err(|error| format!("broken AMDGPU metadata: {error}"))?;
+    if has_repeated_key(&document) {
+        return Err("AMDGPU metadata with a key that stands twice".to_owned());
+    }
     let target = text(&document, "amdhsa.target").unwrap_or_default();
     // `amdgcn-amd-amdhsa--gfx942:sramecc+`, in newer releases `amdgpu9.42-amd-amdhsa-unknown-gfx942`: a triple with its
     // environment, then processor and features, which may end with a minus.
@@ -28,8 +31,12 @@ pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, Bad
     let kernels =
         field(&document, "amdhsa.kernels").and_then(items).ok_or("AMDGPU metadata without kernels")?;
     let code = functions(file);
+    let descriptors = descriptors(file);
     let kernels = kernels.iter().map(|kernel| {
         let name = text(kernel, ".name").ok_or("a kernel without a name")?;
+        if let Some(descriptor) = descriptors.get(name) {
+            check(kernel, &processor, descriptor).map_err(|what| format!("kernel {name:?}: {what}"))?;
+        }
         Ok(CodeOfKernel {
             name: name.to_owned(),
             sha256: code.get(name).map_or_else(String::new, |code| sha256(&[code])),
@@ -40,19 +47,72 @@ pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, Bad
     Ok(CodeObject { architecture, kernels: kernels?, ptx: None })
 }
 
+/// What the hardware reads of each kernel, by the kernel's name: the symbol `NAME.kd` ("Kernel Descriptor" of the same page).
+fn descriptors<'a>(file: &ElfFile64<'a, LittleEndian>) -> BTreeMap<&'a str, &'a [u8; 64]> {
+    let found = file.symbols().chain(file.dynamic_symbols()).filter_map(|symbol| {
+        let name = symbol.name().ok()?.strip_suffix(".kd")?;
+        let section = file.section_by_index(symbol.section_index()?).ok()?;
+        Some((name, section.data_range(symbol.address(), 64).ok()??.try_into().ok()?))
+    });
+    found.collect()
+}
+
+/// Refuses metadata with other memory or more registers than the descriptor, by which the hardware allocates. It may have
+/// more registers: a function's attributes can ask for few waves.
+fn check(kernel: &ValueRef<'_>, processor: &str, descriptor: &[u8; 64]) -> Result<(), BadCode> {
+    const RSRC1: usize = 48;
+    let word = |at: usize| {
+        u64::from(u32::from_le_bytes([
+            descriptor[at],
+            descriptor[at + 1],
+            descriptor[at + 2],
+            descriptor[at + 3],
+        ]))
+    };
+    for (key, at) in [(".group_segment_fixed_size", 0), (".private_segment_fixed_size", 4)] {
+        let stated = field(kernel, key).and_then(ValueRef::as_u64);
+        if stated.is_some_and(|stated| stated != word(at)) {
+            return Err(format!("`{key}` is not that of its descriptor"));
+        }
+    }
+    let allocated = ((word(RSRC1) & 0x3f) + 1) * STEP;
+    let stated = field(kernel, ".vgpr_count").and_then(ValueRef::as_u64);
+    if lds_of(processor).is_some() && stated.is_some_and(|stated| stated > allocated) {
+        return Err("its descriptor has fewer registers than `.vgpr_count`".to_owned());
+    }
+    Ok(())
+}
+
+/// Whether a key stands twice in a map: readers would differ in which one holds.
+fn has_repeated_key(value: &ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::Map(entries) => {
+            let mut keys = BTreeSet::new();
+            entries.iter().any(|(key, value)| {
+                string(key).is_some_and(|key| !keys.insert(key)) || has_repeated_key(value)
+            })
+        }
+        ValueRef::Array(items) => items.iter().any(has_repeated_key),
+        _ => false,
+    }
+}
+
 fn metadata<'a>(file: &ElfFile64<'a, LittleEndian>) -> Result<Option<&'a [u8]>, BadCode> {
     use object::read::elf::SectionHeader;
     let endian = LittleEndian;
+    let mut found = None;
     for section in file.elf_section_table().iter() {
         let broken = |error: object::Error| format!("broken note: {error}");
         let Some(mut notes) = section.notes(endian, file.data()).map_err(broken)? else { continue };
         while let Some(note) = notes.next().map_err(broken)? {
             if note.name() == b"AMDGPU" && note.n_type(endian) == NT_AMDGPU_METADATA {
-                return Ok(Some(note.desc()));
+                if found.replace(note.desc()).is_some_and(|before| before != note.desc()) {
+                    return Err("several AMDGPU metadata notes".to_owned());
+                }
             }
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// The machine code of each function, by its name.
@@ -97,14 +157,19 @@ const MOST_WAVES: u64 = 8;
 const REGISTERS: u64 = 512;
 const STEP: u64 = 8;
 
+/// Bytes of local memory of a compute unit of CDNA 2 and 3.
+fn lds_of(processor: &str) -> Option<u64> {
+    match processor {
+        "gfx90a" | "gfx940" | "gfx941" | "gfx942" => Some(64 << 10),
+        "gfx950" => Some(160 << 10),
+        _ => None,
+    }
+}
+
 /// Waves for each SIMD unit, as registers and local memory allow. Known for CDNA 2 and 3 only
 /// (AMD Instinct MI200 and MI300 ISA reference guides); `None` for others.
 fn occupancy(processor: &str, registers: u64, lds: u64, workgroup: u64) -> Option<u64> {
-    let memory: u64 = match processor {
-        "gfx90a" | "gfx940" | "gfx941" | "gfx942" => 64 << 10,
-        "gfx950" => 160 << 10,
-        _ => return None,
-    };
+    let memory = lds_of(processor)?;
     let by_registers = REGISTERS / registers.max(1).next_multiple_of(STEP);
     let by_memory = match memory.checked_div(lds) {
         None => MOST_WAVES,

@@ -3,7 +3,7 @@
 use std::io::{Cursor, Read};
 
 use object::elf;
-use object::read::elf::{ElfFile64, FileHeader};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 
 use super::flatbuffer::Table;
 use super::{BadCode, CodeObject, aarch64, amdgpu, elf_library, ptx, spirv, x86};
@@ -40,6 +40,10 @@ fn object(bytes: &[u8]) -> Result<CodeObject, BadCode> {
         let header = elf::FileHeader64::<object::LittleEndian>::parse(bytes).map_err(|e| e.to_string())?;
         let machine = header.e_machine.get(object::LittleEndian);
         let file = ElfFile64::<object::LittleEndian>::parse(bytes).map_err(|e| e.to_string())?;
+        let behind = bytes.get(end(&file) as usize..).unwrap_or_default();
+        if [ELF, SPIRV].iter().any(|magic| memchr::memmem::find(behind, magic).is_some()) {
+            return Err("more code stands behind the first ELF file".to_owned());
+        }
         match machine {
             elf::EM_AMDGPU => amdgpu::read(&file),
             elf::EM_X86_64 => elf_library::read(&file, "x86-64", x86::count),
@@ -53,6 +57,17 @@ fn object(bytes: &[u8]) -> Result<CodeObject, BadCode> {
     } else {
         ptx::read(bytes)
     }
+}
+
+/// Where an ELF file ends: behind its headers, segments and sections.
+fn end(file: &ElfFile64<'_, object::LittleEndian>) -> u64 {
+    let endian = object::LittleEndian;
+    let header = file.elf_header();
+    let table = |at: u64, count: u16, size: u16| at.saturating_add(u64::from(count) * u64::from(size));
+    let sections = table(header.e_shoff(endian), header.e_shnum(endian), header.e_shentsize(endian));
+    let segments = file.elf_program_headers().iter().map(|segment| segment.file_range(endian));
+    let ranges = segments.chain(file.elf_section_table().iter().filter_map(|found| found.file_range(endian)));
+    ranges.map(|(at, size)| at.saturating_add(size)).fold(sections, u64::max)
 }
 
 /// The executables of an IREE module: an uncompressed ZIP archive of `module.fb` and one file for each executable.

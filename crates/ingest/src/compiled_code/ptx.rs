@@ -167,6 +167,9 @@ impl<'a> Entry<'a> {
 
     /// Adds the sizes of declarations of local memory, which end with a semicolon, on whatever line.
     fn local_memory(&mut self, line: &str) -> Result<(), BadCode> {
+        if line.split_whitespace().any(|word| word.starts_with("alloca.")) {
+            return Err("the size of `alloca` is not known".to_owned());
+        }
         for part in line.split_inclusive([';', '{', '}']) {
             if self.declaration.is_empty() && !part.trim_start().starts_with(".local") {
                 continue;
@@ -353,6 +356,8 @@ mod tests {
         {
             assert!(scratch(declaration).is_err(), "{declaration}");
         }
+        let dynamic = TEXT.replace("ret;", "alloca.u32 %r9, %r8;\nret;");
+        assert!(read(dynamic.as_bytes()).is_err());
         let module = TEXT.replace(".visible", ".local .align 16 .b8 arr[4000];\n.visible");
         assert!(read(module.as_bytes()).is_err());
         let hidden = TEXT.replace("mma.sync", "/*\nmma.sync").replace("{%r2};", "{%r2};\n*/");

@@ -25,6 +25,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
     let mut at = HEADER_WORDS;
     while at < words.len() {
         let (length, opcode) = ((words[at] >> 16) as usize, (words[at] & 0xffff) as u16);
+        // The magic number is no instruction: another module follows.
+        if words[at] == words[0] {
+            return Err("several SPIR-V modules in one".to_owned());
+        }
         let instruction = words.get(at..at + length).filter(|found| !found.is_empty());
         let instruction = instruction.ok_or("SPIR-V with an instruction that is cut")?;
         in_function |= opcode == OP_FUNCTION;
