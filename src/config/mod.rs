@@ -50,7 +50,7 @@ pub use load::{
 };
 pub use measure::{Measure, Profiling};
 pub use model::is_python_name;
-pub use model::{Exporter, Model, ModelInput, ModelSource, OutputType, Parameters};
+pub use model::{Exporter, Model, ModelInput, ModelSource, OutputType, Parameters, TorchbenchCheckout};
 pub use parse::parse;
 pub use policy_changes::policy_changes;
 pub use problems::{ConfigError, ConfigProblems, Problem};

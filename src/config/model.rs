@@ -25,12 +25,30 @@ pub enum ModelSource {
     /// `zoo:bert`, a model that benchgate brings along; exported.
     Zoo(String),
     /// `torchbench:resnet18`, a model of a checkout of torchbench; exported.
-    Torchbench { name: String, checkout: PathBuf },
+    Torchbench { name: String, checkout: TorchbenchCheckout },
     /// A saved ONNX model; imported. Relative to the side's `sources`.
     Onnx(PathBuf),
     /// A program that `torch.export` saved; exported. Relative to the side's `sources`.
     Pt2(PathBuf),
 }
+
+/// A checkout of torchbench. Two configurations that write the same path have the same one, although each side's path starts at
+/// its own folder.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct TorchbenchCheckout {
+    #[serde(skip)]
+    pub folder: PathBuf,
+    written: PathBuf,
+}
+
+impl PartialEq for TorchbenchCheckout {
+    fn eq(&self, other: &Self) -> bool {
+        self.written == other.written
+    }
+}
+
+impl Eq for TorchbenchCheckout {}
 
 /// The exporter from a torch model to MLIR.
 #[derive(
@@ -179,13 +197,15 @@ pub(super) fn models(
     let mut seen = BTreeMap::new();
     let view = root.get("model");
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-    let torchbench = root.get("torchbench").get("path").text().map(|path| folder.join(path));
+    let torchbench = root.get("torchbench").get("path").text();
+    let torchbench =
+        torchbench.map(|path| TorchbenchCheckout { folder: folder.join(path), written: path.into() });
     let usual = root.get("torchbench").get("options").scalars();
     view.items()
         .flat_map(|model| {
             unique(model.get("name"), "model", &mut seen, problems);
             among(model.get("targets"), "target", &names, problems);
-            let mut one = one(model, torchbench.as_deref(), files, problems);
+            let mut one = one(model, torchbench.as_ref(), files, problems);
             if matches!(one.source, ModelSource::Torchbench { .. }) {
                 let own = std::mem::replace(&mut one.options, usual.clone());
                 one.options.extend(own);
@@ -222,7 +242,7 @@ fn each_exporter(model: Model, view: ConfigView<'_, '_>, problems: &mut Collecto
 
 fn one(
     view: ConfigView<'_, '_>,
-    torchbench: Option<&Path>,
+    torchbench: Option<&TorchbenchCheckout>,
     files: &mut Vec<NamedFile>,
     problems: &mut Collector,
 ) -> Model {
@@ -329,7 +349,7 @@ pub(super) fn data(
 
 fn source(
     view: ConfigView<'_, '_>,
-    torchbench: Option<&Path>,
+    torchbench: Option<&TorchbenchCheckout>,
     problems: &mut Collector,
 ) -> Option<ModelSource> {
     let text = view.text()?;
@@ -358,7 +378,7 @@ fn source(
             problems.add(view.at(), "`source`: a model of torchbench needs `path` in [torchbench]");
             return None;
         };
-        return Some(ModelSource::Torchbench { name: name.to_owned(), checkout: checkout.to_owned() });
+        return Some(ModelSource::Torchbench { name: name.to_owned(), checkout: checkout.clone() });
     }
     if let Some((path, symbol)) = text.split_once(".py:") {
         if !symbol.split('.').all(is_python_name) {

@@ -149,8 +149,13 @@ fn saved_models_and_those_of_torchbench_are_sources() {
         (&ModelSource::Pt2("a.pt2".into()), Some(Exporter::IreeTurbine))
     );
     let torchbench = with("source = \"torchbench:resnet18\"") + "\n[torchbench]\npath = \"../bench\"\n";
-    let expected = ModelSource::Torchbench { name: "resnet18".into(), checkout: "./../bench".into() };
-    assert_eq!(good(&torchbench).models[0].source, expected);
+    let ModelSource::Torchbench { name, checkout } = good(&torchbench).models[0].source.clone() else {
+        panic!("{torchbench}")
+    };
+    assert_eq!((name.as_str(), checkout.folder.as_path()), ("resnet18", Path::new("./../bench")));
+    // Each side's path starts at its own folder.
+    let other = parse(&torchbench, Path::new("/base/benchgate.toml")).unwrap();
+    assert_eq!(good(&torchbench).changes(&other).chosen, Vec::<String>::new());
     let usual = torchbench.replace("path =", "options = { weights = \"random\", batch_size = 1 }\npath =");
     let options = |text: &str| format!("{:?}", good(text).models[0].options);
     assert_eq!(options(&usual), r#"{"batch_size": "1", "weights": "random"}"#);

@@ -154,7 +154,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
         }
         ModelSource::Torchbench { name, checkout } => {
             // The trace has the files that Python reads from the rest of the checkout.
-            let folder = checkout.join("torchbenchmark/models").join(name);
+            let folder = checkout.folder.join("torchbenchmark/models").join(name);
             let tree = host.sources.digest(&folder, &host.digests).await?;
             key = key.text("torchbench", name).text("tree", &tree);
         }
@@ -345,7 +345,7 @@ fn request(job: ExportJob<'_>, out: &Path) -> Result<serde_json::Value, Pipeline
         }
     };
     let torchbench = match &model.source {
-        ModelSource::Torchbench { checkout, .. } => Some(absolute(checkout)?),
+        ModelSource::Torchbench { checkout, .. } => Some(absolute(&checkout.folder)?),
         _ => None,
     };
     let path = job.path().iter().map(|path| absolute(&sources.join(path)));

@@ -96,7 +96,7 @@ impl PlannedBenchmark<'_> {
     /// The commit of torchbench that the model is from; `unversioned` where the checkout is not a repository.
     pub(super) fn torchbench(&self) -> Option<String> {
         let ModelSource::Torchbench { checkout, .. } = &self.model.source else { return None };
-        let found = Repository::open(checkout).and_then(|repository| {
+        let found = Repository::open(&checkout.folder).and_then(|repository| {
             let dirty = if repository.is_dirty()? { "-dirty" } else { "" };
             Ok(format!("{}{dirty}", repository.head()?.commit))
         });

@@ -24,7 +24,7 @@ impl SuitePackages {
     /// Reads the requirements of the configuration and of the torchbench checkout. Most models have no list.
     pub fn read(config: &Config) -> Self {
         let lists = config.models.iter().filter_map(|model| match &model.source {
-            ModelSource::Torchbench { name, checkout } => Some((checkout, name)),
+            ModelSource::Torchbench { name, checkout } => Some((&checkout.folder, name)),
             _ => None,
         });
         let lists: BTreeSet<_> = lists.collect();

@@ -222,7 +222,7 @@ fn without_pytorchs_settings_every_model_of_the_checkout_runs_as_it_is() {
     let benchgate::config::ModelSource::Torchbench { checkout, .. } = &found.models[0].source else {
         panic!()
     };
-    assert_eq!(*checkout, Path::new("suites/bench/../../bench"));
+    assert_eq!(checkout.folder, Path::new("suites/bench/../../bench"));
 }
 
 #[test]

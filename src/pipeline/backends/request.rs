@@ -49,9 +49,9 @@ impl BackendProcess<'_, '_> {
         };
         let torchbench = match &model.source {
             // It is started in another folder.
-            ModelSource::Torchbench { checkout, .. } => {
-                Some(std::path::absolute(checkout).map_err(PipelineError::io("find", checkout))?)
-            }
+            ModelSource::Torchbench { checkout, .. } => Some(
+                std::path::absolute(&checkout.folder).map_err(PipelineError::io("find", &checkout.folder))?,
+            ),
             _ => None,
         };
         let options = model.options.iter().map(|(name, value)| (name.clone(), typed(value)));
