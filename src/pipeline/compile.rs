@@ -230,15 +230,37 @@ fn is_status(line: &str) -> bool {
 const MESSAGE_CHARS: usize = 300;
 
 fn shorten(line: &str) -> String {
+    let line = without_cache(line);
     match line.char_indices().nth(MESSAGE_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
     }
 }
 
+/// A message about a file of the cache, without the folders that are named by a digest: they are longer than what is
+/// wrong, and a table cell would show nothing else. The log has the whole line.
+fn without_cache(line: &str) -> &str {
+    let place = line.split_once(": ").map_or(line, |(place, _)| place);
+    let is_digest = |part: &str| part.len() == 64 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match place.rsplit_once('/') {
+        Some((folders, _)) if folders.split('/').any(is_digest) => &line[folders.len() + 1..],
+        _ => line,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_the_cache_is_named_without_its_folders() {
+        let error = "error: failed to legalize operation 'torch.operator': \"a/b\"";
+        let cached =
+            format!("/home/a/.cache/benchgate/export/b8/{}/main.mlir:4:12: {error}", "b8".repeat(32));
+        assert_eq!(shorten(&cached), format!("main.mlir:4:12: {error}"));
+        let own = format!("models/net.mlir:4:12: {error}");
+        assert_eq!(shorten(&own), own);
+    }
 
     #[test]
     fn the_dispatch_count_is_read_from_the_compiler_statistics() {
