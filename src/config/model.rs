@@ -39,7 +39,8 @@ pub enum ModelSource {
 pub struct TorchbenchCheckout {
     #[serde(skip)]
     pub folder: PathBuf,
-    written: PathBuf,
+    /// As in the configuration.
+    pub written: PathBuf,
 }
 
 impl PartialEq for TorchbenchCheckout {

@@ -102,7 +102,12 @@ static TORCHBENCH: Section = Section {
           `torchbenchmark/models/NAME/__init__.py` defines a class `Model`. Options of its models are `batch_size` and \
           `weights`, `\"published\"` or `\"random\"`. The result names the checkout's commit.",
     fields: &[
-        required("path", ValueKind::AnyPath, "The checkout; relative paths start at this file."),
+        required(
+            "path",
+            ValueKind::AnyPath,
+            "The checkout; relative paths start at this file. With `gate --base` each side has its own copy of the repository, \
+             so a checkout that is not part of it (a submodule is) needs its absolute path.",
+        ),
         optional(
             "options",
             ValueKind::Scalars,

@@ -155,6 +155,15 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
         ModelSource::Torchbench { name, checkout } => {
             // The trace has the files that Python reads from the rest of the checkout.
             let folder = checkout.folder.join("torchbenchmark/models").join(name);
+            if !folder.is_dir() {
+                let written = checkout.written.display();
+                let why = format!(
+                    "the checkout {written} of [torchbench] has no model {name}: {} is not a folder; a checkout that is \
+                     not part of the repository needs its absolute path, because each side has its own copy",
+                    folder.display()
+                );
+                return Err(StageFailure::new(why).into());
+            }
             let tree = host.sources.digest(&folder, &host.digests).await?;
             key = key.text("torchbench", name).text("tree", &tree);
         }

@@ -223,6 +223,12 @@ fn without_pytorchs_settings_every_model_of_the_checkout_runs_as_it_is() {
         panic!()
     };
     assert_eq!(checkout.folder, Path::new("suites/bench/../../bench"));
+    // Each side has its own copy of the repository, whose neighbors are others.
+    git2::Repository::init(world.work().join("repository")).unwrap();
+    world.run(["init", "repository/suite", "--torchbench", "bench"]).expect_code(0);
+    let suite = world.read("repository/suite/benchgate.toml");
+    let absolute = world.work().join("bench");
+    assert!(suite.contains(&format!("path = \"{}\"\n", absolute.display())), "{suite}");
 }
 
 #[test]

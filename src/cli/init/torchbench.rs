@@ -13,6 +13,9 @@ use serde_json::Value;
 use crate::cli::CliError;
 use crate::config::is_python_name;
 use crate::gate::NumericsPolicy;
+use crate::git::Repository;
+
+use super::existing;
 
 /// Lists of models that PyTorch's runner leaves out, and that can't run here either.
 const LEFT_OUT: [(&str, &str); 4] = [
@@ -62,12 +65,21 @@ pub fn suite(checkout: &Path, file: Option<&Path>, folder: &Path) -> Result<Stri
     // Relative paths of a suite start at its folder.
     let inside = folder.components().filter(|part| *part != Component::CurDir);
     let path = match inside.map(|part| matches!(part, Component::Normal(_)).then_some("..")).collect() {
-        Some(up) if checkout.is_relative() => PathBuf::from_iter::<Vec<&str>>(up).join(checkout),
+        Some(up) if checkout.is_relative() && !is_outside(checkout, folder) => {
+            PathBuf::from_iter::<Vec<&str>>(up).join(checkout)
+        }
         _ => std::path::absolute(checkout).map_err(|error| CliError::usage(error.to_string()))?,
     };
     let path =
         path.to_str().ok_or_else(|| CliError::usage(format!("{} is not valid UTF-8", path.display())))?;
     Ok(tables(&models, path, settings.transpose()?.as_ref()))
+}
+
+/// Whether a checkout is not in the repository of the suite, whose copies for each side would look for it next to them.
+fn is_outside(checkout: &Path, folder: &Path) -> bool {
+    let root = Repository::open(&existing(folder)).map(|repository| repository.root().to_owned());
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    root.ok().and_then(|root| real(&root)).zip(real(checkout)).is_some_and(|(root, it)| !it.starts_with(root))
 }
 
 /// Names of the folders that torchbench itself would import as models, sorted.
