@@ -55,10 +55,16 @@ fn collect(folder: &Path, deepest: usize, found: &mut Vec<PathBuf>) -> Result<()
 }
 
 /// Gives a result of criterion the name that `benchmark.json` next to it states; elsewhere only the folders have it.
+/// Samples must agree with the `estimates.json` next to them.
 ///
 /// # Errors
-/// A `benchmark.json` that can't be read.
+/// A `benchmark.json` or `estimates.json` that can't be read.
 pub fn named_by_criterion(mut run: Run, format: Format, path: &Path) -> Result<Run, CliError> {
+    let estimates = path.with_file_name("estimates.json");
+    if format == Format::CriterionSample && path.ends_with("sample.json") && estimates.is_file() {
+        ingest::check_criterion(&mut run, &reading::file(&estimates)?)
+            .map_err(|why| CliError::input(format!("failed to read {}: {why}", estimates.display())))?;
+    }
     let stated = path.with_file_name("benchmark.json");
     if !matches!(format, Format::CriterionSample | Format::CriterionEstimates) || !stated.is_file() {
         return Ok(run);

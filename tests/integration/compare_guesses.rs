@@ -77,7 +77,11 @@ fn copies_of_criterions_folder_are_compared_by_the_names_that_it_states() {
         let iters: Vec<f64> = (1..=20).map(f64::from).collect();
         let sample = serde_json::json!({"sampling_mode": "Linear", "iters": iters, "times": times});
         world.write(&format!("{folder}/sample.json"), sample.to_string());
-        world.write(&format!("{folder}/estimates.json"), "{\"mean\": 1}");
+        let estimate = |value: Option<f64>| serde_json::json!({"point_estimate": value});
+        let estimates = serde_json::json!({
+            "mean": estimate(Some(factor * 100.0315)), "median": estimate(Some(factor * 100.03)), "std_dev": estimate(None),
+        });
+        world.write(&format!("{folder}/estimates.json"), estimates.to_string());
         world.write(&format!("{folder}/tukey.json"), "[1, 2, 3, 4]");
         world.write(
             &format!("{folder}/benchmark.json"),

@@ -85,18 +85,18 @@ fn unusable(value: f64, metric: &Metric) -> Option<Lint> {
 
 /// Reads a series, or returns the reason why it can't be used.
 pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
-    let groups: Vec<(&[f64], Option<BlockSlot>)> = match &series.series {
-        Series::Exact(value) => vec![(slice::from_ref(value), None)],
+    let groups: Vec<Repetitions<'_>> = match &series.series {
+        Series::Exact(value) => vec![(slice::from_ref(value), None, None)],
         Series::Processes(processes) => {
             let kept = processes.iter().filter(|process| !process.samples.is_empty());
-            kept.map(|process| (process.samples.as_slice(), process.slot)).collect()
+            kept.map(|process| (process.samples.as_slice(), process.slot, process.stated_stddev)).collect()
         }
         Series::Summaries(summaries) => return from_summaries(summaries, &series.metric),
     };
     if groups.is_empty() {
         return Err(Lint::new(LintCode::Errored, "no sample was taken"));
     }
-    let mut samples = groups.iter().flat_map(|(samples, _)| *samples);
+    let mut samples = groups.iter().flat_map(|(samples, ..)| *samples);
     if let Some(lint) = samples.find_map(|&value| unusable(value, &series.metric)) {
         return Err(lint);
     }
@@ -138,8 +138,11 @@ fn cost(value: f64, better: Better) -> f64 {
 /// quantiles.
 const MOST_COMPARED: usize = 32;
 
-fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Readings {
-    let mut sorted: Vec<Vec<f64>> = groups.iter().map(|(samples, _)| describe::sorted(samples)).collect();
+/// A process's repetitions, its place in the schedule, and the standard deviation that its tool stated.
+type Repetitions<'a> = (&'a [f64], Option<BlockSlot>, Option<f64>);
+
+fn from_processes(groups: &[Repetitions<'_>], better: Better) -> Readings {
+    let mut sorted: Vec<Vec<f64>> = groups.iter().map(|(samples, ..)| describe::sorted(samples)).collect();
     let at = |q: f64| sorted.iter().filter_map(|s| describe::quantile_sorted(s, q)).collect::<Vec<f64>>();
     let (locations, middles) = (at(location_quantile(better)), at(0.5));
     // Sorted, so that the order of processes can't change the last bit of a mean.
@@ -149,13 +152,18 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
     };
     let cvs: Vec<f64> = groups
         .iter()
-        .filter_map(|(samples, _)| Some(describe::stddev(samples)? / describe::mean(samples)?))
+        .filter_map(|(samples, _, stated)| {
+            Some(stated.or_else(|| describe::stddev(samples))? / describe::mean(samples)?)
+        })
         .filter(|cv| cv.is_finite())
         .collect();
     let location = describe::median(&locations).unwrap_or_default();
     let mean = describe::mean(&samples).unwrap_or(location);
-    let stddev = describe::stddev(&samples);
-    let scheduled = groups.iter().any(|(_, slot)| slot.is_some());
+    let stddev = match groups {
+        [(_, _, stated @ Some(_))] => *stated,
+        _ => describe::stddev(&samples),
+    };
+    let scheduled = groups.iter().any(|(_, slot, _)| slot.is_some());
     let costs = |samples: &[f64]| -> Vec<f64> {
         let sorted = describe::sorted(&samples.iter().map(|&v| cost(v, better)).collect::<Vec<f64>>());
         if sorted.len() <= MOST_COMPARED {
@@ -167,7 +175,7 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
     let log_mean =
         |samples: &[f64]| log_mean_exp(&samples.iter().map(|&v| cost(v, better)).collect::<Vec<f64>>());
     Readings {
-        mean: groups.iter().map(|(samples, _)| log_mean(samples)).collect(),
+        mean: groups.iter().map(|(samples, ..)| log_mean(samples)).collect(),
         stats: SideStats {
             processes: groups.len() as u32,
             samples: samples.len() as u64,
@@ -180,8 +188,8 @@ fn from_processes(groups: &[(&[f64], Option<BlockSlot>)], better: Better) -> Rea
         },
         clean: locations.iter().map(|&v| cost(v, better)).collect(),
         middle: middles.iter().map(|&v| cost(v, better)).collect(),
-        slots: groups.iter().map(|(_, slot)| *slot).collect(),
-        costs: groups.iter().filter(|_| scheduled).map(|(samples, _)| costs(samples)).collect(),
+        slots: groups.iter().map(|(_, slot, _)| *slot).collect(),
+        costs: groups.iter().filter(|_| scheduled).map(|(samples, ..)| costs(samples)).collect(),
         within_cv: describe::median(&cvs),
         sessions: Vec::new(),
         samples,

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use benchgate_core::model::{Benchmark, Metric, Run, Summary};
+use benchgate_core::model::{Benchmark, Metric, Run, Series, Summary};
 
 use super::build::{carried, processes, summary};
 use super::error::{LineFault, line_fault};
@@ -42,12 +42,7 @@ pub(super) fn read_estimates(text: &str, label: &str) -> Result<Run, LineFault> 
     let mut rewritten = String::new();
     let file: Estimates = parse(text, &mut rewritten)?;
     let mut benchmark = Benchmark::new(name_from(label));
-    let stated = Summary {
-        mean: file.mean.point_estimate,
-        median: file.median.point_estimate,
-        stddev: file.std_dev.point_estimate,
-        ..Summary::default()
-    };
+    let stated = file.summary();
     if stated.mean.is_none() && stated.median.is_none() {
         return Err(line_fault(1, "neither mean nor median has a point estimate"));
     }
@@ -80,6 +75,35 @@ pub(super) fn read_sample(text: &str, label: &str) -> Result<Run, LineFault> {
     let mut benchmark = Benchmark::new(name_from(label));
     processes(&mut benchmark, Metric::LATENCY, 1.0, vec![samples.collect()]);
     Ok(Run { benchmarks: vec![benchmark], ..Run::default() })
+}
+
+/// Compares the samples of a run with the estimates that criterion wrote next to them.
+///
+/// # Errors
+/// Why the bytes hold no estimates.
+pub fn check_criterion(run: &mut Run, estimates: &[u8]) -> Result<(), String> {
+    let file: Estimates = serde_json::from_slice(estimates).map_err(|error| error.to_string())?;
+    for benchmark in &mut run.benchmarks {
+        let samples = match benchmark.metric(&Metric::LATENCY.name).map(|found| &found.series) {
+            Some(Series::Processes(processes)) => {
+                processes.iter().flat_map(|each| each.samples.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        check_summary(benchmark, &samples, &file.summary());
+    }
+    Ok(())
+}
+
+impl Estimates {
+    fn summary(&self) -> Summary {
+        Summary {
+            mean: self.mean.point_estimate,
+            median: self.median.point_estimate,
+            stddev: self.std_dev.point_estimate,
+            ..Summary::default()
+        }
+    }
 }
 
 #[derive(Deserialize)]

@@ -38,7 +38,7 @@ mod torchbench;
 pub use compiled_code::{CompiledCode, Unassembled};
 pub use compressed::decompressed;
 pub use content::FileContent;
-pub use criterion::criterion_name;
+pub use criterion::{check_criterion, criterion_name};
 pub use detect::{content, detect, unrecognised};
 pub use error::IngestError;
 pub use export::{Appended, ExportFormat, ExportedRun, appended, export, format_that_keeps};

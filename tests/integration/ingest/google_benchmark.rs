@@ -115,3 +115,16 @@ fn a_file_cut_at_any_byte_is_an_error() {
         assert!(error.to_string().contains("cut"), "{error}");
     }
 }
+
+/// The deviation of these rounded times is 0.153 ms.
+#[test]
+fn a_consoles_own_deviation_is_kept_next_to_its_rounded_times() {
+    let rows = "Benchmark   Time   CPU   Iterations\nBM_a   84.3 ms   166 ms   8\nBM_a   84.6 ms   168 ms   8\n\
+        BM_a   84.5 ms   167 ms   8\nBM_a_mean   84.5 ms   167 ms   3\nBM_a_median   84.5 ms   167 ms   3\n\
+        BM_a_stddev   0.175 ms   0.915 ms   3\nBM_a_cv   0.21 %   0.55 %   3\n";
+    let run = read(rows).unwrap();
+    assert!(benchmark(&run, "BM_a").lints.is_empty(), "{:?}", benchmark(&run, "BM_a").lints);
+    let latency = benchmark(&run, "BM_a").metric("latency").unwrap();
+    let stated = benchgate::gate::described(latency).unwrap();
+    assert_eq!(format!("{:.2}", 100.0 * stated.cv.unwrap()), "0.21");
+}

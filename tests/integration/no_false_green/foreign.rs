@@ -357,3 +357,36 @@ fn no_rate_is_green_because_it_is_read_as_a_time() {
     let outcome = world.run(["compare", "base", "head", "--between-cv", "0.1%"]);
     assert_eq!(outcome.code, Some(10), "{}", outcome.said());
 }
+
+#[test]
+fn no_criterion_samples_that_their_estimates_contradict_are_green() {
+    let world = World::new();
+    let write = |side: &str, last: &str, mean: &str| {
+        let sample =
+            format!(r#"{{"sampling_mode": "Flat", "iters": [1, 1, 1], "times": [1000.1, 1000.2, {last}]}}"#);
+        let estimate = |value: &str| format!(r#"{{"point_estimate": {value}}}"#);
+        let estimates = format!(
+            r#"{{"mean": {}, "median": {}, "std_dev": {}}}"#,
+            estimate(mean),
+            estimate("1000.2"),
+            estimate("0.1")
+        );
+        world.write(&format!("{side}/criterion/a/new/sample.json"), sample);
+        world.write(&format!("{side}/criterion/a/new/estimates.json"), estimates);
+    };
+    let compare = |side: &str| {
+        for inputs in [
+            ["base".to_owned(), side.to_owned()],
+            ["base", side].map(|side| format!("{side}/criterion/a/new/sample.json")),
+        ] {
+            let args = ["--between-cv", "0.1%", "--fail-on", FAIL_ON].map(str::to_owned);
+            let outcome = world.run(["compare".to_owned()].into_iter().chain(inputs).chain(args));
+            assert_eq!(outcome.code, Some(if side == "again" { 0 } else { 20 }), "{}", outcome.said());
+        }
+    };
+    write("base", "1000.3", "1000.2");
+    write("again", "1000.30", "1000.20");
+    compare("again");
+    write("head", "1000.3", "1500.2");
+    compare("head");
+}

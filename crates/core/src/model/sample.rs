@@ -26,6 +26,8 @@ pub struct Process {
     pub session: u32,
     /// Iterations of one repetition; `None` if they are unknown or differ.
     pub iterations: Option<u64>,
+    /// Sample standard deviation, where the tool stated it more precisely than it printed the samples.
+    pub stated_stddev: Option<f64>,
     /// Start of the process, RFC 3339, if known.
     pub started: Option<Arc<str>>,
 }

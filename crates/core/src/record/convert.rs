@@ -110,6 +110,7 @@ fn taken(record: &BenchmarkRecord, samples: impl Fn(&ProcessRecord) -> Option<Ve
             slot: process.slot,
             session: 0,
             iterations: process.iterations,
+            stated_stddev: None,
             started: Some(Arc::from(process.started.as_str())),
         })
     };

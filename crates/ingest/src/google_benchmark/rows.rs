@@ -10,6 +10,8 @@ use benchgate_core::model::{
     Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Series, Stage,
 };
 
+use benchgate_stats::describe;
+
 use super::super::limit::has_room;
 use super::counters::{MAX_COUNTERS, counter_metric, unusable_counter};
 use super::stated::{Instance, StatedRepetitions};
@@ -453,20 +455,26 @@ impl Family {
             let iterations = self.iterations.filter(|_| !self.iterations_differ);
             let iterations =
                 iterations.filter(|n| n.fract() == 0.0 && (1.0..9e15).contains(n)).map(|n| n as u64);
-            let mut column = |metric: Metric, mut samples: Vec<f64>| {
+            let stddev = self.stated.stddev().unwrap_or([f64::NAN; 2]);
+            let stddev = stddev.map(|stddev| stddev * self.factor.unwrap_or(1.0));
+            let mut column = |metric: Metric, mut samples: Vec<f64>, stated: f64| {
                 if !samples.is_empty() {
+                    // The console rounds times to three digits, and so makes their deviation another one.
+                    let differs = |found: f64| (found - stated).abs() > 1e-6 * stated;
+                    let rounded = stated > 0.0 && describe::stddev(&samples).is_some_and(differs);
+                    let stated_stddev = rounded.then_some(stated);
                     // Only these are kept when hundreds of files are joined.
                     samples.shrink_to_fit();
-                    let process = Process { samples, iterations, ..Process::default() };
+                    let process = Process { samples, iterations, stated_stddev, ..Process::default() };
                     benchmark.metrics.push(MetricSeries { metric, series: Series::Processes(vec![process]) });
                 }
             };
-            column(Metric::LATENCY, self.real);
+            column(Metric::LATENCY, self.real, stddev[0]);
             if !self.cpu_unusable {
-                column(Metric::CPU_TIME, self.cpu);
+                column(Metric::CPU_TIME, self.cpu, stddev[1]);
             }
             for counter in self.counters.into_iter().filter(|counter| counter.unusable.is_none()) {
-                column(counter_metric(&counter.name), counter.values);
+                column(counter_metric(&counter.name), counter.values, f64::NAN);
             }
         } else {
             summarise(&mut benchmark, &self.aggregates);

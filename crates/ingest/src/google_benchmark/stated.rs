@@ -72,6 +72,12 @@ impl StatedRepetitions {
             .then_some(threads)
     }
 
+    /// The standard deviations of the times, in the tool's unit, if each is stated once.
+    pub(super) fn stddev(&self) -> Option<[f64; 2]> {
+        let mut stated = self.summaries.iter().filter(|(statistic, _)| *statistic == Statistic::Stddev);
+        stated.next().filter(|_| stated.next().is_none()).map(|(_, times)| *times)
+    }
+
     /// Whether rows of one name are of different benchmarks of the program.
     pub(super) fn has_several_benchmarks(&self) -> bool {
         self.other_instance
