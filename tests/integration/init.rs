@@ -39,6 +39,12 @@ fn the_workflows_of_several_machines_measure_without_a_token_too() {
     init_suits_doctor(&["--shards", "4"]);
 }
 
+#[test]
+fn workflows_that_measure_on_request_are_fine_too() {
+    init_suits_doctor(&["--label", "benchgate"]);
+    init_suits_doctor(&["--label", "benchgate", "--shards", "4"]);
+}
+
 fn init_suits_doctor(options: &[&str]) {
     let world = World::new();
     git2::Repository::init(world.work()).unwrap();

@@ -29,6 +29,7 @@ Examples:
   benchgate init
   benchgate init suites/zoo --runner self-hosted,gpu
   benchgate init --shards 4            several machines measure
+  benchgate init --label benchgate     only pull requests with this label
   benchgate init --model attention     one more model, in Python
   benchgate init tb --torchbench DIR   PyTorch's torchbench
   benchgate init --build-command 'make O={build}' --command '{build}/bench'
@@ -48,6 +49,9 @@ pub struct InitArgs {
     /// Number of shards
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     shards: Option<u16>,
+    /// Measure only pull requests with this label, instead of all of them
+    #[arg(long, value_name = "LABEL", value_parser = name)]
+    label: Option<String>,
     /// The action, pinned: `OWNER/REPO@COMMIT` with all 40 digits [default: the one of this release]
     #[arg(long, value_name = "ACTION", value_parser = action)]
     action: Option<String>,
@@ -58,10 +62,10 @@ pub struct InitArgs {
     #[arg(long, value_name = "FILE", requires = "torchbench")]
     torchbench_config: Option<PathBuf>,
     /// Write models/NAME.py, a model in Python, and nothing else
-    #[arg(long, value_name = "NAME", value_parser = name, conflicts_with_all = ["suite", "runner", "shards", "action", "torchbench"])]
+    #[arg(long, value_name = "NAME", value_parser = name, conflicts_with_all = ["suite", "runner", "shards", "label", "action", "torchbench"])]
     model: Option<String>,
     /// Write a suite of this command instead of the example, and no workflow
-    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["runner", "shards", "action", "torchbench", "model"])]
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["runner", "shards", "label", "action", "torchbench", "model"])]
     command: Option<String>,
     /// Command that builds it, where `{build}` is an empty folder of each side; repeatable, in order
     #[arg(long, value_name = "COMMAND", requires = "command")]
@@ -141,9 +145,10 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if answers.action.is_none() {
         let runner = args.runner.join(",");
         let shards = args.shards.map(|shards| format!(" --shards {shards}")).unwrap_or_default();
+        let label = args.label.as_ref().map(|label| format!(" --label {label}")).unwrap_or_default();
         terminal.note(&format!(
             "no workflows were written: {UNKNOWN_ACTION}; `benchgate init --action OWNER/REPO@COMMIT --runner \
-             {runner}{shards}` adds them"
+             {runner}{shards}{label}` adds them"
         ));
         terminal
             .say("Then commit all of it, and add the workflows: until then no pull request is measured.\n");
@@ -192,6 +197,7 @@ fn answers(args: &InitArgs) -> Result<Answers, CliError> {
         folder: inside.to_owned(),
         runner: args.runner.clone(),
         shards: args.shards,
+        label: args.label.clone(),
         action,
         models: args
             .torchbench

@@ -20,6 +20,8 @@ pub struct Answers {
     pub runner: Vec<String>,
     /// Number of shards of a suite on several machines.
     pub shards: Option<u16>,
+    /// The label without which no pull request is measured.
+    pub label: Option<String>,
     /// `OWNER/REPO@COMMIT`, if it is known. Without it there are no workflows.
     pub action: Option<String>,
     /// The models, as tables; the example if there are none.
@@ -65,6 +67,9 @@ impl Template {
             let id = "@ACTION@\n        id: benchgate\n";
             text = text.replace(id, &format!("{id}        with:\n{config}"));
         }
+        if let (Self::Measure, Some(label)) = (self, &answers.label) {
+            text = on_request(&text, label);
+        }
         let runner = match answers.runner.as_slice() {
             [only] => only.clone(),
             labels => format!("[{}]", labels.join(", ")),
@@ -87,6 +92,35 @@ impl Template {
         let own = [("@ACTION@", action), ("@RUNNER@", &runner), ("@SHARDS@", &shards)];
         PINS.into_iter().chain(own).fold(text, |text, (name, value)| text.replace(name, value))
     }
+}
+
+/// The measuring workflow for pull requests that have a label. Its first job is skipped for others, and so are those that need
+/// it; GitHub adds an event when a label is set.
+fn on_request(workflow: &str, label: &str) -> String {
+    let is_other = format!("github.event.action == 'labeled' && github.event.label.name != '{label}'");
+    let asked = format!(
+        "jobs:\n  @FIRST@:\n    # Only pull requests with this label. To measure one again without a new commit, set the label again.\n\
+         \x20   if: >-\n      ${{{{ !(github.event_name == 'pull_request' && ({is_other}\n      \
+         || !contains(github.event.pull_request.labels.*.name, '{label}'))) }}}}\n"
+    );
+    let first = if workflow.contains("jobs:\n  plan:\n") { "plan" } else { "measure" };
+    workflow
+        .replace(
+            "every pull request against",
+            &format!("every pull request with the label `{label}` against"),
+        )
+        .replace(
+            "  pull_request:\n",
+            "  pull_request:\n    types: [opened, reopened, synchronize, labeled]\n",
+        )
+        // Another label must not cancel a measurement that is running.
+        .replace(
+            "${{ github.event.pull_request.number || github.ref }}",
+            &format!(
+                "${{{{ {is_other} && github.run_id || github.event.pull_request.number || github.ref }}}}"
+            ),
+        )
+        .replace(&format!("jobs:\n  {first}:\n"), &asked.replace("@FIRST@", first))
 }
 
 /// The files of the suite, from its folder.
@@ -128,6 +162,22 @@ mod tests {
     }
 
     #[test]
+    fn with_a_label_only_its_pull_requests_are_measured_and_another_label_cancels_none() {
+        let text = on_request(include_str!("benchgate-shards.yml"), "benchgate");
+        let workflow: serde_json::Value = serde_saphyr::from_str(&text.replace('@', "")).unwrap();
+        let types = serde_json::json!(["opened", "reopened", "synchronize", "labeled"]);
+        assert_eq!(workflow["on"]["pull_request"]["types"], types);
+        let other = "github.event.action == 'labeled' && github.event.label.name != 'benchgate'";
+        let group = workflow["concurrency"]["group"].as_str().unwrap();
+        assert!(group.contains(&format!("{other} && github.run_id ||")), "{group}");
+        let asked = workflow["jobs"]["plan"]["if"].as_str().unwrap();
+        let wanted = "!contains(github.event.pull_request.labels.*.name, 'benchgate')";
+        assert!(asked.contains(other) && asked.contains(wanted), "{asked}");
+        // Jobs that need a skipped one are skipped too; the merge asks for the plan's result.
+        assert_eq!(workflow["jobs"]["measure"]["if"], serde_json::Value::Null);
+    }
+
+    #[test]
     fn every_blank_is_filled() {
         for (folder, shards) in ["", "suites/zoo"].into_iter().flat_map(|f| [(f, None), (f, Some(4))]) {
             let answers = Answers {
@@ -135,6 +185,7 @@ mod tests {
                 folder: folder.to_owned(),
                 runner: vec!["self-hosted".to_owned(), "gpu".to_owned()],
                 shards,
+                label: Some("benchgate".to_owned()),
                 action: Some(format!("o/r@{}", "1".repeat(40))),
                 models: None,
             };
