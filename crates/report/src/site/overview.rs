@@ -43,12 +43,14 @@ pub struct Overview<'a> {
 impl Overview<'_> {
     /// The page.
     pub fn page(&self) -> String {
-        let week: Vec<Member<'_>> = self
-            .moved
-            .iter()
-            .filter(|member| self.now.duration_since(member.at()) <= WEEK)
-            .cloned()
-            .collect();
+        let is_listed = |member: &Member<'_>| {
+            let same = |open: &Member<'_>| open.is_about(member.timeline, member.benchmark);
+            let mut steps = self.open.iter().flat_map(|open| open.cause.steps());
+            member.change.is_worse() && steps.any(|step| step.members.iter().any(same))
+        };
+        let is_of_week = |member: &&Member<'_>| self.now.duration_since(member.at()) <= WEEK;
+        let week: Vec<Member<'_>> =
+            self.moved.iter().filter(is_of_week).filter(|it| !is_listed(it)).cloned().collect();
         let week = causes(week);
         let body = html! {
             h1 { "Benchmarks" }
@@ -63,7 +65,14 @@ impl Overview<'_> {
 
     /// The list of current slowdowns.
     fn open(&self) -> Markup {
-        let red = self.open.iter().filter(|open| open.red).count();
+        let slower = |red: bool| {
+            self.open
+                .iter()
+                .filter(|open| open.red == red)
+                .map(|open| open.cause.members.len())
+                .sum::<usize>()
+        };
+        let (red, others) = (slower(true), slower(false));
         let newest = self.timelines.iter().filter_map(|timeline| Some(timeline.newest()?.began)).max();
         html! {
             section id="open" {
@@ -72,8 +81,8 @@ impl Overview<'_> {
                     p.calm { "Nothing is slower than its baseline." }
                 } @else {
                     p {
-                        strong { (red) " red now" }
-                        @if red < self.open.len() { ", " (self.open.len() - red) " not red" }
+                        strong { (counted(red, "benchmark")) @if red == 1 { " is" } @else { " are" } " red now" }
+                        @if others > 0 { ", " (others) " slower and not red" }
                         @if let Some(newest) = newest { " (newest session: " time datetime=(newest) { (day(newest)) } ")" }
                     }
                 }
@@ -92,7 +101,7 @@ impl Overview<'_> {
                     @if *red { span.badge { "red" } " " }
                     @if let Some(worst) = cause.slowest() {
                         a href=(path(worst.timeline, worst.benchmark)) { (name(worst.benchmark)) }
-                        @if cause.members.len() > 1 { " and " (cause.members.len() - 1) " more" }
+                        @if cause.members.len() > 1 { " and " (cause.members.len() - 1) " more, up to" }
                         " " strong.worse { (total(worst)) }
                     }
                     " since " time datetime=(since) { (day(since)) }
@@ -116,7 +125,7 @@ impl Overview<'_> {
                         @for member in cause.members.iter().take(LISTED) {
                             li {
                                 a href=(path(member.timeline, member.benchmark)) { (name(member.benchmark)) }
-                                " " strong.worse { (total(member)) } ", " (values(member))
+                                " " strong.worse { (total(member)) } ": " (values(member))
                             }
                         }
                         @if cause.members.len() > LISTED { li { (cause.members.len() - LISTED) " more" } }
@@ -144,8 +153,8 @@ impl Overview<'_> {
     fn attention(&self, week: &[Cause<'_>]) -> Markup {
         html! {
             section {
-                h2 { "Moved this week" }
-                @if week.is_empty() { p { "No change of level was found in the seven days before " (day(self.now)) "." } }
+                h2 { @if self.open.is_empty() { "Moved this week" } @else { "Also moved this week" } }
+                @if week.is_empty() { p { "No " @if !self.open.is_empty() { "other " } "change of level was found in the seven days before " (day(self.now)) "." } }
                 @for cause in week { (self.cause(cause)) }
             }
             section {
@@ -367,7 +376,7 @@ const STATES: [&str; 8] =
 /// The earlier and the present level of a member, and its machine.
 fn values(member: &Member<'_>) -> Markup {
     let of = |value| of_unit(member, value);
-    html! { (of(member.change.from)) " → " (of(member.change.now)) " on " (name(&member.timeline.machine)) }
+    html! { (name(member.metric)) " " (of(member.change.from)) " → " (of(member.change.now)) " on " (name(&member.timeline.machine)) }
 }
 
 /// A value of a member's metric with its unit.
