@@ -245,7 +245,8 @@ fn judged(
 /// The half of a gate that needs no device: both sides, exported and compiled.
 fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.report.output.open()?;
-    let config = config::load(&args.measure.config)?;
+    let mut config = config::load(&args.measure.config)?;
+    rename(&mut config, &args.rename)?;
     let (mut sides, notices) = match &args.base {
         Some(reference) => {
             against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?

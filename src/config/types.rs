@@ -86,13 +86,18 @@ impl Config {
                 return Err(AmbiguousRename { from: from.clone(), to: model.name.clone() });
             }
         }
-        base.renames.clone_from(&self.renames);
-        for model in &mut base.models {
-            if let Some((to, _)) = self.renames.iter().find(|(_, from)| **from == model.name) {
+        base.take_names(&self.renames);
+        Ok(())
+    }
+
+    /// Gives models their new names; `renames` has the old ones by new name.
+    pub fn take_names(&mut self, renames: &BTreeMap<String, String>) {
+        self.renames.clone_from(renames);
+        for model in &mut self.models {
+            if let Some((to, _)) = renames.iter().find(|(_, from)| **from == model.name) {
                 model.name.clone_from(to);
             }
         }
-        Ok(())
     }
 
     /// Copies from the base's configuration everything that a change must not choose for itself: policy, store and

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{JUDGED_BY, JUDGED_BY_OUTPUTS, SideName, counted};
+use crate::model::{ARCHITECTURE, JUDGED_BY, JUDGED_BY_OUTPUTS, SideName, counted};
 use crate::record::{
     BenchmarkRecord, Design, OutcomeStatus, PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, RunFile,
 };
@@ -107,10 +107,11 @@ fn lacks(plan: &PlanFile, records: &[(SideName, &BenchmarkRecord)], file: &RunFi
     }
 }
 
-/// Whether only the outputs of one call are judged.
+/// Whether only the outputs of one call, or the generated code, are judged.
 pub(super) fn is_untimed(record: &BenchmarkRecord) -> bool {
     let by_outputs = record.labels.get(JUDGED_BY).is_some_and(|by| by == JUDGED_BY_OUTPUTS);
-    by_outputs && record.verification.is_some() && record.processes.is_empty()
+    let by_code = record.labels.contains_key(ARCHITECTURE) && !record.values.is_empty();
+    (by_code || by_outputs && record.verification.is_some()) && record.processes.is_empty()
 }
 
 fn processes(plan: &PlanFile, record: &BenchmarkRecord, file: &RunFile) -> Option<String> {

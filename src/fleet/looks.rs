@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::gate::{IDENTICAL_BLOCKS, Policy, open_in_shard};
+use crate::gate::{CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS, Policy, open_in_shard};
 use crate::model::{Run, SideName, counted};
 use crate::record::{BenchmarkRecord, OutcomeStatus, PlanFile, ProcessRecord, RunFile};
 use crate::stats::spending::Looks;
@@ -16,17 +16,30 @@ const ROUNDING_SECONDS: f64 = 1e-6;
 pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<String> {
     let rows = paired(file);
     let (identical, compared): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.identical);
-    let doubted = open_at(plan, policy, file, &identical, IDENTICAL_BLOCKS);
-    let (doubted, settled): (Vec<_>, Vec<_>) =
-        identical.into_iter().partition(|row| doubted.contains(row.name));
-    let mut wrong: Vec<String> = settled
-        .iter()
-        .filter(|row| row.blocks != IDENTICAL_BLOCKS)
-        .map(|row| {
-            format!("{:?} has {}; identical sides have {IDENTICAL_BLOCKS}", row.name, row.counted_blocks())
-        })
-        .collect();
     let looks = Looks::new(plan.min_blocks, plan.max_blocks);
+    let mut wrong = Vec::new();
+    let mut doubted = Vec::new();
+    // Sides with sources or tools in different places are checked by more blocks.
+    let checks = [IDENTICAL_BLOCKS, CHECKED_IDENTICAL_BLOCKS];
+    let open = checks.map(|blocks| {
+        let checked = blocks < looks.first();
+        if checked { open_at(plan, policy, file, &identical, blocks) } else { BTreeSet::new() }
+    });
+    for row in identical {
+        let is_open = [0, 1].map(|check| row.blocks >= checks[check] && open[check].contains(row.name));
+        let is_settled =
+            checks.into_iter().zip(is_open).any(|(blocks, is_open)| row.blocks == blocks && !is_open);
+        let is_cut = row.blocks < CHECKED_IDENTICAL_BLOCKS && out_of_time(plan, file, row.blocks);
+        if is_settled || is_cut {
+            continue;
+        }
+        if is_open.contains(&true) {
+            doubted.push(row);
+        } else {
+            let number = checks.map(|blocks| blocks.to_string()).join(" or ");
+            wrong.push(format!("{:?} has {}; identical sides have {number}", row.name, row.counted_blocks()));
+        }
+    }
     let mut next = Some(looks.first());
     // Identical sides whose first times are far apart are measured like the others.
     let mut measured = compared;

@@ -163,7 +163,10 @@ pub(super) async fn check<'a>(
     }
     if planned.target.judges_code() {
         match code::read(host, planned.target, &execution.module).await? {
-            Ok(code) => prepared.code_facts.extend(code.facts()),
+            Ok(code) => {
+                prepared.architecture = Some(code.architecture());
+                prepared.code_facts.extend(code.facts());
+            }
             Err(why) => {
                 let reason = format!("the generated code can't be judged: {why}");
                 prepared.outcome = Outcome::Unsupported { reason };

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::files::Scratch;
 use crate::model::{
-    Artifact, BenchmarkName, BlockSlot, Event, GeneratedCode, JUDGED_BY, JUDGED_BY_OUTPUTS, Lint, LintCode,
-    Metric, Outcome, Progress, RENAMED_FROM, Stage, Verification, VerifyCode,
+    ARCHITECTURE, Artifact, BenchmarkName, BlockSlot, Event, GeneratedCode, JUDGED_BY, JUDGED_BY_OUTPUTS,
+    Lint, LintCode, Metric, Outcome, Progress, RENAMED_FROM, Stage, Verification, VerifyCode,
 };
 use crate::numerics::TensorFile;
 use crate::process::ProcessError;
@@ -227,6 +227,8 @@ pub(super) struct Prepared<'a> {
     pub(super) peak_device_memory: Option<u64>,
     /// Exact facts of the compilation: its instructions, if they are counted, and of the generated code, if it is judged.
     pub(super) code_facts: Vec<(Metric, f64)>,
+    /// The processors that the code is for, if it is judged.
+    pub(super) architecture: Option<String>,
     /// The generated code, next to a time that is judged.
     pub(super) code: Option<GeneratedCode>,
     /// How it is measured, once it can be.
@@ -250,6 +252,7 @@ impl<'a> Prepared<'a> {
             verification: None,
             peak_device_memory: None,
             code_facts: Vec::new(),
+            architecture: None,
             code: None,
             execution: None,
             outputs: None,
@@ -270,6 +273,7 @@ impl<'a> Prepared<'a> {
         let outputs = target.judges_outputs().then(|| JUDGED_BY_OUTPUTS.to_owned());
         let exported = [
             (JUDGED_BY, outputs),
+            (ARCHITECTURE, self.architecture.clone()),
             ("lowering", source.and_then(|source| source.lowering.clone())),
             ("exporter", exporter),
             (RENAMED_FROM, renamed.then(|| self.planned.judged_as().to_string())),

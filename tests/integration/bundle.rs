@@ -111,6 +111,20 @@ fn a_bundle_is_verified_and_measured_with_no_compiler_no_python_and_no_sources()
 }
 
 #[test]
+fn a_renamed_model_is_compared_with_what_it_was_from_a_bundle_too() {
+    for (toml, rename) in
+        [(pull_request::RENAMED, &[][..]), (pull_request::UNEXPLAINED, &["--rename", "a", "b"])]
+    {
+        let (suite, _repository) = pull_request::renamed("latency-us=1300", toml);
+        let args = ["gate", "--base", "main", "--until", "compile", "--bundle", "../suite.bundle"];
+        suite.world.run(args.iter().chain(rename)).expect_code(0);
+        let there = There::new(&suite.world.work().join("../suite.bundle"));
+        let comparison = there.gate(&["--format", "json"]).expect_code(10).json();
+        assert_eq!(row(&comparison, "b/cpu/main", Some("latency"))["verdict"], "regressed");
+    }
+}
+
+#[test]
 fn a_gate_is_split_too_and_the_merge_base_still_judges() {
     let (suite, repository) = pull_request::repository();
     suite.source("a", &["latency-us=1300"]);

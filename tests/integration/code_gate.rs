@@ -43,6 +43,36 @@ fn a_release_that_spills_registers_is_red_without_a_device() {
     assert!(again.contains("4,185"), "{again}");
 }
 
+/// Head's code: the executable in base's module, with these bytes exchanged. The module has checksums.
+fn exchanged(from: &[u8], to: &[u8]) -> Suite {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compiled_code");
+    let packed = std::fs::read(folder.join("conv-block.gfx942.3.7.1.vmfb.gz")).unwrap();
+    let module = benchgate::ingest::decompressed(&packed, "module").unwrap();
+    let mut module = module[memchr::memmem::find(&module, b"\x7fELF").unwrap()..].to_vec();
+    let places: Vec<usize> = memchr::memmem::find_iter(&module, from).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        module[at..at + to.len()].copy_from_slice(to);
+    }
+    let suite = suite(&["module=head.hsaco"]);
+    suite.world.write("head.hsaco", module);
+    suite
+}
+
+#[test]
+fn code_for_another_processor_is_not_compared() {
+    let outcome = exchanged(b"gfx942", b"gfx90a").world.run(["gate"]).expect_code(11);
+    assert!(outcome.stdout.contains("gfx90a instead of gfx942"), "{}", outcome.stdout);
+}
+
+#[test]
+fn spilled_scalar_registers_are_red() {
+    let spills = b".sgpr_spill_count";
+    let outcome = exchanged(&[&spills[..], &[0]].concat(), &[&spills[..], &[90]].concat());
+    let said = outcome.world.run(["gate"]).expect_code(10).stdout;
+    assert!(said.contains("spilled-scalar-registers") && said.contains("0 → "), "{said}");
+}
+
 #[test]
 fn the_same_code_passes_and_a_release_without_spills_does_too() {
     suite(&["note=head"]).world.run(["gate"]).expect_code(0);

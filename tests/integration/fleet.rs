@@ -192,6 +192,22 @@ fn shards_of_one_suite_are_merged_to_a_run_that_every_command_reads() {
 }
 
 #[test]
+fn shards_of_sides_that_are_identical_in_two_places_are_merged() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).model("b", &["latency-us=500"]);
+    let suite = suite.base("sources = \"base\"").head("sources = \"head\"").write();
+    for side in ["base", "head"] {
+        for file in ["models/a.mlir", "models/b.mlir", "data/y.npy"] {
+            let content = std::fs::read(suite.world.work().join(file)).unwrap();
+            suite.world.write(&format!("{side}/{file}"), content);
+        }
+    }
+    suite.world.run(["plan", "--shards", "2"]).expect_code(0);
+    run_shards(&suite, 2);
+    assert_eq!(merge(&suite), Some(0));
+    suite.world.run(["compare", "merged.json"]).expect_code(0);
+}
+
+#[test]
 fn eight_workers_that_are_killed_lost_and_repeated_are_green_only_when_complete() {
     let suite = suite(8);
     suite.world.run(["plan", "--shards", "8"]).expect_code(0);

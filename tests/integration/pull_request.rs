@@ -10,14 +10,8 @@ use crate::suite::{Suite, install_fake_tools};
 
 /// A committed suite of one model, on `main`, with a branch checked out on top of it.
 pub fn repository() -> (Suite, Repository) {
-    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
-    let work = suite.world.work();
-    suite.world.write(".gitignore", "/tools*\n");
-    // Tools lie outside the repository, as they would.
-    let tools = work.join("tools");
-    let toml = suite.world.read("benchgate.toml").replace("\"tools\"", &format!("{:?}", tools));
-    suite.world.write("benchgate.toml", toml);
-    let repository = branch(&work);
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write().with_tools_outside();
+    let repository = branch(&suite.world.work());
     (suite, repository)
 }
 
@@ -113,7 +107,7 @@ fn a_flag_changed_on_the_branch_is_measured() {
 fn each_side_runs_under_its_own_pin() {
     let (suite, repository) = repository();
     let newer = "2222222222222222222222222222222222222222";
-    let tools = suite.world.work().join("tools-newer");
+    let tools = suite.world.locks().join("tools-newer");
     install_fake_tools(&tools);
     set_commit(&tools, newer);
     edit(&suite, crate::suite::COMMIT, newer);
@@ -319,7 +313,7 @@ fn a_reference_that_moved_within_the_tolerance_needs_no_word() {
 }
 
 /// A branch on which the model `a` is called `b`, with this latency.
-fn renamed(latency: &str, model: &str) -> (Suite, Repository) {
+pub fn renamed(latency: &str, model: &str) -> (Suite, Repository) {
     let (suite, repository) = repository();
     suite.source("b", &[latency]);
     edit(&suite, "name = \"a\"\nsource = \"models/a.mlir\"", model);
@@ -327,8 +321,8 @@ fn renamed(latency: &str, model: &str) -> (Suite, Repository) {
     (suite, repository)
 }
 
-const RENAMED: &str = "name = \"b\"\nrenamed-from = \"a\"\nsource = \"models/b.mlir\"";
-const UNEXPLAINED: &str = "name = \"b\"\nsource = \"models/b.mlir\"";
+pub const RENAMED: &str = "name = \"b\"\nrenamed-from = \"a\"\nsource = \"models/b.mlir\"";
+pub const UNEXPLAINED: &str = "name = \"b\"\nsource = \"models/b.mlir\"";
 
 #[test]
 fn a_renamed_model_is_compared_with_what_it_was() {

@@ -145,6 +145,16 @@ impl Suite {
         self
     }
 
+    /// Moves the tools out of the working folder, as they are where that is a repository, and names them by their
+    /// absolute path.
+    pub fn with_tools_outside(self) -> Self {
+        let tools = self.world.locks().join("tools");
+        std::fs::rename(self.world.work().join("tools"), &tools).unwrap();
+        let toml = self.world.read("benchgate.toml").replace("\"tools\"", &format!("{tools:?}"));
+        self.world.write("benchgate.toml", toml);
+        self
+    }
+
     /// The stored run.
     pub fn run_json(&self) -> serde_json::Value {
         serde_json::from_str(&self.world.read("run.json")).unwrap()

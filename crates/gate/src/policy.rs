@@ -29,7 +29,12 @@ impl MetricPolicy {
     /// every compiler and mean little.
     pub fn unnamed(metric: &Metric) -> Self {
         let relative = match metric {
-            metric if *metric == Metric::SPILLED_REGISTERS || *metric == Metric::SCRATCH => 0.10,
+            metric
+                if [Metric::SPILLED_REGISTERS, Metric::SPILLED_SCALAR_REGISTERS, Metric::SCRATCH]
+                    .contains(metric) =>
+            {
+                0.10
+            }
             metric if *metric == Metric::OCCUPANCY => 0.0,
             // Half as many can do the same work if each is twice as wide.
             metric if *metric == Metric::MATRIX_INSTRUCTIONS => 0.99,

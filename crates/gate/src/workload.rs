@@ -1,10 +1,18 @@
 //! Whether both sides did the same work.
 
-use benchgate_core::model::{Benchmark, Lint, LintCode, SideName, Workload};
+use benchgate_core::model::{ARCHITECTURE, Benchmark, Lint, LintCode, SideName, Workload};
 
 /// Findings about differences in the work of the two sides. Results of tools that do not record it are accepted, but
 /// in a session that measured both sides either both record it or neither does.
 pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
+    let code = [base, head].map(|side| side.labels.get(ARCHITECTURE).map(String::as_str));
+    let other_code = match code {
+        [Some(base), Some(head)] => Some((base, head)),
+        // Older results don't name it.
+        [None, None] => None,
+        [base, head] => together.then(|| (base.unwrap_or("unknown"), head.unwrap_or("unknown"))),
+    };
+    let other_code = other_code.filter(|(base, head)| base != head);
     let (base, head) = match (recorded(base), recorded(head)) {
         (Some(base), Some(head)) => (base, head),
         (None, None) => return other_axis(base, head).into_iter().collect(),
@@ -24,6 +32,9 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     }
     if base.settings_sha256 != head.settings_sha256 {
         differing.push("different runtime flags, allocators or environment".to_owned());
+    }
+    if let Some((base_code, head_code)) = other_code {
+        differing.push(format!("code for {head_code} instead of {base_code}"));
     }
     if !differing.is_empty() {
         let detail = format!("head was measured with {}", differing.join(", "));

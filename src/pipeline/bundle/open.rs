@@ -51,10 +51,21 @@ pub async fn open_bundle(
         aside(move || archive::unpack(&file, &folder, expected.as_deref(), &cancel)).await?
     };
     let refused = |why: String| PipelineError::Bundle { path: file.to_owned(), why };
-    let read = |side: &BundledSide| {
-        config::load_judging_within(&folder.path().join(&side.config), folder.path())
-            .map_err(|error| refused(error.to_string()))
+    let read = |side: &BundledSide| -> Result<config::Config, PipelineError> {
+        let config = config::load_judging_within(&folder.path().join(&side.config), folder.path());
+        let mut config = config.map_err(|error| refused(error.to_string()))?;
+        // A benchmark must not choose whose policy judges it: what is renamed is gone at head and new at base.
+        let known = |name: &str| config.models.iter().any(|model| model.name == name);
+        let is_base = side.name == SideName::Base;
+        if side.renamed.iter().any(|(to, from)| known(from) != is_base || known(to) == is_base) {
+            return Err(refused("its renames contradict its configurations".to_owned()));
+        }
+        config.take_names(&side.renamed);
+        Ok(config)
     };
+    if contents.sides.windows(2).any(|pair| pair[0].renamed != pair[1].renamed) {
+        return Err(refused("its sides differ in what was renamed".to_owned()));
+    }
     let judge = contents.sides.iter().find(|side| side.name == contents.judged_by);
     let judge = judge.map(read).transpose()?;
     let mut sides = Vec::with_capacity(contents.sides.len());

@@ -171,6 +171,7 @@ impl Packing<'_, '_> {
             commit: input.commit.clone(),
             dirty: input.dirty,
             toolchain: tools.identity.clone(),
+            renamed: input.config.renames.clone(),
             run_module,
             benchmark_module,
             benchmarks,

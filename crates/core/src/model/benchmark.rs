@@ -170,6 +170,9 @@ pub const JUDGED_BY: &str = "judged-by";
 /// Its outputs do.
 pub const JUDGED_BY_OUTPUTS: &str = "outputs";
 
+/// The label of a benchmark that is judged by its generated code: the processors that the code is for.
+pub const ARCHITECTURE: &str = "architecture";
+
 /// Characters of a label in a finding.
 const LONGEST_VALUE: usize = 80;
 

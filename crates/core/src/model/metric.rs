@@ -141,6 +141,9 @@ impl Metric {
 
     /// Vector registers that a kernel saves to memory because it has too few.
     pub const SPILLED_REGISTERS: Self = Self::of_code("spilled-registers", Unit::Count, Better::Lower);
+    /// Scalar registers that a kernel saves to lanes of vector registers, or to memory, because it has too few.
+    pub const SPILLED_SCALAR_REGISTERS: Self =
+        Self::of_code("spilled-scalar-registers", Unit::Count, Better::Lower);
     /// Private memory of one lane of a kernel, where spilled registers and local arrays are.
     pub const SCRATCH: Self = Self::of_code("scratch-size", Unit::Bytes, Better::Lower);
     /// Waves that a SIMD unit can hold of a kernel.
@@ -173,8 +176,9 @@ impl Metric {
     pub const CODE_SIZE: Self = Self::of_code("code-size", Unit::Bytes, Better::Lower);
 
     /// Facts about generated code, in order of importance.
-    pub const OF_CODE: [Self; 16] = [
+    pub const OF_CODE: [Self; 17] = [
         Self::SPILLED_REGISTERS,
+        Self::SPILLED_SCALAR_REGISTERS,
         Self::SCRATCH,
         Self::OCCUPANCY,
         Self::MATRIX_INSTRUCTIONS,

@@ -31,8 +31,8 @@ mod verification;
 mod visible;
 
 pub use benchmark::{
-    Artifact, Benchmark, BenchmarkGlob, BenchmarkName, JUDGED_BY, JUDGED_BY_OUTPUTS, MetricSeries,
-    RENAMED_FROM, Workload, is_of_command,
+    ARCHITECTURE, Artifact, Benchmark, BenchmarkGlob, BenchmarkName, JUDGED_BY, JUDGED_BY_OUTPUTS,
+    MetricSeries, RENAMED_FROM, Workload, is_of_command,
 };
 pub use code::{GeneratedCode, KernelCode};
 pub use count::counted;

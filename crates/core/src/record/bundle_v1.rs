@@ -61,6 +61,9 @@ pub struct BundledSide {
     pub commit: Option<String>,
     pub dirty: Option<bool>,
     pub toolchain: Toolchain,
+    /// Old names of the models that head renames, by their new names. Both sides have the new ones.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub renamed: BTreeMap<String, String>,
     /// `iree-run-module` of the pin.
     pub run_module: String,
     /// `iree-benchmark-module` of the pin. If the pin has `iree-profile`, it is in the same folder.

@@ -133,6 +133,7 @@ fn facts(kernel: &ValueRef<'_>, processor: &str, code: Option<&[u8]>) -> Vec<(Me
     let matrix = code.filter(|_| gfx9::is_gfx9(processor)).and_then(gfx9::matrix_instructions);
     [
         (Metric::SPILLED_REGISTERS, spills),
+        (Metric::SPILLED_SCALAR_REGISTERS, count(".sgpr_spill_count")),
         (Metric::SCRATCH, count(".private_segment_fixed_size")),
         (Metric::OCCUPANCY, occupancy),
         (Metric::MATRIX_INSTRUCTIONS, matrix),

@@ -78,6 +78,11 @@ impl CompiledCode {
         ptxas::add(object, &ptx.launches, processor, log)
     }
 
+    /// The processors that the code is for, without their features, which compilers spell in several ways: `gfx942`.
+    pub fn architecture(&self) -> String {
+        architectures(&self.objects, |name| name.split(':').next().unwrap_or(name))
+    }
+
     /// The facts of all code together (sums, and the lowest occupancy), then of each kernel.
     pub fn facts(self) -> Vec<(Metric, f64)> {
         let kernels: Vec<CodeOfKernel> = self.objects.into_iter().flat_map(|object| object.kernels).collect();
@@ -90,7 +95,7 @@ impl CompiledCode {
 
     /// The facts of all code together, then each kernel with its facts.
     pub fn generated(self) -> GeneratedCode {
-        let architecture = architectures(&self.objects);
+        let architecture = architectures(&self.objects, |name| name);
         let kernels: Vec<CodeOfKernel> = self.objects.into_iter().flat_map(|object| object.kernels).collect();
         let by_name = |facts: Vec<(Metric, f64)>| {
             facts.into_iter().map(|(metric, value)| (metric.name.into_owned(), Number(value))).collect()
@@ -136,7 +141,7 @@ type BadCode = String;
 /// name is still compared.
 pub(super) fn read(bytes: &[u8]) -> Result<Run, BadCode> {
     let objects = container::objects(bytes)?;
-    let architecture = architectures(&objects);
+    let architecture = architectures(&objects, |name| name);
     let kernels: Vec<CodeOfKernel> =
         objects.iter().flat_map(|object| object.kernels.iter().cloned()).collect();
     if kernels.is_empty() {
@@ -156,9 +161,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Run, BadCode> {
     Ok(Run { benchmarks: benchmarks.finish(), testbed: build::testbed(facts), ..Run::default() })
 }
 
-/// `gfx90a and gfx942`.
-fn architectures(objects: &[CodeObject]) -> String {
-    let found: BTreeSet<&str> = objects.iter().map(|object| object.architecture.as_str()).collect();
+/// `gfx90a and gfx942`: the architectures of all objects, each once.
+fn architectures(objects: &[CodeObject], named: fn(&str) -> &str) -> String {
+    let found: BTreeSet<&str> = objects.iter().map(|object| named(&object.architecture)).collect();
     found.into_iter().collect::<Vec<_>>().join(" and ")
 }
 
