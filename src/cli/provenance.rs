@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::config::{Config, Pin};
 use crate::gate::{CompareOptions, Comparison, Expected, Policy, compare_untrusted};
 use crate::github::{GitHubEvent, Job, WorkflowRun};
-use crate::model::{BenchmarkName, RENAMED_FROM, SideName};
+use crate::model::{BenchmarkName, Divergence, RENAMED_FROM, SideName, VerifyCode, is_hex};
 use crate::pipeline;
-use crate::record::{RunFile, SideRecord};
+use crate::record::{BenchmarkRecord, RunFile, SideRecord};
 
 use super::{CliError, inputs};
 
@@ -84,9 +84,15 @@ pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Co
     }
     let expected = renamed(pipeline::expected(config), &file)?;
     check(&file, config, &expected, commits, *reported)?;
+    let is_edited = file.side(SideName::Head).is_some_and(|head| head.dirty == Some(true));
     let (base, head) = inputs::both_sides(file, label)?;
     let options = CompareOptions { today: today.clone(), ..CompareOptions::default() };
-    Ok(compare_untrusted(&base, &head, &expected, policy, &options))
+    let mut comparison = compare_untrusted(&base, &head, &expected, policy, &options);
+    comparison.notes.extend(is_edited.then(|| {
+        "tracked files of head differed from its commit when it was measured (`git status` in that job)"
+            .to_owned()
+    }));
+    Ok(comparison)
 }
 
 /// Benchmarks that the base's configuration declares, under the names that head gave it. Only what base has can be
@@ -124,6 +130,13 @@ fn check(
     if let Some(base) = file.side(SideName::Base) {
         pinned_tools(base, config)?;
         declared(base, expected)?;
+    }
+    for side in &file.sides {
+        identified_tools(side)?;
+        for benchmark in &side.benchmarks {
+            let expected = expected.iter().find(|expected| expected.benchmark.as_str() == benchmark.name);
+            expected.map_or(Ok(()), |expected| agrees(side.name, benchmark, expected, config))?;
+        }
     }
     if let Some(seed) = config.measure.seed.filter(|seed| *seed != file.seed) {
         return Err(refused(format!("its seed is {}, and the base's configuration sets {seed}", file.seed)));
@@ -164,6 +177,10 @@ fn measured_by(file: &RunFile, reported: &WorkflowRun) -> Result<(), CliError> {
 fn same_commit(side: Option<&SideRecord>, name: SideName, known: &[String]) -> Result<(), CliError> {
     let Some(side) = side.filter(|_| !known.is_empty()) else { return Ok(()) };
     match &side.commit {
+        // Base is checked out by benchgate. In head's checkout, a build may have written tracked files.
+        Some(commit) if known.contains(commit) && name == SideName::Base && side.dirty != Some(false) => {
+            Err(refused(format!("it does not say that its {name} was measured as commit {commit} has it")))
+        }
         Some(commit) if known.contains(commit) => Ok(()),
         Some(commit) => {
             Err(refused(format!("its {name} is {commit}, and the event is about {}", known.join(" or "))))
@@ -190,6 +207,67 @@ fn pinned_tools(base: &SideRecord, config: &Config) -> Result<(), CliError> {
     );
     let pin = &config.head.pin;
     Err(refused(format!("its base was measured {found}, and the base pins {} ({})", pin.version, pin.commit)))
+}
+
+/// Either side's tools have a version and one commit of both halves, as benchgate requires of tools before it measures.
+fn identified_tools(side: &SideRecord) -> Result<(), CliError> {
+    let name = side.name;
+    let Some(tools) = &side.toolchain else {
+        let missing = side.has_models();
+        return if missing {
+            Err(refused(format!("it does not name the tools of its {name}")))
+        } else {
+            Ok(())
+        };
+    };
+    let is_commit = tools.compiler_commit.len() == 40 && is_hex(&tools.compiler_commit);
+    if !is_commit || tools.runtime_commit != tools.compiler_commit || tools.version.trim().is_empty() {
+        return Err(refused(format!(
+            "the tools of its {name} are not those of one commit: {} ({}, {})",
+            tools.version, tools.compiler_commit, tools.runtime_commit
+        )));
+    }
+    Ok(())
+}
+
+/// A benchmark of the base's configuration was measured on its device, in time that passed, and its outputs were checked
+/// with bounds of its policy.
+fn agrees(
+    side: SideName,
+    record: &BenchmarkRecord,
+    expected: &Expected,
+    config: &Config,
+) -> Result<(), CliError> {
+    let wrong = |what: String| Err(refused(format!("{:?} on {side} {what}", record.name)));
+    let workload = record.artifact.as_ref().and_then(|artifact| artifact.workload.as_ref());
+    if let Some((workload, device)) = workload.zip(expected.device.as_ref())
+        && workload.device != *device
+    {
+        let found = &workload.device;
+        return wrong(format!("was measured on {found:?}, and the base's configuration says {device:?}"));
+    }
+    if record.processes.iter().any(|process| process.seconds.0 <= 0.0) {
+        return wrong("has a process that took no time".to_owned());
+    }
+    let bounds = config.numerics.for_benchmark(&expected.judged_as);
+    // Integers have no bound of the whole output, and no error unless the policy allows some.
+    let any_error = bounds.iter().any(|bound| {
+        bound.max_error == f64::MAX && [bound.atol, bound.rtol, bound.stol].iter().any(|it| *it > 0.0)
+    });
+    let is_allowed = |found: &Divergence| match found.allowed_error {
+        Some(allowed) => bounds.iter().any(|bound| bound.max_error == allowed),
+        None => any_error || found.error.is_none_or(|error| error == 0.0),
+    };
+    let mut checks =
+        record.verification.iter().flat_map(|found| found.outputs.iter().chain(&found.against_base));
+    let unknown = checks.find_map(|check| {
+        check.divergence.filter(|found| check.code == VerifyCode::Pass && !is_allowed(found))
+    });
+    unknown.map_or(Ok(()), |found| {
+        let allowed =
+            found.allowed_error.map_or("any error".to_owned(), |allowed| format!("an error of {allowed:e}"));
+        wrong(format!("was allowed {allowed}, which is not a bound of the base's policy"))
+    })
 }
 
 /// The base's benchmarks are those that its configuration declares, in its order. One that is missing is a

@@ -138,6 +138,8 @@ fn declared(config: &Config) -> impl Iterator<Item = (&Model, &Target)> {
 pub fn expected(config: &Config) -> Vec<Expected> {
     let models = declared(config).map(|(model, target)| Expected {
         benchmark: name(model, target),
+        judged_as: name(model, target),
+        device: Some(target.device.clone()),
         on_gpu: DeviceKind::from_uri(&target.device) != DeviceKind::Cpu,
         has_reference: !matches!(model.source, ModelSource::Mlir(_)) || !model.expected.is_empty(),
         names_reference: !model.expected.is_empty(),
@@ -151,8 +153,11 @@ pub fn expected(config: &Config) -> Vec<Expected> {
         };
         let has_reference = !command.outputs.is_empty();
         let rows = command.benchmarks().unwrap_or_default().into_iter();
+        let name = BenchmarkName::new(&command.name);
         rows.map(move |benchmark| Expected {
             benchmark,
+            judged_as: name.clone(),
+            device: None,
             on_gpu: false,
             has_reference,
             names_reference: false,

@@ -16,6 +16,10 @@ use super::{Comparison, Policy, Reason, Row, Typical, overall, workload};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
     pub benchmark: BenchmarkName,
+    /// The name by which the base's policy knows it.
+    pub judged_as: BenchmarkName,
+    /// The device that its module runs on.
+    pub device: Option<String>,
     /// It runs on a device other than the processor.
     pub on_gpu: bool,
     /// There are reference outputs, so head's outputs can be verified.

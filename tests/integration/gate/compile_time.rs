@@ -116,6 +116,8 @@ fn more_pairs_are_wanted_until_the_compile_time_is_decided() {
 fn pairs_that_an_untrusted_result_leaves_out_are_missed() {
     let expected = Expected {
         benchmark: BenchmarkName::new("a"),
+        judged_as: BenchmarkName::new("a"),
+        device: None,
         on_gpu: false,
         has_reference: false,
         names_reference: false,

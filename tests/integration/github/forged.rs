@@ -477,7 +477,51 @@ fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
             });
         }
     }
+    for dirty in [json!(true), Value::Null] {
+        forge("a base that differs from its commit", &|run| run["sides"][0]["dirty"] = dirty.clone());
+    }
+    forge("no tools at head", &|run| drop(run["sides"][1].as_object_mut().unwrap().remove("toolchain")));
+    for (part, value) in [
+        ("compiler_commit", json!("4".repeat(40))),
+        ("runtime_commit", json!("4".repeat(40))),
+        ("compiler_commit", json!("a compiler")),
+        ("version", json!("")),
+    ] {
+        forge("tools that can't be", &|run| run["sides"][1]["toolchain"][part] = value.clone());
+    }
+    forge("tools of no commit", &|run| {
+        for part in ["compiler_commit", "runtime_commit"] {
+            run["sides"][1]["toolchain"][part] = json!("0.1");
+        }
+    });
     for sides in [&[0][..], &[1], &[0, 1]] {
+        forge("another device", &|run| {
+            for &side in sides {
+                let artifact = &mut run["sides"][side]["benchmarks"][0]["artifact"];
+                artifact["workload"]["device"] = json!("local-sync");
+            }
+        });
+        forge("processes that took no time", &|run| {
+            for &side in sides {
+                for process in run["sides"][side]["benchmarks"][0]["processes"].as_array_mut().unwrap() {
+                    process["seconds"] = json!(0);
+                }
+            }
+        });
+        forge("looser bounds", &|run| {
+            for &side in sides {
+                let check = &mut run["sides"][side]["benchmarks"][0]["verification"]["outputs"][0];
+                check["divergence"]["allowed_error"] = json!(0.5);
+                check["divergence"]["error"] = json!(0.4);
+            }
+        });
+        forge("no bounds", &|run| {
+            for &side in sides {
+                let check = &mut run["sides"][side]["benchmarks"][0]["verification"]["outputs"][0];
+                check["divergence"].as_object_mut().unwrap().remove("allowed_error");
+                check["divergence"]["error"] = json!(0.4);
+            }
+        });
         forge("no workload", &|run| {
             for &side in sides {
                 let artifact = run["sides"][side]["benchmarks"][0]["artifact"].as_object_mut().unwrap();

@@ -93,8 +93,10 @@ impl Red {
         let file = world.write("event.json", event.to_string());
         world.finish(in_job(world.command(["run"]), &file)).expect_code(0);
         let mut run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
-        run["sides"][0]["commit"] = json!("1".repeat(40));
-        run["sides"][1]["commit"] = json!("2".repeat(40));
+        for (at, digit) in ["1", "2"].into_iter().enumerate() {
+            run["sides"][at]["commit"] = json!(digit.repeat(40));
+            run["sides"][at]["dirty"] = json!(false);
+        }
         Self { world, run, event }
     }
 
