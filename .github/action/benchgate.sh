@@ -10,6 +10,9 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source_root=$(cd "$here/../.." && pwd)
 fail() { printf '::error title=benchgate::%s\n' "$1"; exit 20; }
 
+# Here and not by the runner, so that PWD has the names of links that lead there: a pull request can turn them.
+[[ -z ${BENCHGATE_WORKING_DIRECTORY:-} ]] || CDPATH='' cd -- "$BENCHGATE_WORKING_DIRECTORY" || fail "there is no folder working-directory"
+
 # This comes first: a pull request can commit a result file, and a failure below must not leave it to be uploaded.
 case ${BENCHGATE_INPUT_COMMAND:-gate} in
     gate | run | merge) written=${BENCHGATE_INPUT_RUN:-run.json} ;;

@@ -103,7 +103,7 @@ fn invocation_of_this_job() -> Result<ActionInvocation, CliError> {
     let job = job::current()?;
     let hosted = std::env::var("RUNNER_ENVIRONMENT").is_ok_and(|found| found == "github-hosted");
     let merged = job.as_ref().and_then(|job| merged_onto(job, Path::new(".")));
-    let origin = job.as_ref().map_or(CodeOrigin::Merged, |job| origin(job, Path::new(".")));
+    let origin = job.as_ref().map_or(CodeOrigin::Merged, |job| job::origin(job, Path::new(".")));
     let mut invocation = invocation(&inputs, job.as_ref(), origin, merged.as_deref(), hosted)?;
     if let Some(layer) = layer(invocation.origin) {
         let cache = paths::cache_dir(std::env::var_os("BENCHGATE_CACHE").map(PathBuf::from).as_deref())?;
@@ -118,16 +118,6 @@ fn layer(origin: CodeOrigin) -> Option<&'static str> {
         CodeOrigin::Merged => None,
         CodeOrigin::Proposed => Some("proposed"),
         CodeOrigin::Unknown => Some("untrusted"),
-    }
-}
-
-/// Origin of the code in the working folder. A checkout of a different commit than the event's may be untrusted.
-fn origin(job: &Job, folder: &Path) -> CodeOrigin {
-    let head = Repository::open(folder).ok().and_then(|repository| repository.resolve("HEAD").ok());
-    let known = [job.commit.as_str(), job.head().as_str()];
-    match head {
-        Some(head) if !known.contains(&head.as_str()) => CodeOrigin::Unknown,
-        _ => job.origin(),
     }
 }
 
@@ -208,8 +198,12 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
     let config = inputs.get("config");
     let run = inputs.get("run").unwrap_or(default_path("run"));
     let plan = inputs.get("plan").unwrap_or(default_path("plan"));
-    let base = inputs.get("base").or(merged).or_else(|| Some(job?.base()?.as_str()));
-    let base = base.map(|base| ["--base", base]);
+    let base = inputs.get("base").or(merged).or_else(|| Some(job?.base()?.as_str())).map(str::to_owned);
+    // A new branch and a manual run of a branch have no commit to compare with in their events.
+    let is_proposed = command == "gate" && job.is_some_and(|job| job.origin() != CodeOrigin::Merged);
+    let merged_into = || Some(format!("origin/{}", job?.default_branch.as_ref()?));
+    let base = base.or_else(|| merged_into().filter(|_| is_proposed));
+    let base = base.as_ref().map(|base| ["--base", base]);
     match command {
         "gate" => {
             push(&["gate", "--run", run]);
@@ -341,10 +335,20 @@ mod tests {
     }
 
     #[test]
-    fn a_push_is_compared_with_what_was_there_before_and_a_new_branch_with_what_is_stored() {
-        let pushed = |before: &str| job("push", serde_json::json!({"before": before}));
-        assert!(line(&[], Some(&pushed(BASE))).ends_with(&format!("--base {BASE}")));
-        assert_eq!(line(&[], Some(&pushed(&"0".repeat(40)))), "gate --run run.json --github");
+    fn a_push_is_compared_with_what_was_there_before_and_a_new_branch_with_the_default_one() {
+        let repository = serde_json::json!({"id": 1, "default_branch": "main"});
+        let on = |event: &str, before: &str, branch: &'static str| {
+            let mut job = job(event, serde_json::json!({"before": before, "repository": repository}));
+            job.on_default_branch = branch == "main";
+            line(&[], Some(&job))
+        };
+        let new = "0".repeat(40);
+        assert!(on("push", BASE, "change").ends_with(&format!("--base {BASE}")));
+        assert_eq!(on("push", &new, "main"), "gate --run run.json --github");
+        assert_eq!(on("workflow_dispatch", "", "main"), "gate --run run.json --github");
+        // Neither is merged, whoever pushed it or started the job.
+        assert_eq!(on("push", &new, "change"), "gate --run run.json --github --base origin/main");
+        assert_eq!(on("workflow_dispatch", "", "change"), "gate --run run.json --github --base origin/main");
         let group = serde_json::json!({"merge_group": {"head_sha": "2".repeat(40), "base_sha": BASE}});
         assert!(line(&[], Some(&job("merge_group", group))).ends_with(&format!("--base {BASE}")));
         let nightly = job("schedule", serde_json::json!({}));

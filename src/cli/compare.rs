@@ -108,6 +108,7 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     }
     comparison.notes.extend(notes);
     comparison.notes.extend(guesses::notes(&base.run, &head.run));
+    comparison.notes.extend(args.policy.note_of_a_change()?);
     if foreign && args.policy.policy.is_none() {
         // The file may come from a fork, so a policy inside it must be reported.
         let note =

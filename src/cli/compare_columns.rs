@@ -57,6 +57,7 @@ pub fn run(args: &ColumnsRequest<'_>, terminal: &Terminal) -> Result<ExitCode, C
         comparison.notes.extend(base.notes.into_iter().map(|note| format!("{}: {note}", names[0])));
         comparison.notes.extend(head.notes.into_iter().map(|note| format!("{label}: {note}")));
         comparison.notes.extend(notes);
+        comparison.notes.extend(args.policy.note_of_a_change()?);
         args.policy.downgrade(&mut comparison);
         report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
         compared.push(Compared { label: label.clone(), comparison });

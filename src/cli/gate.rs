@@ -7,7 +7,7 @@ use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison};
 use crate::git::Repository;
 use crate::model::SideName;
-use crate::pipeline::{MeasuredRun, SideInput};
+use crate::pipeline::{self, MeasuredRun, SideInput};
 
 use super::announce::{Story, Texts};
 use super::backend_args::BackendArgs;
@@ -155,7 +155,7 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
     let mut config = config::load(&args.measure.config)?;
     rename(&mut config, &args.rename)?;
     if args.base.is_none() {
-        only_merged()?;
+        only_merged(&config)?;
     }
     let root = config.root.clone();
     let stored = args.stored || (args.base.is_none() && config.base.is_none());
@@ -195,6 +195,18 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
 /// Looks while measuring and the verdict afterwards go by one policy.
 fn adjust(args: &GateArgs, sides: &mut [SideInput]) -> Result<(), CliError> {
     for side in sides {
+        // A bundle is unpacked outside of the repository.
+        for folder in [side.config.root.as_path(), Path::new(".")] {
+            if let Some(file) = &args.policy.policy
+                && job::is_part_of_a_proposed_change(file, folder)?
+            {
+                return Err(CliError::usage(format!(
+                    "`--policy`: {} is part of the change that it would judge",
+                    file.display()
+                ))
+                .hint("name it in benchgate.toml (`policy = \"FILE\"`): the merge base's file judges"));
+            }
+        }
         // The command line overrides the base.
         args.measure.adjust(&mut side.config);
         side.config.policy = args.measure.limit(args.policy.over(side.config.policy.clone())?);
@@ -252,7 +264,7 @@ fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode,
             against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?
         }
         None => {
-            only_merged()?;
+            only_merged(&config)?;
             (configured_sides(&config)?, Vec::new())
         }
     };
@@ -266,8 +278,8 @@ fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode,
 
 /// Without --base, policy and stored baseline are those of the head itself. For a change that is only proposed, they
 /// have to be the base's.
-fn only_merged() -> Result<(), CliError> {
-    if !job::is_for_a_proposed_change()? {
+pub fn only_merged(config: &Config) -> Result<(), CliError> {
+    if !job::is_for_a_proposed_change(&config.root)? {
         return Ok(());
     }
     Err(CliError::usage(
@@ -343,7 +355,7 @@ pub fn against_merge_base(
         .hint("run benchgate in the submodule, in a job that checks out nothing but its repository"));
     }
     let merge_base = repository.merge_base(reference)?;
-    let inside = repository.relative(&head_config.file)?;
+    let inside = repository.relative(&by_given_names(&head_config.file))?;
     let checkouts = super::paths::cache_dir(cache_dir)?.join("checkouts");
     let checkout = repository.checkout(&merge_base, &checkouts, &checkout_runner)?;
     let base_file = checkout.folder.join(&inside);
@@ -358,17 +370,23 @@ pub fn against_merge_base(
     let mut base_config = config::load_within(&base_file, &checkout.folder)?;
     let text = std::fs::read_to_string(&base_file)
         .map_err(|error| CliError::failed(format!("failed to read {}: {error}", base_file.display())))?;
-    for path in paths_below(&text, repository.root()) {
-        if let Some(tracked) = repository.tracked_below(&path)? {
-            return Err(CliError::usage(format!(
-                "{} at {merge_base} names {} by its absolute path, and {} is tracked: the change could choose what \
-                its base is measured with",
-                inside.display(),
-                path.display(),
-                tracked.display()
-            ))
-            .hint("use a path relative to benchgate.toml: it is resolved in each side's checkout"));
-        }
+    let declared = required(side(SideName::Head, &base_config)?)?;
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let own = real(&checkout.folder);
+    let of_flags =
+        pipeline::named_by_flags(&declared.config, &declared.side).into_iter().map(|path| real(&path));
+    let of_flags = of_flags.filter(|path| path.starts_with(repository.root()) && !path.starts_with(&own));
+    if let Some(path) = paths_below(&text, repository.root()).into_iter().chain(of_flags).next() {
+        return Err(CliError::usage(format!(
+            "{} at {merge_base} names {} by its absolute path, and that is in the working tree: the change could \
+            choose, or build, what its base is measured with",
+            inside.display(),
+            path.display()
+        ))
+        .hint(
+            "use a path relative to benchgate.toml, which is resolved in each side's checkout; keep tools that are \
+            not committed outside of the repository",
+        ));
     }
     head_config.rename_in(&mut base_config).map_err(|error| {
         CliError::usage(error.to_string()).hint("rename in one change, and reuse the old name in a later one")
@@ -387,6 +405,20 @@ pub fn against_merge_base(
     base.checkout = Some(checkout);
     let head = required(side(SideName::Head, &head_config)?)?;
     Ok((vec![base, head], notices))
+}
+
+/// A relative path with the links that led to the current folder, as a shell keeps them in PWD: another commit need not
+/// have them.
+fn by_given_names(file: &Path) -> PathBuf {
+    let is_here = |folder: &PathBuf| {
+        let both = std::env::current_dir()
+            .and_then(std::fs::canonicalize)
+            .ok()
+            .zip(std::fs::canonicalize(folder).ok());
+        folder.is_absolute() && both.is_some_and(|(here, named)| here == named)
+    };
+    let here = std::env::var_os("PWD").map(PathBuf::from).filter(is_here);
+    here.filter(|_| file.is_relative()).map_or_else(|| file.to_owned(), |here| here.join(file))
 }
 
 /// Whether the current folder, or the checkout of a job, is of this working tree and not of its submodule.

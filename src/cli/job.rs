@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::github::{EventError, GitHubEvent, Job};
+use crate::git::Repository;
+use crate::github::{CodeOrigin, EventError, Job};
 
 use super::{CliError, paths};
 
@@ -27,16 +28,58 @@ pub fn leave_no_earlier_result(output: &Path) -> Result<(), CliError> {
     if variable("GITHUB_EVENT_NAME").is_some() { paths::remove_output(output) } else { Ok(()) }
 }
 
-/// Whether this is a job for a change that is not merged yet.
-pub fn is_for_a_proposed_change() -> Result<bool, CliError> {
-    Ok(current()?.is_some_and(|job| match job.event {
-        GitHubEvent::Push { .. } | GitHubEvent::Schedule | GitHubEvent::WorkflowDispatch => false,
-        GitHubEvent::PullRequest(_)
-        | GitHubEvent::PullRequestTarget(_)
-        | GitHubEvent::MergeGroup { .. }
-        | GitHubEvent::WorkflowRun(_)
-        | GitHubEvent::Other(_) => true,
-    }))
+/// Whether the code in this folder is, in this job, a change that is not merged yet, so that its own configuration
+/// must not judge it: whatever the event is, who wrote the code decides.
+pub fn is_for_a_proposed_change(folder: &Path) -> Result<bool, CliError> {
+    let Some(job) = current()? else { return Ok(false) };
+    Ok(origin(&job, folder) != CodeOrigin::Merged && !is_merged(&job, folder))
+}
+
+/// Whether a file is tracked in the repository of a change that is not merged yet, which can edit it.
+pub fn is_part_of_a_proposed_change(file: &Path, folder: &Path) -> Result<bool, CliError> {
+    let Some(repository) = open(folder).filter(|_| file.exists()) else { return Ok(false) };
+    if !is_for_a_proposed_change(folder)? {
+        return Ok(false);
+    }
+    // The change can turn a link, too.
+    let own_folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let link = std::fs::canonicalize(own_folder.unwrap_or(Path::new(".")));
+    let link = link.ok().zip(file.file_name()).map(|(folder, name)| folder.join(name));
+    for path in std::fs::canonicalize(file).into_iter().chain(link) {
+        if repository.tracked_below(&path)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a job of the default branch has another commit of it than the event's, such as its newest one.
+fn is_merged(job: &Job, folder: &Path) -> bool {
+    let branch = job.default_branch.as_ref().filter(|_| job.origin() == CodeOrigin::Merged);
+    branch.zip(open(folder)).is_some_and(|(branch, repository)| {
+        let url = repository.remote_url("origin").unwrap_or_default();
+        let url = url.trim_end_matches('/').trim_end_matches(".git");
+        // A fork has a branch of this name too.
+        let place = url.strip_suffix(&job.repository.to_string());
+        let is_own = place.is_some_and(|place| place.ends_with(['/', ':']));
+        let base = repository.merge_base(&format!("refs/remotes/origin/{branch}")).ok();
+        is_own && base.is_some_and(|base| repository.resolve("HEAD").is_ok_and(|head| head == base))
+    })
+}
+
+fn open(folder: &Path) -> Option<Repository> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    Repository::open(folder).ok()
+}
+
+/// Origin of the code in a folder. A checkout of a different commit than the event's may be untrusted.
+pub fn origin(job: &Job, folder: &Path) -> CodeOrigin {
+    let head = open(folder).and_then(|repository| repository.resolve("HEAD").ok());
+    let known = [job.commit.as_str(), job.head().as_str()];
+    match head {
+        Some(head) if !known.contains(&head.as_str()) => CodeOrigin::Unknown,
+        _ => job.origin(),
+    }
 }
 
 /// The job, for commands that only work in one.

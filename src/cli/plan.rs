@@ -137,6 +137,10 @@ fn sides(args: &PlanArgs, terminal: &Terminal) -> Result<Vec<SideInput>, CliErro
     if let Some(reference) = &args.base {
         return Ok(gate::against_merge_base(args.cache_dir.as_deref(), config, reference, terminal)?.0);
     }
+    if config.base.is_some() {
+        // The policy in the plan judges its shards.
+        gate::only_merged(&config)?;
+    }
     let mut sides = Vec::new();
     for name in SideName::BOTH {
         sides.extend(side(name, &config)?);

@@ -8,7 +8,7 @@ use crate::gate::{Comparison, FailOn, Policy, TestKind, Waiver};
 use crate::model::Verdict;
 
 use super::inputs::Recorded;
-use super::{CliError, choices, invocation};
+use super::{CliError, choices, invocation, job};
 
 /// Options that change the policy.
 #[derive(Debug, Clone, clap::Args)]
@@ -78,6 +78,18 @@ impl PolicyArgs {
         // The looks are part of the measurement, whatever policy judges it now.
         policy.sequential = blocks.unwrap_or(policy.sequential);
         Ok(policy)
+    }
+
+    /// A note where the change that a job is about brings the policy that judges it.
+    pub fn note_of_a_change(&self) -> Result<Option<String>, CliError> {
+        let Some(file) = &self.policy else { return Ok(None) };
+        let is_own = job::is_part_of_a_proposed_change(file, Path::new("."))?;
+        Ok(is_own.then(|| {
+            format!(
+                "judged by the policy in {} of this checkout, which the change itself can edit",
+                file.display()
+            )
+        }))
     }
 
     /// These options over `--policy`, over the policy that a configuration gives.

@@ -283,7 +283,7 @@ impl MeasureArgs {
             shard: None,
             lock_timeout: self.schedule.lock_timeout(),
             identical_blocks,
-            claims_identity: !job::is_for_a_proposed_change()?,
+            claims_identity: !job::is_for_a_proposed_change(root)?,
             calibration,
             resume_commands: false,
             command_rows: CommandRows::BelowCommand,

@@ -164,6 +164,8 @@ pub struct Job {
     pub attempt: RunAttempt,
     /// GITHUB_SHA.
     pub commit: Sha,
+    /// The repository's default branch; `None` if the payload does not say.
+    pub default_branch: Option<String>,
     /// Whether GITHUB_REF is the repository's default branch.
     pub on_default_branch: bool,
     pub event: GitHubEvent,
@@ -192,11 +194,12 @@ impl Job {
         let failed = |why: String| EventError::Payload { event: name.clone(), why };
         let payload: Payload = serde_json::from_slice(payload).map_err(|error| failed(error.to_string()))?;
         let private = payload.repository.as_ref().and_then(|repository| repository.private);
-        let default = payload.repository.as_ref().and_then(|repository| repository.default_branch.as_deref());
         let reference = variable("GITHUB_REF");
-        let on_default_branch = default.is_some_and(|default| {
-            reference.as_deref().and_then(|text| text.strip_prefix("refs/heads/")) == Some(default)
-        });
+        let branch = reference.as_deref().and_then(|text| text.strip_prefix("refs/heads/"));
+        let default = payload.repository.as_ref().and_then(|repository| repository.default_branch.clone());
+        // A schedule runs on the default branch, and its payload need not name it.
+        let default = default.or_else(|| branch.filter(|_| name == "schedule").map(str::to_owned));
+        let on_default_branch = default.is_some() && default.as_deref() == branch;
         let event = payload.event(&name).map_err(|what| failed(format!("it has no {what}")))?;
         Ok(Self {
             repository,
@@ -205,6 +208,7 @@ impl Job {
             server: address(needed("GITHUB_SERVER_URL")?, "GITHUB_SERVER_URL")?,
             attempt: RunAttempt { run: number("GITHUB_RUN_ID")?, attempt: number("GITHUB_RUN_ATTEMPT")? },
             commit,
+            default_branch: default,
             on_default_branch,
             event,
         })

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::config;
+use crate::config::{self, Config, Side};
 
 use super::PipelineError;
 use super::cache::{Digests, KeyBuilder};
@@ -66,6 +66,16 @@ const ENDINGS: &[&str] = &[
     "yaml",
     "yml",
 ];
+
+/// Every file that flags of a side name, also in files of flags.
+pub fn named_by_flags(config: &Config, side: &Side) -> Vec<PathBuf> {
+    let of_targets = config.targets.iter().flat_map(|target| [&target.flags, &target.run_flags]);
+    let of_models = config.models.iter().map(|model| &model.flags);
+    let all = of_targets.chain(of_models).chain([&side.flags, &side.run_flags]);
+    // A flag that names a missing file fails its benchmarks.
+    let named = all.filter_map(|flags| Named::find(flags, &side.sources).ok());
+    named.flat_map(|named| named.files.into_values()).collect()
+}
 
 /// Files that the flags of one command name.
 #[derive(Debug, Default)]

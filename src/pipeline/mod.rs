@@ -58,6 +58,7 @@ pub use cache::Cache;
 pub use calibration::{CALIBRATION_DAYS, CalibrationSource, keep_calibration};
 pub use commands::CommandRows;
 pub use error::PipelineError;
+pub use flags::named_by_flags;
 pub use interpreters::ExporterSource;
 pub use plan::{DeclaredBenchmark, Filter, SideInput, declared_benchmarks, expected};
 pub use recorded_policy::{planned_policy, record as record_policy, recorded_blocks, recorded_policy};

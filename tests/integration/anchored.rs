@@ -15,16 +15,15 @@ struct Nights {
 
 impl Nights {
     fn new() -> Self {
-        let suite = Suite::new().write();
-        let work = suite.world.work();
+        let suite = Suite::new().write().with_tools_outside();
         for (folder, commit) in [("frozen", FROZEN), ("refrozen", REFROZEN)] {
-            install_fake_tools(&work.join(folder));
-            suite.world.write(&format!("{folder}/COMMIT"), commit);
-            suite
-                .world
-                .write(&format!("{folder}/version.py"), format!("REVISIONS = {{\"IREE\": \"{commit}\"}}\n"));
+            let folder = suite.world.locks().join(folder);
+            install_fake_tools(&folder);
+            std::fs::write(folder.join("COMMIT"), commit).unwrap();
+            let version = format!("REVISIONS = {{\"IREE\": \"{commit}\"}}\n");
+            std::fs::write(folder.join("version.py"), version).unwrap();
         }
-        suite.world.write(".gitignore", "/tools\n/frozen\n/refrozen\n/run.json\n/day\n");
+        suite.world.write(".gitignore", "/run.json\n/day\n");
         let nights = Self { suite };
         nights.day(1.0);
         nights.source(1000);
@@ -48,7 +47,7 @@ impl Nights {
 
     /// The anchor, and what head's compiler does differently.
     fn configure(&self, anchor: &str, commit: &str, flag: &str) {
-        let work = self.suite.world.work();
+        let outside = self.suite.world.locks();
         let model = |name: &str| {
             format!(
                 "[[model]]\nname = \"{name}\"\nsource = \"models/{name}.mlir\"\ninputs = [\"3xf32=1\"]\n\
@@ -62,8 +61,8 @@ impl Nights {
              {}[[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\ndevice = \"local-task\"\n\n\
              [measure]\nrepetitions = 3\nmin-time = \"1ms\"\nwarmup = \"0ms\"\nmin-blocks = 2\ntimeout = \"20s\"\n",
             crate::suite::COMMIT,
-            work.join("tools"),
-            work.join(anchor),
+            outside.join("tools"),
+            outside.join(anchor),
             MODELS.map(model).concat(),
         );
         self.suite.world.write("benchgate.toml", toml);

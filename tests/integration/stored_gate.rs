@@ -37,12 +37,8 @@ pub fn committed() -> Suite {
 /// A committed suite of these models.
 pub fn committed_with(models: &[&str]) -> Suite {
     let suite = models.iter().fold(Suite::new(), |suite, model| suite.model(model, &["latency-us=1000"]));
-    let suite = suite.write();
-    // Tools lie outside of what is committed, and are found from a checkout too.
-    let tools = suite.world.work().join("tools");
-    let toml = suite.world.read("benchgate.toml").replace("\"tools\"", &format!("{tools:?}"));
-    suite.world.write("benchgate.toml", toml);
-    suite.world.write(".gitignore", "/tools\n/run.json\n");
+    let suite = suite.write().with_tools_outside();
+    suite.world.write(".gitignore", "/run.json\n");
     git(&suite, &["init", "--quiet"]);
     commit(&suite);
     suite
@@ -180,9 +176,16 @@ fn a_proposed_change_is_not_judged_by_its_own_policy_or_baseline() {
     let suite = committed();
     store(&suite);
     let toml = suite.world.read("benchgate.toml");
-    let in_job = |event: &str, args: &[&str]| {
+    let head = git_output(&suite, &["rev-parse", "HEAD"]);
+    let head = head.trim();
+    let in_job_of = |event: &str, branch: &str, commit: &str, args: &[&str]| {
         let mut payload = crate::github::event::payload("pull_request");
         payload["merge_group"] = crate::github::event::payload("merge_group")["merge_group"].clone();
+        payload["before"] = "0".repeat(40).into();
+        payload["repository"]["default_branch"] = "main".into();
+        if event == "schedule" {
+            payload.as_object_mut().unwrap().remove("repository");
+        }
         let file = suite.world.locks().join("event.json");
         std::fs::write(&file, payload.to_string()).unwrap();
         let mut command = suite.world.command(args);
@@ -190,13 +193,16 @@ fn a_proposed_change_is_not_judged_by_its_own_policy_or_baseline() {
             .env("GITHUB_EVENT_NAME", event)
             .env("GITHUB_EVENT_PATH", file)
             .env("GITHUB_REPOSITORY", "o/r")
-            .env("GITHUB_SHA", "2".repeat(40))
+            .env("GITHUB_SHA", commit)
+            .env("GITHUB_REF", format!("refs/heads/{branch}"))
             .env("GITHUB_API_URL", "https://api.github.com")
             .env("GITHUB_SERVER_URL", "https://github.com")
             .env("GITHUB_RUN_ID", "77")
             .env("GITHUB_RUN_ATTEMPT", "1");
         suite.world.finish(command)
     };
+    let other = "2".repeat(40);
+    let in_job = |event: &str, args: &[&str]| in_job_of(event, "main", head, args);
     let paired = toml.replace("[side.head]", "[side.base]\n\n[side.head]");
     for event in ["pull_request", "pull_request_target", "merge_group", "issue_comment"] {
         for (toml, args) in [
@@ -210,9 +216,46 @@ fn a_proposed_change_is_not_judged_by_its_own_policy_or_baseline() {
         }
         assert!(!suite.world.work().join("run.json").exists(), "{event}");
     }
+    // Who wrote the code decides, not the name of the event: a new branch, a manual run of a branch, another checkout.
+    for (event, branch, commit) in [
+        ("push", "change", head),
+        ("workflow_dispatch", "change", head),
+        ("workflow_dispatch", "main", &other),
+        ("schedule", "main", &other),
+    ] {
+        suite.world.write("benchgate.toml", &paired);
+        for args in [&["gate"][..], &["gate", "--stored"], &["plan", "--shards", "1"]] {
+            in_job_of(event, branch, commit, args).expect_code(2);
+        }
+    }
+    suite.world.write("benchgate.toml", &paired);
+    in_job("workflow_dispatch", &["gate"]).expect_no_failure();
+    in_job("push", &["gate"]).expect_no_failure();
     suite.world.write("benchgate.toml", &toml);
+    in_job_of("workflow_dispatch", "main", &other, &["gate", "--stored", "--base", "HEAD"])
+        .expect_no_failure();
     in_job("pull_request", &["gate", "--stored", "--base", "HEAD"]).expect_no_failure();
+    let measured = suite.world.read("run.json");
+    // A policy of the working tree is one of the change.
+    let own = ["gate", "--stored", "--base", "HEAD", "--policy", "benchgate.toml"];
+    in_job("pull_request", &own).expect_code(2);
+    // `compare` has no base that could have another one; its report says whose policy it is.
+    suite.world.write("one.json", &measured);
+    suite.world.write("two.json", &measured);
+    let compare = |policy: &str| {
+        let args = ["compare", "one.json", "two.json", "--policy", policy, "--format", "json"];
+        in_job("pull_request", &args).stdout.contains("which the change itself can edit")
+    };
+    assert!(compare("benchgate.toml"));
+    suite.world.write("of-main.toml", &toml);
+    assert!(!compare("of-main.toml"));
     in_job("schedule", &["gate", "--stored"]).expect_no_failure();
+    // A nightly job may check out an older commit of the branch that it runs on, and no other.
+    git(&suite, &["remote", "add", "origin", "https://github.com/o/r"]);
+    git(&suite, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    in_job_of("schedule", "main", &other, &["gate", "--stored"]).expect_no_failure();
+    git(&suite, &["remote", "set-url", "origin", "https://github.com/fork/r"]);
+    in_job_of("schedule", "main", &other, &["gate", "--stored"]).expect_code(2);
 }
 
 #[test]

@@ -183,6 +183,23 @@ fn a_file_of_the_working_tree_is_not_part_of_the_base() {
 }
 
 #[test]
+fn tools_that_a_change_builds_in_the_working_tree_are_not_those_of_its_base() {
+    let (suite, repository) = repository();
+    repository.set_head("refs/heads/main").unwrap();
+    suite.world.write(".gitignore", "/build\n");
+    let [outside, built] = [suite.world.locks().join("tools"), suite.world.work().join("build")];
+    edit(&suite, outside.to_str().unwrap(), built.to_str().unwrap());
+    crate::suite::install_fake_tools(&built);
+    commit(&repository, "tools of a build folder");
+    let main = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("change", &main, true).unwrap();
+    repository.set_head("refs/heads/change").unwrap();
+    suite.source("a", &["latency-us=1000", "revision=2"]);
+    let outcome = gate_main(&suite, &[]).expect_code(2);
+    assert!(outcome.stderr.contains("by its absolute path"), "{}", outcome.stderr);
+}
+
+#[test]
 fn a_link_of_the_working_tree_does_not_lead_the_base_to_its_own_files() {
     let (suite, repository) = repository();
     let elsewhere = tempfile::tempdir().unwrap();
@@ -190,9 +207,10 @@ fn a_link_of_the_working_tree_does_not_lead_the_base_to_its_own_files() {
     suite.world.write("more.txt", "--fake=latency-us=1000\n");
     let linked = elsewhere.path().join("tree/more.txt");
     let library = format!("--iree-codegen-transform-dialect-library={}@name", linked.display());
+    suite.world.write("flags.txt", format!("@{}\n", linked.display()));
     let toml = suite.world.read("benchgate.toml");
     repository.set_head("refs/heads/main").unwrap();
-    for flag in [format!("@{}", linked.display()), library] {
+    for flag in [format!("@{}", linked.display()), library, "@flags.txt".to_owned()] {
         let flags = format!("[side.head]\nflags = [{flag:?}]\n");
         suite.world.write("benchgate.toml", toml.replacen("[side.head]\n", &flags, 1));
         commit(&repository, "a flag that names a file");
@@ -223,6 +241,37 @@ fn a_configuration_that_head_turns_into_a_link_is_compared_with_bases_own() {
     suite.source("a", &["latency-us=2000"]);
     commit(&repository, "a link");
     suite.world.run(["gate", "--base", "main"]).expect_code(10);
+}
+
+#[test]
+fn a_link_to_the_folder_of_the_configuration_that_head_turns_is_compared_with_bases_own() {
+    let (suite, repository) = repository();
+    repository.set_head("refs/heads/main").unwrap();
+    let work = suite.world.work();
+    let toml = suite.world.read("benchgate.toml");
+    let loose = format!("{toml}\n[gate]\nfail-on = [\"error\"]\n");
+    for (folder, toml) in [("strict", &toml), ("loose", &loose)] {
+        for file in ["models/a.mlir", "data/y.npy"] {
+            suite.world.write(&format!("{folder}/{file}"), std::fs::read(work.join(file)).unwrap());
+        }
+        suite.world.write(&format!("{folder}/benchgate.toml"), toml);
+    }
+    let link = work.join("bench");
+    std::os::unix::fs::symlink("strict", &link).unwrap();
+    commit(&repository, "two suites and a link");
+    let main = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("change", &main, true).unwrap();
+    repository.set_head("refs/heads/change").unwrap();
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink("loose", &link).unwrap();
+    for folder in ["strict", "loose"] {
+        suite.world.write(&format!("{folder}/models/a.mlir"), "// a\n// fake latency-us=2000\n");
+    }
+    commit(&repository, "a turned link");
+    let mut command = suite.world.command(["gate", "--base", "main"]);
+    // As a shell that entered the folder.
+    command.current_dir(&link).env("PWD", &link);
+    suite.world.finish(command).expect_code(10);
 }
 
 #[test]

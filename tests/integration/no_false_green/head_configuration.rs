@@ -241,7 +241,7 @@ fn no_change_of_a_configuration_makes_a_slow_or_wrong_head_green() {
     /// Changes for tests of the whole program.
     const SAMPLE: usize = 16;
     let (suite, repository) = repository();
-    let [document, _] = documents(&suite.world.work().join("tools"));
+    let [document, _] = documents(&suite.world.locks().join("tools"));
     for name in ["a", "b"] {
         suite.source(name, &["latency-us=1000"]);
     }
