@@ -5,10 +5,11 @@
 
 use std::borrow::Cow;
 
-use benchgate_core::model::{Benchmark, Better, Metric, Run, Stage, Unit, Verification, VerifyCode};
+use benchgate_core::model::{Benchmark, Better, Metric, Run, Stage, Summary, Unit, Verification, VerifyCode};
 
 use super::build::{ByName, fail, own_metric, processes, time_unit};
 use super::error::{LineFault, line_fault};
+use super::stated::check_summary;
 use super::text::lines;
 
 /// The keys that describe the convolution, in the order of the name.
@@ -83,6 +84,14 @@ fn benchmark(line: &str) -> Result<Benchmark, Cow<'static, str>> {
             return Ok(benchmark);
         }
         other => return Err(format!("`valid:{other}` is neither y nor n").into()),
+    }
+    // The driver divides the operations of the convolution by the time.
+    let sizes = ["n", "k", "c", "ho", "wo", "y", "x"].map(|name| field(name)?.parse::<f64>().ok());
+    let sizes: Option<f64> = sizes.into_iter().product();
+    let groups: Option<f64> = field("group").and_then(|groups| groups.parse().ok());
+    if let Some(operations) = sizes.zip(groups).map(|(product, groups)| 2.0 * product / groups) {
+        let time = operations / (tflops * 1e12) * 1e9 / scale;
+        check_summary(&mut benchmark, &[time], &Summary { mean: Some(cost), ..Summary::default() });
     }
     processes(&mut benchmark, Metric::LATENCY, scale, vec![vec![cost]]);
     let unit = Unit::Other("TFLOP/s".into());

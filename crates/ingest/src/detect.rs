@@ -189,7 +189,7 @@ pub fn content(bytes: &[u8]) -> FileContent {
             Some(error) if error.is_eof() => FileContent::CutJson,
             _ => FileContent::Json,
         }
-    } else if std::str::from_utf8(bytes).is_ok_and(|text| crash(text).is_some()) {
+    } else if std::str::from_utf8(bytes).is_ok_and(|text| crash(text, true).is_some()) {
         FileContent::FailedCommand
     } else {
         FileContent::Text

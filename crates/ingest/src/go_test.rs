@@ -65,7 +65,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let texts: String = packages.iter().flat_map(|package| [package.text.as_str(), "\n"]).collect();
     // A line of the joined text is not one of the file.
     let mut run = benchfmt::read(&texts).map_err(|fault| line_fault(1, fault.what))?;
-    run.lints.extend(crash(&texts));
+    run.lints.extend(crash(&texts, true));
     for package in packages.iter().filter(|package| !package.ended) {
         let detail = format!("package `{}` has no last event", package.name);
         run.lints.push(Lint::new(LintCode::TruncatedInput, detail));

@@ -84,7 +84,8 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         }
     }
     if is_log(format) && run.lints.iter().all(|lint| lint.code != LintCode::TruncatedInput) {
-        run.lints.extend(crash(text()?));
+        // A reader of transcripts knows which function an error belongs to.
+        run.lints.extend(crash(text()?, format != Format::IreeRunModule));
     }
     run.origin = Origin { format: format.to_string(), label: label.to_owned() };
     Ok(run)

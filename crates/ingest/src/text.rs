@@ -5,6 +5,7 @@ use benchgate_core::model::{Lint, LintCode, excerpt};
 use super::IngestError;
 use super::error::line_of;
 use super::google_benchmark::without_colours;
+use super::iree_run_module::is_status;
 
 /// The whole input as text without a byte-order mark.
 pub(super) fn utf8<'a>(bytes: &'a [u8], label: &str) -> Result<&'a str, IngestError> {
@@ -67,7 +68,7 @@ const CRASH_STARTS: [&str; 28] = [
 ];
 
 /// Parts of lines that the runtimes of C, C++ and Rust and sanitizers print of a crash.
-const CRASH_PARTS: [&str; 15] = [
+const CRASH_PARTS: [&str; 19] = [
     "(core dumped)",
     "Sanitizer: ",
     "Sanitizer:DEADLYSIGNAL",
@@ -81,6 +82,10 @@ const CRASH_PARTS: [&str; 15] = [
     "CUDA Error",
     "CUDA_ERROR_",
     "HIP error",
+    "cudaError",
+    "hipError",
+    "VK_ERROR_",
+    "ut of memory",
     "HSA_STATUS_ERROR",
     "CUDNN_STATUS_",
 ];
@@ -111,12 +116,12 @@ const SIGNALS: [&str; 9] = [
 /// Those that zsh, which writes them in small letters, calls by other names.
 const ZSH_SIGNALS: [&str; 3] = ["abort", "trace trap", "illegal hardware instruction"];
 
-/// What the first line says that reports a crash of a program of this log, if there is one.
-pub(super) fn crash(text: &str) -> Option<Lint> {
+/// What the first line says that reports a crash of a program of this log, or, with `statuses`, an error of IREE's runtime.
+pub(super) fn crash(text: &str, statuses: bool) -> Option<Lint> {
     // Rows of results are most of a large file.
     let is_row = |line: &&str| line.starts_with('"') || line.starts_with("Benchmark");
     let plain = lines(text).map(|line| line.text.trim()).filter(|line| !is_row(line)).map(without_colours);
-    let line = plain.into_iter().find(|line| is_crash(line))?;
+    let line = plain.into_iter().find(|line| is_crash(line) || statuses && is_status(line))?;
     Some(Lint::new(LintCode::TruncatedInput, format!("the log says `{}`", excerpt(&line, 80))))
 }
 
@@ -200,9 +205,11 @@ mod tests {
             "*** SIGSEGV (@0x0) received by PID 4711 (TID 0x7f) from PID 0; stack trace: ***",
             "./bench: error while loading shared libraries: libomp.so.5: cannot open shared object file",
             "srun: error: node1: task 0: Killed",
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+            "iree/runtime/src/iree/hal/drivers/hip/event_semaphore.c:675: ABORTED; the semaphore was aborted",
             "error: process didn't exit successfully: `target/release/bench` (signal: 11)",
         ] {
-            assert!(crash(&format!("BM_a 1 ns 1 ns 1\n{line}\n")).is_some(), "{line}");
+            assert!(crash(&format!("BM_a 1 ns 1 ns 1\n{line}\n"), true).is_some(), "{line}");
         }
         for line in [
             "BM_Aborted 1 ns 1 ns 1",
@@ -226,7 +233,7 @@ mod tests {
             "Running with CUDA 12.4",
             "no CUDA-capable device is needed",
         ] {
-            assert!(crash(line).is_none(), "{line}");
+            assert!(crash(line, true).is_none(), "{line}");
         }
     }
 }

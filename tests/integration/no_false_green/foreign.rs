@@ -48,6 +48,7 @@ fn no_log_that_reports_a_crash_is_green() {
         "HIP error: hipErrorIllegalAddress",
         "Memory access fault by GPU node-1 on address 0x7f. Reason: Unknown.",
         "LLVM ERROR: out of memory",
+        "iree/hal/drivers/hip/event_semaphore.c:675: ABORTED; the semaphore was aborted",
         "\u{1b}[31mSegmentation fault\u{1b}[0m",
     ];
     for (tool, log) in [("Google Benchmark", CONSOLE), ("Go", GO)] {
@@ -316,6 +317,11 @@ fn no_file_that_contradicts_itself_is_green() {
         ("test b ... bench:       2,148.71 ns/iter (+/- 1.41)\n", ""),
     ];
     none_is_green("cargo bench", cargo, &edits);
+
+    let convolution = include_str!("../../fixtures/tool_output/conv_library/igemm.txt");
+    let edits =
+        [("cost:0.183ms", "cost:0.173ms"), ("tflops:329.672", "tflops:339.672"), ("group:1", "group:2")];
+    none_is_green("a convolution library", convolution, &edits);
 
     let row = |index: u32| {
         row("a", "10.0", "").replace("\"repetition_index\": 0", &format!("\"repetition_index\": {index}"))
