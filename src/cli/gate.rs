@@ -147,6 +147,9 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
             ))
             .hint("make it with `benchgate gate --until compile`, or measure it with `run`"));
         }
+        if open.is_judged_by_head() {
+            only_merged(Path::new("."))?;
+        }
         adjust(args, &mut open.sides)?;
         let measure = || args.measure.measure_bundle(&open, &args.run.run, terminal);
         return judged(args, &open.sides, &open.notices, None, measure, destination, terminal);
@@ -155,7 +158,7 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
     let mut config = config::load(&args.measure.config)?;
     rename(&mut config, &args.rename)?;
     if args.base.is_none() {
-        only_merged(&config)?;
+        only_merged(&config.root)?;
     }
     let root = config.root.clone();
     let stored = args.stored || (args.base.is_none() && config.base.is_none());
@@ -264,7 +267,7 @@ fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode,
             against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?
         }
         None => {
-            only_merged(&config)?;
+            only_merged(&config.root)?;
             (configured_sides(&config)?, Vec::new())
         }
     };
@@ -278,8 +281,8 @@ fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode,
 
 /// Without --base, policy and stored baseline are those of the head itself. For a change that is only proposed, they
 /// have to be the base's.
-pub fn only_merged(config: &Config) -> Result<(), CliError> {
-    if !job::is_for_a_proposed_change(&config.root)? {
+pub fn only_merged(folder: &Path) -> Result<(), CliError> {
+    if !job::is_for_a_proposed_change(folder)? {
         return Ok(());
     }
     Err(CliError::usage(

@@ -139,7 +139,7 @@ fn sides(args: &PlanArgs, terminal: &Terminal) -> Result<Vec<SideInput>, CliErro
     }
     if config.base.is_some() {
         // The policy in the plan judges its shards.
-        gate::only_merged(&config)?;
+        gate::only_merged(&config.root)?;
     }
     let mut sides = Vec::new();
     for name in SideName::BOTH {

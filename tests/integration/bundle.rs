@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::github::{event, red};
 use crate::harness::{Outcome, World, row, without_digests};
 use crate::pull_request;
 use crate::suite::Suite;
@@ -166,6 +167,17 @@ fn a_gate_needs_both_sides_of_a_bundle_and_says_so_before_it_measures() {
     ");
     assert!(!there.0.work().join("run.json").exists());
     suite.world.run(["gate", "--until", "compile", "--bundle", "suite.bundle"]).expect_code(12);
+}
+
+#[test]
+fn a_bundle_whose_base_is_one_of_heads_configuration_does_not_judge_a_proposed_change() {
+    let suite = paired().write();
+    let there = There::new(&made(&suite, 0).0);
+    let event = there.0.write("event.json", event::payload("merge_group").to_string());
+    let gate = || there.command_of("gate", &[]);
+    there.0.finish(red::in_job(gate(), &event)).expect_code(2);
+    assert!(!there.0.work().join("run.json").exists());
+    there.0.finish(gate()).expect_code(10);
 }
 
 #[test]

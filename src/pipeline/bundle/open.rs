@@ -114,6 +114,11 @@ pub async fn open_bundle(
 }
 
 impl OpenBundle {
+    /// Whether base is one that head's configuration declares, so that head's policy judges.
+    pub fn is_judged_by_head(&self) -> bool {
+        self.contents.judged_by == SideName::Head
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

@@ -148,7 +148,7 @@ impl Red {
 }
 
 /// A command in a job for a merge group.
-fn in_job(mut command: Command, event: &Path) -> Command {
+pub fn in_job(mut command: Command, event: &Path) -> Command {
     command
         .env("GITHUB_EVENT_NAME", "merge_group")
         .env("GITHUB_EVENT_PATH", event)
