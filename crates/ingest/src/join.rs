@@ -156,6 +156,8 @@ pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str
     if let Some(axis) = kept.differing_axis(&next) {
         add_lint(&mut kept.lints, Lint::new(LintCode::DuplicateName, axis));
     }
+    // A transcript that was only verified has no numbers to have.
+    let is_empty = [&*kept, &next].map(|each| each.metrics.is_empty() && each.verification.is_none());
     for lint in next.lints {
         add_lint(&mut kept.lints, lint);
     }
@@ -175,6 +177,9 @@ pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str
             kept.outcome = Outcome::Failed { stage, why: format!("{why} (in {label})") };
         }
         (Outcome::Ok, Outcome::Ok) => {
+            if is_empty != [false; 2] && is_empty != [true; 2] {
+                add_lint(&mut kept.lints, Lint::new(LintCode::IncompleteJoin, "a file has no number of it"));
+            }
             for series in next.metrics {
                 merge_series(kept, series);
             }

@@ -81,12 +81,20 @@ fn code_that_says_different_things_about_itself_is_an_error() {
     assert!(!is_read(&[amd.clone(), amd.clone()].concat()));
     assert!(!is_read(&[amd.as_slice(), &[0; 64], &spirv].concat()));
     assert!(!is_read(&[spirv.clone(), spirv].concat()));
+    // The descriptor of the kernel with the most scratch memory, and where it starts.
+    let mut forged = amd.clone();
+    let descriptor = b"\x00\xc6\x00\x00\x70\xc1\x00\x00";
+    let at = forged.windows(8).position(|window| window == descriptor).unwrap();
+    forged[at + 17] ^= 1;
+    assert!(!is_read(&forged));
     for (from, to) in [
         // Half of the scratch memory, or of the local memory: 49,520 and 50,688 bytes.
         (&b".private_segment_fixed_size\xcd\xc1\x70"[..], &b".private_segment_fixed_size\xcd\x60\xb8"[..]),
         (b".group_segment_fixed_size\xcd\xc6\x00", b".group_segment_fixed_size\xcd\x63\x00"),
         (b".vgpr_count\xcd\x01\x00", b".vgpr_count\xcd\x01\x80"),
         (b".sgpr_count", b".vgpr_count"),
+        // A kernel that the metadata call by another name than the code does.
+        (b".name\xbbmain_dispatch_0_slow_memcpy", b".name\xbbmain_dispatch_0_fast_memcpy"),
     ] {
         let mut forged = amd.clone();
         let at = forged.windows(from.len()).position(|window| window == from).unwrap();

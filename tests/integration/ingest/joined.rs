@@ -25,6 +25,18 @@ fn every_file_of_a_side_is_one_more_process() {
 }
 
 #[test]
+fn a_file_without_a_number_of_a_benchmark_is_not_one_process_fewer() {
+    let file = |measure: &str| read(&format!("{{\"a\": {{\"{measure}\": {{\"value\": 10.0}}}}}}")).unwrap();
+    for order in [["speed", "latency", "latency"], ["latency", "speed", "latency"]] {
+        let run = join(order.map(file)).unwrap().unwrap();
+        assert!(codes(benchmark(&run, "a")).contains(&LintCode::IncompleteJoin), "{order:?}");
+    }
+    // Measures that different files have are of one benchmark.
+    let run = join(["latency", "file-size"].map(file)).unwrap().unwrap();
+    assert!(!codes(benchmark(&run, "a")).contains(&LintCode::IncompleteJoin));
+}
+
+#[test]
 fn one_failed_process_among_good_ones_fails_the_benchmark() {
     let failed = "{\"context\": {}, \"benchmarks\": [{\"name\": \"a\", \"run_type\": \"iteration\", \"error_occurred\": true, \"error_message\": \"no\"}]}";
     for order in [[0, 1], [1, 0]] {

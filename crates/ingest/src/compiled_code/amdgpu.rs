@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use object::read::elf::ElfFile64;
-use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SectionKind};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use rmpv::ValueRef;
 
 use benchgate_core::model::Metric;
@@ -34,33 +34,57 @@ pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, Bad
     let descriptors = descriptors(file);
     let kernels = kernels.iter().map(|kernel| {
         let name = text(kernel, ".name").ok_or("a kernel without a name")?;
-        if let Some(descriptor) = descriptors.get(name) {
-            check(kernel, &processor, descriptor).map_err(|what| format!("kernel {name:?}: {what}"))?;
-        }
+        let descriptor = descriptors.get(name).ok_or_else(|| format!("kernel {name:?} has no descriptor"))?;
+        check(kernel, &processor, descriptor).map_err(|what| format!("kernel {name:?}: {what}"))?;
         Ok(CodeOfKernel {
             name: name.to_owned(),
             sha256: code.get(name).map_or_else(String::new, |code| sha256(&[code])),
             facts: facts(kernel, &processor, code.get(name).copied()),
         })
     });
-    let kernels: Result<Vec<CodeOfKernel>, BadCode> = kernels.collect();
-    Ok(CodeObject { architecture, kernels: kernels?, ptx: None })
+    let kernels = kernels.collect::<Result<Vec<CodeOfKernel>, BadCode>>()?;
+    let known: BTreeSet<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+    if known.len() < kernels.len() || known.len() < descriptors.len() {
+        return Err("AMDGPU metadata of other kernels than the code has".to_owned());
+    }
+    Ok(CodeObject { architecture, kernels, ptx: None })
+}
+
+/// A kernel descriptor, and whether it starts the function of its kernel's name.
+struct Descriptor<'a> {
+    bytes: &'a [u8; 64],
+    starts_function: bool,
 }
 
 /// What the hardware reads of each kernel, by the kernel's name: the symbol `NAME.kd` ("Kernel Descriptor" of the same page).
-fn descriptors<'a>(file: &ElfFile64<'a, LittleEndian>) -> BTreeMap<&'a str, &'a [u8; 64]> {
-    let found = file.symbols().chain(file.dynamic_symbols()).filter_map(|symbol| {
+fn descriptors<'a>(file: &ElfFile64<'a, LittleEndian>) -> BTreeMap<&'a str, Descriptor<'a>> {
+    const ENTRY: usize = 16;
+    let symbols = || file.symbols().chain(file.dynamic_symbols());
+    let mut functions: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+    for symbol in symbols().filter(|symbol| symbol.kind() == SymbolKind::Text) {
+        functions.entry(symbol.name().unwrap_or_default()).or_default().insert(symbol.address());
+    }
+    let found = symbols().filter_map(|symbol| {
         let name = symbol.name().ok()?.strip_suffix(".kd")?;
         let section = file.section_by_index(symbol.section_index()?).ok()?;
-        Some((name, section.data_range(symbol.address(), 64).ok()??.try_into().ok()?))
+        let bytes: &[u8; 64] = section.data_range(symbol.address(), 64).ok()??.try_into().ok()?;
+        let offset = i64::from_le_bytes(*bytes[ENTRY..].first_chunk()?);
+        let entry = symbol.address().checked_add_signed(offset);
+        let starts_function =
+            functions.get(name).is_some_and(|at| at.iter().all(|address| Some(*address) == entry));
+        Some((name, Descriptor { bytes, starts_function }))
     });
     found.collect()
 }
 
 /// Refuses metadata with other memory or more registers than the descriptor, by which the hardware allocates. It may have
 /// more registers: a function's attributes can ask for few waves.
-fn check(kernel: &ValueRef<'_>, processor: &str, descriptor: &[u8; 64]) -> Result<(), BadCode> {
+fn check(kernel: &ValueRef<'_>, processor: &str, descriptor: &Descriptor<'_>) -> Result<(), BadCode> {
     const RSRC1: usize = 48;
+    if !descriptor.starts_function {
+        return Err("its descriptor starts other code".to_owned());
+    }
+    let descriptor = descriptor.bytes;
     let word = |at: usize| {
         u64::from(u32::from_le_bytes([
             descriptor[at],
