@@ -14,12 +14,11 @@ use crate::store::{
 };
 
 use super::backend_args::BackendArgs;
-use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::policy_args::PolicyArgs;
 use super::rendering::{ComparisonArgs, RunFileArgs};
 use super::session::{MeasureArgs, side, with_anchor};
-use super::store_args::{StoreArgs, StoreAt, runner};
-use super::{CliError, Terminal, baseline_show, choices, inputs, invocation, reading, reporting};
+use super::store_args::{ShelfArgs, StoreArgs, StoreAt, no_match, runner, say_faults};
+use super::{CliError, Terminal, baseline_show, choices, inputs, reading, reporting, runtime};
 
 /// Store runs, show them, and accept changes
 #[derive(Debug, clap::Args)]
@@ -209,7 +208,7 @@ fn update(
         side: args.side,
         sessions,
         policy: &policy,
-        options: CompareOptions { seed: file.seed, today: invocation::today(), ..CompareOptions::default() },
+        options: CompareOptions { seed: file.seed, today: runtime::today(), ..CompareOptions::default() },
         lineage: &lineage,
         now: jiff::Timestamp::now(),
     };
@@ -281,7 +280,7 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
         Ok(loaded(&shelf, files, &name)?.file.run(name.as_str()))
     };
     let (base, head) = (load(&args.base)?, load(&args.head)?);
-    let options = CompareOptions { seed: 0, today: invocation::today(), ..CompareOptions::default() };
+    let options = CompareOptions { seed: 0, today: runtime::today(), ..CompareOptions::default() };
     let mut comparison = gate::compare(&base, &head, &policy, &options);
     args.policy.downgrade(&mut comparison);
     report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
@@ -296,7 +295,7 @@ fn accept(
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
     let shelf = args.shelf.open(files)?;
-    let today = invocation::today();
+    let today = runtime::today();
     if let Some(day) = args.expires.filter(|day| day.to_string() < today) {
         return Err(CliError::usage(format!("the expiry date {day} is in the past")));
     }

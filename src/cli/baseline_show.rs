@@ -13,8 +13,8 @@ use crate::stats::change_points::change_points;
 use crate::stats::describe;
 use crate::store::{self, BaselineFolder, Files, LoadedFile, RunName, StoreError, Stored};
 
-use super::baseline_shelf::{ShelfArgs, no_match, say_faults};
 use super::rendering::{OutputArgs, OutputFormat};
+use super::store_args::{ShelfArgs, no_match, say_faults};
 use super::{CliError, Terminal};
 
 /// List suites and testbeds that have a baseline

@@ -1,16 +1,18 @@
 //! `benchgate compare`.
 
 use crate::exit_code::ExitCode;
-use crate::gate::{CompareOptions, Policy, compare};
+use crate::gate::{self, CompareOptions, Comparison, Policy, compare};
 use crate::model::{Consequence, LintCode};
+use crate::report::{self, Compared};
 
 use super::announce::{Story, Texts};
-use super::github_args::GithubArgs;
+use super::inputs::{self, LoadedRun};
 use super::policy_args::PolicyArgs;
 use super::rendering::{ComparisonArgs, OutputFormat};
-use super::result_args::PairArgs;
+use super::reporting::GithubArgs;
+use super::result_args::{PairArgs, SourceArgs};
 use super::select::SelectArgs;
-use super::{CliError, Terminal, compare_columns, guesses, invocation};
+use super::{CliError, Terminal, guesses, runtime};
 
 /// Compare two results and judge the difference
 ///
@@ -76,20 +78,16 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
                  compares each file with the first"
             )));
         }
-        let columns = compare_columns::ColumnsRequest {
+        let columns = ColumnsRequest {
             names: &names,
             source: &args.inputs.source,
-            options: CompareOptions {
-                seed: args.seed,
-                today: invocation::today(),
-                ..CompareOptions::default()
-            },
+            options: CompareOptions { seed: args.seed, today: runtime::today(), ..CompareOptions::default() },
             report: &args.report,
             select: &args.select,
             policy: &args.policy,
             github: args.github.wanted(),
         };
-        return compare_columns::run(&columns, terminal);
+        return compare_columns(&columns, terminal);
     }
     // Options that contradict each other are said before large files are read.
     args.policy.resolve()?;
@@ -101,7 +99,7 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     let foreign = recorded.as_ref().is_some_and(|recorded| rules(&recorded.policy) != Policy::default());
     let mut policy = args.policy.again(recorded)?;
     let notes = args.select.apply(&args.inputs.source.filter, &mut base.run, &mut head.run, &mut policy)?;
-    let options = CompareOptions { seed: args.seed, today: invocation::today(), ..CompareOptions::default() };
+    let options = CompareOptions { seed: args.seed, today: runtime::today(), ..CompareOptions::default() };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
     for (side, notes) in [("base", base.notes), ("head", head.notes)] {
         comparison.notes.extend(notes.into_iter().map(|note| format!("{side}: {note}")));
@@ -116,14 +114,14 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         comparison.notes.push(note.to_owned());
     }
     args.policy.downgrade(&mut comparison);
-    crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
+    report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
     // On a terminal the command is just above; a report needs it.
-    let reproduce = (args.report.output.format != OutputFormat::Terminal).then(invocation::command_line);
+    let reproduce = (args.report.output.format != OutputFormat::Terminal).then(runtime::command_line);
     args.report.write(&comparison, reproduce, destination, terminal)?;
     if args.github.wanted() {
         let story = Story::Compared {
             comparison: &comparison,
-            reproduce: Some(invocation::command_line()),
+            reproduce: Some(runtime::command_line()),
             alerts: &[],
         };
         args.github.reporting().report(&Texts::new(&story, None, true), None, None, terminal)?;
@@ -146,11 +144,9 @@ fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
             Some((_, nearest)) => format!("did you mean {nearest}?"),
             None => format!("the codes are {}", known.join(", ")),
         };
-        return Err(CliError::usage(format!(
-            "there is no finding with the code {}",
-            crate::report::clean(code)
-        ))
-        .hint(hint));
+        return Err(
+            CliError::usage(format!("there is no finding with the code {}", report::clean(code))).hint(hint)
+        );
     };
     let consequence = match lint.consequence() {
         Consequence::Note => "it is reported and changes no verdict",
@@ -163,4 +159,66 @@ fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
         lint.fix()
     ));
     Ok(ExitCode::Pass)
+}
+
+/// A request to compare results in columns.
+#[derive(Debug)]
+pub struct ColumnsRequest<'a> {
+    /// The results as the user named them; the first is the base of all others.
+    pub names: &'a [String],
+    pub source: &'a SourceArgs,
+    pub options: CompareOptions,
+    pub report: &'a ComparisonArgs,
+    pub select: &'a SelectArgs,
+    pub policy: &'a PolicyArgs,
+    /// Publishing was requested, which takes two results.
+    pub github: bool,
+}
+
+/// Compares every other result with the first.
+pub fn compare_columns(args: &ColumnsRequest<'_>, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let names = args.names;
+    let format = args.report.output.format;
+    if !matches!(format, OutputFormat::Terminal | OutputFormat::Markdown) || args.github {
+        return Err(CliError::usage("more than two results are only written as a table or as Markdown")
+            .hint("compare two of them for other formats and for GitHub"));
+    }
+    let policy = args.policy.resolve()?;
+    let destination = args.report.output.open()?;
+    let sides =
+        names.iter().map(|name| inputs::expand(std::slice::from_ref(name))).collect::<Result<Vec<_>, _>>()?;
+    let all: Vec<&[inputs::Input]> = sides.iter().map(Vec::as_slice).collect();
+    inputs::refuse_shared_stdin(&all)?;
+    let mut loaded = all
+        .iter()
+        .map(|side| inputs::load_side(side, args.source.format_in))
+        .collect::<Result<Vec<LoadedRun>, _>>()?
+        .into_iter();
+    let Some(base) = loaded.next() else { return Ok(ExitCode::Usage) };
+    let mut compared = Vec::new();
+    // An unchanged result may turn red in any column, so the columns share the error budget.
+    let share = policy.alpha / (names.len() - 1) as f64;
+    for (mut head, label) in loaded.zip(&names[1..]) {
+        let mut policy = policy.clone();
+        policy.alpha = share;
+        let mut base = base.clone();
+        let notes = args.select.apply(&args.source.filter, &mut base.run, &mut head.run, &mut policy)?;
+        let mut comparison: Comparison = compare(&base.run, &head.run, &policy, &args.options);
+        comparison.notes.extend(base.notes.into_iter().map(|note| format!("{}: {note}", names[0])));
+        comparison.notes.extend(head.notes.into_iter().map(|note| format!("{label}: {note}")));
+        comparison.notes.extend(notes);
+        comparison.notes.extend(args.policy.note_of_a_change()?);
+        args.policy.downgrade(&mut comparison);
+        report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
+        compared.push(Compared { label: label.clone(), comparison });
+    }
+    let code = gate::first_of(compared.iter().map(|compared| compared.comparison.exit_code));
+    let text = if format == OutputFormat::Markdown {
+        report::columns_markdown(&names[0], &compared, args.report.sort, args.report.all)
+    } else {
+        let options = destination.options(terminal, args.report.all);
+        report::columns(&names[0], &compared, args.report.sort, code, options)
+    };
+    destination.write(&text, terminal)?;
+    Ok(code)
 }

@@ -8,7 +8,7 @@ use super::policy_args::PolicyArgs;
 use super::rendering::{OutputArgs, OutputFormat};
 use super::result_args::PairArgs;
 use super::select::SelectArgs;
-use super::{CliError, Terminal, invocation};
+use super::{CliError, Terminal, runtime};
 
 /// Show which kernel, compiler statistic or machine state changed
 ///
@@ -47,7 +47,7 @@ pub fn run(args: &ExplainArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         terminal.note(&note);
     }
     // Judges like `benchgate compare` by default, so that both count the same regressions.
-    let options = CompareOptions { seed: 0, today: invocation::today(), ..CompareOptions::default() };
+    let options = CompareOptions { seed: 0, today: runtime::today(), ..CompareOptions::default() };
     let comparison = compare(&base.run, &head.run, &policy, &options);
     let mut explanations = explain(&base.run, &head.run, &comparison);
     explanations.retain(|explanation| args.all || !filter.is_empty() || explanation.moved());

@@ -12,10 +12,10 @@ use crate::pipeline::{self, MeasuredRun, SideInput};
 use super::announce::{Story, Texts};
 use super::backend_args::BackendArgs;
 use super::bundle_args::{BundleArgs, Half};
-use super::github_args::{GithubArgs, PostArgs};
 use super::policy_args::PolicyArgs;
 use super::posting::{self, Situation};
 use super::rendering::{ComparisonArgs, Destination, RunFileArgs};
+use super::reporting::{GithubArgs, PostArgs};
 use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::{StoreArgs, checkout_runner};
 use super::stored::Baseline;
@@ -233,7 +233,7 @@ fn judged(
     let config = &head.config;
     let suite_rows = args.measure.shard.rows()?;
     let options = CompareOptions {
-        today: super::invocation::today(),
+        today: super::runtime::today(),
         suite_rows,
         measured_here: true,
         ..CompareOptions::default()

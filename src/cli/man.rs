@@ -1,4 +1,4 @@
-//! `benchgate man`.
+//! `benchgate man` and `benchgate completions`.
 
 use std::path::PathBuf;
 
@@ -39,4 +39,19 @@ pub fn run(args: &ManArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
 fn failed(place: &str, source: &std::io::Error) -> CliError {
     CliError::failed(format!("failed to write the manual into {place}: {source}"))
         .hint("name a folder that can be written with --output-dir")
+}
+
+/// Print shell completions
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  benchgate completions bash > /etc/bash_completion.d/benchgate")]
+pub struct CompletionsArgs {
+    /// The shell to complete for
+    shell: clap_complete::Shell,
+}
+
+pub fn completions(args: &CompletionsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "benchgate", &mut script);
+    terminal.print(&String::from_utf8_lossy(&script));
+    Ok(ExitCode::Pass)
 }

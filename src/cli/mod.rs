@@ -11,31 +11,25 @@ macro_rules! docs {
 mod action;
 mod action_inputs;
 mod alert;
-mod alert_bisection;
 mod announce;
 mod backend_args;
 mod baseline;
-mod baseline_shelf;
 mod baseline_show;
 mod bisect;
 mod bundle_args;
 mod choices;
 mod clean;
 mod compare;
-mod compare_columns;
-mod completions;
 mod convert;
 mod doctor;
 mod error;
 mod explain;
 mod folder;
 mod gate;
-mod github_args;
 mod guesses;
 mod import;
 mod init;
 mod inputs;
-mod invocation;
 mod job;
 mod man;
 mod merge;
@@ -143,7 +137,7 @@ pub enum CliCommand {
     Explain(Box<explain::ExplainArgs>),
     Doctor(doctor::DoctorArgs),
     Clean(clean::CleanArgs),
-    Completions(completions::CompletionsArgs),
+    Completions(man::CompletionsArgs),
     Man(man::ManArgs),
 }
 
@@ -182,7 +176,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         CliCommand::Explain(args) => explain::run(args, &terminal),
         CliCommand::Doctor(args) => doctor::run(args, &terminal),
         CliCommand::Clean(args) => clean::run(args, &terminal),
-        CliCommand::Completions(args) => completions::run(args, &terminal),
+        CliCommand::Completions(args) => man::completions(args, &terminal),
         CliCommand::Man(args) => man::run(args, &terminal),
     };
     match result {

@@ -151,11 +151,8 @@ pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliE
     };
     let run = options.output.clone();
     let session = measure_sides(&sides, &options, terminal)?;
-    let compared = CompareOptions {
-        today: super::invocation::today(),
-        measured_here: true,
-        ..CompareOptions::default()
-    };
+    let compared =
+        CompareOptions { today: super::runtime::today(), measured_here: true, ..CompareOptions::default() };
     let mut comparison = gate::compare(&session.base, &session.head, &policy, &compared);
     args.policy.downgrade(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());

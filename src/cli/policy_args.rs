@@ -8,7 +8,7 @@ use crate::gate::{Comparison, FailOn, Policy, TestKind, Waiver};
 use crate::model::Verdict;
 
 use super::inputs::Recorded;
-use super::{CliError, choices, invocation, job};
+use super::{CliError, choices, job, runtime};
 
 /// Options that change the policy.
 #[derive(Debug, Clone, clap::Args)]
@@ -98,7 +98,7 @@ impl PolicyArgs {
             None => configured,
             Some(file) => load(file)?,
         };
-        bounded(&policy.waivers, &invocation::today())?;
+        bounded(&policy.waivers, &runtime::today())?;
         if let (Some(floor), Some(tolerance)) = (self.floor, self.tolerance)
             && tolerance < floor
         {

@@ -8,13 +8,12 @@ use crate::gate::Comparison;
 use crate::model::{Disclose, SideName};
 
 use super::announce::{Story, Texts};
-use super::github_args::PostArgs;
 use super::policy_args::PolicyArgs;
 use super::posting::{self, PostingPlan, Situation};
 use super::provenance::{self, TrustedInputs};
 use super::rendering::RunFileArgs;
-use super::reporting::Reporting;
-use super::{CliError, Terminal, choices, inputs, invocation};
+use super::reporting::{PostArgs, Reporting};
+use super::{CliError, Terminal, choices, inputs, runtime};
 
 /// Judge a result that was measured elsewhere, and post the verdict to GitHub
 ///
@@ -154,7 +153,7 @@ fn judge(args: &PublishArgs, config: Option<&Config>, situation: &Situation) -> 
         policy: &policy,
         commits: &situation.commits(head)?,
         reported: situation.reported(),
-        today: invocation::today(),
+        today: runtime::today(),
     };
     let mut comparison = provenance::judge(file, &run.to_string_lossy(), &known)?;
     ended_alike(&comparison, situation)?;

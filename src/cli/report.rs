@@ -152,7 +152,7 @@ pub fn compared(name: &str, file: &RunFile) -> Result<Option<Comparison>, CliErr
     let runs = file.runs(name);
     let ([(_, base), (_, head)], true) = (runs.as_slice(), file.complete) else { return Ok(None) };
     let policy = inputs::recorded(file, name)?.policy;
-    let options = CompareOptions { seed: 0, today: super::invocation::today(), ..CompareOptions::default() };
+    let options = CompareOptions { seed: 0, today: super::runtime::today(), ..CompareOptions::default() };
     Ok(Some(gate::compare(base, head, &policy, &options)))
 }
 

@@ -1,10 +1,10 @@
-//! The asynchronous runtime, made only by commands that wait for something.
+//! This invocation: its day, its words for a shell, and the asynchronous runtime of commands that wait for something.
 
 use std::io;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use crate::process::{self, Cancel};
+use crate::process::{self, Cancel, shell_word};
 
 use super::CliError;
 
@@ -68,4 +68,15 @@ fn start_threads() -> io::Result<()> {
         }
         Ok(())
     })
+}
+
+/// Waivers end with a day, and the day is that of the machine that judges.
+pub fn today() -> String {
+    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
+}
+
+/// The command as it was given, quoted for a shell.
+pub fn command_line() -> String {
+    let words = std::env::args().skip(1).map(shell_word);
+    std::iter::once("benchgate".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

@@ -12,9 +12,8 @@ use crate::record::{BaselineFile, RecordError};
 use crate::site::{self, Silence, Site, Timeline, Unstable};
 use crate::store::{self, Encoding, Files, StoreError, Stored};
 
-use super::baseline_shelf::say_faults;
 use super::site_folder::{Folder, FolderError};
-use super::store_args::{StoreArgs, runner};
+use super::store_args::{StoreArgs, runner, say_faults};
 use super::{CliError, Terminal};
 
 /// Write the stored history as a static site

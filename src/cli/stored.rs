@@ -10,8 +10,7 @@ use crate::model::{Run, SideName, Testbed, counted};
 use crate::record::RunFile;
 use crate::store::{self, CommitTree, Files, HistoryQuery, Lineage, Missing, Selection, StoreError};
 
-use super::baseline_shelf::say_faults;
-use super::store_args::{StorePlace, runner};
+use super::store_args::{StorePlace, runner, say_faults};
 use super::{CliError, Terminal};
 
 /// A baseline that was opened before anything was measured, so that a wrong token costs no GPU time.

@@ -11,13 +11,8 @@
 //! is read when it is used. Files are never changed in place; an acceptance is a new file.
 
 mod accept;
-mod anchor;
-mod branch;
 mod clouds;
-mod directory;
 mod earlier;
-mod encoding;
-mod error;
 mod export;
 mod files;
 mod folder;
@@ -26,6 +21,7 @@ mod name;
 mod objects;
 #[cfg(test)]
 mod objects_tests;
+mod places;
 mod prune;
 mod quarantine;
 #[cfg(test)]
@@ -35,27 +31,55 @@ mod similar;
 mod summarise;
 #[cfg(test)]
 mod tests;
-mod tree;
 mod update;
-mod verify;
+
+use std::path::PathBuf;
+
+use crate::git::GitError;
+use crate::record::RecordError;
 
 pub use accept::{Acceptance, accept};
-pub use anchor::judged_side;
-pub use branch::{BRANCH, Branch};
-pub use directory::Directory;
-pub use encoding::Encoding;
-pub use error::StoreError;
 pub use export::{ExportedSessions, export};
-pub use files::{Change, Files};
-pub use folder::{BaselineFolder, Fault, LoadedFile, Stored, baseline_folders};
+pub use files::{Change, Encoding, Files};
+pub use folder::{BATCH, BaselineFolder, Fault, LoadedFile, Stored, Verified, baseline_folders, verify};
 pub use listing::{Newest, Runs};
 pub use name::{RunName, folder_name};
 pub use objects::Objects;
+pub use places::{BRANCH, Branch, CommitTree, Directory};
 pub use prune::{Pruned, prunable};
 pub use quarantine::is_released;
 pub use select::{History, HistoryQuery, Lineage, Missing, Selection, history_for_gate, is_usable};
 pub use similar::SimilarTestbed;
 pub use summarise::summarise;
-pub use tree::CommitTree;
-pub use update::{UpdateOptions, Updated, update};
-pub use verify::{BATCH, Verified, verify};
+pub use update::{UpdateOptions, Updated, judged_side, update};
+
+/// Each message completes "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("{action} {}: {source}", path.display())]
+    Io { action: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("read {path}: {source}")]
+    Record { path: String, source: RecordError },
+    #[error("write {path}: the file already exists, and files of a baseline are never overwritten")]
+    Exists { path: String },
+    #[error("read {path}: the baseline has no such file")]
+    NoSuchFile { path: String },
+    #[error("find {what}: {why}")]
+    NoSuchRun { what: String, why: String },
+    /// Leaving it out could turn a regression into a pass.
+    #[error("read {path}: {why}")]
+    Unreadable { path: String, why: String },
+    #[error("store the run: {0}")]
+    Unusable(String),
+    #[error("write to {place}: it contains {file}, so it is not a branch of baselines")]
+    NotABaseline { place: String, file: String },
+    #[error("write to {0}: it is read-only")]
+    ReadOnly(String),
+    /// `why` holds no credentials.
+    #[error("{action} {url}: {why}")]
+    Objects { action: &'static str, url: String, why: String },
+    #[error("reach the store: interrupted")]
+    Interrupted,
+    #[error(transparent)]
+    Git(#[from] GitError),
+}

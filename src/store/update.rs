@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::gate::{self, CompareOptions, Comparison, Policy};
-use crate::model::SideName;
+use crate::model::{Run, SideName};
 use crate::record::{BaselineBenchmark, BaselineFile, Number, QuarantineCause, QuarantineRecord, RunFile};
 
 use super::select::{HistoryQuery, Missing, Selection, history_for_gate};
-use super::{
-    BaselineFolder, Change, Files, LoadedFile, RunName, StoreError, judged_side, quarantine, summarise,
-};
+use super::{BaselineFolder, Change, Files, LoadedFile, RunName, StoreError, quarantine, summarise};
 
 /// Names that are tried for one run. If two sessions have the same second, the second try contains a hash; a third is
 /// needed only if another writer interferes.
@@ -214,4 +212,14 @@ pub(super) fn append(
             Err(error) => return Err(error),
         }
     }
+}
+
+/// A side of a run, with its ratios to the anchor if one was measured. `None` if the run has no such side. `label` is how
+/// the reader names the file.
+pub fn judged_side(run: &RunFile, side: SideName, label: &str, policy: &Policy) -> Option<Run> {
+    let (_, head) = run.runs(label).into_iter().find(|(name, _)| *name == side)?;
+    Some(match run.anchor(label) {
+        Some(anchor) => gate::anchored(&anchor, head, policy),
+        None => head,
+    })
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::ToolchainError;
-use super::hash::sha256_of;
+use super::manifest::sha256_of;
 use super::wheel::Name;
 use crate::model::hex;
 use crate::process::Cancel;

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::hash::digest_of;
 use super::install::ToolPlace;
 use super::installed::{
     COMPILER_FOLDER, Installed, RUNTIME_FOLDER, blocking, compare_commits, compiler_commit, runtime_commit,
 };
-use super::manifest::{Look, Scope, ToolManifest};
+use super::manifest::{Look, Scope, ToolManifest, digest_of};
 use super::pin::pin_tools;
 use super::pip::{Pip, write_requirements};
 use super::wheel::{Name, Wheel};

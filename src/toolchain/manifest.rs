@@ -4,16 +4,20 @@
 //! overwrite each other, not against an attacker who can write to the cache. Therefore a tree that other users can
 //! change is refused, and untrusted runs have a separate cache.
 
+pub(super) use crate::files::sha256_of;
+
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde::{Deserialize, Serialize};
-
-use super::hash::{sha256_of, sha256_of_all};
-use super::{ToolchainError, wheel_record};
+use super::{ToolchainError, wheel};
 use crate::files::{self, Stamp};
+use crate::model::hex;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 const FILE: &str = "benchgate-manifest.json";
 const FORMAT: u32 = 1;
@@ -86,7 +90,7 @@ impl ToolManifest {
     pub(super) fn write(&self, root: &Path) -> Result<(), ToolchainError> {
         let path = root.join(FILE);
         let text = serde_json::to_vec(self)
-            .map_err(|error| ToolchainError::io("write", &path)(std::io::Error::other(error)))?;
+            .map_err(|error| ToolchainError::io("write", &path)(io::Error::other(error)))?;
         fs::write(&path, text).map_err(ToolchainError::io("write", &path))
     }
 
@@ -95,7 +99,7 @@ impl ToolManifest {
         let path = root.join(FILE);
         let text = match fs::read(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !root.exists() => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !root.exists() => return Ok(None),
             Err(error) => return Err(ToolchainError::io("read", &path)(error)),
         };
         let manifest: Self = serde_json::from_slice(&text).map_err(|error| ToolchainError::Tampered {
@@ -163,7 +167,7 @@ impl ToolManifest {
     pub(super) fn check_records(&self, root: &Path) -> Result<(), ToolchainError> {
         let mut found = Vec::new();
         walk(root, &mut found)?;
-        let listed = wheel_record::read(found.iter().map(|(path, _)| path))?;
+        let listed = wheel::read(found.iter().map(|(path, _)| path))?;
         let is_pips = |path: &Path| {
             let folder = path.parent();
             folder.is_some_and(|it| {
@@ -172,7 +176,7 @@ impl ToolManifest {
         };
         for entry in self.files.iter().filter(|entry| !is_pips(&entry.path)) {
             let path = root.join(&entry.path);
-            let installed = wheel_record::as_recorded(&entry.sha256);
+            let installed = wheel::as_recorded(&entry.sha256);
             let recorded = listed.get(&path).map_or("none", String::as_str);
             if recorded != installed {
                 let (expected, found) = (format!("{recorded} of the wheel's record"), installed);
@@ -255,7 +259,51 @@ pub(super) fn digest_of_files(files: &[PathBuf]) -> Result<String, ToolchainErro
         parts.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
         parts.push(sha256_of(path).map_err(ToolchainError::io("hash", path))?);
     }
-    Ok(super::hash::digest_of(parts.iter().map(String::as_str)))
+    Ok(digest_of(parts.iter().map(String::as_str)))
+}
+
+/// The digest of one text.
+pub(super) fn text_digest(text: &str) -> String {
+    hex(&Sha256::digest(text))
+}
+
+/// One digest of several texts. Each is preceded by its length, so that no two lists run together.
+pub(super) fn digest_of<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hex(&hash.finalize())
+}
+
+/// The digests of many files, in their order, computed on all processors.
+fn sha256_of_all(paths: &[PathBuf]) -> Vec<io::Result<String>> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(paths.len().max(1));
+    let next = AtomicUsize::new(0);
+    let mut digests: Vec<Option<io::Result<String>>> = paths.iter().map(|_| None).collect();
+    let found: Vec<(usize, io::Result<String>)> = std::thread::scope(|scope| {
+        let work = || {
+            let mut mine = Vec::new();
+            while let Some((index, path)) =
+                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, paths.get(i)?)))
+            {
+                mine.push((index, sha256_of(path)));
+            }
+            mine
+        };
+        // This thread works too: if no other can be started (`ulimit -u`), it does everything.
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let handles: Vec<_> = (1..workers).filter_map(start).collect();
+        let mut found = work();
+        found.extend(handles.into_iter().flat_map(|handle| handle.join().unwrap_or_default()));
+        found
+    });
+    for (index, digest) in found {
+        digests[index] = Some(digest);
+    }
+    let lost = || Err(io::Error::other("the thread that hashed it ended early"));
+    digests.into_iter().map(|digest| digest.unwrap_or_else(lost)).collect()
 }
 
 #[cfg(test)]
@@ -358,5 +406,24 @@ mod tests {
         fs::write(root.join(FILE), "{").unwrap();
         assert!(matches!(ToolManifest::read(root), Err(ToolchainError::Tampered { .. })));
         assert_eq!(ToolManifest::read(&root.join("nothing")).unwrap(), None);
+    }
+
+    #[test]
+    fn files_are_hashed_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<PathBuf> = (0..20).map(|n| folder.path().join(n.to_string())).collect();
+        for path in &paths[..19] {
+            fs::write(path, path.to_str().unwrap()).unwrap();
+        }
+        let digests = sha256_of_all(&paths);
+        for (path, digest) in paths.iter().zip(&digests).take(19) {
+            assert_eq!(digest.as_ref().unwrap(), &hex(&Sha256::digest(path.to_str().unwrap())));
+        }
+        assert!(digests[19].is_err());
+    }
+
+    #[test]
+    fn parts_do_not_run_together() {
+        assert_ne!(digest_of(["ab", "c"]), digest_of(["a", "bc"]));
     }
 }

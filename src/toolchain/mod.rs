@@ -11,7 +11,6 @@
 
 mod error;
 mod fetch;
-mod hash;
 mod install;
 mod installed;
 mod interpreter;
@@ -23,21 +22,17 @@ mod manifest;
 mod pin;
 mod pip;
 mod python_env;
-mod release_commit;
 mod suite_packages;
 mod wheel;
-mod wheel_record;
 
 pub use error::ToolchainError;
-pub use install::InstalledTree;
-pub use install::{list, remove_tree};
+pub use install::{InstalledTree, list, remove_tree};
 pub use installed::Installed;
 pub use interpreter::pythons;
 pub use iree::{ensure, release, verify};
 pub use lock::{Lock, LockedPython, LockedTools};
 pub use lock_file::LOCK_FILE;
-pub use pin::{pin_python, pin_tools, release_order, releases};
+pub use pin::{pin_python, pin_tools, release_commit, release_order, releases};
 pub use python_env::{Environment, PythonEnv, ensure_python};
-pub use release_commit::release_commit;
 pub use suite_packages::SuitePackages;
 pub use wheel::Wheel;

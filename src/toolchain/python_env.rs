@@ -5,11 +5,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::hash::{digest_of, text_digest};
 use super::install::ToolPlace;
 use super::installed::{blocking, succeeded};
 use super::interpreter::{self, Interpreter};
-use super::manifest::{Look, Scope, ToolManifest};
+use super::manifest::{Look, Scope, ToolManifest, digest_of, text_digest};
 use super::pip::{Pip, write_requirements};
 use super::suite_packages::SuitePackages;
 use super::wheel::Name;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::hash::digest_of;
+use super::manifest::digest_of;
 use super::wheel::{Name, Wheel};
 use crate::config::{self, Config, ModelSource};
 use crate::files;

@@ -10,7 +10,6 @@ use crate::model::hex;
 use crate::process::{self, Command, Exit};
 
 use super::super::{CliError, Terminal, runtime};
-use super::unusable::Unusable;
 
 /// A compiler of MLIR's size takes an hour on a small machine.
 const TIMEOUT: Duration = Duration::from_secs(4 * 3600);
@@ -79,4 +78,18 @@ impl Builds {
 
 fn failed(path: &Path, error: &std::io::Error) -> Unusable {
     Unusable::Stop(CliError::failed(format!("failed to write {}: {error}", path.display())))
+}
+
+/// Why a candidate is not a side.
+pub enum Unusable {
+    /// It can't be measured; the search continues without it.
+    Skipped(String),
+    /// The search can't go on.
+    Stop(CliError),
+}
+
+impl<E: Into<CliError>> From<E> for Unusable {
+    fn from(error: E) -> Self {
+        Self::Stop(error.into())
+    }
 }

@@ -11,9 +11,8 @@ use crate::toolchain::{self, Lock, ToolchainError, release_order};
 use super::super::session::side;
 use super::super::store_args::checkout_runner;
 use super::super::{CliError, Terminal, paths, runtime};
-use super::args::BisectArgs;
-use super::builds::Builds;
-use super::unusable::Unusable;
+use super::BisectArgs;
+use super::builds::{Builds, Unusable};
 
 /// Candidates in order, the good end first.
 pub struct Candidates {

@@ -14,11 +14,10 @@ use crate::report::{self, BisectionFacts};
 
 use super::super::backend_args::BackendArgs;
 use super::super::{CliError, ErrorKind, Terminal};
-use super::args::{BisectArgs, MAX_BLOCKS};
+use super::builds::Unusable;
 use super::candidates::Candidates;
-use super::flags;
-use super::unusable::Unusable;
 use super::visits::{Visit, VisitJournal, joined};
+use super::{BisectArgs, MAX_BLOCKS, flags};
 
 pub struct Driver<'a> {
     args: &'a BisectArgs,

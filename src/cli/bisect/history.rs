@@ -7,13 +7,13 @@ use crate::record::QuarantineCause;
 use crate::report;
 use crate::site::{BenchmarkHistory, Session, Timeline};
 
-use super::super::baseline_shelf::ShelfArgs;
 use super::super::site::read_timeline;
 use super::super::store_args::runner;
 use super::super::{CliError, Terminal};
-use super::args::BisectArgs;
+use super::BisectArgs;
 use super::driver::only;
 use super::observe::Observable;
+use crate::cli::store_args::ShelfArgs;
 
 /// Smallest slowdown that is searched for, as a ratio: `benchgate alert` opens no issue about smaller ones either.
 const LEAST: f64 = 1.01;

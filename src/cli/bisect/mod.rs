@@ -1,24 +1,26 @@
 //! `benchgate bisect`.
 
-mod args;
 mod builds;
 mod candidates;
 mod driver;
 mod flags;
 mod history;
 mod observe;
-mod unusable;
 mod visits;
 
-use crate::exit_code::ExitCode;
-use crate::record::BisectionResult;
-use crate::report;
+use std::path::PathBuf;
 
-pub use self::args::BisectArgs;
 use self::candidates::Candidates;
 use self::driver::Driver;
-use super::rendering::{Destination, OutputFormat};
+use super::rendering::{Destination, OutputArgs, OutputFormat};
+use super::session::MeasureArgs;
+use super::store_args::StoreArgs;
 use super::{CliError, Terminal};
+use crate::exit_code::ExitCode;
+use crate::model::Metric;
+use crate::record::BisectionResult;
+use crate::report;
+use observe::Observable;
 
 pub fn run(args: &BisectArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.output.open()?;
@@ -44,3 +46,64 @@ pub fn run(args: &BisectArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
         _ => ExitCode::Inconclusive,
     })
 }
+
+/// Default maximum number of blocks of a pair. A pair stops early once its result is clear.
+pub const MAX_BLOCKS: u32 = 96;
+
+/// Find the change that made a benchmark slower
+///
+/// Searches the candidates between a good and a bad end: IREE releases, toolchains of a list, commits of this
+/// repository, or builds of another one. The ends are compared first; if the bad end is not worse, the search ends.
+/// Every probe is a paired measurement that stops once the result is clear, and a change is named only after a direct
+/// comparison with its predecessor. The search finds several changes. An interrupted search is resumed.
+#[derive(Debug, Clone, clap::Args)]
+#[command(mut_arg("format", |format| OutputFormat::limit(format, FORMATS)))]
+#[command(after_help = "\
+Examples:
+  benchgate bisect --good 3.9.0 --bad 3.13.0 --filter 'vit-block/cpu'
+  benchgate bisect --good main~40 --bad main --filter attention
+  benchgate bisect --from-history                    the newest stored slowdown
+  benchgate bisect --toolchains builds.toml --format html -o bisect.html
+  benchgate bisect --good v1 --bad main --build-repository ../iree \\
+    --build './build-iree.sh'                        builds of another checkout
+  benchgate bisect --good main~40 --bad main --observe dispatch-count
+  benchgate bisect --good main~40 --bad main --observe outputs
+
+Exit codes: 0 every change was found, 2 usage or config, or the bad end is not
+worse, 11 not decided, 20 an end could not be measured, 130 interrupted.")]
+pub struct BisectArgs {
+    #[command(flatten)]
+    pub measure: MeasureArgs,
+    /// Good end: an IREE release such as 3.9.0, or a commit, branch or tag
+    #[arg(long, value_name = "END", required_unless_present_any = ["toolchains", "from_history"])]
+    pub good: Option<String>,
+    /// Bad end; of the same kind as the good end
+    #[arg(long, value_name = "END", required_unless_present_any = ["toolchains", "from_history"])]
+    pub bad: Option<String>,
+    /// Search the range of the newest slowdown of 1 % or more in the stored sessions of this suite
+    #[arg(long, conflicts_with_all = ["good", "bad", "toolchains", "build"])]
+    pub from_history: bool,
+    /// The testbed, or the beginning of its name; with --from-history, needed if there are several
+    #[arg(long, value_name = "ID", requires = "from_history")]
+    pub testbed: Option<String>,
+    /// File of [[toolchain]] tables to search, the good end first
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["good", "bad", "build"])]
+    pub toolchains: Option<PathBuf>,
+    /// Shell command that builds the tools of a commit of --build-repository; see docs/bisect.md for its environment
+    #[arg(long, value_name = "COMMAND", requires = "build_repository")]
+    pub build: Option<String>,
+    /// Repository whose commits --build builds
+    #[arg(long, value_name = "FOLDER", requires = "build")]
+    pub build_repository: Option<PathBuf>,
+    /// What got worse: a metric (latency, dispatch-count, vmfb-size, …), `outputs` (wrong results) or `failure`
+    #[arg(long, value_name = "WHAT", default_value_t = Observable::Metric(Metric::LATENCY), value_parser = Observable::parse)]
+    pub observe: Observable,
+    #[command(flatten)]
+    pub store: StoreArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// The formats of a bisection.
+const FORMATS: &[OutputFormat] =
+    &[OutputFormat::Terminal, OutputFormat::Json, OutputFormat::Markdown, OutputFormat::Html];

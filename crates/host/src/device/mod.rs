@@ -1,29 +1,48 @@
 //! L3: what is measured on: the machine's fingerprint, its load, its processors and GPUs, what happens
 //! on them while a process is measured, and the lock that keeps two measurements apart.
 
-mod bus;
 mod busy;
 mod clocks;
-mod governance;
 mod gpu;
 mod host_lock;
-mod load;
 mod processes;
 mod processors;
-mod room;
-mod sysfs;
 mod testbed;
 mod watch;
 
-pub use bus::accelerator;
-pub use busy::{Usage, usage_now};
+use std::path::Path;
+
+use nix::sys::statvfs::statvfs;
+
+pub use busy::{Usage, idle_time, load_average, usage_now};
 pub use clocks::{ClockHold, Leftover, hold_clocks, leftover_locks, undo_leftovers};
-pub use governance::{Governance, governance};
-pub use gpu::{Choice, Gpu, GpuReading, Gpus, Limit, Vendor, choose, visible};
+pub use gpu::{Choice, Gpu, GpuReading, Gpus, Limit, Vendor, accelerator, choose, visible};
 pub use host_lock::{DeviceError, HostLock, lock, lock_host, measuring_now};
-pub use load::{idle_time, load_average};
 pub use processes::foreign;
-pub use processors::{default_cpus, pinnable, ranges};
-pub use room::free_bytes;
+pub use processors::{Governance, default_cpus, governance, pinnable, ranges};
 pub use testbed::{testbed, with_fact};
 pub use watch::{GpuSeen, Seen, Watch, Watched};
+
+/// Bytes that this user may still write where `folder` is. `None` if the file system does not report it.
+pub fn free_bytes(folder: &Path) -> Option<u64> {
+    let answer = statvfs(folder).ok()?;
+    Some(answer.blocks_available().saturating_mul(answer.fragment_size()))
+}
+
+/// The line, without blanks around it; `None` if there is no such file or it is empty.
+pub(super) fn read_line(path: impl AsRef<Path>) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_has_room_and_no_folder_has_none() {
+        assert!(free_bytes(Path::new("/")).is_some_and(|free| free > 0));
+        assert_eq!(free_bytes(Path::new("/no/such/folder")), None);
+    }
+}

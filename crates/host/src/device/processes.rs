@@ -6,7 +6,7 @@ use std::path::Path;
 
 use benchgate_core::model::ForeignProcess;
 
-use super::sysfs::read_line;
+use super::read_line;
 
 fn process(pid: u32) -> ForeignProcess {
     ForeignProcess { pid, name: read_line(format!("/proc/{pid}/comm")) }

@@ -8,11 +8,10 @@ use sha2::{Digest, Sha256};
 use crate::process::containment;
 use benchgate_core::model::{Testbed, hex};
 
-use super::governance::boost;
+use super::busy::counters;
 use super::gpu::Gpu;
-use super::load::counters;
-use super::processors::parse_list;
-use super::sysfs::read_line;
+use super::processors::{boost, parse_list};
+use super::read_line;
 
 /// Inspects the machine and the GPUs that are measured. Unknown facts are left out, so a machine that reports less has
 /// a different fingerprint.

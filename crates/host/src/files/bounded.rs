@@ -1,8 +1,16 @@
-//! Reads untrusted files: regular files only, and never more than a bound.
+//! Reads untrusted files: regular files only, and never more than a bound. Facts about one file: its hash,
+//! whether other users can change it, whether it was written to, and whether it is a pointer of git-lfs.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use nix::unistd::{getegid, geteuid};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use benchgate_core::model::hex;
 
 /// The whole content of a regular file of at most `most` bytes.
 ///
@@ -39,7 +47,7 @@ pub fn open_bounded(path: &Path, most: u64) -> io::Result<(File, u64)> {
 
 fn too_large(bytes: u64, most: u64) -> io::Error {
     io::Error::new(
-        io::ErrorKind::FileTooLarge,
+        ErrorKind::FileTooLarge,
         format!("it is too large ({} or more; the limit is {})", size(bytes), size(most)),
     )
 }
@@ -48,6 +56,94 @@ fn size(bytes: u64) -> String {
     match bytes {
         1_048_576.. => format!("{} MiB", bytes >> 20),
         _ => format!("{bytes} bytes"),
+    }
+}
+
+/// SHA-256 of a file's content, read in pieces.
+pub fn sha256_of(path: &Path) -> io::Result<String> {
+    sha256_unless(path, || false)
+}
+
+/// Hashes a file, and gives up between two pieces with [`ErrorKind::Interrupted`] as soon as `stopped` returns true: a
+/// file, especially a sparse one, may take too long.
+pub fn sha256_unless(path: &Path, stopped: impl Fn() -> bool) -> io::Result<String> {
+    const PIECE: usize = 1 << 20;
+    let (mut file, mut hash, mut piece) = (File::open(path)?, Sha256::new(), vec![0; PIECE]);
+    loop {
+        if stopped() {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(hex(&hash.finalize())),
+            Ok(read) => hash.update(&piece[..read]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The reason why users other than this one and root can change the file of this metadata; `None` if they can't. A
+/// group that this process runs in is its own.
+pub fn exposure(metadata: &Metadata) -> Option<String> {
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    let is_own = |id: u32, own: u32| id == own || id == 0;
+    if !is_own(metadata.uid(), user) {
+        return Some(format!("it belongs to user {}", metadata.uid()));
+    }
+    // A link has the mode of every link; only its folder decides who replaces it.
+    if metadata.is_symlink() {
+        return None;
+    }
+    if metadata.mode() & 0o002 != 0 {
+        return Some("every user can write to it".to_owned());
+    }
+    (metadata.mode() & 0o020 != 0 && !is_own(metadata.gid(), group))
+        .then(|| format!("group {} can write to it", metadata.gid()))
+}
+
+/// First line of every pointer file (git-lfs specification, version 1).
+const FIRST_LINE: &[u8] = b"version https://git-lfs.github.com/spec/";
+
+/// Limit of the same specification.
+pub const LONGEST_LFS_POINTER: usize = 1024;
+
+/// Whether these are the bytes of a pointer.
+pub fn is_lfs_pointer(content: &[u8]) -> bool {
+    content.len() < LONGEST_LFS_POINTER && content.starts_with(FIRST_LINE)
+}
+
+/// Whether a file is a pointer; `None` if there is no file that can be read.
+pub fn has_lfs_pointer(path: &Path) -> Option<bool> {
+    let found = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
+    if found.len() >= LONGEST_LFS_POINTER as u64 {
+        return Some(false);
+    }
+    fs::read(path).ok().map(|content| is_lfs_pointer(&content))
+}
+
+/// A stamp that changes with any write to a file. The change time can't be set by a program (only moved, with the
+/// clock of the whole machine), so a file with an unchanged stamp was not written to since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    pub size: u64,
+    inode: u64,
+    changed_s: i64,
+    changed_ns: i64,
+}
+
+impl Stamp {
+    /// The current stamp of a file; for a link, that of its target.
+    ///
+    /// # Errors
+    /// Its metadata can't be read.
+    pub fn now(path: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(path)?;
+        Ok(Self {
+            size: metadata.len(),
+            inode: metadata.ino(),
+            changed_s: metadata.ctime(),
+            changed_ns: metadata.ctime_nsec(),
+        })
     }
 }
 
@@ -61,8 +157,8 @@ mod tests {
         let path = folder.path().join("a");
         fs::write(&path, b"12345678").unwrap();
         assert_eq!(read_bounded(&path, 8).unwrap(), b"12345678");
-        assert_eq!(read_bounded(&path, 7).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
-        assert_eq!(read_bounded(&folder.path().join("b"), 7).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(read_bounded(&path, 7).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        assert_eq!(read_bounded(&folder.path().join("b"), 7).unwrap_err().kind(), ErrorKind::NotFound);
         for other in [folder.path(), Path::new("/dev/zero")] {
             assert!(read_bounded(other, 8).is_err(), "{}", other.display());
         }

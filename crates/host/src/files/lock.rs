@@ -1,13 +1,12 @@
-//! A lock file that a process holds until it ends for any reason.
+//! A lock file that a process holds until it ends for any reason, and the owner that it names.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::{fmt, io};
 
 use nix::libc::O_NOFOLLOW;
-
-use super::Owner;
+use serde::{Deserialize, Serialize};
 
 /// A lock held by this process. It is released when dropped or when the process dies.
 #[derive(Debug)]
@@ -76,6 +75,82 @@ impl Drop for LockFile {
     }
 }
 
+/// Maximum length of a record: the file may belong to another user, who can write anything into it.
+const RECORD_LIMIT: usize = 1024;
+
+/// Identifies a process uniquely. A process number alone is not unique across containers and restarts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Owner {
+    pub host: String,
+    /// The kernel's boot id.
+    pub boot: String,
+    pub pid_namespace: String,
+    pub pid: u32,
+    /// Start time of the process, in the kernel's ticks since boot.
+    pub started: u64,
+}
+
+impl Owner {
+    /// The current process.
+    pub fn this_process() -> Self {
+        let text = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned());
+        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        // Values that the kernel does not show stay empty, and empty values never count as equal.
+        Self {
+            host: text("/proc/sys/kernel/hostname").unwrap_or_default(),
+            boot: text("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
+            pid_namespace: namespace.to_string_lossy().into_owned(),
+            pid: std::process::id(),
+            started: text("/proc/self/stat").ok().as_deref().and_then(start_time).unwrap_or_default(),
+        }
+    }
+
+    /// Whether it runs under the same kernel, possibly in another container, and so shares the processors.
+    pub fn shares_the_machine_with(&self, other: &Self) -> bool {
+        !self.boot.is_empty() && self.boot == other.boot
+    }
+
+    /// Writes this record to a lock file, replacing an older one.
+    fn record_in(&self, file: &File) -> io::Result<()> {
+        let text = serde_json::to_vec(self).map_err(io::Error::other)?;
+        file.set_len(0)?;
+        file.write_all_at(&text, 0)
+    }
+
+    /// Reads the record of a lock file. `None` if its holder has not written it yet or could not.
+    pub fn recorded_in(file: &File) -> Option<Self> {
+        let mut buffer = vec![0; RECORD_LIMIT];
+        let length = file.read_at(&mut buffer, 0).ok()?;
+        serde_json::from_slice(&buffer[..length]).ok()
+    }
+}
+
+/// Description as seen from this process: `process 4711`, `process 17 in another container (runner-2)`, `process 17 on
+/// gpu-3`.
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let here = Self::this_process();
+        // The name is untrusted, because other users may write to the file, and is printed to a terminal.
+        let host: String =
+            self.host.chars().filter(|c| c.is_ascii_alphanumeric() || "-._".contains(*c)).collect();
+        write!(f, "process {}", self.pid)?;
+        if !self.shares_the_machine_with(&here) {
+            write!(f, " on {host}")
+        } else if self.pid_namespace != here.pid_namespace {
+            write!(f, " in another container ({host})")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The 22nd field of `/proc/PID/stat`. The program's name may contain parentheses, so fields are counted after the last
+/// one.
+fn start_time(stat: &str) -> Option<u64> {
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +184,30 @@ mod tests {
         let path = folder.path().join("lock");
         std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
         assert!(LockFile::try_take(&path).is_err());
+    }
+
+    #[test]
+    fn a_process_number_of_another_container_or_machine_is_not_taken_for_one_here() {
+        let here = Owner::this_process();
+        assert!(here.started > 0);
+        assert_eq!(here.to_string(), format!("process {}", here.pid));
+        let host = "runner-2\u{1b}[2J".to_owned();
+        let container = Owner { pid_namespace: "pid:[1]".into(), host: host.clone(), ..here.clone() };
+        assert!(container.shares_the_machine_with(&here));
+        assert_eq!(container.to_string(), format!("process {} in another container (runner-22J)", here.pid));
+        let elsewhere = Owner { boot: "another".into(), host, ..here.clone() };
+        assert!(!elsewhere.shares_the_machine_with(&here));
+        assert_eq!(elsewhere.to_string(), format!("process {} on runner-22J", here.pid));
+    }
+
+    #[test]
+    fn a_record_is_read_back_and_garbage_is_not() {
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(Owner::recorded_in(&file), None);
+        let owner = Owner::this_process();
+        file.write_all_at(&[b'x'; 4000], 0).unwrap();
+        assert_eq!(Owner::recorded_in(&file), None);
+        owner.record_in(&file).unwrap();
+        assert_eq!(Owner::recorded_in(&file), Some(owner));
     }
 }

@@ -6,23 +6,16 @@
 //! containers, and after a restart.
 
 mod bounded;
-mod digest;
 mod draft;
-mod exposure;
 mod kept;
-mod lfs;
 mod lock;
-mod owner;
 mod scratch;
-mod stamp;
 
-pub use bounded::{open_bounded, read_bounded};
-pub use digest::{sha256_of, sha256_unless};
+pub use bounded::{
+    LONGEST_LFS_POINTER, Stamp, exposure, has_lfs_pointer, is_lfs_pointer, open_bounded, read_bounded,
+    sha256_of, sha256_unless,
+};
 pub use draft::{FileDraft, replace, sweep_drafts, write};
-pub use exposure::exposure;
 pub use kept::{KeptFolder, folders_in, mark_used};
-pub use lfs::{LONGEST_LFS_POINTER, has_lfs_pointer, is_lfs_pointer};
-pub use lock::{LockAttempt, LockFile};
-pub use owner::Owner;
+pub use lock::{LockAttempt, LockFile, Owner};
 pub use scratch::{Scratch, sweep_scratch};
-pub use stamp::Stamp;

@@ -14,8 +14,7 @@ use git2::{ObjectType, Oid};
 
 use super::data_branch::{CommandRunner, run_git};
 use super::remote::last_line;
-use super::tree::{FOLDER, LINK, SUBMODULE};
-use super::{GitError, Repository, io, other};
+use super::{FOLDER, GitError, LINK, Repository, SUBMODULE, io, other};
 use crate::files::{self, LONGEST_LFS_POINTER, Scratch, has_lfs_pointer, is_lfs_pointer};
 use crate::process::Command;
 

@@ -13,12 +13,10 @@ use std::time::Duration;
 use git2::build::TreeUpdateBuilder;
 use git2::{ErrorCode, FileMode, ObjectType, Oid};
 
-use crate::files::{self, Scratch};
-use crate::process::{Command, Exit, Finished, ProcessError};
-
-use super::push::{PushOutcome, push_outcome};
 use super::remote::Remote;
 use super::{GitError, other};
+use crate::files::{self, Scratch};
+use crate::process::{Command, Exit, Finished, ProcessError};
 
 /// Runs a program to its end. The caller owns the runtime and the interrupt.
 pub type CommandRunner<'a> = dyn Fn(&Command) -> Result<Finished, ProcessError> + 'a;
@@ -129,7 +127,7 @@ impl<'a> DataBranch<'a> {
     /// Names in a folder, and whether each is a folder. Empty if the folder does not exist.
     pub fn list(&self, folder: &str) -> Result<Vec<(String, bool)>, GitError> {
         let Some(tree) = self.tree(folder)? else { return Ok(Vec::new()) };
-        Ok(super::tree::listing(&tree))
+        Ok(super::listing(&tree))
     }
 
     /// Fetches the missing ones of these files together.
@@ -276,7 +274,7 @@ impl<'a> DataBranch<'a> {
         let Some(tip) = self.tip else { return Ok(None) };
         let failed = |error: git2::Error| other("read the fetched branch", &error);
         let root = self.repository.find_commit(tip).and_then(|commit| commit.tree()).map_err(failed)?;
-        super::tree::subtree(&self.repository, root, folder).map_err(failed)
+        super::subtree(&self.repository, root, folder).map_err(failed)
     }
 
     fn blob(&self, path: &str) -> Result<Option<Oid>, GitError> {
@@ -324,4 +322,94 @@ fn pause(times: u32) {
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.subsec_nanos());
     let share = f64::from(nanos.wrapping_mul(std::process::id() | 1) % 1000) / 1000.0;
     std::thread::sleep(longest.mul_f64(0.5 + share / 2.0));
+}
+
+// The outcome of a push. git exits with the same code for a lost race and for a rule of the server, so this module parses
+// its report (`--porcelain`). libgit2's `push` would report both as success.
+
+/// How a push ended.
+#[derive(Debug, PartialEq, Eq)]
+enum PushOutcome {
+    Done,
+    /// Another writer pushed first; fetch and try again.
+    LostRace,
+    /// A rule of the server forbids it; trying again is useless.
+    Refused(String),
+    /// There was no response about the ref.
+    Failed,
+}
+
+/// Messages of git and common servers that mean a lost race.
+const RACES: [&str; 8] = [
+    "fetch first",
+    "non-fast-forward",
+    "stale info",
+    "cannot lock ref",
+    "failed to update ref",
+    "incorrect old value",
+    "reference already exists",
+    "failed to lock",
+];
+
+fn push_outcome(finished: &Finished) -> PushOutcome {
+    let report = String::from_utf8_lossy(&finished.stdout);
+    // `!\t<from>:<to>\t[remote rejected] (why)`
+    if let Some(line) = report.lines().find(|line| line.starts_with("!\t")) {
+        let summary = line.rsplit('\t').next().unwrap_or(line);
+        if RACES.iter().any(|race| summary.contains(race)) {
+            return PushOutcome::LostRace;
+        }
+        let said = finished.stderr_tail.lines().filter_map(|line| line.trim().strip_prefix("remote: "));
+        let said: Vec<&str> = said.map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
+        let why =
+            if said.is_empty() { summary.to_owned() } else { format!("{summary}: {}", said.join("; ")) };
+        return PushOutcome::Refused(why);
+    }
+    let answered =
+        report.lines().any(|line| matches!(line.as_bytes(), [b' ' | b'*' | b'=' | b'+', b'\t', ..]));
+    if finished.exit.is_success() && answered { PushOutcome::Done } else { PushOutcome::Failed }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::process::{Exit, Finished};
+
+    use super::{PushOutcome, push_outcome};
+
+    fn finished(exit: Exit, stdout: &str, stderr: &str) -> Finished {
+        Finished {
+            exit,
+            wall: Duration::ZERO,
+            user: Duration::ZERO,
+            system: Duration::ZERO,
+            peak_memory_bytes: None,
+            stdout: stdout.as_bytes().to_vec(),
+            stdout_truncated: false,
+            stderr_tail: stderr.to_owned(),
+            leftovers: 0,
+            memory_ran_out: false,
+            opened: None,
+        }
+    }
+
+    #[test]
+    fn a_lost_race_and_a_server_rule_are_distinguished() {
+        let race = "To u\n!\ta:refs/heads/b\t[rejected] (fetch first)\nDone\n";
+        assert_eq!(push_outcome(&finished(Exit::Code(1), race, "")), PushOutcome::LostRace);
+        let rule = "To u\n!\ta:refs/heads/b\t[remote rejected] (protected branch hook declined)\nDone\n";
+        let refused =
+            push_outcome(&finished(Exit::Code(1), rule, "remote: GH006: Protected branch.        \n"));
+        let why = "[remote rejected] (protected branch hook declined): GH006: Protected branch.";
+        assert_eq!(refused, PushOutcome::Refused(why.to_owned()));
+    }
+
+    #[test]
+    fn success_requires_a_response_about_the_ref() {
+        assert_eq!(push_outcome(&finished(Exit::Success, "Done\n", "")), PushOutcome::Failed);
+        let done = "To u\n*\ta:refs/heads/b\t[new branch]\nDone\n";
+        assert_eq!(push_outcome(&finished(Exit::Success, done, "")), PushOutcome::Done);
+        assert_eq!(push_outcome(&finished(Exit::Code(128), "", "fatal: x")), PushOutcome::Failed);
+    }
 }

@@ -3,6 +3,7 @@
 //! A cgroup catches what a process tree can't: a fork bomb that outruns any listing of its members.
 //! This needs no controller, only permission to create a folder below our own cgroup.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -145,6 +146,42 @@ fn sweep(base: &Path) {
             drop(std::fs::write(path.join("cgroup.kill"), "1"));
             remove(&path);
         }
+    }
+}
+
+/// How a tool's process tree is contained, strongest first. Each includes the following ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Containment {
+    /// Each tool gets a cgroup below this one; `cgroup.kill` ends even a fork bomb.
+    Cgroup { base: PathBuf },
+    /// The supervisor adopts every orphan and kills it: escapes by `setsid` or a double fork are found.
+    Subreaper,
+    /// The kernel lists no children (no `CONFIG_PROC_CHILDREN`): only the process group can be ended, and processes
+    /// that leave it are not found.
+    ProcessGroup,
+}
+
+impl fmt::Display for Containment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cgroup { base } => write!(f, "a cgroup below {} for each tool", base.display()),
+            Self::Subreaper => f.write_str("a subreaper and a process group for each tool (no cgroup)"),
+            Self::ProcessGroup => {
+                f.write_str("a process group for each tool (no cgroup, no list of children)")
+            }
+        }
+    }
+}
+
+/// The containment in use on this machine. Creates and removes a cgroup to find out.
+pub fn containment() -> Containment {
+    if let (Some(_made), Some(base)) = (Cgroup::make(), base()) {
+        return Containment::Cgroup { base: base.to_owned() };
+    }
+    if Path::new("/proc/thread-self/children").exists() {
+        Containment::Subreaper
+    } else {
+        Containment::ProcessGroup
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -16,12 +17,9 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::cgroup::Cgroup;
-use super::init;
-use super::memory::out_of_memory_kills;
-use super::observe;
 use super::plan::{CgroupPlan, SupervisorPlan};
 use super::supervisor::{self, KILL, Report, TERMINATE};
-use super::{Command, Exit, Opened, ProcessError};
+use super::{Command, Exit, Opened, ProcessError, cgroup, init, observe};
 
 /// A running tool. Dropping it kills the tool with everything it started, and waits for their end.
 pub(super) struct Child {
@@ -261,5 +259,32 @@ fn cgroup_plan(cgroup: &Cgroup) -> CgroupPlan {
         kill: cgroup.kill.as_ref().map(AsRawFd::as_raw_fd),
         lock: cgroup.lock.as_raw_fd(),
         path: cgroup.path.clone(),
+    }
+}
+
+/// How many processes the kernel has killed for lack of memory: in benchgate's own cgroup and below, where that is
+/// counted, else on the whole machine. `None` if it does not report them.
+fn out_of_memory_kills() -> Option<u64> {
+    let of_cgroup = || {
+        let folder = cgroup::own()?;
+        count(&std::fs::read_to_string(folder.join("memory.events")).ok()?)
+    };
+    of_cgroup().or_else(|| count(&std::fs::read_to_string(Path::new("/proc/vmstat")).ok()?))
+}
+
+/// The line `oom_kill N`, which `memory.events` and `/proc/vmstat` share.
+fn count(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kills_are_read_where_they_are_counted() {
+        assert_eq!(count("low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n"), Some(2));
+        assert_eq!(count("oom 3\n"), None);
+        assert!(out_of_memory_kills().is_some());
     }
 }

@@ -16,29 +16,23 @@ mod cancel;
 mod cgroup;
 mod child;
 mod command;
-mod containment;
-mod error;
 mod hide;
 mod init;
-mod memory;
 mod observe;
 mod output;
 mod plan;
 mod run;
 mod session;
 mod supervisor;
-mod usage;
 
 pub use cancel::{Cancel, Interrupts, interrupts};
-pub use command::{Command, Exit, Finished, shell_word};
-pub use containment::{Containment, containment};
-pub use error::ProcessError;
-pub use hide::{hide_memory, take_variable};
+pub use cgroup::{Containment, containment};
+pub use command::{Command, Exit, Finished, ProcessError, shell_word};
+pub use hide::{hide_memory, processor_time, take_variable};
 pub use observe::Opened;
 pub use output::LOG_CUT;
 pub use run::run;
 pub use session::{ProgramSession, Reply};
-pub use usage::processor_time;
 
 /// Runs a future to its end, for tests of layers that are not asynchronous.
 #[cfg(test)]

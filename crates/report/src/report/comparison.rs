@@ -4,15 +4,14 @@
 use std::collections::BTreeSet;
 
 use benchgate_core::exit_code::ExitCode;
-use benchgate_core::model::{Consequence, LintCode, Metric, Verdict, counted};
-use benchgate_gate::{Row, method_notes};
+use benchgate_core::model::{Consequence, Disclose, LintCode, Metric, Verdict, counted};
+use benchgate_gate::{Comparison, Reason, Row, SideStats, Typical, method_notes};
 
-use super::advice::WayOut;
 use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
+use super::human::silhouette;
 use super::layout::{self, Layout, mark, name};
-use super::sparkline::silhouette;
 use super::view::{self, MORE_COLUMNS};
-use super::words::{UNDECIDED, Words};
+use super::words::{UNDECIDED, WayOut, Words};
 use super::{Fact, LintGroup, RowView, View, provenance};
 
 /// Benchmarks whose cause stands at the top.
@@ -449,4 +448,45 @@ fn notes<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     let notes = comparison.notes.iter().filter(|note| !known.contains(note) && !view.alerts.contains(note));
     let notes = notes.map(|note| Text::from(label).say(note.as_str()));
     legend.into_iter().chain(notes).map(Item::from).collect()
+}
+
+// Absolute values may be private; reports then only have ratios.
+
+/// Removes values from a comparison that may not be disclosed. Verdicts, changes, intervals and counts of samples
+/// stay.
+pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
+    if disclose == Disclose::All {
+        return;
+    }
+    for row in &mut comparison.rows {
+        for side in [&mut row.base, &mut row.head].into_iter().flatten() {
+            *side = relative(side);
+        }
+        row.typical = Typical::WITHHELD;
+        if let Some(alignment) = &mut row.alignment {
+            alignment.reference = None;
+        }
+        if let Some(policy) = &mut row.policy {
+            policy.floor.absolute = 0.0;
+        }
+        // Details quote measurements.
+        for lint in &mut row.lints {
+            lint.detail.clear();
+        }
+        if let Reason::Unusable(lint) = &mut row.reason {
+            lint.detail.clear();
+        }
+    }
+    comparison.notes.push("Absolute values are withheld (`disclose`); only ratios are shown.".to_owned());
+}
+
+fn relative(side: &SideStats) -> SideStats {
+    SideStats {
+        location: f64::NAN,
+        mean: f64::NAN,
+        min: f64::NAN,
+        max: f64::NAN,
+        stddev: None,
+        ..side.clone()
+    }
 }

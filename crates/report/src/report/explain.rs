@@ -8,9 +8,8 @@ use benchgate_gate::{
     CodeChange, Explanation, KernelChange, KernelState, Machine, Reason, Row, kernel_counts,
 };
 
-use super::document::{self, Block, Rules, Table, TerminalOptions, Text};
+use super::document::{self, Block, Rules, Table, TerminalOptions, Text, json_for_logs};
 use super::human::change_of;
-use super::markup::json_for_logs;
 use super::{RowView, percent, quantity};
 
 /// Kernels that moved by less than this share of the latency are only counted.

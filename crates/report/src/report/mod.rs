@@ -4,32 +4,24 @@
 //! and a renderer for each form (terminal, Markdown, HTML) lays documents out. Names, logs and reasons are untrusted: a
 //! document keeps them raw and apart from its own sentences, and every renderer makes them harmless in its own way.
 
-mod advice;
 mod backends;
 mod bisection;
 mod chart;
 mod columns;
 mod comparison;
-mod csv;
 mod document;
-mod drawn;
 mod explain;
+mod formats;
 mod html;
 mod human;
-mod json;
-mod junit;
 mod layout;
-mod markup;
 mod noise;
-mod order;
 mod outcomes;
 mod provenance;
 mod row_view;
-mod sparkline;
 #[cfg(test)]
 mod tests;
 mod view;
-mod withhold;
 mod words;
 mod wrap;
 
@@ -37,23 +29,18 @@ pub use benchgate_core::model::clean;
 
 pub use backends::{BackendRow, BackendTable, backends_markdown, backends_table};
 pub use bisection::{BisectionFacts, bisection_file, bisection_html, bisection_markdown, bisection_terminal};
-pub use chart::{Picture, Theme, picture, power_curve, round_step};
+pub use chart::{DrawnRun, Picture, Theme, picture, power_curve, round_step};
 pub use columns::{Compared, columns, columns_markdown};
-pub use comparison::{MarkdownOptions, markdown, terminal};
-pub use csv::csv;
+pub use comparison::{MarkdownOptions, markdown, terminal, withhold};
 pub use document::{TerminalOptions, cell as markdown_cell, code as markdown_code, harmless};
-pub use drawn::DrawnRun;
 pub use explain::{explanations, explanations_json};
+pub use formats::{comparison_file, csv, json, junit};
 pub use html::html;
-pub use human::{change, duration, interval, percent, quantity};
-pub use json::{comparison_file, json};
-pub use junit::junit;
+pub use human::{change, duration, interval, percent, quantity, sparkline};
+pub use layout::Order;
 pub use noise::{noise_json, noise_table, spread_lines};
-pub use order::Order;
 pub use outcomes::{OutcomeRow, Outcomes, outcomes_json, outcomes_table};
 pub use provenance::{Failure, ResultSource, failure, failure_headline};
 pub use row_view::RowView;
-pub use sparkline::sparkline;
 pub use view::{Fact, Legend, LintGroup, OpenGroup, RegressionCause, View};
-pub use withhold::withhold;
 pub use wrap::{fitted, paragraph};

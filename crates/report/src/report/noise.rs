@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use benchgate_gate::noise::{NoiseReport, NoiseRow, PowerPoint, Share};
 
-use super::document::{self, Block, Cell, Column, Rules, Table, TerminalOptions, Text};
-use super::markup::json_for_logs;
+use super::document::{self, Block, Cell, Column, Rules, Table, TerminalOptions, Text, json_for_logs};
 use super::{clean, duration, percent};
 
 /// One line for each benchmark: how much it differs at each level.

@@ -8,9 +8,10 @@ use benchgate_core::model::{
 use benchgate_core::record::Number;
 use benchgate_gate::{Comparison, SideStats, Typical, described};
 
-use super::document::{self, Block, Cell, Column, Item, Part, Rules, Table, TerminalOptions, Text, Tone};
-use super::drawn::shown_latencies;
-use super::markup::json_for_logs;
+use super::chart::shown_latencies;
+use super::document::{
+    self, Block, Cell, Column, Item, Part, Rules, Table, TerminalOptions, Text, Tone, json_for_logs,
+};
 use super::{DrawnRun, clean, percent, quantity};
 
 /// A row of the table. Names and reasons are untrusted and raw.

@@ -7,8 +7,7 @@ use benchgate_core::model::{Lint, LintCode, Metric, SideName, Verdict};
 use benchgate_core::record::ComparisonFile;
 use benchgate_gate::{Estimate, Method, Reason, Row, SideStats, Typical, WaiverUse};
 
-use super::document::markdown_text as text;
-use super::document::{cell, code};
+use super::document::{cell, code, markdown_text as text};
 use super::{
     MarkdownOptions, TerminalOptions, View, clean, comparison_file, csv, harmless, json, junit, markdown,
     terminal,

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use benchgate_core::model::{Consequence, LintCode, Metric, SideName, Unit, Verdict, counted};
 use benchgate_gate::{Comparison, Estimate, Geomean, Method, Reason, Row, RunSummary};
 
-use super::advice::{self, WayOut};
+use super::ResultSource;
 use super::human::{change, directed, interval, percent, significant};
 use super::row_view::RowView;
-use super::{ResultSource, words};
+use super::words::{self, WayOut};
 
 /// A comparison, ready to be laid out.
 #[derive(Debug, Clone)]
@@ -156,7 +156,7 @@ impl<'a> View<'a> {
         if let (Some(_), Some(group)) =
             (&view.way_out, view.lints.iter_mut().find(|group| group.code == LintCode::AssumedSpread))
         {
-            group.fix = advice::DECLARE;
+            group.fix = words::DECLARE;
         }
         view.changed.sort_by(by_importance);
         view.open.sort_by(by_importance);
@@ -219,7 +219,7 @@ fn way_out(comparison: &Comparison) -> Option<WayOut> {
     };
     let all = || comparison.rows.iter().flat_map(|row| &row.lints).chain(&comparison.lints);
     let is_overloaded = || all().any(|lint| lint.code == LintCode::HostOverloaded);
-    comparison.rows.iter().any(few).then(|| advice::way_out(&comparison.head.format, is_overloaded()))
+    comparison.rows.iter().any(few).then(|| words::way_out(&comparison.head.format, is_overloaded()))
 }
 
 /// For every regressed latency the kernel that moved most and the deterministic values that changed.
@@ -509,7 +509,7 @@ fn lints(comparison: &Comparison) -> Vec<LintGroup> {
                 group.consequence = group.consequence.max(consequence);
             }
             None => {
-                let fix = advice::fix(code, &comparison.head.format);
+                let fix = words::fix(code, &comparison.head.format);
                 groups.push(LintGroup { code, found: vec![(place, detail.to_owned())], fix, consequence });
             }
         }

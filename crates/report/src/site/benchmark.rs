@@ -3,10 +3,9 @@
 use maud::{Markup, html};
 use serde_json::json;
 
-use super::address::{RepositoryUrl, slug};
+use super::causes::{Move, Range, compiler, sources};
 use super::history::{BenchmarkHistory, Session, Timeline, Track};
-use super::layout::{data, name, page, short, wide};
-use super::moves::{Move, Range, compiler, sources};
+use super::layout::{RepositoryUrl, data, name, page, short, slug, wide};
 use super::plot::{Mark, chart, day, described, number, strip};
 use super::stability::Unstable;
 use crate::report::{change, clean, quantity};

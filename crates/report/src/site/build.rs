@@ -2,12 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::address::RepositoryUrl;
 use super::benchmark::{benchmark_page, path};
-use super::causes::Member;
+use super::causes::{ListCommits, Member, Move};
 use super::compare::{compare_page, index, sessions};
 use super::history::Timeline;
-use super::moves::{ListCommits, Move};
+use super::layout::RepositoryUrl;
 use super::open::OpenSlowdown;
 use super::overview::Overview;
 use super::silence::Silence;

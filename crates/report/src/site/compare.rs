@@ -4,9 +4,8 @@
 use maud::html;
 use serde_json::{Value, json};
 
-use super::address::slug;
 use super::history::Timeline;
-use super::layout::{data, page, short};
+use super::layout::{data, page, short, slug};
 use crate::report::clean;
 use benchgate_core::model::Better;
 

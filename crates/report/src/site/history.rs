@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::spread::{ProcessSpread, compared};
+use super::stability::{ProcessSpread, compared};
 use benchgate_core::model::{Better, Metric, MetricKind, Testbed, Toolchain, Unit};
 use benchgate_core::record::{
     AcceptanceFile, BaselineBenchmark, BaselineFile, OutcomeStatus, QuarantineRecord,

@@ -3,15 +3,12 @@
 
 use jiff::Timestamp;
 
-use super::address::RepositoryUrl;
-use super::alerts::rows;
+use super::alerts::{IssueTrace, Over, rows};
 use super::benchmark::path;
-use super::causes::Cause;
+use super::causes::{Cause, Range, compiler, sources};
 use super::history::Session;
-use super::layout::short;
-use super::moves::{Range, compiler, sources};
+use super::layout::{RepositoryUrl, short};
 use super::plot::day;
-use super::recovery::{IssueTrace, Over};
 use crate::report::{change, markdown_cell, markdown_code, quantity};
 
 const BEGIN: &str = "<!-- benchgate/alert/v1 ";

@@ -1,9 +1,11 @@
-//! The layout that all pages share. Nothing that a content security policy forbids is inline: styles and the script
-//! are files, and data is a block that no browser runs.
+//! What all pages share: layout, names of files, addresses. Nothing that a content security policy forbids is inline:
+//! styles and the script are files, and data is a block that no browser runs.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
 
 use crate::report::clean;
+use benchgate_core::model::{hex, is_commit};
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'";
@@ -59,4 +61,97 @@ pub fn wide(label: &str, content: &Markup) -> Markup {
 /// The first digits of a commit.
 pub fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
+}
+
+// Names of files, and addresses. Names of suites and benchmarks are anything at all; the names of files that are
+// made of them are plain, differ also where case does not count, and lead nowhere else.
+
+/// Letters of a name that are kept in a file's name, so that a person recognizes it.
+const KEPT: usize = 48;
+/// Digits of the hash: no two names of one site share them by chance.
+const DIGITS: usize = 12;
+
+/// A file's name for these names together.
+pub fn slug(names: &[&str]) -> String {
+    let mut text = String::new();
+    for letter in names.iter().flat_map(|name| name.chars().chain(['-'])) {
+        let letter = if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+        if !(letter == '-' && (text.is_empty() || text.ends_with('-'))) {
+            text.push(letter);
+        }
+        if text.len() == KEPT {
+            break;
+        }
+    }
+    let mut digest = Sha256::new();
+    for name in names {
+        // The length first: ("a", "bc") is not ("ab", "c").
+        digest.update((name.len() as u64).to_le_bytes());
+        digest.update(name.as_bytes());
+    }
+    let digest = hex(&digest.finalize());
+    format!("{}-{}", text.trim_end_matches('-'), &digest[..DIGITS]).trim_start_matches('-').to_owned()
+}
+
+/// Address of commits, on GitHub or on a similar server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepositoryUrl(String);
+
+impl RepositoryUrl {
+    /// `https://github.com/OWNER/REPO`, also as git writes it. Other addresses have no pages to link.
+    pub fn parse(url: &str) -> Option<Self> {
+        let url = url.trim().trim_end_matches('/').trim_end_matches(".git");
+        let url = match url.strip_prefix("git@").and_then(|rest| rest.split_once(':')) {
+            Some((host, path)) => format!("https://{host}/{path}"),
+            None => url.to_owned(),
+        };
+        let rest = url.strip_prefix("https://")?;
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-._~/:".contains(letter);
+        // A user or a password in an address must not be published.
+        (rest.split('/').filter(|part| !part.is_empty()).count() == 3 && rest.chars().all(plain))
+            .then_some(Self(url))
+    }
+
+    /// The page of a commit. `None` if it is not one.
+    pub fn commit(&self, commit: &str) -> Option<String> {
+        is_commit(commit).then(|| format!("{}/commit/{commit}", self.0))
+    }
+
+    /// The page that compares two commits.
+    pub fn compare(&self, from: &str, to: &str) -> Option<String> {
+        (is_commit(from) && is_commit(to)).then(|| format!("{}/compare/{from}...{to}", self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RepositoryUrl, slug};
+
+    #[test]
+    fn names_that_differ_only_in_case_or_in_what_is_cut_have_different_files() {
+        let names =
+            ["Vit/gpu", "vit/GPU", "vit-gpu", "../../vit/gpu", "", "\u{202e}", "a\0b", &"x".repeat(300)];
+        let slugs: std::collections::BTreeSet<String> = names.iter().map(|name| slug(&[name])).collect();
+        assert_eq!(slugs.len(), names.len());
+        for slug in &slugs {
+            let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            assert!(slug.bytes().all(plain) && slug.len() < 70 && !slug.starts_with('-'), "{slug}");
+        }
+        assert_ne!(slug(&["a", "bc"]), slug(&["ab", "c"]));
+    }
+
+    #[test]
+    fn only_a_plain_https_address_of_a_repository_is_linked() {
+        let expected = Some("https://github.com/o/r/commit/0123456789".to_owned());
+        for url in ["https://github.com/o/r", "https://github.com/o/r.git", "git@github.com:o/r.git"] {
+            assert_eq!(RepositoryUrl::parse(url).unwrap().commit("0123456789"), expected, "{url}");
+        }
+        for url in
+            ["javascript:alert(1)", "https://user:secret@github.com/o/r", "http://github.com/o/r", "/srv/r"]
+        {
+            assert_eq!(RepositoryUrl::parse(url), None, "{url}");
+        }
+        let repository = RepositoryUrl::parse("https://github.com/o/r").unwrap();
+        assert_eq!(repository.commit("../x"), None);
+    }
 }

@@ -8,7 +8,6 @@
 //!                                                    └──▶ open slowdowns ─▶ overview
 //! ```
 
-mod address;
 mod alerts;
 mod benchmark;
 mod build;
@@ -17,27 +16,21 @@ mod compare;
 mod history;
 mod issue;
 mod layout;
-mod moves;
 mod open;
 mod overview;
 mod plot;
-mod recovery;
 mod silence;
-mod spread;
 mod stability;
 
-pub use address::RepositoryUrl;
-pub use alerts::{Action, AlertPlan, AlertPolicy, KnownIssue, plan};
+pub use alerts::{Action, AlertPlan, AlertPolicy, IssueTrace, KnownIssue, Over, plan};
 pub use build::{Site, moved};
-pub use causes::{Cause, Member, causes, key};
+pub use causes::{Cause, ListCommits, Member, Move, Range, SourceCommit, causes, compiler, key, sources};
 pub use history::{BenchmarkHistory, Point, Session, Timeline, Track, name_machines};
 pub use issue::{
     BenchmarkOwner, IssueContext, body as issue_body, closing as issue_closing, growth as issue_growth,
     title as issue_title,
 };
-pub use moves::{ListCommits, Move, Range, SourceCommit, compiler, sources};
+pub use layout::RepositoryUrl;
 pub use open::{OpenSlowdown, open_slowdowns};
-pub use recovery::{IssueTrace, Over};
 pub use silence::{Silence, silences};
-pub use spread::ProcessSpread;
-pub use stability::{Unstable, unstable};
+pub use stability::{ProcessSpread, Unstable, unstable};

@@ -2,17 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::alerts::{AlertPolicy, worse_causes};
-use super::causes::{Cause, Member, causes};
+use super::alerts::{AlertPolicy, BEFORE, PRESENT, acceptance, worse_causes};
+use super::causes::{Cause, Member, Move, causes};
 use super::history::{BenchmarkHistory, Timeline, Track};
-use super::moves::Move;
-use super::recovery::acceptance;
 use benchgate_core::record::QuarantineCause;
 use benchgate_stats::describe;
-
-/// Sessions before a slowdown whose median is the earlier level, and newest ones whose median is the present level.
-const BEFORE: usize = 20;
-const PRESENT: usize = 7;
 
 /// Benchmarks that are slower now than before the same change.
 #[derive(Debug, Clone)]

@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
-use super::address::RepositoryUrl;
 use super::benchmark::{commit, in_short, path, ranges};
-use super::causes::{Cause, Member, causes};
+use super::causes::{Cause, ListCommits, Member, Move, causes, sources};
 use super::history::{BenchmarkHistory, Timeline};
-use super::layout::{name, page, wide};
-use super::moves::{ListCommits, Move, sources};
+use super::layout::{RepositoryUrl, name, page, wide};
 use super::open::{OpenSlowdown, is_held_red};
 use super::plot::{day, spark};
 use super::silence::Silence;

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
+use super::causes::Move;
 use super::history::{Point, Session, Timeline, Track};
-use super::moves::Move;
 use crate::report::{change, quantity, round_step};
 use benchgate_core::model::Unit;
 

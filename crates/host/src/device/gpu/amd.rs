@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::sysfs::read_line;
 use super::{Gpu, GpuReading, Limit, Vendor};
+use crate::device::read_line;
 
 /// AMD's PCI vendor number.
 const AMD: &str = "0x1002";

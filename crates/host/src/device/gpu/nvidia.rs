@@ -9,7 +9,7 @@ use nvml_wrapper::{Device, Nvml};
 
 use benchgate_core::model::GpuClock;
 
-use super::chip::{Gpu, GpuReading, Limit, Vendor};
+use super::select::{Gpu, GpuReading, Limit, Vendor};
 
 const MILLIWATTS: f64 = 1000.0;
 

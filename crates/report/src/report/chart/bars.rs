@@ -3,8 +3,7 @@
 
 use super::Theme;
 use super::data::{Bar, Chart, Group, Who};
-use super::scale::round_step;
-use super::svg::{Palette, Svg, TextAnchor, WIDTH, fitted, width_of};
+use super::svg::{Palette, Svg, TextAnchor, WIDTH, fitted, round_step, width_of};
 use benchgate_core::model::Unit;
 
 const ROW: f64 = 24.0;

@@ -11,8 +11,7 @@ use crate::report::DrawnRun;
 use super::super::human::quantity;
 use super::Theme;
 use super::hills::{Hill, Span, envelopes, hills_of, model_of, spans};
-use super::scale::round_step;
-use super::svg::{Palette, Svg, TextAnchor, WIDTH, fitted, width_of};
+use super::svg::{Palette, Svg, TextAnchor, WIDTH, fitted, round_step, width_of};
 use benchgate_core::model::Unit;
 
 const HEIGHT: f64 = 380.0;

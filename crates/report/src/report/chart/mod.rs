@@ -10,14 +10,13 @@ mod data;
 mod hills;
 mod memory;
 mod power;
-mod scale;
 mod svg;
 
-use super::DrawnRun;
-
 pub(super) use bisection::bisection_svg;
+pub use data::DrawnRun;
+pub(crate) use data::shown_latencies;
 pub use power::power_curve;
-pub use scale::round_step;
+pub use svg::round_step;
 
 /// Light or dark, as the page around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

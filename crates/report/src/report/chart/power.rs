@@ -4,8 +4,7 @@ use crate::report::percent;
 use benchgate_gate::noise::{NoiseReport, PowerPoint};
 
 use super::Theme;
-use super::scale::round_step;
-use super::svg::{Svg, TextAnchor, WIDTH};
+use super::svg::{Svg, TextAnchor, WIDTH, round_step};
 
 const HEIGHT: f64 = 480.0;
 const LEFT: f64 = 84.0;

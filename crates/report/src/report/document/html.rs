@@ -4,8 +4,7 @@
 use benchgate_core::model::clean;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Block, Part, Text, Tone};
-use crate::report::markup::escape;
+use super::{Block, Part, Text, Tone, escape};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1f2328;--muted:#59636e;--ground:#fff;--line:#d9dfe5;--bad:#b3261e}\

@@ -2,8 +2,7 @@
 
 use benchgate_core::model::{Verdict, clean};
 
-use super::{Block, Cell, Column, Part, Text, Tone};
-use crate::report::markup::first_lines;
+use super::{Block, Cell, Column, Part, Text, Tone, first_lines};
 
 /// Bytes that a name or a value may take; the JSON report has it whole.
 const LONGEST_NAME: usize = 240;

@@ -10,8 +10,7 @@ use comfy_table::{
 
 use benchgate_core::model::{Unit, clean};
 
-use super::{Block, Cell, Item, Part, Rules, Table, Text, Tone};
-use crate::report::markup::first_lines;
+use super::{Block, Cell, Item, Part, Rules, Table, Text, Tone, first_lines};
 use crate::report::quantity;
 use crate::report::wrap::{JOIN, paragraph, pieces, width_of};
 

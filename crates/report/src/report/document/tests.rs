@@ -49,8 +49,7 @@ fn untrusted_text_is_text_in_every_form() {
         let options = TerminalOptions::default();
         let lines = terminal(&blocks, options);
         for form in [&lines, &markdown(&blocks, usize::MAX), &html_page(text, &blocks)] {
-            let hidden =
-                form.chars().find(|letter| *letter != '\n' && benchgate_core::model::is_hidden(*letter));
+            let hidden = form.chars().find(|letter| *letter != '\n' && is_hidden(*letter));
             assert_eq!(hidden, None, "{form}");
             assert!(!form.contains("##["), "{form}");
             assert!(form.lines().all(|line| !line.trim_start().starts_with("::")), "{form}");

@@ -1,0 +1,237 @@
+//! The places of a baseline that need no object store: a folder, the tree of a commit, a branch of a remote.
+
+use std::cell::RefCell;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::files::{self, FileDraft};
+use crate::git::{DataBranch, Edit, GitError, Repository};
+
+use super::{Change, Files, StoreError};
+
+/// Bytes of a stored session: one summary a process, so a suite of 20,000 benchmarks takes a fraction of it.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// A folder, usually `baselines/` in the repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directory {
+    root: PathBuf,
+}
+
+impl Directory {
+    /// The folder may be missing; the baseline is empty then.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    fn entries(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
+        let path = self.root.join(folder);
+        let io = |source| StoreError::Io { action: "list", path: path.clone(), source };
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(io(error)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(io)?;
+            // Links are not followed; a baseline consists of regular files.
+            let kind = entry.file_type().map_err(io)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !name.starts_with('.') && if folders { kind.is_dir() } else { kind.is_file() } {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Creates a file completely or not at all, and never replaces another file.
+    fn create(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.root.join(name);
+        let folder = path.parent().unwrap_or(&self.root);
+        let io = |source| StoreError::Io { action: "write", path: path.clone(), source };
+        fs::create_dir_all(folder).map_err(io)?;
+        files::sweep_drafts(&path);
+        let mut file = FileDraft::open(&path).map_err(io)?;
+        file.write_all(bytes).map_err(io)?;
+        file.commit_new().map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => StoreError::Exists { path: name.to_owned() },
+            _ => io(error),
+        })
+    }
+}
+
+impl Files for Directory {
+    fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        self.entries(folder, true)
+    }
+
+    fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        self.entries(folder, false)
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {
+        let file = self.root.join(path);
+        files::read_bounded(&file, MOST_BYTES).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => StoreError::NoSuchFile { path: path.to_owned() },
+            _ => StoreError::Io { action: "read", path: file, source },
+        })
+    }
+
+    fn apply(&mut self, change: &Change) -> Result<(), StoreError> {
+        for (path, bytes) in &change.add {
+            self.create(path, bytes)?;
+        }
+        for path in &change.remove {
+            let file = self.root.join(path);
+            match fs::remove_file(&file) {
+                Ok(()) => {}
+                // Another process has removed it already.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(source) => return Err(StoreError::Io { action: "remove", path: file, source }),
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> String {
+        self.root.display().to_string()
+    }
+}
+
+/// The default branch.
+pub const BRANCH: &str = "benchgate-baselines";
+
+const README_NAME: &str = "README.md";
+/// Explains the branch to people who find it.
+const README: &str = "\
+# Baselines of benchgate
+
+This branch contains measurements and shares no history with the code. Each file is one run:
+`<suite>/<testbed>/<time>-<commit>.json`. Files are added and never changed; each contains a hash of its
+content. `benchgate baseline list|show|verify` reads them, `benchgate baseline update|accept|prune` writes.
+";
+
+/// The files of a data branch.
+pub struct Branch<'a> {
+    // Reading fetches missing files, which changes the branch's cache.
+    inner: RefCell<DataBranch<'a>>,
+}
+
+impl<'a> Branch<'a> {
+    pub fn new(branch: DataBranch<'a>) -> Self {
+        Self { inner: RefCell::new(branch) }
+    }
+
+    fn entries(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
+        let entries = self.inner.borrow().list(folder)?;
+        let wanted =
+            entries.into_iter().filter(|(name, is_folder)| *is_folder == folders && !name.starts_with('.'));
+        Ok(wanted.map(|(name, _)| name).collect())
+    }
+}
+
+impl Files for Branch<'_> {
+    fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        self.entries(folder, true)
+    }
+
+    fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        self.entries(folder, false)
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {
+        let read = self.inner.borrow().read(path)?;
+        read.ok_or_else(|| StoreError::NoSuchFile { path: path.to_owned() })
+    }
+
+    fn prefetch(&self, paths: &[String]) -> Result<(), StoreError> {
+        Ok(self.inner.borrow().fetch_files(paths)?)
+    }
+
+    fn apply(&mut self, change: &Change) -> Result<(), StoreError> {
+        // A mistyped branch name must not commit measurements to a branch with code.
+        if let Some(file) = self.names("")?.into_iter().find(|name| name != README_NAME) {
+            return Err(StoreError::NotABaseline { place: self.place(), file });
+        }
+        let mut edits: Vec<Edit<'_>> =
+            change.add.iter().map(|(path, bytes)| Edit::Add(path, bytes)).collect();
+        edits.extend(change.remove.iter().map(|path| Edit::Remove(path)));
+        let branch = self.inner.get_mut();
+        if branch.tip().is_none() {
+            edits.push(Edit::Add(README_NAME, README.as_bytes()));
+        }
+        match branch.push(&edits, &change.message) {
+            Ok(()) => Ok(()),
+            Err(GitError::NameTaken(path)) => Err(StoreError::Exists { path }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn place(&self) -> String {
+        let branch = self.inner.borrow();
+        format!("the branch {} of {}", branch.name(), branch.url())
+    }
+
+    fn fetched(&self) -> Option<u64> {
+        Some(self.inner.borrow().bytes())
+    }
+}
+
+// A baseline in the tree of a commit. A gate reads the merge base's baseline instead of the working tree's; otherwise a
+// pull request could supply the baseline that judges it.
+
+/// A read-only folder in a commit's tree.
+#[derive(Debug)]
+pub struct CommitTree<'a> {
+    repository: &'a Repository,
+    commit: String,
+    folder: String,
+}
+
+impl<'a> CommitTree<'a> {
+    /// `folder` is relative to the top of the repository.
+    pub fn new(repository: &'a Repository, commit: impl Into<String>, folder: impl Into<String>) -> Self {
+        Self { repository, commit: commit.into(), folder: folder.into() }
+    }
+
+    fn inside(&self, path: &str) -> String {
+        match (self.folder.is_empty(), path.is_empty()) {
+            (true, _) => path.to_owned(),
+            (_, true) => self.folder.clone(),
+            _ => format!("{}/{path}", self.folder),
+        }
+    }
+
+    fn entries(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
+        let entries = self.repository.list(&self.commit, &self.inside(folder))?;
+        let wanted =
+            entries.into_iter().filter(|(name, is_folder)| *is_folder == folders && !name.starts_with('.'));
+        Ok(wanted.map(|(name, _)| name).collect())
+    }
+}
+
+impl Files for CommitTree<'_> {
+    fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        self.entries(folder, true)
+    }
+
+    fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        self.entries(folder, false)
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {
+        let read = self.repository.read_file(&self.commit, Path::new(&self.inside(path)))?;
+        read.ok_or_else(|| StoreError::NoSuchFile { path: path.to_owned() })
+    }
+
+    fn apply(&mut self, _: &Change) -> Result<(), StoreError> {
+        Err(StoreError::ReadOnly(self.place()))
+    }
+
+    fn place(&self) -> String {
+        format!("{} at commit {}", self.folder, self.commit)
+    }
+}
