@@ -54,7 +54,7 @@ table! {
 }
 
 /// The name of the processor in IREE's runtime.
-const CPU: &str = "local-task";
+const CPU: &str = DeviceKind::Cpu.facts().device;
 
 /// The commands of a suite.
 pub(super) fn commands(

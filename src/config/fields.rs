@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::gate::Policy;
+use crate::model::Metric;
 
 use super::problems::shown;
 
@@ -224,6 +225,12 @@ pub(super) struct Section {
 }
 
 impl Section {
+    /// The documentation; `{metrics}` stands for the names of the metrics that a suite measures.
+    pub(super) fn about(&self) -> String {
+        let names = Metric::BUILT_IN.map(|metric| format!("`{}`", metric.name)).join(", ");
+        self.doc.replace("{metrics}", &names)
+    }
+
     /// The field of this key: its own, or the one that stands for every other name (`<type>`).
     pub(super) fn field(&self, key: &str) -> Option<&'static Field> {
         let own = self.fields.iter().find(|field| field.key == key);

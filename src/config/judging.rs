@@ -98,8 +98,7 @@ const FATAL: Field =
 
 static METRIC: Section = Section {
     title: "[gate.metric.<name>]",
-    doc: "The name is one of `latency`, `cpu-time`, `compile-time`, `compile-instructions`, `vmfb-size`, `dispatch-count`, \
-          `peak-host-memory`, `peak-device-memory`, `items-per-second`, or a foreign tool's own. A metric that \
+    doc: "The name is one of {metrics}, or a foreign tool's own. A metric that \
           is not named keeps its default; a foreign one is then reported and never fatal.",
     fields: &[FLOOR, FLOOR_ABSOLUTE, TOLERANCE, FATAL],
 };

@@ -125,7 +125,7 @@ fn section(
         format_args!("\n## {}\n\n", if title.starts_with('[') { format!("`{title}`") } else { title.into() }),
     );
     if !section_of.doc.is_empty() {
-        put(page, format_args!("{}\n\n", section_of.doc));
+        put(page, format_args!("{}\n\n", section_of.about()));
     }
     page.push_str("| key | value | default | |\n|---|---|---|---|\n");
     for field in section_of.fields {

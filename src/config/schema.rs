@@ -32,7 +32,7 @@ fn table(section: &Section) -> Value {
     let required: Vec<_> = section.fields.iter().filter(|f| f.is_required()).map(|f| f.key).collect();
     let mut object = json!({ "type": "object", "additionalProperties": false });
     if !section.doc.is_empty() {
-        object["description"] = json!(section.doc);
+        object["description"] = json!(section.about());
     }
     object["properties"] = Value::Object(properties);
     if let Some(field) = any_name.first() {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::model::{BACKENDS, DeviceKind, device_driver};
+
 use super::fields::{KeyPresence, LINES, ValueKind};
 use super::names::unique;
 use super::problems::Collector;
@@ -18,7 +20,7 @@ table! {
         target's benchmarks are only compiled: see docs/targets.md.";
     head "name" => name: String, ValueKind::Name, "Names the target; unique in the suite.";
     head "backend": KeyPresence::Required => backend: String = String::new(),
-        ValueKind::Choice(&["llvm-cpu", "cuda", "hip", "rocm", "vulkan"]),
+        ValueKind::Choice(&BACKENDS),
         "Code generator of the compiler; `rocm` is another name of `hip`.";
     head "device": KeyPresence::Optional => device: String = String::new(), ValueKind::Line,
         "The runtime's device: `local-task`, `local-sync`, `cuda`, `hip://0`. By default `local-task` for \
@@ -68,7 +70,7 @@ impl Target {
 
     /// The assembler of the target's PTX.
     pub fn assembler(&self) -> Option<&Assembler> {
-        let by_default = (self.backend == "cuda" && self.judges_code()).then_some(&Assembler::Locked);
+        let by_default = (assembles(&self.backend) && self.judges_code()).then_some(&Assembler::Locked);
         self.ptxas.as_ref().or(by_default)
     }
 
@@ -96,12 +98,11 @@ pub(super) fn targets(root: ConfigView<'_, '_>, problems: &mut Collector) -> Vec
     view.items()
         .map(|target| {
             unique(target.get("name"), "target", &mut seen, problems);
-            let backend = match target.get("backend").owned() {
-                // ROCm's name for the tools' `hip`.
-                rocm if rocm == "rocm" => "hip".to_owned(),
-                backend => backend,
-            };
-            let device = target.get("device").text().map_or_else(|| default_device(&backend), device);
+            let backend = target.get("backend").owned();
+            let facts = DeviceKind::of_backend(&backend).map(DeviceKind::facts);
+            let backend = facts.map_or(backend, |facts| facts.backends[0].to_owned());
+            let own = || facts.map_or_else(|| backend.clone(), |facts| facts.device.to_owned());
+            let device = target.get("device").text().map_or_else(own, device);
             let ptxas = assembler(target.get("ptxas"), &backend, problems);
             Target { backend, device, ptxas, ..Target::read(target) }
         })
@@ -110,7 +111,7 @@ pub(super) fn targets(root: ConfigView<'_, '_>, problems: &mut Collector) -> Vec
 
 fn assembler(view: ConfigView<'_, '_>, backend: &str, problems: &mut Collector) -> Option<Assembler> {
     let text = view.text()?;
-    if backend != "cuda" {
+    if !assembles(backend) {
         problems.add(view.at(), "`ptxas` is for the backend `cuda`");
     }
     if text == LOCKED {
@@ -124,15 +125,16 @@ fn assembler(view: ConfigView<'_, '_>, backend: &str, problems: &mut Collector) 
     Some(Assembler::Path(path))
 }
 
-/// IREE's own name of the device that a backend's code runs on.
-fn default_device(backend: &str) -> String {
-    if backend == "llvm-cpu" { "local-task".to_owned() } else { backend.to_owned() }
+/// Whether the code of a backend is PTX.
+fn assembles(backend: &str) -> bool {
+    DeviceKind::of_backend(backend) == Some(DeviceKind::Cuda)
 }
 
 /// A device as the runtime knows it: `rocm://0` is its `hip://0`.
 fn device(text: &str) -> String {
-    match text.strip_prefix("rocm") {
-        Some(rest) if rest.is_empty() || rest.starts_with(':') => format!("hip{rest}"),
+    let name = device_driver(text);
+    match DeviceKind::of_backend(name).map(DeviceKind::facts) {
+        Some(facts) if facts.backends[0] != name => format!("{}{}", facts.device, &text[name.len()..]),
         _ => text.to_owned(),
     }
 }

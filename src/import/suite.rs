@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::FailureKind;
+use crate::model::{DeviceKind, FailureKind};
 
 /// A suite on its way into a configuration.
 #[derive(Debug, Default)]
@@ -50,19 +50,9 @@ pub(super) struct Tolerance {
     pub(super) rtol: f64,
 }
 
-/// Flags that select the compiler's target, old and new, and their values.
+/// Flags that select the compiler's target, old and new.
 const BACKEND_FLAGS: [&str; 3] =
     ["--iree-hal-target-device", "--iree-hal-target-backends", "--iree-hal-local-target-device-backends"];
-const BACKENDS: [(&str, &str); 7] = [
-    ("llvm-cpu", "llvm-cpu"),
-    ("cuda", "cuda"),
-    ("hip", "hip"),
-    ("rocm", "hip"),
-    ("vulkan", "vulkan"),
-    ("vulkan-spirv", "vulkan"),
-    // The device of a CPU; the backend is named by another flag.
-    ("local", ""),
-];
 
 impl ImportedTarget {
     /// `None` if the flags name no backend, or one that is not known.
@@ -74,9 +64,10 @@ impl ImportedTarget {
                 flags.push(flag);
                 continue;
             }
-            let (_, known) = BACKENDS.iter().find(|(word, _)| *word == value)?;
-            if !known.is_empty() {
-                backend = Some(*known);
+            // The device of a CPU; the backend is named by another flag.
+            if value != "local" {
+                let named = if value == "vulkan-spirv" { "vulkan" } else { value };
+                backend = Some(DeviceKind::of_backend(named)?.facts().backends[0]);
             }
         }
         let (mut device, mut run_flags) = (None, Vec::new());

@@ -10,7 +10,7 @@ use crate::numerics::TensorFile;
 /// Inputs that determine a compiled module, in addition to the compiler and the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CompileSpec {
-    pub(super) backend: String,
+    pub(super) target: DeviceKind,
     pub(super) input_type: String,
     /// Times that every dispatch is repeated; 1 as in use.
     pub(super) dispatch_repeats: u32,
@@ -20,18 +20,9 @@ pub(super) struct CompileSpec {
 
 impl CompileSpec {
     /// The flags that enter both the command line and the cache key.
-    ///
-    /// CPU backends compile for the `local` device (`local-task` and `local-sync` run the same module);
-    /// `rocm` is the seeds' name for what the tool calls `hip`.
     pub(super) fn flags(&self) -> Vec<String> {
-        let mut flags = match self.backend.as_str() {
-            "llvm-cpu" | "vmvx" => vec![
-                "--iree-hal-target-device=local".to_owned(),
-                format!("--iree-hal-local-target-device-backends={}", self.backend),
-            ],
-            "rocm" => vec!["--iree-hal-target-device=hip".to_owned()],
-            device => vec![format!("--iree-hal-target-device={device}")],
-        };
+        let mut flags: Vec<String> =
+            self.target.facts().compile_flags.iter().map(ToString::to_string).collect();
         if self.input_type != "auto" {
             flags.push(format!("--iree-input-type={}", self.input_type));
         }
@@ -108,7 +99,9 @@ impl Execution {
             let prefix = if scope.is_empty() { String::new() } else { format!("{scope}=") };
             joined(&format!("--parameters={prefix}"), path)
         }));
-        if let Some(workers) = self.workers.filter(|_| device_driver(&self.device) == "local-task") {
+        if let Some(workers) =
+            self.workers.filter(|_| device_driver(&self.device) == DeviceKind::Cpu.facts().device)
+        {
             args.push(format!("--task_topology_group_count={workers}").into());
         }
         args.extend(self.allocators.iter().map(|spec| format!("--device_allocator={spec}").into()));
@@ -150,15 +143,10 @@ impl Execution {
         args
     }
 
-    /// `iree-benchmark-module` under its profiler. Devices of the host time kernels on the host; they answer
-    /// UNIMPLEMENTED to `dispatch-events`, and the others to `host-execution`.
+    /// `iree-benchmark-module` under its profiler.
     pub(super) fn profile(&self, iterations: u32, output: &Path) -> Vec<OsString> {
         let mut args = self.common();
-        let family = if DeviceKind::from_uri(&self.device) == DeviceKind::Cpu {
-            "host-execution"
-        } else {
-            "dispatch-events"
-        };
+        let family = DeviceKind::from_uri(&self.device).facts().profiling;
         args.push(format!("--benchmark_min_time={iterations}x").into());
         args.push(format!("--device_profiling_mode={family},executable-metadata").into());
         args.push(joined("--device_profiling_output=", output));
@@ -213,7 +201,7 @@ mod tests {
     fn a_cpu_target_compiles_for_the_local_device() {
         let spec = CompileSpec {
             dispatch_repeats: 1,
-            backend: "llvm-cpu".into(),
+            target: DeviceKind::Cpu,
             input_type: "auto".into(),
             flags: vec!["--x".into()],
         };
@@ -266,7 +254,7 @@ mod tests {
     #[test]
     fn a_module_of_repeated_dispatches_is_timed_by_the_dispatch() {
         let spec = CompileSpec {
-            backend: "cuda".into(),
+            target: DeviceKind::Cuda,
             input_type: "auto".into(),
             dispatch_repeats: 10,
             flags: Vec::new(),

@@ -12,14 +12,13 @@ use crate::record::{
 };
 use crate::stats::describe;
 
-use super::PipelineError;
 use super::cache::KeyBuilder;
+use super::candidates::PreparedSide;
 use super::commands::{self, PreparedCommand};
 use super::journal::{Journal, JournalEntry};
-use super::prepared_side::PreparedSide;
-use super::recorded_policy;
-use super::shard::Shard;
+use super::plan::Shard;
 use super::stage::{Prepared, StageReport};
+use super::{PipelineError, recorded_policy};
 
 /// A run without its sides.
 pub(super) struct Frame<'a> {

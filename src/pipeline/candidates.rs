@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::model::{BenchmarkName, SideName};
 use crate::toolchain::Installed;
@@ -9,7 +10,7 @@ use crate::toolchain::Installed;
 use super::PipelineError;
 use super::argv::Execution;
 use super::commands::{GuardedFiles, PreparedCommand};
-use super::prepared_side::PreparedSide;
+use super::plan::SideInput;
 use super::stage::Prepared;
 
 /// A benchmark with the sides that can be measured.
@@ -94,4 +95,25 @@ fn program<'a>(side: &'a PreparedSide<'a>, name: &BenchmarkName) -> Option<Optio
     let execution = prepared.execution.as_ref().filter(|_| prepared.outcome.is_ok());
     let ready = execution.zip(side.tools.as_deref());
     Some(ready.map(|(execution, tools)| TimedProgram::Module(Measurable { execution, tools, env, folder })))
+}
+
+/// A side with its tools and its benchmarks.
+pub(super) struct PreparedSide<'a> {
+    pub(super) input: &'a SideInput,
+    /// Absent for a side without a model.
+    pub(super) tools: Option<Arc<Installed>>,
+    pub(super) benchmarks: Vec<Prepared<'a>>,
+    pub(super) commands: Vec<PreparedCommand>,
+}
+
+impl PreparedSide<'_> {
+    /// Whether a process of it will be timed.
+    pub(super) fn is_timed(&self) -> bool {
+        !self.commands.is_empty() || self.benchmarks.iter().any(|one| one.execution.is_some())
+    }
+
+    /// The benchmark of a model of this name.
+    pub(super) fn benchmark(&self, name: &BenchmarkName) -> Option<&Prepared<'_>> {
+        self.benchmarks.iter().find(|prepared| prepared.name() == *name)
+    }
 }

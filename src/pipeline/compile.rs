@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Stage;
+use crate::model::{Event, Stage};
 use crate::process::{Command, Exit, Finished, Opened};
 use crate::toolchain::Installed;
 
@@ -17,6 +17,7 @@ use super::cache::{CacheEntry, KeyBuilder, Made, once};
 use super::diagnostics;
 use super::flags::Named;
 use super::host::Host;
+use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::{Compiled, StageFailure, StageReport, Staged};
 use super::trace::{TracePlace, clean};
@@ -246,6 +247,57 @@ fn without_cache(line: &str) -> &str {
         Some((folders, _)) if folders.split('/').any(is_digest) => &line[folders.len() + 1..],
         _ => line,
     }
+}
+
+// `--dump-ir`: the IR at the end of every phase of the compiler, for people to read.
+//
+// The compiler runs a second time for it, so that neither the measured module nor its compile time nor
+// the cache knows of it, and so that a module from the cache has its IR too.
+
+/// Writes the IR of one benchmark of one side below `root`: the source as the compiler gets it, and a file
+/// for every phase that it reaches. A compiler that fails leaves the phases before the one that failed.
+pub(super) async fn dump_ir(
+    host: &Host<'_>,
+    planned: PlannedBenchmark<'_>,
+    job: &CompileJob<'_>,
+    root: &Path,
+) -> Result<(), PipelineError> {
+    let folder = folder(root, planned);
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(PipelineError::io("remove", &folder)(error));
+        }
+        _ => {}
+    }
+    fs::create_dir_all(&folder).map_err(PipelineError::io("create", &folder))?;
+    let kind = job.source.extension().map_or("mlir".into(), |kind| kind.to_string_lossy());
+    let copy = folder.join(format!("0.source.{kind}"));
+    fs::copy(job.source, &copy).map_err(PipelineError::io("write", &copy))?;
+    let _slot = host.slot(urgency(job)).await?;
+    let staged = host.scratch()?;
+    let file = |name: &str| staged.path().join(name);
+    let command = Command::new(&job.tools.iree_compile, job.timeout)
+        .args(argv::compile(&job.spec, job.source, &file("module.vmfb"), &file("statistics.json")))
+        .arg(argv::joined("--dump-compilation-phases-to=", &folder))
+        .cwd(job.folder)
+        .log(folder.join("compile.log"));
+    let finished = host.run(&command).await?;
+    if finished.exit != Exit::Success {
+        host.fail_on_full_disk(&finished, &folder)?;
+        let text = format!(
+            "{} {}: its IR ends early, the compiler {}",
+            planned.name(),
+            planned.side.name,
+            finished.exit
+        );
+        host.progress.on(Event::Warning(&text));
+    }
+    Ok(())
+}
+
+/// Names of benchmarks begin with a letter, digit or `_` in each part, so they are paths that stay inside.
+fn folder(root: &Path, planned: PlannedBenchmark<'_>) -> PathBuf {
+    root.join(planned.side.name.as_str()).join(planned.name().as_str())
 }
 
 #[cfg(test)]

@@ -16,15 +16,13 @@ use crate::model::{
 use crate::process::{Command, Exit};
 use crate::record::StageStatus;
 
-use super::PipelineError;
-use super::argv;
+use super::candidates::PreparedSide;
 use super::compile::CompileJob;
 use super::host::Host;
 use super::journal::entropy;
 use super::prepare::compile_job;
-use super::prepared_side::PreparedSide;
-use super::schedule;
 use super::stage::{Prepared, StageReport};
+use super::{PipelineError, argv, schedule};
 
 /// Compilations of a module that only one side has: later sessions are compared with them.
 const COMPILATIONS: usize = 5;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::device::{self, Choice, ClockHold, GpuReading, GpuSeen, Gpus, HostLock, Limit, Seen, Vendor};
-use crate::model::{DeviceKind, Event, GpuClock, Lint, LintCode, Progress};
+use crate::device::{self, Choice, ClockHold, GpuReading, GpuSeen, Gpus, HostLock, Limit, Seen};
+use crate::model::{DeviceKind, Event, GpuClock, Lint, LintCode, Progress, Vendor, is_cpu};
 use crate::record::{CpuTelemetryRecord, GpuTelemetryRecord, Number, RangeRecord, TelemetryRecord};
 
 /// A device that something is measured on, with the variables of its processes.
@@ -13,14 +13,14 @@ pub(super) type UsedDevice<'a> = (&'a str, &'a BTreeMap<String, String>);
 /// The GPUs of this machine, if one of these may be used. Loading a driver's library for a suite of processors would
 /// cost its start and gain nothing.
 pub(super) fn gpus<'a>(mut used: impl Iterator<Item = UsedDevice<'a>>) -> Arc<Gpus> {
-    let wanted = used.any(|(device, _)| DeviceKind::from_uri(device) != DeviceKind::Cpu);
+    let wanted = used.any(|(device, _)| !is_cpu(device));
     Arc::new(if wanted { Gpus::find() } else { Gpus::default() })
 }
 
 /// The GPU of a target's device. The target's own variables come before those of this process, as they
 /// do for its tools.
 pub(super) fn chosen(gpus: &Gpus, device: &str, env: &BTreeMap<String, String>) -> Choice {
-    let variable = device::visible(device);
+    let variable = DeviceKind::from_uri(device).facts().visible;
     let visible = env.get(variable).cloned().or_else(|| std::env::var(variable).ok());
     device::choose(device, visible.as_deref(), gpus.list())
 }

@@ -11,7 +11,7 @@ use crate::numerics::{self, Tensor, TensorFile};
 use super::PipelineError;
 use super::argv::InputArg;
 use super::cache::{Digests, KeyBuilder};
-use super::prepared_side::PreparedSide;
+use super::candidates::PreparedSide;
 use super::stage::{Outputs, PreparedSource, StageError, StageFailure, Staged};
 
 /// Keeps the outputs of one verified call until they are compared.

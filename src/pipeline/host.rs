@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::device::{self, Choice, Gpus, Watched};
 use crate::files::Scratch;
-use crate::model::{DeviceKind, Event, Progress, Testbed};
+use crate::model::{Event, Progress, Testbed, is_cpu};
 use crate::process::{Cancel, Command, Exit, Finished, Opened};
 
 use super::PipelineError;
@@ -101,10 +101,7 @@ impl Host<'_> {
 
     /// Waits until no other module is verified on this device's memory.
     pub(super) async fn device_turn(&self, device: &str) -> Option<MutexGuard<'_, ()>> {
-        match DeviceKind::from_uri(device) {
-            DeviceKind::Cpu => None,
-            _ => Some(self.device_turn.lock().await),
-        }
+        if is_cpu(device) { None } else { Some(self.device_turn.lock().await) }
     }
 
     /// Keeps the log of a failed step beyond the step's own folder.
@@ -142,7 +139,7 @@ impl Host<'_> {
 
     /// Processors that a process on this device is pinned to.
     pub(super) fn cpus_for(&self, device: &str) -> Option<Vec<usize>> {
-        self.cpus.clone().filter(|_| DeviceKind::from_uri(device) == DeviceKind::Cpu)
+        self.cpus.clone().filter(|_| is_cpu(device))
     }
 }
 

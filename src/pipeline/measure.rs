@@ -11,18 +11,16 @@ use crate::gate::{CompareOptions, Comparison, Outlook};
 use crate::model::{BenchmarkName, BlockSlot, Event, Metric, NextLook, Run, SideName, Stage, Standing};
 use crate::stats::spending::Looks;
 
-use super::PipelineError;
 use super::argv::Timing;
 use super::budget::{self, Want};
 use super::candidates::{BenchmarkCandidate, TimedProgram};
 use super::commands::GuardedFiles;
-use super::design;
 use super::host::Host;
 use super::journal::{Journal, JournalEntry};
 use super::schedule::{self, ScheduledProcess};
 use super::timed::{Start, latency_in_words};
-use super::trials;
 use super::unchanged::Unchanged;
+use super::{PipelineError, design};
 
 /// Blocks after which measuring stops whatever a gate still asks: a guard against a policy without
 /// an end, far above any useful count.
@@ -105,7 +103,7 @@ impl Measuring<'_, '_> {
             if let Some(TimedProgram::Command(_)) = candidate.sides.values().next() {
                 let processes = self.warm_up(candidate).await?;
                 if self.journal.timings.get(name).is_none() {
-                    self.journal.set_timing(name, &Timing { repetitions: processes, ..trials::TIMING })?;
+                    self.journal.set_timing(name, &Timing { repetitions: processes, ..design::TIMING })?;
                 }
                 continue;
             }
@@ -125,11 +123,11 @@ impl Measuring<'_, '_> {
                 self.host.progress.on(Event::StepStarted { stage, what: &what });
                 let step = ScheduledProcess { benchmark, side: *side, slot: BlockSlot { block: 0, slot } };
                 let files = ["raw", "log"].map(|ending| self.journal.trial_file(*side, ending));
-                let entry = self.start(program, step, trials::TIMING, files).run(self.host).await?;
+                let entry = self.start(program, step, design::TIMING, files).run(self.host).await?;
                 self.unchanged.check(program)?;
                 let note = match &entry.process.failure {
                     None => {
-                        found.extend(trials::read(&entry.process));
+                        found.extend(design::read_trial(&entry.process));
                         String::new()
                     }
                     Some(why) => {

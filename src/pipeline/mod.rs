@@ -20,13 +20,11 @@ mod design;
 mod devices;
 mod diagnostics;
 mod divergence;
-mod error;
 mod export;
 mod flags;
 mod host;
 mod instructions;
 mod interpreters;
-mod ir;
 mod journal;
 mod later_calls;
 mod loaded;
@@ -34,35 +32,89 @@ mod measure;
 mod memo;
 mod plan;
 mod prepare;
-mod prepared_side;
 mod profile;
 mod recorded_policy;
 mod run;
 mod schedule;
-mod shard;
 mod slots;
 mod stage;
-mod statistics;
 mod targets;
 mod timed;
 mod timings;
 mod trace;
 mod tree;
-mod trials;
 mod unchanged;
 mod verify;
+
+use std::path::{Path, PathBuf};
+
+use crate::device::DeviceError;
+use crate::process::ProcessError;
+use crate::toolchain::ToolchainError;
 
 pub use backends::{Axes, BackendsSource, CollectKind, DumpKind, Extras};
 pub use bundle::{OpenBundle, PackedBundle, open_bundle};
 pub use cache::Cache;
 pub use calibration::{CALIBRATION_DAYS, CalibrationSource, keep_calibration};
 pub use commands::CommandRows;
-pub use error::PipelineError;
 pub use flags::named_by_flags;
 pub use interpreters::ExporterSource;
-pub use plan::{DeclaredBenchmark, Filter, SideInput, declared_benchmarks, expected};
+pub use plan::{DeclaredBenchmark, Filter, Shard, SideInput, declared_benchmarks, expected};
 pub use recorded_policy::{planned_policy, record as record_policy, recorded_blocks, recorded_policy};
 pub use run::{MeasuredRun, Options, PrepareFrom, PreparedRun, SuiteRun};
 pub use schedule::sides_of_round;
-pub use shard::Shard;
 pub use targets::{listed_devices, listed_drivers};
+
+/// Why a run could not go on. Everything finished before it is on disk.
+#[derive(Debug, thiserror::Error)]
+pub enum PipelineError {
+    #[error("failed to {action} {}: {source}", path.display())]
+    Io { action: &'static str, path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Toolchain(#[from] ToolchainError),
+    #[error("failed to {0}")]
+    Process(#[from] ProcessError),
+    #[error("failed to select benchmarks: {0}")]
+    Selection(String),
+    #[error("failed to {0}")]
+    Device(DeviceError),
+    #[error("failed to use the calibration {}: {why}", path.display())]
+    Calibration { path: PathBuf, why: String },
+    #[error("failed to use the bundle {}: {why}", path.display())]
+    Bundle { path: PathBuf, why: String },
+    #[error("failed to make a bundle: {0}")]
+    NotBundleable(String),
+    #[error("{} changed while it was measured", .0.display())]
+    Changed(PathBuf),
+    #[error("failed to set up {command}: {why}")]
+    Setup { command: String, why: String },
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl PipelineError {
+    fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+
+    /// The disk has no room: the one I/O error whose remedy is known.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => {
+                matches!(source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+            }
+            Self::Process(error) => error.is_disk_full(),
+            _ => false,
+        }
+    }
+}
+
+impl From<DeviceError> for PipelineError {
+    fn from(error: DeviceError) -> Self {
+        match error {
+            DeviceError::Interrupted { .. } => Self::Interrupted,
+            error => Self::Device(error),
+        }
+    }
+}

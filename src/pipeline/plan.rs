@@ -7,7 +7,8 @@ use regex::Regex;
 use crate::config::{CommandSpec, Config, Model, ModelInput, ModelSource, Side, Target};
 use crate::gate::{Expected, NumericsTolerance};
 use crate::git::{Checkout, Repository};
-use crate::model::{BenchmarkName, DeviceKind, Metric, SideName};
+use crate::model::{BenchmarkName, Metric, SideName, is_cpu};
+use crate::record::{PlanFile, ShardRecord};
 use crate::toolchain::Lock;
 
 use super::PipelineError;
@@ -140,7 +141,7 @@ pub fn expected(config: &Config) -> Vec<Expected> {
         benchmark: name(model, target),
         judged_as: name(model, target),
         device: Some(target.device.clone()),
-        on_gpu: DeviceKind::from_uri(&target.device) != DeviceKind::Cpu,
+        on_gpu: !is_cpu(&target.device),
         has_reference: !matches!(model.source, ModelSource::Mlir(_)) || !model.expected.is_empty(),
         names_reference: !model.expected.is_empty(),
         is_timed: target.is_timed(),
@@ -245,4 +246,44 @@ pub(super) fn names(
         return Err(PipelineError::Selection("no benchmark of the suite matches the filter".to_owned()));
     }
     Ok(names)
+}
+
+/// One shard of a plan.
+#[derive(Debug, Clone)]
+pub struct Shard {
+    record: ShardRecord,
+    /// Benchmarks that this machine measures.
+    benchmarks: BTreeSet<String>,
+    /// Every benchmark of the suite, in its order: the schedule is drawn for all of them.
+    suite: Vec<BenchmarkName>,
+    pub(super) rows: u32,
+    pub(super) seed: u64,
+}
+
+impl Shard {
+    /// `None` if the plan has no shard of this number.
+    pub fn new(plan: &PlanFile, number: u32, attempt: u32) -> Option<Self> {
+        let benchmarks = plan.shard(number)?.benchmarks.iter().cloned().collect();
+        Some(Self {
+            record: ShardRecord { plan: plan.sha256.clone(), shard: number, attempt, sha256: None },
+            benchmarks,
+            suite: plan.benchmarks.iter().map(|benchmark| BenchmarkName::new(&benchmark.name)).collect(),
+            rows: plan.rows,
+            seed: plan.seed,
+        })
+    }
+
+    pub(super) fn record(&self) -> ShardRecord {
+        self.record.clone()
+    }
+
+    /// Whether a benchmark of the suite is measured here.
+    pub(super) fn has(&self, benchmark: &str) -> bool {
+        self.benchmarks.contains(benchmark)
+    }
+
+    /// The names of the whole suite.
+    pub(super) fn suite(&self) -> Vec<BenchmarkName> {
+        self.suite.clone()
+    }
 }

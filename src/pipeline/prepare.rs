@@ -7,8 +7,8 @@ use crate::config::{ModelSource, Parameters};
 use crate::files;
 use crate::ingest::CompiledCode;
 use crate::model::{
-    Artifact, Event, GeneratedCode, Lint, LintCode, Metric, Outcome, SideName, Stage, Verification,
-    VerifyCode, Workload,
+    Artifact, DeviceKind, Event, GeneratedCode, Lint, LintCode, Metric, Outcome, SideName, Stage,
+    Verification, VerifyCode, Workload,
 };
 use crate::record::StageStatus;
 use crate::toolchain::{Environment, Installed};
@@ -26,7 +26,7 @@ use super::plan::PlannedBenchmark;
 use super::stage::{Compiled, Prepared, PreparedSource, StageError, StageFailure, StageReport, Staged};
 use super::targets::{self, Presence};
 use super::verify::{self, VerifyJob};
-use super::{PipelineError, code, instructions, ir, later_calls, loaded};
+use super::{PipelineError, code, instructions, later_calls, loaded};
 
 /// Export and compile: the stages that need Python or a compiler.
 pub(super) async fn build<'a>(
@@ -56,7 +56,7 @@ pub(super) async fn build<'a>(
     }
     let job = compile_job(planned, &source, tools);
     if let Some(root) = &host.ir {
-        ir::dump(host, planned, &job, root).await?;
+        compile::dump_ir(host, planned, &job, root).await?;
     }
     let planned_flags = job.spec.flags.clone();
     let compiled = prepared.stage(Stage::Compile, host.progress, compile::compile(host, &job)).await?;
@@ -239,7 +239,7 @@ pub(super) async fn check<'a>(
 pub(super) fn compile_spec(planned: PlannedBenchmark<'_>) -> CompileSpec {
     let flags = [&planned.target.flags, &planned.model.flags, &planned.side.side.flags];
     CompileSpec {
-        backend: planned.target.backend.clone(),
+        target: DeviceKind::of_backend(&planned.target.backend).unwrap_or(DeviceKind::Other),
         input_type: planned.model.input_type.clone(),
         dispatch_repeats: planned.model.dispatch_repeats,
         flags: flags.into_iter().flatten().cloned().collect(),

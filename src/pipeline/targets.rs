@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::config::Target;
 use crate::device;
-use crate::model::{DeviceKind, device_driver};
+use crate::model::{DeviceKind, device_driver, is_cpu};
 use crate::process::{self, Cancel, Command, Exit, Finished};
 use crate::toolchain::Installed;
 
@@ -41,7 +41,7 @@ pub(super) async fn presence(
     tools: &Installed,
     target: &Target,
 ) -> Result<Presence, PipelineError> {
-    if DeviceKind::from_uri(&target.device) == DeviceKind::Cpu {
+    if is_cpu(&target.device) {
         return Ok(Presence::Present);
     }
     let driver = device_driver(&target.device);
@@ -71,7 +71,7 @@ pub async fn listed_devices(
     if finished.exit == Exit::Interrupted {
         return Err(PipelineError::Interrupted);
     }
-    if DeviceKind::from_uri(&target.device) != DeviceKind::Cpu {
+    if !is_cpu(&target.device) {
         match read(&finished, &target.device) {
             Presence::Present => {}
             Presence::Absent { what, said } => return Ok(Err(format!("{what}: {said}"))),
@@ -99,17 +99,6 @@ pub async fn listed_drivers(tools: &Installed, cancel: &Cancel) -> Result<Vec<St
     Ok(text.lines().filter_map(name).filter(is_name).collect())
 }
 
-/// Its usual name.
-fn title(driver: &str) -> &str {
-    match driver {
-        "cuda" => "CUDA",
-        "hip" => "ROCm",
-        "vulkan" => "Vulkan",
-        "metal" => "Metal",
-        other => other,
-    }
-}
-
 /// Words of the runtime that mean "there is no such device here", and nothing else.
 const ABSENT: [&str; 9] = [
     // No driver library: libcuda.so, libamdhip64.so, the Vulkan loader.
@@ -130,7 +119,11 @@ const ABSENT: [&str; 9] = [
 /// Reads the answer of `--list_devices`: one URI per line, or a complaint.
 fn read(finished: &Finished, device: &str) -> Presence {
     let driver = device_driver(device);
-    let what = format!("no {} device", title(driver));
+    let title = match DeviceKind::from_uri(device).facts().title {
+        "" => driver,
+        title => title,
+    };
+    let what = format!("no {title} device");
     if finished.exit != Exit::Success {
         let said = complaint(&finished.stderr_tail);
         let known = ABSENT.iter().any(|known| finished.stderr_tail.contains(known));

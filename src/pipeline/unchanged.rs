@@ -9,8 +9,7 @@ use crate::toolchain::Installed;
 
 use super::PipelineError;
 use super::cache::{Digests, aside, file_sha256};
-use super::candidates::{Measurable, TimedProgram};
-use super::prepared_side::PreparedSide;
+use super::candidates::{Measurable, PreparedSide, TimedProgram};
 
 /// Files with the stamp that each had when it was checked.
 #[derive(Debug, Clone, Default)]

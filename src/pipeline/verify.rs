@@ -17,15 +17,14 @@ use crate::toolchain::Installed;
 use super::argv::Execution;
 use super::cache::KeyBuilder;
 use super::compile::{failure, printed_error};
-use super::diagnostics;
 use super::divergence::{self, tensors};
 use super::host::Host;
-use super::later_calls;
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::{
     Caller, Outputs, PreparedSource, StageError, StageFailure, StageOutput, StageReport, Staged,
 };
+use super::{diagnostics, later_calls};
 
 /// One module to verify.
 pub(super) struct VerifyJob<'a> {
@@ -284,7 +283,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     Ok(VerifiedModule {
         verification,
         report: StageReport { peak_memory_bytes: finished.peak_memory_bytes, ..report },
-        peak_device_memory: super::statistics::peak_device_memory(&finished.stderr_tail),
+        peak_device_memory: super::stage::peak_device_memory(&finished.stderr_tail),
         opened: finished.opened,
         outputs: kept,
         stateful,

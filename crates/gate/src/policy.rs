@@ -1,48 +1,11 @@
 //! The policy: floors, tolerances, error budget, fatality, waivers.
 
-use serde::Serialize;
-
 use benchgate_core::model::{Metric, Verdict};
 
 use benchgate_stats::spending::Looks;
 
-pub use benchgate_core::model::{Expectation, FailureKind, Floor, Override, Waiver};
+pub use benchgate_core::model::{Expectation, FailureKind, Floor, MetricPolicy, Override, Waiver};
 pub use benchgate_core::numerics::NumericsTolerance;
-
-/// How one metric is judged.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct MetricPolicy {
-    pub floor: Floor,
-    /// Largest change that a pass may hide, as a fraction of base.
-    pub tolerance: f64,
-    /// Whether a regression of this metric fails the gate.
-    pub fatal: bool,
-}
-
-impl MetricPolicy {
-    /// For metrics the policy doesn't name: judged like a time, reported, never fatal.
-    pub const UNNAMED: Self =
-        Self { floor: Floor { relative: 0.01, absolute: 0.0 }, tolerance: 0.03, fatal: false };
-
-    /// For a metric that the policy doesn't name. Facts about generated code that cost every program time decide: registers
-    /// that are newly spilled, fewer waves, matrix instructions that are gone. Counts of registers alone change with
-    /// every compiler and mean little.
-    pub fn unnamed(metric: &Metric) -> Self {
-        let relative = match metric {
-            metric
-                if [Metric::SPILLED_REGISTERS, Metric::SPILLED_SCALAR_REGISTERS, Metric::SCRATCH]
-                    .contains(metric) =>
-            {
-                0.10
-            }
-            metric if *metric == Metric::OCCUPANCY => 0.0,
-            // Half as many can do the same work if each is twice as wide.
-            metric if *metric == Metric::MATRIX_INSTRUCTIONS => 0.99,
-            _ => return Self::UNNAMED,
-        };
-        Self { floor: Floor { relative, absolute: 0.0 }, tolerance: relative, fatal: true }
-    }
-}
 
 /// The verdicts that make the exit code non-zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,35 +118,15 @@ impl ChangedReference {
     }
 }
 
-/// In the unit of times.
-const HALF_A_SECOND: f64 = 5e8;
-
 impl Default for Policy {
     fn default() -> Self {
-        let reported = |relative, tolerance| MetricPolicy {
-            floor: Floor { relative, absolute: 0.0 },
-            tolerance,
-            fatal: false,
-        };
+        let judged =
+            Metric::BUILT_IN.into_iter().map(|metric| (metric.default_policy(), metric.name.into_owned()));
+        let mut metrics: Vec<_> = judged.filter_map(|(policy, name)| Some((name, policy?))).collect();
+        // Stored policies name it last.
+        metrics.sort_by_key(|(name, _)| *name == Metric::PEAK_HOST_MEMORY.name);
         Self {
-            metrics: vec![
-                (Metric::LATENCY.name.into_owned(), MetricPolicy { fatal: true, ..MetricPolicy::UNNAMED }),
-                // Taken once, while other compilers share the processors: it varies by tens of percent, and a slow
-                // compile harms no user of the compiled model. Reported if it is far beyond that, and not fatal by
-                // default.
-                (
-                    Metric::COMPILE_TIME.name.into_owned(),
-                    MetricPolicy {
-                        floor: Floor { relative: 0.25, absolute: HALF_A_SECOND },
-                        tolerance: 0.50,
-                        fatal: false,
-                    },
-                ),
-                (Metric::VMFB_SIZE.name.into_owned(), reported(0.01, 0.01)),
-                (Metric::DISPATCH_COUNT.name.into_owned(), reported(0.0, 0.0)),
-                (Metric::PEAK_DEVICE_MEMORY.name.into_owned(), reported(0.01, 0.01)),
-                (Metric::PEAK_HOST_MEMORY.name.into_owned(), reported(0.05, 0.10)),
-            ],
+            metrics,
             overrides: Vec::new(),
             waivers: Vec::new(),
             expectations: Vec::new(),

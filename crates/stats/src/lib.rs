@@ -11,7 +11,6 @@ mod difference_density;
 mod distributions;
 mod draws;
 pub mod e_detector;
-mod effect;
 mod inference;
 pub mod median;
 pub mod multiplicity;
@@ -27,5 +26,4 @@ pub mod tail;
 pub mod unpaired;
 
 pub use distributions::{binomial_tail, sign_test, student_quantile, student_tail};
-pub use effect::Effect;
-pub use inference::Inference;
+pub use inference::{Effect, Inference};

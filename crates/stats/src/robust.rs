@@ -7,7 +7,7 @@
 
 use super::describe;
 use super::distributions::digamma;
-use super::effect::Effect;
+use crate::inference::Effect;
 
 /// Degrees of freedom of the error model. Lange et al. fit 4 across many data sets; small enough that one block out of
 /// six at ten times the scale moves the center by less than its standard error.

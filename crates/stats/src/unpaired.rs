@@ -7,8 +7,8 @@
 
 use super::describe;
 use super::distributions::student_quantile;
-use super::effect::Effect;
 use super::robust::{Fit, NU, ScalePrior, fit};
+use crate::inference::Effect;
 
 /// One side of a row, as costs: larger is worse.
 #[derive(Debug, Clone, PartialEq)]

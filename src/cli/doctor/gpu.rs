@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::device::{self, Gpu, GpuReading, Gpus, Limit};
-use crate::model::DeviceKind;
+use crate::model::is_cpu;
 
 use super::finding::Finding;
 
@@ -105,15 +105,13 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
 
 /// Whether any target of the suite is not a CPU.
 pub(super) fn needs_gpu(config: Option<&Config>) -> bool {
-    config.is_some_and(|config| {
-        config.targets.iter().any(|t| DeviceKind::from_uri(&t.device) != DeviceKind::Cpu)
-    })
+    config.is_some_and(|config| config.targets.iter().any(|target| !is_cpu(&target.device)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Vendor;
+    use crate::model::Vendor;
 
     #[test]
     fn what_disturbs_on_a_gpu_is_a_warning_and_its_power_limit_is_not() {

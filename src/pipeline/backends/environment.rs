@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use strum::VariantArray;
+
 use crate::config::{BackendKind, ModelSource};
+use crate::model::DeviceKind;
 use crate::toolchain::Environment;
 
 use super::super::interpreters::Environments;
@@ -39,8 +42,8 @@ pub(super) fn unsupported(experiment: &Experiment<'_>) -> Option<String> {
         ModelSource::Onnx(_) => return no_module("ONNX"),
         _ => {}
     }
-    (!matches!(experiment.device.as_str(), "cpu" | "cuda"))
-        .then(|| format!("torch has no device {}", experiment.device))
+    let is_known = DeviceKind::VARIANTS.iter().any(|kind| kind.facts().torch == Some(&experiment.device));
+    (!is_known).then(|| format!("torch has no device {}", experiment.device))
 }
 
 /// The environments whose packages the experiments import. An experiment that never starts needs no interpreter.

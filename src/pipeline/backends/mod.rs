@@ -5,11 +5,8 @@
 //! the next one starts.
 
 mod answer;
-mod axes;
 mod environment;
-mod experiment;
 mod extras;
-mod package;
 mod plan;
 mod process;
 mod request;
@@ -27,12 +24,11 @@ use super::host::Host;
 use super::journal::Journal;
 use super::plan::SideInput;
 
-pub use axes::Axes;
 pub(super) use environment::{BackendInterpreters, interpreters, needed};
-pub(super) use experiment::Experiment;
 pub use extras::{CollectKind, DumpKind, Extras};
-pub use package::BackendsSource;
-pub(super) use plan::experiments;
+pub use plan::Axes;
+pub(super) use plan::{Experiment, experiments};
+pub use process::BackendsSource;
 use process::Kept;
 use request::BackendProcess;
 

@@ -1,11 +1,14 @@
 //! Which experiments a suite has: models × devices × the axes of each backend.
 
-use crate::config::{Backend, Model};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::config::{Backend, BackendTest, Model};
 use crate::model::{DeviceKind, device_driver};
 
 use super::super::PipelineError;
 use super::super::plan::PlannedBenchmark;
-use super::{Axes, Experiment};
 
 /// Every selected experiment, in the order of the configuration: models, then backends, then axes.
 ///
@@ -77,12 +80,103 @@ fn multiply<'a>(
     }
 }
 
-/// torch's name of the device that a target runs on; torch calls AMD's devices `cuda` too.
+/// torch's name of the device that a target runs on.
 fn torch_device(device: &str) -> String {
-    match DeviceKind::from_uri(device) {
-        DeviceKind::Cpu => "cpu",
-        DeviceKind::Cuda | DeviceKind::Hip => "cuda",
-        _ => device_driver(device),
+    DeviceKind::from_uri(device).facts().torch.unwrap_or_else(|| device_driver(device)).to_owned()
+}
+
+/// One row: a model on a backend, with a value for each axis. `None` means the model's own.
+#[derive(Debug, Clone)]
+pub(in crate::pipeline) struct Experiment<'a> {
+    pub(super) model: &'a Model,
+    pub(super) backend: &'a Backend,
+    /// Names of the benchmarks of the same model on the same device.
+    pub(super) benchmarks: Vec<String>,
+    /// `cpu` or `cuda`, or the name of a device that torch does not have.
+    pub(super) device: String,
+    pub(super) test: BackendTest,
+    pub(super) batch_size: Option<u32>,
+    pub(super) dtype: Option<String>,
+    pub(super) matmul_precision: Option<String>,
+    /// The inputs of the compiled module, once they are known.
+    pub(in crate::pipeline) inputs: Vec<PathBuf>,
+}
+
+impl Experiment<'_> {
+    /// The model whose inputs it shares.
+    pub(in crate::pipeline) fn model_name(&self) -> &str {
+        &self.model.name
     }
-    .to_owned()
+
+    /// The experiment's axes, as one word for folders: `inductor-cpu-eval-f32`.
+    pub(super) fn slug(&self) -> String {
+        let mut slug = format!("{}-{}-{}", self.backend.kind, self.device, self.test.into_str());
+        let more =
+            [self.batch_size.map(|n| format!("batch{n}")), self.dtype.clone(), self.matmul_precision.clone()];
+        for part in more.into_iter().flatten() {
+            slug.push('-');
+            slug.push_str(&part);
+        }
+        slug
+    }
+}
+
+impl fmt::Display for Experiment<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.model.name, self.slug())
+    }
+}
+
+/// The axes that experiments have.
+const NAMES: [&str; 5] = ["backend", "test", "batch-size", "dtype", "matmul-precision"];
+
+/// The value of an axis that the configuration leaves to the model.
+const UNSET: &str = "default";
+
+/// The wanted values of some axes. Several values of one axis select all experiments that match any of them; an axis
+/// that is not named selects everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Axes(BTreeMap<String, Vec<String>>);
+
+impl Axes {
+    /// Reads `NAME=VALUE` texts.
+    pub fn new(texts: &[String]) -> Result<Self, String> {
+        let mut axes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for text in texts {
+            let Some((name, value)) = text.split_once('=').filter(|(_, value)| !value.is_empty()) else {
+                return Err(format!("expected NAME=VALUE, found `{text}`"));
+            };
+            if !NAMES.contains(&name) {
+                return Err(format!("there is no axis `{name}`; the axes are {}", NAMES.join(", ")));
+            }
+            axes.entry(name.to_owned()).or_default().push(value.to_owned());
+        }
+        Ok(Self(axes))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether only IREE is requested, which is always measured.
+    fn name_iree(&self) -> bool {
+        self.0.get("backend").is_some_and(|wanted| wanted.iter().any(|name| name == "iree"))
+    }
+
+    pub(super) fn selects(&self, experiment: &Experiment<'_>) -> bool {
+        self.0.iter().all(|(name, wanted)| {
+            let value = value(experiment, name).unwrap_or_else(|| UNSET.to_owned());
+            wanted.contains(&value)
+        })
+    }
+}
+
+fn value(experiment: &Experiment<'_>, axis: &str) -> Option<String> {
+    match axis {
+        "backend" => Some(experiment.backend.kind.into_str().to_owned()),
+        "test" => Some(experiment.test.into_str().to_owned()),
+        "batch-size" => experiment.batch_size.map(|size| size.to_string()),
+        "dtype" => experiment.dtype.clone(),
+        _ => experiment.matmul_precision.clone(),
+    }
 }

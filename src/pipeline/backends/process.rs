@@ -1,8 +1,8 @@
-//! One fresh process of one experiment: its request, its answer, and the check of the answer.
+//! One fresh process of one experiment: the Python that it runs, its request, its answer, and the check of the answer.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,13 +12,12 @@ use crate::process::Command;
 use crate::record::{BackendProcessRecord, MemoryRecord, Number, OutcomeRecord};
 
 use super::super::PipelineError;
-use super::super::cache::{KeyBuilder, write_json};
+use super::super::cache::{Cache, KeyBuilder, package_digest, write_json};
 use super::super::divergence::tensors;
 use super::super::interpreters::ExporterSource;
 use super::super::journal::Journal;
 use super::super::stage::StageError;
 use super::super::timed::latency_in_words;
-use super::BackendsSource;
 use super::answer::{BackendAnswer, BackendStatus};
 use super::environment::{BackendInterpreter, BackendInterpreters, unsupported};
 use super::request::BackendProcess;
@@ -227,5 +226,46 @@ fn memory_record(
         host_bytes: *host_bytes,
         device_bytes: *device_bytes,
         stage: stage.clone(),
+    }
+}
+
+const KIND: &str = "backends";
+
+macro_rules! package {
+    ($($file:literal),+ $(,)?) => {
+        &[$(($file, include_str!(concat!("../../../python/benchgate_backends/", $file)))),+]
+    };
+}
+
+/// The package from `python/`.
+#[derive(Debug, Clone, Copy)]
+pub struct BackendsSource;
+
+impl BackendsSource {
+    /// File name and content.
+    pub const FILES: &[(&str, &str)] = package![
+        "__init__.py",
+        "__main__.py",
+        "after.py",
+        "case.py",
+        "graphs.py",
+        "main.py",
+        "memory.py",
+        "onnx_backend.py",
+        "profiling.py",
+        "protocol.py",
+        "reference.py",
+        "timing.py",
+        "torch_backends.py",
+        "xla_backend.py",
+    ];
+
+    pub(super) fn digest() -> String {
+        package_digest(KIND, Self::FILES)
+    }
+
+    /// Writes it into the cache. Returns the folder to import it from.
+    pub(super) fn install(cache: &Cache) -> Result<PathBuf, PipelineError> {
+        cache.install(KIND, "benchgate_backends", Self::FILES)
     }
 }

@@ -20,9 +20,9 @@ use super::super::flags::Named;
 use super::super::host::Host;
 use super::super::plan::SideInput;
 use super::super::prepare::compile_spec;
-use super::super::prepared_side::PreparedSide;
 use super::super::stage::{Compiled, Prepared, PreparedSource, StageReport};
 use super::archive::{self, TOOLS};
+use crate::pipeline::candidates::PreparedSide;
 
 /// A bundle that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]

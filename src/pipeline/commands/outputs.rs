@@ -9,8 +9,8 @@ use crate::model::{BenchmarkName, OutputCheck, SideName, Verification, VerifyCod
 use crate::numerics::{NumericsTolerance, TensorFile, check};
 use crate::record::RunFile;
 
-use super::super::prepared_side::PreparedSide;
 use super::PreparedCommand;
+use crate::pipeline::candidates::PreparedSide;
 
 /// Largest output.
 const MOST: u64 = 1 << 30;

@@ -1,10 +1,12 @@
-//! Metrics: their name, its unit, and which direction is better.
+//! Metrics: name, unit, direction, kind, and how each is judged by default.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::policy::{Floor, MetricPolicy};
 
 words! {
     /// Which direction of change is an improvement.
@@ -100,114 +102,112 @@ pub struct Metric {
 /// Between a fact about generated code and the kernel it is about.
 const OF_KERNEL: &str = " of ";
 
-impl Metric {
-    const fn known(name: &'static str, unit: Unit, better: Better, kind: MetricKind) -> Self {
-        Self { name: Cow::Borrowed(name), unit, better, kind }
+/// Declares metrics. A line is a metric's constant, its name, unit, direction and kind, and how a suite that says nothing
+/// judges it; `None` is [`MetricPolicy::UNNAMED`].
+macro_rules! metrics {
+    ($($(#[$about:meta])* $set:ident {
+        $($(#[$doc:meta])* $metric:ident = $name:literal, $unit:ident, $better:ident, $kind:ident, $policy:expr;)+
+    })+) => {
+        impl Metric {
+            $($($(#[$doc])*
+            pub const $metric: Self = Self {
+                name: Cow::Borrowed($name),
+                unit: Unit::$unit,
+                better: Better::$better,
+                kind: MetricKind::$kind,
+            };)+
+
+            $(#[$about])*
+            pub const $set: [Self; [$($name),+].len()] = [$(Self::$metric),+];)+
+
+            /// How it is judged if a suite says nothing about it.
+            pub fn default_policy(&self) -> Option<MetricPolicy> {
+                match self.name.as_ref() {
+                    $($($name => $policy,)+)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+const fn reported(relative: f64, tolerance: f64) -> Option<MetricPolicy> {
+    Some(MetricPolicy { floor: Floor { relative, absolute: 0.0 }, tolerance, fatal: false })
+}
+
+const fn fatal(relative: f64, tolerance: f64) -> Option<MetricPolicy> {
+    Some(MetricPolicy { floor: Floor { relative, absolute: 0.0 }, tolerance, fatal: true })
+}
+
+/// Half a second and a quarter: taken once, while other compilers share the processors, it varies by tens of percent, and
+/// a slow compile harms no user of the compiled model.
+const SLOW_COMPILE: Option<MetricPolicy> =
+    Some(MetricPolicy { floor: Floor { relative: 0.25, absolute: 5e8 }, tolerance: 0.50, fatal: false });
+
+metrics! {
+    /// The metrics that a suite measures.
+    BUILT_IN {
+        /// Wall-clock time of one iteration of the measured function. The metric a gate judges.
+        LATENCY = "latency", Nanoseconds, Lower, Noisy, fatal(0.01, 0.03);
+        /// Processor time of one iteration, over all threads.
+        CPU_TIME = "cpu-time", Nanoseconds, Lower, Noisy, None;
+        /// Wall-clock time of the compiler.
+        COMPILE_TIME = "compile-time", Nanoseconds, Lower, Noisy, SLOW_COMPILE;
+        /// Instructions that the compiler executes with one thread.
+        COMPILE_INSTRUCTIONS = "compile-instructions", Count, Lower, Exact, None;
+        /// Size of the compiled module.
+        VMFB_SIZE = "vmfb-size", Bytes, Lower, Exact, reported(0.01, 0.01);
+        /// Number of dispatches (kernel launches) in the compiled module.
+        DISPATCH_COUNT = "dispatch-count", Count, Lower, Exact, reported(0.0, 0.0);
+        /// Peak resident memory of the benchmark process.
+        PEAK_HOST_MEMORY = "peak-host-memory", Bytes, Lower, Noisy, reported(0.05, 0.10);
+        /// Peak memory allocated on the device.
+        PEAK_DEVICE_MEMORY = "peak-device-memory", Bytes, Lower, Exact, reported(0.01, 0.01);
+        /// Items processed per second, as Google Benchmark's `items_per_second`.
+        THROUGHPUT = "items-per-second", PerSecond, Higher, Noisy, None;
     }
 
+    /// Facts about generated code, in order of importance. Those that cost every program time decide: registers that are
+    /// newly spilled, fewer waves, matrix instructions that are gone. Counts of registers alone change with every compiler
+    /// and mean little.
+    OF_CODE {
+        /// Vector registers that a kernel saves to memory because it has too few.
+        SPILLED_REGISTERS = "spilled-registers", Count, Lower, Exact, fatal(0.10, 0.10);
+        /// Scalar registers that a kernel saves to lanes of vector registers, or to memory, because it has too few.
+        SPILLED_SCALAR_REGISTERS = "spilled-scalar-registers", Count, Lower, Exact, fatal(0.10, 0.10);
+        /// Private memory of one lane of a kernel, where spilled registers and local arrays are.
+        SCRATCH = "scratch-size", Bytes, Lower, Exact, fatal(0.10, 0.10);
+        /// Waves that a SIMD unit can hold of a kernel.
+        OCCUPANCY = "occupancy", Count, Higher, Exact, fatal(0.0, 0.0);
+        /// Instructions that multiply matrices, in the code of a kernel.
+        // Half as many can do the same work if each is twice as wide.
+        MATRIX_INSTRUCTIONS = "matrix-instructions", Count, Higher, Exact, fatal(0.99, 0.99);
+        /// Instructions in the code of a kernel.
+        INSTRUCTIONS = "instructions", Count, Lower, Exact, None;
+        /// Instructions of a host library that compute with one floating-point number: what was not vectorized.
+        SCALAR_FLOAT_INSTRUCTIONS = "scalar-float-instructions", Count, Lower, Exact, None;
+        /// Instructions of a host library by the width of their vectors, in bits; `scalable` is the processor's own (SVE).
+        VECTOR_128_INSTRUCTIONS = "vector-128-instructions", Count, Higher, Exact, None;
+        VECTOR_256_INSTRUCTIONS = "vector-256-instructions", Count, Higher, Exact, None;
+        VECTOR_512_INSTRUCTIONS = "vector-512-instructions", Count, Higher, Exact, None;
+        VECTOR_SCALABLE_INSTRUCTIONS = "vector-scalable-instructions", Count, Higher, Exact, None;
+        /// Vector registers of a kernel, accumulator registers included where they are shared.
+        VECTOR_REGISTERS = "vector-registers", Count, Lower, Exact, None;
+        ACCUMULATOR_REGISTERS = "accumulator-registers", Count, Lower, Exact, None;
+        SCALAR_REGISTERS = "scalar-registers", Count, Lower, Exact, None;
+        /// Local (shared) memory of a workgroup.
+        SHARED_MEMORY = "shared-memory", Bytes, Lower, Exact, None;
+        /// Stack that a function of a host library takes.
+        STACK_FRAME = "stack-frame", Bytes, Lower, Exact, None;
+        CODE_SIZE = "code-size", Bytes, Lower, Exact, None;
+    }
+}
+
+impl Metric {
     /// Whether it is a duration of the compiler, about which its program says nothing.
     pub fn is_compile_time(&self) -> bool {
         self.name == Self::COMPILE_TIME.name
     }
-
-    /// Wall-clock time of one iteration of the measured function. The metric a gate judges.
-    pub const LATENCY: Self = Self::known("latency", Unit::Nanoseconds, Better::Lower, MetricKind::Noisy);
-    /// Processor time of one iteration, over all threads.
-    pub const CPU_TIME: Self = Self::known("cpu-time", Unit::Nanoseconds, Better::Lower, MetricKind::Noisy);
-    /// Wall-clock time of the compiler.
-    pub const COMPILE_TIME: Self =
-        Self::known("compile-time", Unit::Nanoseconds, Better::Lower, MetricKind::Noisy);
-    /// Instructions that the compiler executes with one thread.
-    pub const COMPILE_INSTRUCTIONS: Self =
-        Self::known("compile-instructions", Unit::Count, Better::Lower, MetricKind::Exact);
-    /// Size of the compiled module.
-    pub const VMFB_SIZE: Self = Self::known("vmfb-size", Unit::Bytes, Better::Lower, MetricKind::Exact);
-    /// Number of dispatches (kernel launches) in the compiled module.
-    pub const DISPATCH_COUNT: Self =
-        Self::known("dispatch-count", Unit::Count, Better::Lower, MetricKind::Exact);
-    /// Peak resident memory of the benchmark process.
-    pub const PEAK_HOST_MEMORY: Self =
-        Self::known("peak-host-memory", Unit::Bytes, Better::Lower, MetricKind::Noisy);
-    /// Peak memory allocated on the device.
-    pub const PEAK_DEVICE_MEMORY: Self =
-        Self::known("peak-device-memory", Unit::Bytes, Better::Lower, MetricKind::Exact);
-    /// Items processed per second, as Google Benchmark's `items_per_second`.
-    pub const THROUGHPUT: Self =
-        Self::known("items-per-second", Unit::PerSecond, Better::Higher, MetricKind::Noisy);
-
-    const fn of_code(name: &'static str, unit: Unit, better: Better) -> Self {
-        Self::known(name, unit, better, MetricKind::Exact)
-    }
-
-    /// Vector registers that a kernel saves to memory because it has too few.
-    pub const SPILLED_REGISTERS: Self = Self::of_code("spilled-registers", Unit::Count, Better::Lower);
-    /// Scalar registers that a kernel saves to lanes of vector registers, or to memory, because it has too few.
-    pub const SPILLED_SCALAR_REGISTERS: Self =
-        Self::of_code("spilled-scalar-registers", Unit::Count, Better::Lower);
-    /// Private memory of one lane of a kernel, where spilled registers and local arrays are.
-    pub const SCRATCH: Self = Self::of_code("scratch-size", Unit::Bytes, Better::Lower);
-    /// Waves that a SIMD unit can hold of a kernel.
-    pub const OCCUPANCY: Self = Self::of_code("occupancy", Unit::Count, Better::Higher);
-    /// Instructions that multiply matrices, in the code of a kernel.
-    pub const MATRIX_INSTRUCTIONS: Self = Self::of_code("matrix-instructions", Unit::Count, Better::Higher);
-    /// Instructions in the code of a kernel.
-    pub const INSTRUCTIONS: Self = Self::of_code("instructions", Unit::Count, Better::Lower);
-    /// Instructions of a host library that compute with one floating-point number: what was not vectorized.
-    pub const SCALAR_FLOAT_INSTRUCTIONS: Self =
-        Self::of_code("scalar-float-instructions", Unit::Count, Better::Lower);
-    /// Instructions of a host library by the width of their vectors, in bits; `scalable` is the processor's own (SVE).
-    pub const VECTOR_128_INSTRUCTIONS: Self =
-        Self::of_code("vector-128-instructions", Unit::Count, Better::Higher);
-    pub const VECTOR_256_INSTRUCTIONS: Self =
-        Self::of_code("vector-256-instructions", Unit::Count, Better::Higher);
-    pub const VECTOR_512_INSTRUCTIONS: Self =
-        Self::of_code("vector-512-instructions", Unit::Count, Better::Higher);
-    pub const VECTOR_SCALABLE_INSTRUCTIONS: Self =
-        Self::of_code("vector-scalable-instructions", Unit::Count, Better::Higher);
-    /// Vector registers of a kernel, accumulator registers included where they are shared.
-    pub const VECTOR_REGISTERS: Self = Self::of_code("vector-registers", Unit::Count, Better::Lower);
-    pub const ACCUMULATOR_REGISTERS: Self =
-        Self::of_code("accumulator-registers", Unit::Count, Better::Lower);
-    pub const SCALAR_REGISTERS: Self = Self::of_code("scalar-registers", Unit::Count, Better::Lower);
-    /// Local (shared) memory of a workgroup.
-    pub const SHARED_MEMORY: Self = Self::of_code("shared-memory", Unit::Bytes, Better::Lower);
-    /// Stack that a function of a host library takes.
-    pub const STACK_FRAME: Self = Self::of_code("stack-frame", Unit::Bytes, Better::Lower);
-    pub const CODE_SIZE: Self = Self::of_code("code-size", Unit::Bytes, Better::Lower);
-
-    /// Facts about generated code, in order of importance.
-    pub const OF_CODE: [Self; 17] = [
-        Self::SPILLED_REGISTERS,
-        Self::SPILLED_SCALAR_REGISTERS,
-        Self::SCRATCH,
-        Self::OCCUPANCY,
-        Self::MATRIX_INSTRUCTIONS,
-        Self::INSTRUCTIONS,
-        Self::SCALAR_FLOAT_INSTRUCTIONS,
-        Self::VECTOR_128_INSTRUCTIONS,
-        Self::VECTOR_256_INSTRUCTIONS,
-        Self::VECTOR_512_INSTRUCTIONS,
-        Self::VECTOR_SCALABLE_INSTRUCTIONS,
-        Self::VECTOR_REGISTERS,
-        Self::ACCUMULATOR_REGISTERS,
-        Self::SCALAR_REGISTERS,
-        Self::SHARED_MEMORY,
-        Self::STACK_FRAME,
-        Self::CODE_SIZE,
-    ];
-
-    /// The metrics that a suite measures.
-    pub const BUILT_IN: [Self; 9] = [
-        Self::LATENCY,
-        Self::CPU_TIME,
-        Self::COMPILE_TIME,
-        Self::COMPILE_INSTRUCTIONS,
-        Self::VMFB_SIZE,
-        Self::DISPATCH_COUNT,
-        Self::PEAK_HOST_MEMORY,
-        Self::PEAK_DEVICE_MEMORY,
-        Self::THROUGHPUT,
-    ];
 
     /// The built-in metric of this name. Its unit, direction and kind are facts of this program, so a file
     /// that describes it differently is wrong.

@@ -6,54 +6,38 @@
 mod word;
 
 mod benchmark;
-mod code;
-mod count;
-mod date;
 mod device;
-mod disclose;
 mod effect;
-mod foreign;
-mod hex;
+mod kernels;
 mod lint;
 mod metric;
 pub mod number;
 mod outcome;
 mod policy;
-mod profile;
 mod progress;
 mod run;
-mod sample;
 mod store_url;
 mod telemetry;
-mod toolchain;
-mod verdict;
+mod text;
 mod verification;
-mod visible;
 
 pub use benchmark::{
-    ARCHITECTURE, Artifact, Benchmark, BenchmarkGlob, BenchmarkName, JUDGED_BY, JUDGED_BY_OUTPUTS,
-    MetricSeries, RENAMED_FROM, Workload, is_of_command,
+    ARCHITECTURE, Artifact, Benchmark, BenchmarkGlob, BenchmarkName, BlockSlot, JUDGED_BY, JUDGED_BY_OUTPUTS,
+    MetricSeries, Process, RENAMED_FROM, Series, Summary, Workload, is_of_command,
 };
-pub use code::{GeneratedCode, KernelCode};
-pub use count::counted;
-pub use date::is_date;
-pub use device::{DeviceKind, GpuClock, device_driver};
-pub use disclose::Disclose;
+pub use device::{BACKENDS, DeviceFacts, DeviceKind, GpuClock, Vendor, device_driver, is_cpu};
 pub use effect::{Estimate, Interval, Method, RunSummary, SideStats, Typical, WaiverUse};
-pub use foreign::ForeignProcess;
-pub use hex::{hex, is_commit, is_hex, is_sha256};
+pub use kernels::{GeneratedCode, Kernel, KernelCode, Profile};
 pub use lint::{Consequence, Lint, LintCode};
 pub use metric::{Better, Metric, MetricKind, Unit};
 pub use number::Number;
-pub use outcome::{Outcome, Stage};
-pub use policy::{Expectation, FailureKind, Floor, Override, Waiver};
-pub use profile::{Kernel, Profile};
+pub use outcome::{Outcome, Stage, Verdict};
+pub use policy::{Disclose, Expectation, FailureKind, Floor, MetricPolicy, Override, Waiver};
 pub use progress::{Event, NextLook, Progress, Quiet, Standing};
-pub use run::{Anchor, Calibration, Context, Origin, Run, SideName, Spread, Testbed};
-pub use sample::{BlockSlot, Process, Series, Summary};
+pub use run::{Anchor, Calibration, Context, Origin, Run, SideName, Spread, Testbed, Toolchain};
 pub use store_url::{StoreScheme, StoreUrl, StoreUrlError};
-pub use telemetry::Telemetry;
-pub use toolchain::Toolchain;
-pub use verdict::Verdict;
+pub use telemetry::{ForeignProcess, Telemetry};
+pub use text::{
+    clean, counted, excerpt, hex, is_commit, is_date, is_hex, is_hidden, is_sha256, without_commands,
+};
 pub use verification::{Divergence, OutputCheck, Verification, VerifyCode};
-pub use visible::{clean, excerpt, is_hidden, without_commands};

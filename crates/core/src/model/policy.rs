@@ -1,10 +1,10 @@
-//! Parts of a policy, in the form in which files hold them.
+//! Parts of a policy, in the form in which files hold them, and the amount of information in a report.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::{Benchmark, Number, Outcome, Stage, VerifyCode, number};
+use super::{Benchmark, Metric, Number, Outcome, Stage, VerifyCode, number};
 
 /// The smallest slowdown that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +19,28 @@ pub struct Floor {
     #[serde(with = "number")]
     #[schemars(with = "Number")]
     pub absolute: f64,
+}
+
+/// How one metric is judged.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MetricPolicy {
+    pub floor: Floor,
+    /// Largest change that a pass may hide, as a fraction of base.
+    pub tolerance: f64,
+    /// Whether a regression of this metric fails the gate.
+    pub fatal: bool,
+}
+
+impl MetricPolicy {
+    /// For metrics the policy doesn't name: judged like a time, reported, never fatal.
+    pub const UNNAMED: Self =
+        Self { floor: Floor { relative: 0.01, absolute: 0.0 }, tolerance: 0.03, fatal: false };
+
+    /// For a metric that the policy doesn't name.
+    pub fn unnamed(metric: &Metric) -> Self {
+        let of_code = Metric::OF_CODE.contains(metric).then(|| metric.default_policy());
+        of_code.flatten().unwrap_or(Self::UNNAMED)
+    }
 }
 
 /// An exception by benchmark.
@@ -110,4 +132,16 @@ pub struct Expectation {
     /// The change that is judged removes it: its benchmark has to work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removed: bool,
+}
+
+words! {
+    /// Values that reports may show outside of the measuring machine.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    pub enum Disclose: "disclosure" {
+        /// Everything that was measured.
+        #[default]
+        All = "all",
+        /// Changes, and no absolute times, sizes or counts: numbers may be private.
+        Ratios = "ratios",
+    }
 }

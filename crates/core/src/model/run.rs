@@ -1,4 +1,4 @@
-//! One side of an execution of a suite on one testbed.
+//! One side of an execution of a suite on one testbed, with the identity of its tools.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::number::{self, Number};
-use super::{Benchmark, BenchmarkName, Lint, Toolchain};
+use super::{Benchmark, BenchmarkName, Lint};
 
 words! {
     /// Base or head.
@@ -119,4 +119,18 @@ pub struct Run {
     pub in_shards: bool,
     /// Findings about the whole run; those about one row are on the benchmark.
     pub lints: Vec<Lint>,
+}
+
+/// Tools as they identified themselves after installation.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Toolchain {
+    /// The version that was pinned, for example `3.13.0`.
+    pub version: String,
+    /// The commit that `iree-compile --version` printed.
+    pub compiler_commit: String,
+    /// The commit that the runtime's own version file names.
+    pub runtime_commit: String,
+    /// How it was obtained: `pypi`, `url` or `path`.
+    pub source: String,
 }

@@ -1,4 +1,9 @@
-//! The state of the machine while a process was measured.
+//! The state of the machine while a process was measured, and processes that are not the run's.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The state of the machine over the time of one process, as far as it bears on the verdict.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -16,4 +21,25 @@ pub struct Telemetry {
     pub power_capped: bool,
     /// Temperature of the device at the end, in degrees Celsius.
     pub temperature: Option<f64>,
+}
+
+/// A process that is not the run's.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ForeignRecord")]
+pub struct ForeignProcess {
+    pub pid: u32,
+    /// Its short name in the kernel, if visible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// `process 4711 (python3)`.
+impl fmt::Display for ForeignProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "process {} ({name})", self.pid),
+            None => write!(f, "process {}", self.pid),
+        }
+    }
 }

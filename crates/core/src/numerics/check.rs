@@ -3,10 +3,8 @@
 use crate::model::{Divergence, OutputCheck, VerifyCode};
 
 use super::NumericsTolerance;
-use super::element::Element;
-use super::likeness::{likeness, otherwise_shaped};
-use super::place::ErrorRegion;
-use super::tensor::{DType, Data, Tensor, shape};
+use super::likeness::{ErrorRegion, likeness, otherwise_shaped};
+use super::tensor::{DType, Data, Element, Tensor, shape};
 
 /// An output beyond the tolerance still passes if its error relative to the fp64 reference is at most that of eager times
 /// these factors. Two correct roundings of one computation have about the same root mean square error; PyTorch's `same()`

@@ -2,16 +2,13 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod check;
-mod element;
 mod file;
 mod likeness;
 mod npy;
-mod place;
 mod tensor;
 #[cfg(test)]
 mod tests;
 mod tolerance;
-mod vacuous;
 mod verify;
 
 pub use check::{check, typical_magnitude};

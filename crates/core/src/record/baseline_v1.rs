@@ -8,9 +8,8 @@ use serde_with::skip_serializing_none;
 
 use crate::model::{BenchmarkGlob, Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode};
 
-use super::check::{date, described, known_metric, timestamp};
-use super::error::wrong;
-use super::seal::sealed;
+use super::error::{date, described, known_metric, timestamp, wrong};
+use super::write::sealed;
 use super::{
     AcceptanceSchema, ArtifactRecord, BaselineSchema, Number, OutcomeRecord, RecordError, ValueRecord,
     schema, write,

@@ -1,17 +1,17 @@
 //! From the stored shape to the words of the model, and from the words to the stored shape.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::{
-    Artifact, Benchmark, BenchmarkName, Calibration, Metric, MetricKind, MetricSeries, Origin, Outcome,
-    Process, Run, Series, SideName, Spread, Stage,
+    Anchor, Artifact, Benchmark, BenchmarkName, Calibration, Lint, Metric, MetricKind, MetricSeries, Origin,
+    Outcome, Process, Run, Series, SideName, Spread, Stage, Summary, Toolchain, Verification,
 };
 
 use super::telemetry_v1::telemetry;
 use super::{
-    BenchmarkRecord, CalibrationRecord, Number, ProcessRecord, RunFile, RunSchema, SideRecord, SpreadRecord,
-    StageRecord, StageStatus,
+    BaselineBenchmark, BaselineFile, BaselineSchema, BenchmarkRecord, CalibrationRecord, Number,
+    ProcessRecord, RunFile, RunSchema, SideRecord, SpreadRecord, StageRecord, StageStatus, SummaryRecord,
 };
 
 impl RunFile {
@@ -187,5 +187,89 @@ impl From<&CalibrationRecord> for Calibration {
             (key, value)
         });
         Self { source: record.source.clone(), spreads: spreads.collect() }
+    }
+}
+
+impl BaselineFile {
+    /// The session as a [`Run`]. `label` is how the reader names the file.
+    pub fn run(&self, label: &str) -> Run {
+        Run {
+            suite: Some(self.suite.clone()),
+            session: Some(self.session.clone()),
+            origin: Origin { format: BaselineSchema::NAME.to_owned(), label: label.to_owned() },
+            testbed: Some(self.testbed.clone()),
+            toolchain: self.toolchain.clone(),
+            commit: self.commit.clone(),
+            benchmarks: self.benchmarks.iter().map(|record| words(record, &self.metrics)).collect(),
+            anchor: self.anchor.clone().map(|toolchain| anchor(toolchain, &self.benchmarks)),
+            lints: self.lints.to_vec(),
+            ..Run::default()
+        }
+    }
+}
+
+fn anchor(toolchain: Toolchain, benchmarks: &[BaselineBenchmark]) -> Anchor {
+    let mut anchor = Anchor { toolchain, ..Anchor::default() };
+    for (benchmark, record) in benchmarks.iter().filter_map(|it| Some((it, it.anchored.as_ref()?))) {
+        let name = BenchmarkName::new(&benchmark.name);
+        let ratios = record.ratios.iter();
+        anchor.ratios.extend(ratios.map(|(metric, ratio)| ((name.clone(), metric.clone()), ratio.0)));
+        anchor.artifacts.insert(name, record.artifact.clone());
+    }
+    anchor
+}
+
+fn words(record: &BaselineBenchmark, metrics: &[Metric]) -> Benchmark {
+    let metrics = metrics.iter().filter_map(|metric| {
+        Some(MetricSeries { series: series(record, &metric.name, metric.kind)?, metric: metric.clone() })
+    });
+    Benchmark {
+        name: BenchmarkName::new(&record.name),
+        labels: record.labels.clone(),
+        outcome: Outcome::from(&record.outcome),
+        metrics: metrics.collect(),
+        artifact: record.artifact.as_ref().map(Artifact::from),
+        verification: record.verification.map(|code| Verification::bare(code, None)),
+        lints: record.lints.iter().map(|code| Lint::new(*code, "when it was stored")).collect(),
+        telemetry: Vec::new(),
+        profile: None,
+        code: None,
+        compiler: BTreeMap::new(),
+        code_sha256: None,
+        printed: Vec::new(),
+    }
+}
+
+fn series(record: &BaselineBenchmark, metric: &str, kind: MetricKind) -> Option<Series> {
+    let summaries: Vec<Summary> = record
+        .processes
+        .iter()
+        .filter_map(|process| process.summaries.get(metric))
+        .map(Summary::from)
+        .collect();
+    let single = record.values.iter().find(|value| value.metric == metric).map(|value| value.value.0);
+    match (kind, summaries.first().and_then(|first| first.median), single) {
+        // A value that was the same in every process is exact; one that differed can't be compared exactly.
+        (MetricKind::Exact, Some(first), _) if summaries.iter().all(|s| s.median == Some(first)) => {
+            Some(Series::Exact(first))
+        }
+        (_, Some(_), _) => Some(Series::Summaries(summaries)),
+        (MetricKind::Exact, None, Some(value)) => Some(Series::Exact(value)),
+        (MetricKind::Noisy, None, Some(value)) => {
+            Some(Series::Summaries(vec![Summary { n: Some(1), median: Some(value), ..Summary::default() }]))
+        }
+        (_, None, None) => None,
+    }
+}
+
+impl From<&SummaryRecord> for Summary {
+    fn from(record: &SummaryRecord) -> Self {
+        Self {
+            n: Some(record.n),
+            median: Some(record.median.0),
+            stddev: record.stddev.map(f64::from),
+            min: record.min.map(f64::from),
+            ..Self::default()
+        }
     }
 }

@@ -9,23 +9,19 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod backend_v1;
-mod baseline_convert;
 mod baseline_v1;
 mod benchmark_v1;
 mod bisection_v1;
 mod bundle_v1;
-mod check;
 mod comparison_v1;
 mod convert;
 mod error;
-mod gate_v1;
 mod parquet;
 mod plan_v1;
 mod run_check;
 mod run_v1;
 mod samples;
 mod schema;
-mod seal;
 mod telemetry_v1;
 #[cfg(test)]
 mod tests;
@@ -56,11 +52,11 @@ pub use comparison_v1::{
     ComparisonFile, GeomeanRecord, MovedCode, PolicyRecord, ReasonCode, ReasonRecord, RowRecord,
 };
 pub use error::RecordError;
-pub use gate_v1::{GateMetricRecord, GateRecord};
 pub use plan_v1::{PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, PlannedSideRecord};
 pub use run_v1::{
-    BenchmarkRecord, BundleOrigin, CalibrationRecord, CommandRecord, Design, MeasureRecord,
-    MergedShardRecord, ProcessRecord, RunFile, ShardRecord, SideRecord, SpreadRecord, TimingRecord,
+    BenchmarkRecord, BundleOrigin, CalibrationRecord, CommandRecord, Design, GateMetricRecord, GateRecord,
+    MeasureRecord, MergedShardRecord, ProcessRecord, RunFile, ShardRecord, SideRecord, SpreadRecord,
+    TimingRecord,
 };
 pub use samples::SampleMap;
 pub use schema::{

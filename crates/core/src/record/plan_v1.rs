@@ -9,7 +9,7 @@ use serde_with::skip_serializing_none;
 use crate::model::SideName;
 
 use super::error::wrong;
-use super::seal::sealed;
+use super::write::sealed;
 use super::{Design, GateRecord, Number, PlanSchema, RecordError, schema, write};
 
 /// The division of a suite into shards, and everything that all shards must agree on.

@@ -6,8 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::SideName;
 
-use super::check::{described, duration, known_metric, timestamp};
-use super::error::wrong;
+use super::error::{described, duration, known_metric, timestamp, wrong};
 use super::{
     BackendRecord, BenchmarkRecord, OutcomeStatus, ProcessRecord, RecordError, RunFile, RunSchema,
     StageStatus, schema, weight,

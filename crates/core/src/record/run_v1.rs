@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::model::{
-    BlockSlot, Context, GeneratedCode, Lint, Metric, Profile, SideName, Testbed, Toolchain, Verification,
-    is_of_command, number,
+    BlockSlot, Context, Expectation, Floor, GeneratedCode, Lint, Metric, Number, Override, Profile, SideName,
+    Testbed, Toolchain, Verdict, Verification, Waiver, is_of_command, number,
 };
 
-use super::seal::content_hash;
+use super::write::content_hash;
 use super::{
-    ArtifactRecord, BackendRecord, GateRecord, Number, OutcomeRecord, RunSchema, SampleMap, StageRecord,
-    TelemetryRecord, ValueRecord, write,
+    ArtifactRecord, BackendRecord, OutcomeRecord, RunSchema, SampleMap, StageRecord, TelemetryRecord,
+    ValueRecord, write,
 };
 
 /// One execution of a suite on one testbed: everything a verdict needs, with every sample.
@@ -338,4 +338,39 @@ pub struct SpreadRecord {
     pub between_processes: Option<Number>,
     pub between_blocks: Option<Number>,
     pub between_sessions: Option<Number>,
+}
+
+/// Judges the run if no other policy is given, so that judging in a second step gives the verdict of doing it in one.
+/// A published verdict never comes from it: the base's own configuration judges there.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateRecord {
+    /// Family-wise error of the fatal rows.
+    pub alpha: Number,
+    /// `auto`, `welch` or `mann-whitney`.
+    pub test: String,
+    /// Verdicts that make the exit code non-zero.
+    pub fail_on: Vec<Verdict>,
+    pub between_cv: Option<Number>,
+    /// `note` where outputs that changed with their model don't fail.
+    pub changed_reference: Option<String>,
+    pub metrics: Vec<GateMetricRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<Override>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waivers: Vec<Waiver>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<Expectation>,
+}
+
+/// How one metric is judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateMetricRecord {
+    pub name: String,
+    pub floor: Floor,
+    /// As a fraction of base.
+    pub tolerance: Number,
+    pub fatal: bool,
 }

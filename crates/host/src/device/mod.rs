@@ -16,7 +16,7 @@ use nix::sys::statvfs::statvfs;
 
 pub use busy::{Usage, idle_time, load_average, usage_now};
 pub use clocks::{ClockHold, Leftover, hold_clocks, leftover_locks, undo_leftovers};
-pub use gpu::{Choice, Gpu, GpuReading, Gpus, Limit, Vendor, accelerator, choose, visible};
+pub use gpu::{Choice, Gpu, GpuReading, Gpus, Limit, accelerator, choose};
 pub use host_lock::{DeviceError, HostLock, lock, lock_host, measuring_now};
 pub use processes::foreign;
 pub use processors::{Governance, default_cpus, governance, pinnable, ranges};

@@ -241,7 +241,7 @@ avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16 hypervisor\n
     #[test]
     fn a_gpu_is_identified_by_its_kind_and_its_settings_and_not_by_its_number() {
         let gpu = |id: &str, limit: f64| Gpu {
-            vendor: crate::device::Vendor::Nvidia,
+            vendor: benchgate_core::model::Vendor::Nvidia,
             name: "A100".into(),
             id: id.into(),
             pci: String::new(),

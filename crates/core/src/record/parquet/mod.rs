@@ -9,8 +9,6 @@
 //! that decompresses nothing can't be made to decompress gigabytes.
 
 mod columns;
-mod group;
-mod pages;
 mod read;
 mod rebuild;
 #[cfg(test)]

@@ -1,16 +1,19 @@
 //! Reads a session, a row group at a time.
 
 use bytes::Bytes;
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Encoding};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ParquetMetaData;
-use parquet::file::reader::FileReader;
+use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::schema::types::SchemaDescriptor;
 
 use crate::record::{BaselineBenchmark, BaselineFile, BaselineSchema, RecordError, schema};
 
-use super::columns::{COLUMNS, Shared};
-use super::group::{ReadColumn, columns};
+use super::columns::{COLUMNS, ColumnKind, ColumnValues, ParquetCell, Shared};
 use super::rebuild::Rebuilder;
 use super::{MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, failed, write, wrong};
 
@@ -109,4 +112,144 @@ fn compare(
         })?;
     }
     if at == rows { Ok(()) } else { Err(wrong("it has rows that belong to no benchmark")) }
+}
+
+/// One column of a row group.
+pub(super) struct ReadColumn {
+    values: ColumnValues,
+    /// Index of the value of each row; `None` if it has none.
+    places: Vec<Option<usize>>,
+    pub rows: usize,
+}
+
+impl ReadColumn {
+    pub(super) fn cell(&self, row: usize) -> Result<ParquetCell<'_>, RecordError> {
+        let Some(at) = self.places.get(row).copied().flatten() else { return Ok(ParquetCell::None) };
+        let cell = match &self.values {
+            ColumnValues::Text(values) => match values.get(at) {
+                Some(bytes) => {
+                    let text = std::str::from_utf8(bytes.data()).map_err(|_| wrong("a text is not UTF-8"))?;
+                    Some(ParquetCell::Text(text))
+                }
+                None => None,
+            },
+            ColumnValues::Int(values) => values.get(at).copied().map(ParquetCell::Int),
+            ColumnValues::Float(values) => values.get(at).copied().map(ParquetCell::Float),
+            ColumnValues::Bool(values) => values.get(at).copied().map(ParquetCell::Bool),
+        };
+        cell.ok_or_else(|| wrong("a column ends early"))
+    }
+}
+
+pub(super) fn columns(group: &dyn RowGroupReader) -> Result<Vec<ReadColumn>, RecordError> {
+    // `check_structure` has bounded it.
+    let rows = usize::try_from(group.metadata().num_rows()).map_err(|_| wrong("a row group has no size"))?;
+    let mut columns = Vec::new();
+    for (at, column) in COLUMNS.iter().enumerate() {
+        let (levels, values) = match column.kind {
+            ColumnKind::Text => {
+                let (levels, values) = column_values::<ByteArrayType>(group, at, rows)?;
+                (levels, ColumnValues::Text(values))
+            }
+            ColumnKind::Time | ColumnKind::Int => {
+                let (levels, values) = column_values::<Int64Type>(group, at, rows)?;
+                (levels, ColumnValues::Int(values))
+            }
+            ColumnKind::Float => {
+                let (levels, values) = column_values::<DoubleType>(group, at, rows)?;
+                (levels, ColumnValues::Float(values))
+            }
+            ColumnKind::Bool => {
+                let (levels, values) = column_values::<BoolType>(group, at, rows)?;
+                (levels, ColumnValues::Bool(values))
+            }
+        };
+        let places = if column.optional {
+            let mut next = 0..;
+            levels.iter().map(|level| if *level > 0 { next.next() } else { None }).collect()
+        } else {
+            (0..rows).map(Some).collect()
+        };
+        columns.push(ReadColumn { values, places, rows });
+    }
+    Ok(columns)
+}
+
+fn column_values<T: DataType>(
+    group: &dyn RowGroupReader,
+    at: usize,
+    rows: usize,
+) -> Result<(Vec<i16>, Vec<T::T>), RecordError> {
+    let pages = CheckedPages::new(group.get_column_page_reader(at).map_err(failed)?, rows);
+    let description = group.metadata().schema_descr().column(at);
+    let mut reader = ColumnReaderImpl::<T>::new(description, Box::new(pages));
+    let (mut levels, mut values) = (Vec::new(), Vec::new());
+    let (read, ..) = reader.read_records(rows, Some(&mut levels), None, &mut values).map_err(failed)?;
+    if read == rows { Ok((levels, values)) } else { Err(wrong("a column ends early")) }
+}
+
+/// The pages of one column of one row group.
+pub(super) struct CheckedPages {
+    pages: Box<dyn PageReader>,
+    /// Rows that later data pages can still hold; a flat column has one value a row.
+    rows: usize,
+}
+
+impl CheckedPages {
+    pub(super) fn new(pages: Box<dyn PageReader>, rows: usize) -> Self {
+        Self { pages, rows }
+    }
+
+    fn check(&mut self, page: &Page) -> Result<()> {
+        let wrong = |what: String| Err(ParquetError::General(what));
+        let (encoding, values) = (page.encoding(), page.num_values() as usize);
+        // Other encodings can expand without bound, and benchgate writes none of them.
+        let known = matches!(
+            encoding,
+            Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY | Encoding::RLE
+        );
+        if !known {
+            return wrong(format!("a page has the encoding {encoding}, which benchgate does not write"));
+        }
+        match page {
+            // Each entry takes at least its length.
+            Page::DictionaryPage { buf, .. } if values > buf.len() / 4 => {
+                wrong(format!("a dictionary of {} bytes states {values} entries", buf.len()))
+            }
+            Page::DictionaryPage { .. } => Ok(()),
+            Page::DataPage { .. } | Page::DataPageV2 { .. } => match self.rows.checked_sub(values) {
+                Some(rest) => {
+                    self.rows = rest;
+                    Ok(())
+                }
+                None => wrong("a column has more values than its row group has rows".to_owned()),
+            },
+        }
+    }
+}
+
+impl PageReader for CheckedPages {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.pages.get_next_page()?;
+        if let Some(page) = &page {
+            self.check(page)?;
+        }
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.pages.skip_next_page()
+    }
+}
+
+impl Iterator for CheckedPages {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
 }

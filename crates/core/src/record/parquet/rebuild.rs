@@ -7,7 +7,7 @@ use crate::record::{BaselineBenchmark, BaselineProcess, Number, RecordError, Sum
 use super::columns::{
     BENCHMARK, DETAIL, METRIC, MIN, N, PROCESS, ParquetCell, STATE, STDDEV, UNDISTURBED, VALUE,
 };
-use super::group::ReadColumn;
+use super::read::ReadColumn;
 use super::wrong;
 
 /// Bytes of text that are copied out of a file. A dictionary holds a text once, and rows can name it a million times.

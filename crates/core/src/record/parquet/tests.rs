@@ -192,7 +192,7 @@ fn a_dictionary_that_states_more_entries_than_it_has_is_refused_before_memory_is
         encoding: Encoding::PLAIN,
         is_sorted: false,
     };
-    let mut pages = super::pages::CheckedPages::new(Box::new(One(Some(dictionary))), 10);
+    let mut pages = super::read::CheckedPages::new(Box::new(One(Some(dictionary))), 10);
     let error = pages.get_next_page().err().unwrap();
     assert!(error.to_string().contains("states 4294967295 entries"), "{error}");
 }

@@ -4,11 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Gpu, GpuReading, Limit, Vendor};
-use crate::device::read_line;
+use benchgate_core::model::Vendor;
 
-/// AMD's PCI vendor number.
-const AMD: &str = "0x1002";
+use super::{Gpu, GpuReading, Limit};
+use crate::device::read_line;
 
 const MICROWATTS: f64 = 1e6;
 const MILLIDEGREES: f64 = 1e3;
@@ -32,7 +31,7 @@ pub(super) fn cards(sysfs: &Path) -> Vec<(Card, Gpu)> {
             let number = entry.file_name().to_str()?.strip_prefix("card")?.parse().ok()?;
             Some((number, entry.path().join("device")))
         })
-        .filter(|(_, device)| read_line(device.join("vendor")).as_deref() == Some(AMD))
+        .filter(|(_, device)| read_line(device.join("vendor")).as_deref() == Some(Vendor::Amd.pci()))
         .collect();
     numbered.sort();
     numbered
@@ -201,7 +200,7 @@ mod tests {
     #[test]
     fn connectors_and_cards_of_others_are_not_ours() {
         let sysfs = tempfile::tempdir().unwrap();
-        for (name, vendor) in [("card0", "0x10de"), ("card1-DP-1", AMD)] {
+        for (name, vendor) in [("card0", "0x10de"), ("card1-DP-1", Vendor::Amd.pci())] {
             let device = sysfs.path().join("class/drm").join(name).join("device");
             fs::create_dir_all(&device).unwrap();
             fs::write(device.join("vendor"), vendor).unwrap();

@@ -10,9 +10,9 @@ mod select;
 use std::fs;
 use std::path::Path;
 
-use benchgate_core::model::GpuClock;
+use benchgate_core::model::{DeviceKind, GpuClock};
 
-pub use select::{Choice, Gpu, GpuReading, Limit, Vendor, choose, visible};
+pub use select::{Choice, Gpu, GpuReading, Limit, choose};
 
 use nvidia::Nvidia;
 
@@ -98,16 +98,6 @@ impl Gpus {
 /// The folder in which the kernel lists the devices of the bus.
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-/// The vendor of each IREE driver's devices, and the device classes that identify them unmistakably.
-///
-/// AMD's display class is not among them: a processor with graphics in it has one and needs no ROCm. Vulkan
-/// is missing altogether, because half of all display adapters never had a driver for it.
-const KNOWN: [(&str, &str, &[&str]); 2] = [
-    ("cuda", "0x10de", &["0x0300", "0x0302"]),
-    // Instinct boards call themselves "other display controller" or "processing accelerator".
-    ("hip", "0x1002", &["0x0380", "0x1200"]),
-];
-
 /// The bus address of a device for this driver.
 pub fn accelerator(driver: &str) -> Option<String> {
     on_bus(Path::new(DEVICES), driver)
@@ -115,15 +105,16 @@ pub fn accelerator(driver: &str) -> Option<String> {
 
 /// A machine whose bus can't be read shows no device.
 fn on_bus(devices: &Path, driver: &str) -> Option<String> {
-    let (_, vendor, classes) = KNOWN.iter().find(|(known, ..)| *known == driver)?;
+    let facts = DeviceKind::from_uri(driver).facts();
+    let vendor = facts.vendors.first()?.pci();
     let mut found: Vec<String> = fs::read_dir(devices)
         .ok()?
         .filter_map(|item| {
             let folder = item.ok()?.path();
             let fact = |name: &str| fs::read_to_string(folder.join(name)).ok();
             let class = fact("class")?;
-            let is_it =
-                fact("vendor")?.trim() == *vendor && classes.iter().any(|known| class.starts_with(known));
+            let is_it = fact("vendor")?.trim() == vendor
+                && facts.bus_classes.iter().any(|known| class.starts_with(known));
             is_it.then(|| folder.file_name()?.to_str().map(str::to_owned)).flatten()
         })
         .collect();

@@ -7,9 +7,9 @@ use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
-use benchgate_core::model::GpuClock;
+use benchgate_core::model::{GpuClock, Vendor};
 
-use super::select::{Gpu, GpuReading, Limit, Vendor};
+use super::select::{Gpu, GpuReading, Limit};
 
 const MILLIWATTS: f64 = 1000.0;
 

@@ -1,5 +1,7 @@
 //! Facts about one GPU of any vendor, and which GPU of the machine a target's device is.
 
+use benchgate_core::model::{DeviceKind, Vendor};
+
 /// Facts about a target's GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
@@ -22,26 +24,19 @@ impl Choice {
     }
 }
 
-/// The variable that names a job's GPUs.
-pub fn visible(device: &str) -> &'static str {
-    if device.starts_with("hip") { "HIP_VISIBLE_DEVICES" } else { "CUDA_VISIBLE_DEVICES" }
-}
-
 /// The GPU of an IREE device (`cuda`, `cuda://GPU-…`, `hip://0`, `vulkan`), where `visible` is the value
-/// of the variable of that name.
+/// of the variable that selects a job's GPUs.
 pub fn choose(device: &str, visible: Option<&str>, gpus: &[Gpu]) -> Choice {
     let (driver, rest) = device.split_once("://").unwrap_or((device, ""));
-    let fits = |gpu: &Gpu| match driver {
-        "cuda" => gpu.vendor == Vendor::Nvidia,
-        "hip" => gpu.vendor == Vendor::Amd,
-        "vulkan" => true,
-        _ => false,
-    };
-    let mut candidates: Vec<usize> = (0..gpus.len()).filter(|index| fits(&gpus[*index])).collect();
+    let vendors = DeviceKind::from_uri(driver).facts().vendors;
+    let mut candidates: Vec<usize> =
+        (0..gpus.len()).filter(|index| vendors.contains(&gpus[*index].vendor)).collect();
     if candidates.is_empty() {
         return Choice::None;
     }
-    if driver != "vulkan"
+    // Vulkan obeys no such variable, and numbers the GPUs of all vendors.
+    let of_one_vendor = vendors.len() == 1;
+    if of_one_vendor
         && let Some(names) = visible.filter(|names| !names.is_empty())
         && let Some(shown) = shown(names, &candidates, gpus)
     {
@@ -56,7 +51,7 @@ pub fn choose(device: &str, visible: Option<&str>, gpus: &[Gpu]) -> Choice {
     let number = if wanted.is_empty() { Some(0) } else { wanted.parse::<usize>().ok() };
     match (candidates.as_slice(), number) {
         ([only], _) => Choice::One(*only),
-        (several, Some(number)) if alike && driver != "vulkan" && number < several.len() => {
+        (several, Some(number)) if alike && of_one_vendor && number < several.len() => {
             Choice::One(several[number])
         }
         _ => Choice::AnyOf(candidates),
@@ -78,13 +73,6 @@ fn shown(names: &str, candidates: &[usize], gpus: &[Gpu]) -> Option<Vec<usize>> 
 
 fn is_same(id: &str, wanted: &str) -> bool {
     !wanted.is_empty() && id.eq_ignore_ascii_case(wanted)
-}
-
-/// Who made it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Vendor {
-    Nvidia,
-    Amd,
 }
 
 /// Facts that don't change during a run.

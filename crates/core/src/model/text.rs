@@ -1,0 +1,122 @@
+//! Text: untrusted text that is safe to show (without control sequences for a terminal or a log, and without invisible
+//! characters), counts with their nouns, days, and digests as hexadecimal digits.
+
+use std::fmt::Write;
+
+/// Whether a terminal obeys a character or a reader can't see it: control characters, bidirectional marks, zero-width
+/// characters and line separators.
+pub fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// One line of untrusted text in which hidden characters are replaced and workflow commands do nothing.
+pub fn clean(text: &str) -> String {
+    let letters = text.chars().map(|letter| match letter {
+        '\t' => ' ',
+        letter if is_hidden(letter) => char::REPLACEMENT_CHARACTER,
+        letter => letter,
+    });
+    without_commands(&letters.collect::<String>())
+}
+
+/// At most `most` characters of untrusted text, cleaned as by [`clean`].
+pub fn excerpt(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => clean(&text[..end]) + "…",
+        None => clean(text),
+    }
+}
+
+/// Text that a runner does not obey: it reads the older form of a workflow command, `##[…]`, anywhere in a line.
+pub fn without_commands(text: &str) -> String {
+    text.replace("##[", "# #[")
+}
+
+/// `1 benchmark`, `34 benchmarks`.
+pub fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {}", plural(noun)) }
+}
+
+fn plural(noun: &str) -> String {
+    const HISSING: [&str; 4] = ["s", "x", "ch", "sh"];
+    let after_a_vowel = |stem: &str| stem.ends_with(['a', 'e', 'i', 'o', 'u']);
+    match noun {
+        _ if HISSING.iter().any(|end| noun.ends_with(end)) => format!("{noun}es"),
+        _ => match (noun.strip_suffix("lf"), noun.strip_suffix('y')) {
+            (Some(stem), _) => format!("{stem}lves"),
+            (_, Some(stem)) if !after_a_vowel(stem) => format!("{stem}ies"),
+            _ => format!("{noun}s"),
+        },
+    }
+}
+
+/// Whether this is a calendar day, `YYYY-MM-DD` and nothing else, so that comparing texts compares days.
+pub fn is_date(text: &str) -> bool {
+    let day = text.parse::<jiff::civil::Date>();
+    text.len() == 10 && day.is_ok_and(|day| day.to_string() == text)
+}
+
+/// Lowercase hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// Whether a text consists of lowercase hexadecimal digits.
+pub fn is_hex(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether a text is a SHA-256 as [`hex`] writes it.
+pub fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && is_hex(text)
+}
+
+/// Whether a text is the hash of a commit, SHA-1 or SHA-256, or an abbreviation of one.
+pub fn is_commit(text: &str) -> bool {
+    (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_obeyed_or_hidden_remains() {
+        assert_eq!(clean("a\u{1b}[2Jb\r\nc\u{202e}\t"), "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\u{fffd} ");
+        assert_eq!(clean("##[error] ###[x] \u{200b}"), "# #[error] ## #[x] \u{fffd}");
+    }
+
+    #[test]
+    fn an_excerpt_counts_characters_and_marks_what_is_left_out() {
+        assert_eq!(excerpt("\u{1b}ü", 2), "\u{fffd}ü");
+        assert_eq!(excerpt("\u{1b}üb", 2), "\u{fffd}ü…");
+    }
+
+    #[test]
+    fn one_is_singular_and_everything_else_is_plural() {
+        assert_eq!(counted(1, "shelf"), "1 shelf");
+        let several = [(0, "shelf"), (2, "process"), (1204, "benchmark"), (3, "entry"), (4, "day")];
+        assert_eq!(
+            several.map(|(count, noun)| counted(count, noun)),
+            ["0 shelves", "2 processes", "1204 benchmarks", "3 entries", "4 days"]
+        );
+    }
+
+    #[test]
+    fn only_days_that_sort_as_text_are_days() {
+        for day in ["2026-11-23", "2024-02-29"] {
+            assert!(is_date(day), "{day}");
+        }
+        for other in ["", "2026-02-30", "20261123", "2026-1-23", "2026-11-23T00:00", "-002026-11-23", "soon"]
+        {
+            assert!(!is_date(other), "{other}");
+        }
+    }
+}
