@@ -94,10 +94,23 @@ test("a push is compared with what was there before", async (t) => {
   assert.equal(job.outputs["baseline-sha"], world.first);
 });
 
-test("a first push has nothing to be compared with, and that is no pass", async (t) => {
+test("a first push of the default branch has nothing to be compared with, and that is no pass", async (t) => {
   const world = new World(t);
-  const job = await world.run({ event: "push", payload: push(null, world.first), sha: world.first });
+  const env = { GITHUB_REF: "refs/heads/master" };
+  const job = await world.run({ event: "push", payload: push(null, world.first), sha: world.first, env });
   assert.deepEqual([job.code, job.outputs.verdict], [12, "missing"], job.log);
+});
+
+test("a first push of another branch is compared with the default branch, and is an error without it", async (t) => {
+  const world = new World(t);
+  world.write("models/a.mlir", SLOWER);
+  const after = world.commit("slower");
+  const pushed = { event: "push", payload: push(null, after), sha: after, env: { GITHUB_REF: "refs/heads/change" } };
+  const shallow = await world.run(pushed);
+  assert.deepEqual([shallow.code, shallow.outputs.verdict], [2, "error"], shallow.log);
+  world.git("update-ref", "refs/remotes/origin/master", world.first);
+  const job = await world.run(pushed);
+  assert.deepEqual([job.code, job.outputs["baseline-sha"]], [10, world.first], job.log);
 });
 
 test("a merge group is compared with the base that it names", async (t) => {
