@@ -41,7 +41,8 @@ class Quantised(unittest.TestCase):
             torch.testing.assert_close(matrix @ matrix, torch.eye(size, dtype=torch.float64), rtol=0, atol=1e-6)
         for size in (128, 3072, 8192):
             rotation, x = llama_spinquant.Rotation(size), torch.randn(2, size)
-            torch.testing.assert_close(rotation(x), x @ torch.kron(rotation.left, rotation.right), rtol=0, atol=1e-5)
+            # Sums of thousands of f32 terms in another order; a wrong rotation is off by about 1.
+            torch.testing.assert_close(rotation(x), x @ torch.kron(rotation.left, rotation.right), rtol=0, atol=1e-4)
             torch.testing.assert_close(rotation(rotation(x)), x, rtol=0, atol=1e-5)
         with self.assertRaises(ValueError):
             llama_spinquant.hadamard(20)
