@@ -120,8 +120,9 @@ const ZSH_SIGNALS: [&str; 3] = ["abort", "trace trap", "illegal hardware instruc
 pub(super) fn crash(text: &str, statuses: bool) -> Option<Lint> {
     // Rows of results are most of a large file.
     let is_row = |line: &&str| line.starts_with('"') || line.starts_with("Benchmark");
-    let plain = lines(text).map(|line| line.text.trim()).filter(|line| !is_row(line)).map(without_colours);
-    let line = plain.into_iter().find(|line| is_crash(line) || statuses && is_status(line))?;
+    let mut plain =
+        lines(text).map(|line| line.text.trim()).filter(|line| !is_row(line)).map(without_colours);
+    let line = plain.find(|line| is_crash(line) || statuses && is_status(line))?;
     Some(Lint::new(LintCode::TruncatedInput, format!("the log says `{}`", excerpt(&line, 80))))
 }
 
