@@ -191,7 +191,7 @@ fn update(
     let label = run.to_string_lossy();
     let file = inputs::run_file(reading::file(run)?, &label)?;
     // The suite's own, which the run carries: measuring and storing in two steps is the same as in one.
-    let recorded = inputs::recorded(&file, &label)?.policy;
+    let recorded = file.policy();
     let policy = args.policy.over(recorded)?;
     if repository.is_none() {
         terminal.note("note: there is no git repository here, so every stored session counts as history");

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use crate::gate::{Policy, SequentialPolicy};
 use crate::ingest::{self, ExportFormat, FileContent, Format, Joiner, MOST_BENCHMARKS};
 use crate::model::{Run, SideName};
-use crate::pipeline::{recorded_blocks, recorded_policy};
 use crate::record::{BisectionFile, RunFile, RunSchema};
 
 use super::{CliError, folder, guesses, reading};
@@ -294,19 +293,15 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(LoadedRun, Lo
         return Err(CliError::usage(what).hint(hint));
     }
     let file = complete(run_file(bytes, &input.path)?, &input.path)?;
-    let recorded = recorded(&file, &input.path)?;
+    let recorded = recorded(&file);
     let (base, head) = both_sides(file, &input.path)?;
     let loaded = |run, recorded| LoadedRun { run, notes: Vec::new(), recorded };
     Ok((loaded(base, None), loaded(head, Some(recorded))))
 }
 
 /// The policy that judged a run when it was measured.
-pub fn recorded(file: &RunFile, path: &str) -> Result<Recorded, CliError> {
-    let policy = recorded_policy(file).map_err(|why| {
-        CliError::input(format!("failed to read the policy in {path}: {why}"))
-            .hint("name the policy that judges: `--policy benchgate.toml`")
-    })?;
-    Ok(Recorded { policy, blocks: recorded_blocks(file) })
+fn recorded(file: &RunFile) -> Recorded {
+    Recorded { policy: file.policy(), blocks: file.blocks() }
 }
 
 /// Base and head of a two-sided run.

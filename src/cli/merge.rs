@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use crate::exit_code::ExitCode;
 use crate::fleet;
 use crate::model::counted;
-use crate::pipeline::planned_policy;
 use crate::record::RunFile;
 
 use super::rendering::OutputFile;
@@ -41,8 +40,7 @@ pub struct MergeArgs {
 
 pub fn run(args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let plan = shard_args::read(&args.plan)?;
-    let policy =
-        planned_policy(&plan).map_err(|why| CliError::input(format!("{}: {why}", args.plan.display())))?;
+    let policy = plan.policy();
     let found = inputs::expand(&args.shards)?;
     if let Some(output) = &args.output.output {
         let shards = found.iter().map(|input| Path::new(input.path()));

@@ -179,7 +179,7 @@ fn suite(args: &PlanArgs, sides: &[SideInput]) -> Result<PlannedSuite, CliError>
         min_blocks: config.policy.sequential.min_blocks,
         max_blocks: config.policy.sequential.max_blocks,
         time_budget_ns: shard_args::time_budget_ns(config),
-        gate: pipeline::record_policy(&config.policy),
+        gate: config.policy.stored(),
         sides: sides.iter().map(planned_side).collect(),
         benchmarks: benchmarks
             .into_iter()

@@ -151,7 +151,7 @@ fn pictures(runs: &[DrawnRun], folder: &Path) -> Result<Vec<PathBuf>, CliError> 
 pub fn compared(name: &str, file: &RunFile) -> Result<Option<Comparison>, CliError> {
     let runs = file.runs(name);
     let ([(_, base), (_, head)], true) = (runs.as_slice(), file.complete) else { return Ok(None) };
-    let policy = inputs::recorded(file, name)?.policy;
+    let policy = file.policy();
     let options = CompareOptions { seed: 0, today: super::runtime::today(), ..CompareOptions::default() };
     Ok(Some(gate::compare(base, head, &policy, &options)))
 }

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::config::Config;
 use crate::files;
 use crate::model::{BenchmarkName, SideName, counted, hex};
-use crate::pipeline::{self, Shard, SideInput};
+use crate::pipeline::{Shard, SideInput};
 use crate::record::PlanFile;
 use crate::toolchain::Lock;
 
@@ -62,7 +62,7 @@ impl ShardArgs {
             return Err(refused("configuration, lock, commit or sides differ from those of the plan"));
         }
         let lead = sides.iter().find(|side| side.name == SideName::Head).or(sides.first());
-        if lead.is_none_or(|side| pipeline::record_policy(&side.config.policy) != plan.gate) {
+        if lead.is_none_or(|side| side.config.policy.stored() != plan.gate) {
             return Err(refused("the policy differs from that of the plan"));
         }
         let blocks = lead.map(|side| side.config.policy.sequential);

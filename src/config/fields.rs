@@ -10,6 +10,7 @@ use crate::gate::Policy;
 use crate::model::Metric;
 
 use super::problems::shown;
+use super::view::ConfigView;
 
 /// The type of a key's value.
 #[derive(Debug, Clone, Copy)]
@@ -187,6 +188,8 @@ pub(super) enum KeyPresence {
     Made(fn() -> String),
     /// The default of the policy.
     Policy(fn(&Policy) -> String),
+    /// The same, and how the policy takes its value.
+    Judged(fn(&Policy) -> String, ReadPolicy),
 }
 
 impl Field {
@@ -210,7 +213,7 @@ impl Field {
             KeyPresence::Required | KeyPresence::Optional => return None,
             KeyPresence::Text(text) => Cow::Borrowed(text),
             KeyPresence::Made(make) => Cow::Owned(make()),
-            KeyPresence::Policy(read) => Cow::Owned(read(&Policy::default())),
+            KeyPresence::Policy(read) | KeyPresence::Judged(read, _) => Cow::Owned(read(&Policy::default())),
         })
     }
 }
@@ -253,14 +256,18 @@ pub(super) const fn defaulted(
     Field { key, kind, by: ChosenBy::Base, presence: KeyPresence::Text(default), doc }
 }
 
-/// An optional key whose default is that of the policy.
+/// Puts a key's value into a policy.
+pub(super) type ReadPolicy = fn(&mut Policy, ConfigView<'_, '_>);
+
+/// A key of the policy: the text of its value, which is that of the default policy if the key is absent, and its reading.
 pub(super) const fn of_policy(
     key: &'static str,
     kind: ValueKind,
-    default: fn(&Policy) -> String,
+    written: fn(&Policy) -> String,
+    read: ReadPolicy,
     doc: &'static str,
 ) -> Field {
-    Field { key, kind, by: ChosenBy::Base, presence: KeyPresence::Policy(default), doc }
+    Field { key, kind, by: ChosenBy::Base, presence: KeyPresence::Judged(written, read), doc }
 }
 
 /// A key that must be there.

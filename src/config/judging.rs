@@ -1,9 +1,11 @@
 //! The tables of a policy: the gate, its waivers, and how far outputs may differ.
 
 use crate::gate::{ChangedReference, FailOn, FailureKind, TestKind};
+use crate::model::Verdict;
 
 use super::fields::{Field, Section, ValueKind, of_policy, optional, required};
 use super::fraction::ALPHA;
+use super::view::ConfigView;
 
 /// A part of the reference's magnitude: from 1 on, an output of zeros would agree with everything.
 const PART: ValueKind = ValueKind::Number { min: 0.0, max: 0.5 };
@@ -49,12 +51,14 @@ pub(super) static GATE: Section = Section {
             "alpha",
             ValueKind::Number { min: ALPHA.0, max: ALPHA.1 },
             |policy| policy.alpha.to_string(),
+            |policy, view| policy.alpha = view.number().unwrap_or(policy.alpha),
             "Probability of at least one false positive over all fatal rows of the suite.",
         ),
         of_policy(
             "test",
             ValueKind::Choice(TESTS),
             |policy| format!("{:?}", policy.test.as_str()),
+            |policy, view| policy.test = view.text().and_then(TestKind::parse).unwrap_or_default(),
             "The test that decides.",
         ),
         of_policy(
@@ -63,6 +67,13 @@ pub(super) static GATE: Section = Section {
             |policy| {
                 let verdicts = policy.fail_on.0.iter().map(|verdict| verdict.as_str());
                 format!("{:?}", verdicts.collect::<Vec<_>>())
+            },
+            |policy, view| {
+                if view.is_present() {
+                    policy.fail_on = FailOn(
+                        view.items().filter_map(ConfigView::text).filter_map(Verdict::parse).collect(),
+                    );
+                }
             },
             "The verdicts that make the exit code non-zero.",
         ),
@@ -173,6 +184,9 @@ pub(super) static NUMERICS: Section = Section {
             "changed-reference",
             ValueKind::Choice(CHANGED_REFERENCE),
             |policy| format!("{:?}", policy.changed_reference.as_str()),
+            |policy, view| {
+                policy.changed_reference = view.text().and_then(ChangedReference::parse).unwrap_or_default();
+            },
             "Effect if head's program changed and head's outputs are further from base's than the tolerance: `fail` \
             makes the row *diverged*, `note` only reports it.",
         ),

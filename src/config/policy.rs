@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use crate::gate::{
-    ChangedReference, Expectation, FailOn, FailureKind, Floor, MetricPolicy, NumericsPolicy,
-    NumericsTolerance, Override, Policy, SequentialPolicy, TestKind, Waiver,
+    Expectation, FailureKind, Floor, MetricPolicy, NumericsPolicy, NumericsTolerance, Override, Policy,
+    SequentialPolicy, Waiver,
 };
-use crate::model::{Metric, Unit, Verdict};
+use crate::model::{Metric, Unit};
 
+use super::fields::KeyPresence;
+use super::judging::{GATE, NUMERICS};
 use super::problems::{Collector, did_you_mean, shown, suggestion};
 use super::types::PolicyPart;
 use super::view::ConfigView;
@@ -16,7 +18,7 @@ use super::view::ConfigView;
 const CHANGED_REFERENCE: &str = "changed-reference";
 
 /// The metrics benchgate itself measures.
-static KNOWN: [Metric; 9] = Metric::BUILT_IN;
+static KNOWN: [Metric; Metric::BUILT_IN.len()] = Metric::BUILT_IN;
 
 /// Reads the policy from a document that holds it at its top, and the block counts from `[measure]`.
 pub(super) fn part(
@@ -26,37 +28,28 @@ pub(super) fn part(
 ) -> PolicyPart {
     let gate = root.get("gate");
     let defaults = Policy::default();
-    let policy = Policy {
+    let mut policy = Policy {
         metrics: metrics(gate.get("metric"), &defaults, problems),
         overrides: overrides(gate.get("override"), problems),
         waivers: waivers(root.get("waiver"), problems),
         expectations: expectations(root.get("expect")),
-        alpha: gate.get("alpha").number().unwrap_or(defaults.alpha),
         sequential: sequential(measure, defaults.sequential, problems),
-        fail_on: fail_on(gate.get("fail-on"), problems),
-        test: gate.get("test").text().and_then(TestKind::parse).unwrap_or_default(),
         between_cv: gate.get("between-cv").fraction(),
-        changed_reference: root
-            .get("numerics")
-            .get(CHANGED_REFERENCE)
-            .text()
-            .and_then(ChangedReference::parse)
-            .unwrap_or_default(),
+        ..defaults
     };
+    for (view, section) in [(gate, &GATE), (root.get("numerics"), &NUMERICS)] {
+        for field in section.fields {
+            if let KeyPresence::Judged(_, read) = field.presence {
+                read(&mut policy, view.get(field.key));
+            }
+        }
+    }
+    let failing = gate.get("fail-on");
+    if failing.is_present() && failing.items().next().is_none() {
+        let message = "`fail-on`: expected at least one verdict; `--warn-only` reports without failing";
+        problems.add(failing.at(), message);
+    }
     PolicyPart { policy, numerics: numerics(root, problems) }
-}
-
-fn fail_on(view: ConfigView<'_, '_>, problems: &mut Collector) -> FailOn {
-    if !view.is_present() {
-        return FailOn::default();
-    }
-    if view.items().next().is_none() {
-        problems.add(
-            view.at(),
-            "`fail-on`: expected at least one verdict; `--warn-only` reports without failing",
-        );
-    }
-    FailOn(view.items().filter_map(ConfigView::text).filter_map(Verdict::parse).collect())
 }
 
 fn sequential(

@@ -3,6 +3,8 @@
 use crate::gate::{Expectation, MetricPolicy, NumericsTolerance, Override, Waiver};
 
 use super::PolicyPart;
+use super::fields::KeyPresence;
+use super::judging::{GATE, NUMERICS};
 use super::policy::percent;
 use super::problems::shown;
 
@@ -15,12 +17,19 @@ pub fn policy_changes(base: &PolicyPart, head: &PolicyPart) -> Vec<String> {
     let (blocks, head_blocks) = (b.sequential, h.sequential);
     changed(&mut changes, "min-blocks", blocks.min_blocks, head_blocks.min_blocks, |n| n.to_string());
     changed(&mut changes, "max-blocks", blocks.max_blocks, head_blocks.max_blocks, |n| n.to_string());
-    changed(&mut changes, "alpha", b.alpha, h.alpha, |alpha| alpha.to_string());
-    changed(&mut changes, "test", b.test, h.test, |test| test.as_str().to_owned());
-    changed(&mut changes, "fail-on", fail_on(base), fail_on(head), String::clone);
-    changed(&mut changes, "between-cv", b.between_cv, h.between_cv, |cv| share(*cv));
-    let (of_base, of_head) = (b.changed_reference, h.changed_reference);
-    changed(&mut changes, "changed-reference", of_base, of_head, |known| known.as_str().to_owned());
+    for field in GATE.fields.iter().chain(NUMERICS.fields) {
+        match (field.key, field.presence) {
+            ("fail-on", _) => changed(&mut changes, field.key, fail_on(base), fail_on(head), String::clone),
+            ("between-cv", _) => {
+                changed(&mut changes, field.key, b.between_cv, h.between_cv, |cv| share(*cv))
+            }
+            (_, KeyPresence::Judged(written, _)) => {
+                let plain = |text: &String| text.trim_matches('"').to_owned();
+                changed(&mut changes, field.key, written(b), written(h), plain);
+            }
+            _ => {}
+        }
+    }
     metrics(&b.metrics, &h.metrics, &mut changes);
     listed("override", &b.overrides, &h.overrides, describe_override, &mut changes);
     listed("waiver", &b.waivers, &h.waivers, describe_waiver, &mut changes);

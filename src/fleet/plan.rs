@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{SideName, counted};
+use crate::model::{Policy, SideName, counted};
 use crate::record::{
-    Design, GateRecord, Number, PlanFile, PlanSchema, PlannedBenchmarkRecord, PlannedShardRecord,
-    PlannedSideRecord,
+    Design, Number, PlanFile, PlanSchema, PlannedBenchmarkRecord, PlannedShardRecord, PlannedSideRecord,
 };
 use crate::stats::describe;
 
@@ -24,7 +23,7 @@ pub struct PlannedSuite {
     pub min_blocks: u32,
     pub max_blocks: u32,
     pub time_budget_ns: Option<u64>,
-    pub gate: GateRecord,
+    pub gate: Policy,
     pub sides: Vec<PlannedSideRecord>,
     pub benchmarks: Vec<SuiteBenchmark>,
 }
@@ -98,7 +97,7 @@ pub fn plan(
                 .to_owned(),
         );
     }
-    let fatal = suite.gate.metrics.iter().filter(|metric| metric.fatal).map(|metric| metric.name.as_str());
+    let fatal = suite.gate.metrics.iter().filter(|(_, rule)| rule.fatal).map(|(name, _)| name.as_str());
     let raised = suite.gate.overrides.iter().filter(|rule| rule.fatal == Some(true));
     let metrics = fatal.chain(raised.filter_map(|rule| rule.metric.as_deref()));
     let metrics = metrics.collect::<std::collections::BTreeSet<&str>>().len().max(1);

@@ -12,13 +12,13 @@ use crate::record::{
 };
 use crate::stats::describe;
 
+use super::PipelineError;
 use super::cache::KeyBuilder;
 use super::candidates::PreparedSide;
 use super::commands::{self, PreparedCommand};
 use super::journal::{Journal, JournalEntry};
 use super::plan::Shard;
 use super::stage::{Prepared, StageReport};
-use super::{PipelineError, recorded_policy};
 
 /// A run without its sides.
 pub(super) struct Frame<'a> {
@@ -89,7 +89,7 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
         bundle: None,
         shard: None,
         shards: Vec::new(),
-        gate: Some(recorded_policy::record(frame.policy)),
+        gate: Some(frame.policy.stored()),
         calibration: frame.calibration.cloned(),
         lints: frame.lints.to_vec(),
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crate::config::Config;
-use crate::gate::{Policy, decides, open_compile_times};
+use crate::gate::{self, Policy, decides, open_compile_times};
 use crate::model::{
     Benchmark, BenchmarkName, BlockSlot, Event, Metric, MetricKind, MetricSeries, Process, Run, Series,
     SideName, Stage, counted,
@@ -89,7 +89,7 @@ async fn in_pairs(
     config: &Config,
     suite_rows: u32,
 ) -> Result<(), PipelineError> {
-    let looks = config.policy.looks(&Metric::COMPILE_TIME);
+    let looks = gate::looks(&config.policy, &Metric::COMPILE_TIME);
     let seed = config.measure.seed.map_or_else(entropy, Ok)?;
     let mut open: Vec<usize> = (0..names.len()).collect();
     let (mut round, mut until) = (0, looks.first());

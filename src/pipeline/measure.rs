@@ -169,7 +169,7 @@ impl Measuring<'_, '_> {
     }
 
     fn looks(&self) -> Looks {
-        self.policy.looks(&Metric::LATENCY)
+        gate::looks(self.policy, &Metric::LATENCY)
     }
 
     fn expected_processes(&self) -> usize {

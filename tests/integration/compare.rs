@@ -527,22 +527,12 @@ fn a_session_is_judged_with_the_blocks_it_was_allowed() {
 fn the_policy_that_a_run_records_judges_it_unless_another_is_named() {
     let world = World::new();
     let mut run = paired(1.2);
-    let metric = benchgate::record::GateMetricRecord {
-        name: "latency".to_owned(),
-        floor: benchgate::model::Floor { relative: 0.3, absolute: 0.0 },
-        tolerance: Number(0.4),
-        fatal: true,
-    };
-    run.gate = Some(benchgate::record::GateRecord {
-        alpha: Number(0.01),
-        test: "auto".to_owned(),
-        fail_on: vec![benchgate::model::Verdict::Regressed],
-        between_cv: None,
-        changed_reference: None,
-        metrics: vec![metric],
-        overrides: Vec::new(),
-        waivers: Vec::new(),
-        expectations: Vec::new(),
+    let floor = benchgate::model::Floor { relative: 0.3, absolute: 0.0 };
+    let metric = benchgate::model::MetricPolicy { floor, tolerance: 0.4, fatal: true };
+    run.gate = Some(benchgate::model::Policy {
+        fail_on: benchgate::model::FailOn(vec![benchgate::model::Verdict::Regressed]),
+        metrics: vec![("latency".to_owned(), metric)],
+        ..benchgate::model::Policy::default()
     });
     world.write("run.json", run.to_json());
     world.run(["compare", "run.json"]).expect_code(0);
@@ -554,8 +544,9 @@ fn the_policy_that_a_run_records_judges_it_unless_another_is_named() {
     world.run(["compare", "run.json", "--floor", "1%"]).expect_code(10);
     world.write("strict.toml", "[gate.metric.latency]\nfloor = \"1%\"\n");
     world.run(["compare", "run.json", "--policy", "strict.toml"]).expect_code(10);
-    run.gate.as_mut().unwrap().test = "guess".to_owned();
-    world.write("run.json", run.to_json());
+    let guessed =
+        String::from_utf8(run.to_json()).unwrap().replace("\"test\": \"auto\"", "\"test\": \"guess\"");
+    world.write("run.json", guessed);
     world.run(["compare", "run.json"]).expect_code(21);
     world.run(["report", "run.json"]).expect_code(21);
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use benchgate::fleet;
 use benchgate::gate::{CompareOptions, compare};
 use benchgate::model::{SideName, Unit};
-use benchgate::pipeline::{planned_policy, recorded_policy};
 use benchgate::record::{Number, PlanFile, PlannedShardRecord, RunFile, ShardRecord};
 use benchgate::report::{self, View};
 use proptest::prelude::*;
@@ -306,7 +305,7 @@ fn pieces(run: &RunFile, plan: &PlanFile) -> Vec<RunFile> {
 
 fn report_of(run: &RunFile) -> String {
     let runs: BTreeMap<SideName, _> = run.runs("run.json").into_iter().collect();
-    let policy = recorded_policy(run).unwrap();
+    let policy = run.policy();
     let options = CompareOptions::default();
     let comparison = compare(&runs[&SideName::Base], &runs[&SideName::Head], &policy, &options);
     report::json(&View::new(&comparison, None))
@@ -331,7 +330,7 @@ fn the_verdict_does_not_depend_on_how_the_suite_was_cut() {
     suite.world.run(["run", "--plan", "plan.json", "--shard", "1"]).expect_code(20);
     let run = RunFile::from_slice(suite.world.read("run.json").as_bytes()).unwrap();
     let (plan, whole) = (plan(&suite), report_of(&run));
-    let policy = planned_policy(&plan).unwrap();
+    let policy = plan.policy();
     let benchmarks = plan.benchmarks.len();
     let cuts = (
         proptest::collection::vec(0..benchmarks, benchmarks),
@@ -417,7 +416,7 @@ fn a_forged_shard_is_never_part_of_a_run() {
             other.name = "m1/cpu/main".to_owned();
             file.sides[1].benchmarks.push(other);
         }),
-        ("the policy is another one", |file| file.gate.as_mut().unwrap().alpha = Number(0.5)),
+        ("the policy is another one", |file| file.gate.as_mut().unwrap().alpha = 0.5),
         ("the seed is another one", |file| file.seed += 1),
         ("the tools are others", |file| {
             file.sides[1].toolchain.as_mut().unwrap().runtime_commit = "2".repeat(40);
@@ -508,7 +507,7 @@ fn a_row_is_merged_only_if_it_was_measured_as_long_as_its_samples_ask() {
         }
     }
     let plan = plan(&suite);
-    let policy = planned_policy(&plan).unwrap();
+    let policy = plan.policy();
     let merges = |plan: &PlanFile, file: &RunFile| {
         let mut file = file.clone();
         file.shard.as_mut().unwrap().plan.clone_from(&plan.sha256);

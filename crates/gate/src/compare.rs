@@ -16,8 +16,8 @@ use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind};
 use super::{
-    accuracy, classical, code, common_row, context, copied, diagnosis, explain, history, overall, renames,
-    repeated, separate, threads,
+    accuracy, classical, code, common_row, context, copied, diagnosis, explain, history, looks, overall,
+    renames, repeated, separate, threads,
 };
 
 /// Settings of a comparison in addition to the runs and the policy.
@@ -308,7 +308,7 @@ fn ask_paired(
             open.readings.as_ref().map_or((0, 0), |[base, head]| (base.clean.len(), head.clean.len())),
         ));
         let Some(metric) = row.metric.as_ref() else { continue };
-        let question = Question::paired(&found, &open.rule, open.floor, &policy.looks(metric));
+        let question = Question::paired(&found, &open.rule, open.floor, &looks(policy, metric));
         questions[index] = Some(if metric.is_compile_time() { question.of_compiler() } else { question });
     }
 }

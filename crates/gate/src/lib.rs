@@ -28,7 +28,6 @@ mod matching;
 pub mod noise;
 mod outlook;
 mod overall;
-mod policy;
 mod renames;
 mod repeated;
 mod rules;
@@ -44,6 +43,11 @@ mod workload;
 
 pub use alignment::Alignment;
 pub use anchor::anchored;
+pub use benchgate_core::model::{
+    ChangedReference, Expectation, FailOn, FailureKind, Floor, MetricPolicy, Override, Policy,
+    SequentialPolicy, TestKind, Waiver,
+};
+pub use benchgate_core::numerics::NumericsTolerance;
 pub use code::{CodeChange, KernelState, kernel_counts};
 pub use common_row::ALL_BENCHMARKS;
 pub use compare::{CompareOptions, compare, compare_with_history, method_notes};
@@ -57,13 +61,9 @@ pub use gradual::{EarlierSessions, LEVEL_SESSIONS};
 pub use history::StoredSessions;
 pub use outlook::{Outlook, outlook};
 pub use overall::first_of;
-pub use policy::{
-    ChangedReference, Expectation, FailOn, FailureKind, Floor, MetricPolicy, NumericsTolerance, Override,
-    Policy, SequentialPolicy, TestKind, Waiver,
-};
 pub use rules::decides;
 pub use sequential::{
-    CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS, OpenRows, open_compile_times, open_in, open_in_shard,
+    CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS, OpenRows, looks, open_compile_times, open_in, open_in_shard,
     open_rows,
 };
 pub use series::{described, location};

@@ -2,7 +2,9 @@
 
 use benchgate_core::model::{Benchmark, BenchmarkName, Calibration, Metric, Run, Verdict};
 
-use super::{CompareOptions, Comparison, Method, Policy, Reason, Row, compare, threads};
+use benchgate_stats::spending::Looks;
+
+use super::{CompareOptions, Comparison, Method, Policy, Reason, Row, SequentialPolicy, compare, threads};
 
 /// Blocks of a row whose sides are identical, unless more are asked for: enough for a free A/A sample
 /// of the machine's noise.
@@ -11,6 +13,16 @@ pub const IDENTICAL_BLOCKS: u32 = 1;
 /// Blocks of identical artifacts whose sides differ in sources or tools: unobserved inputs may differ too, so their
 /// times are checked.
 pub const CHECKED_IDENTICAL_BLOCKS: u32 = 4;
+
+/// Pairs of compilations before which nothing is decided: fewer can't fail a row at the level of a small suite.
+const LEAST_COMPILE_PAIRS: u32 = 12;
+
+/// After how many blocks rows are judged. Of compile time, a block is one pair of compilations.
+pub fn looks(policy: &Policy, metric: &Metric) -> Looks {
+    let SequentialPolicy { min_blocks, max_blocks } = policy.sequential;
+    let least = if metric.is_compile_time() { LEAST_COMPILE_PAIRS } else { 0 };
+    Looks::new(min_blocks.max(least), max_blocks)
+}
 
 /// The answer after a look.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -88,7 +100,7 @@ pub fn open_compile_times(base: &Run, head: &Run, policy: &Policy, suite_rows: u
 }
 
 fn open_of(comparison: &Comparison, policy: &Policy, of_compiler: bool) -> OpenRows {
-    let looks = policy.looks(&if of_compiler { Metric::COMPILE_TIME } else { Metric::LATENCY });
+    let looks = looks(policy, &if of_compiler { Metric::COMPILE_TIME } else { Metric::LATENCY });
     let mut open = Vec::new();
     let mut next: Option<u32> = None;
     let asked = |row: &&Row| {

@@ -10,7 +10,7 @@ use benchgate_core::model::{
 
 use super::compare::{CompareOptions, compare, waive};
 use super::rules::Rules;
-use super::{Comparison, Policy, Reason, Row, Typical, overall, workload};
+use super::{Comparison, Policy, Reason, Row, Typical, looks, overall, workload};
 
 /// A benchmark that the base's configuration declares, so the result has to hold it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +111,7 @@ fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], policy: &Policy) -> Optio
         return Some(format!("the result lacks processes of block {}", expected + 1));
     }
     let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
-    (count > 0 && !policy.looks(metric).points().contains(&count))
+    (count > 0 && !looks(policy, metric).points().contains(&count))
         .then(|| format!("the result ends after {count} blocks, and the schedule has no look there"))
 }
 

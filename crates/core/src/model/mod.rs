@@ -32,7 +32,10 @@ pub use lint::{Consequence, Lint, LintCode};
 pub use metric::{Better, Metric, MetricKind, Unit};
 pub use number::Number;
 pub use outcome::{Outcome, Stage, Verdict};
-pub use policy::{Disclose, Expectation, FailureKind, Floor, MetricPolicy, Override, Waiver};
+pub use policy::{
+    ChangedReference, Disclose, Expectation, FailOn, FailureKind, Floor, MetricPolicy, Override, Policy,
+    SequentialPolicy, TestKind, Waiver,
+};
 pub use progress::{Event, NextLook, Progress, Quiet, Standing};
 pub use run::{Anchor, Calibration, Context, Origin, Run, SideName, Spread, Testbed, Toolchain};
 pub use store_url::{StoreScheme, StoreUrl, StoreUrlError};

@@ -1,10 +1,11 @@
-//! Parts of a policy, in the form in which files hold them, and the amount of information in a report.
+//! The policy: floors, tolerances, error budget, fatality, waivers. It is its own stored form. And the amount of information in
+//! a report.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::{Benchmark, Metric, Number, Outcome, Stage, VerifyCode, number};
+use super::{Benchmark, Metric, Number, Outcome, Stage, Verdict, VerifyCode, number};
 
 /// The smallest slowdown that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -143,5 +144,176 @@ words! {
         All = "all",
         /// Changes, and no absolute times, sizes or counts: numbers may be private.
         Ratios = "ratios",
+    }
+}
+
+/// The verdicts that make the exit code non-zero.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailOn(pub Vec<Verdict>);
+
+impl FailOn {
+    /// The verdicts that can fail a job; by default all of them do.
+    pub const POSSIBLE: [Verdict; 5] =
+        [Verdict::Regressed, Verdict::Diverged, Verdict::Error, Verdict::Missing, Verdict::Inconclusive];
+}
+
+impl Default for FailOn {
+    fn default() -> Self {
+        Self(Self::POSSIBLE.to_vec())
+    }
+}
+
+words! {
+    /// Statistical test for the verdict.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum TestKind: "test" {
+        /// benchgate's test: paired if blocks pair up, hierarchical otherwise.
+        #[default]
+        Auto = "auto",
+        /// Welch's t on the pooled samples, as classical tools do.
+        Welch = "welch",
+        /// Mann-Whitney's U on the pooled samples, as google/benchmark's compare.py does.
+        MannWhitney = "mann-whitney",
+    }
+}
+
+words! {
+    /// The treatment of outputs that differ from base's after head's model changed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum ChangedReference: "value of `changed-reference`" {
+        /// The row has diverged.
+        #[default]
+        Fail = "fail",
+        /// A finding: the suite's models may change what they compute.
+        Note = "note",
+    }
+}
+
+impl ChangedReference {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How measuring continues while the answer is open.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SequentialPolicy {
+    /// Blocks (two pairs of processes) before the first look.
+    pub min_blocks: u32,
+    /// Blocks after which an open row is inconclusive.
+    pub max_blocks: u32,
+}
+
+impl Default for SequentialPolicy {
+    fn default() -> Self {
+        Self { min_blocks: 12, max_blocks: 24 }
+    }
+}
+
+/// Judges the run if no other policy is given, so that judging in a second step gives the verdict of doing it in one.
+/// A published verdict never comes from it: the base's own configuration judges there.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "GateRecord")]
+pub struct Policy {
+    /// Family-wise error of the fatal rows.
+    #[serde(with = "number")]
+    #[schemars(with = "Number")]
+    pub alpha: f64,
+    /// `auto`, `welch` or `mann-whitney`.
+    #[schemars(with = "String")]
+    pub test: TestKind,
+    /// Verdicts that make the exit code non-zero.
+    #[schemars(with = "Vec<Verdict>")]
+    pub fail_on: FailOn,
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub between_cv: Option<f64>,
+    /// `note` where outputs that changed with their model don't fail.
+    #[serde(default, skip_serializing_if = "ChangedReference::is_default")]
+    #[schemars(with = "Option<String>")]
+    pub changed_reference: ChangedReference,
+    #[serde(with = "by_name")]
+    #[schemars(with = "Vec<GateMetricRecord>")]
+    pub metrics: Vec<(String, MetricPolicy)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<Override>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waivers: Vec<Waiver>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<Expectation>,
+    // Files hold it with the design of the measurement.
+    #[serde(skip)]
+    pub sequential: SequentialPolicy,
+}
+
+impl Policy {
+    /// The part that a file holds as the policy.
+    pub fn stored(&self) -> Self {
+        Self { sequential: SequentialPolicy::default(), ..self.clone() }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        let judged =
+            Metric::BUILT_IN.into_iter().map(|metric| (metric.default_policy(), metric.name.into_owned()));
+        let mut metrics: Vec<_> = judged.filter_map(|(policy, name)| Some((name, policy?))).collect();
+        // Stored policies name it last.
+        metrics.sort_by_key(|(name, _)| *name == Metric::PEAK_HOST_MEMORY.name);
+        Self {
+            metrics,
+            overrides: Vec::new(),
+            waivers: Vec::new(),
+            expectations: Vec::new(),
+            alpha: 0.01,
+            sequential: SequentialPolicy::default(),
+            fail_on: FailOn::default(),
+            test: TestKind::Auto,
+            between_cv: None,
+            changed_reference: ChangedReference::Fail,
+        }
+    }
+}
+
+/// How one metric is judged.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GateMetricRecord {
+    name: String,
+    floor: Floor,
+    /// As a fraction of base.
+    tolerance: Number,
+    fatal: bool,
+}
+
+/// Metrics as a list in which each states its name.
+mod by_name {
+    use super::{Deserialize, GateMetricRecord, MetricPolicy, Number, Serialize};
+
+    type Metrics = Vec<(String, MetricPolicy)>;
+
+    pub(super) fn serialize<S: serde::Serializer>(
+        metrics: &Metrics,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let record = |(name, policy): &(String, MetricPolicy)| GateMetricRecord {
+            name: name.clone(),
+            floor: policy.floor,
+            tolerance: Number(policy.tolerance),
+            fatal: policy.fatal,
+        };
+        metrics.iter().map(record).collect::<Vec<_>>().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Metrics, D::Error> {
+        let records = Vec::<GateMetricRecord>::deserialize(deserializer)?.into_iter();
+        let policy = |GateMetricRecord { name, floor, tolerance, fatal }| {
+            (name, MetricPolicy { floor, tolerance: tolerance.0, fatal })
+        };
+        Ok(records.map(policy).collect())
     }
 }

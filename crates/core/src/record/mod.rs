@@ -54,9 +54,8 @@ pub use comparison_v1::{
 pub use error::RecordError;
 pub use plan_v1::{PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, PlannedSideRecord};
 pub use run_v1::{
-    BenchmarkRecord, BundleOrigin, CalibrationRecord, CommandRecord, Design, GateMetricRecord, GateRecord,
-    MeasureRecord, MergedShardRecord, ProcessRecord, RunFile, ShardRecord, SideRecord, SpreadRecord,
-    TimingRecord,
+    BenchmarkRecord, BundleOrigin, CalibrationRecord, CommandRecord, Design, MeasureRecord,
+    MergedShardRecord, ProcessRecord, RunFile, ShardRecord, SideRecord, SpreadRecord, TimingRecord,
 };
 pub use samples::SampleMap;
 pub use schema::{

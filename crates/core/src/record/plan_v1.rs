@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::SideName;
+use crate::model::{Policy, SequentialPolicy, SideName};
 
 use super::error::wrong;
 use super::write::sealed;
-use super::{Design, GateRecord, Number, PlanSchema, RecordError, schema, write};
+use super::{Design, Number, PlanSchema, RecordError, schema, write};
 
 /// The division of a suite into shards, and everything that all shards must agree on.
 #[skip_serializing_none]
@@ -39,7 +39,7 @@ pub struct PlanFile {
     /// Rows of the whole suite that the error budget is shared among while a shard measures.
     pub rows: u32,
     /// The policy that decides how long each row is measured.
-    pub gate: GateRecord,
+    pub gate: Policy,
     pub sides: Vec<PlannedSideRecord>,
     /// In the order of the suite, which the schedule is drawn for.
     pub benchmarks: Vec<PlannedBenchmarkRecord>,
@@ -87,6 +87,12 @@ pub struct PlannedShardRecord {
 sealed!(PlanFile);
 
 impl PlanFile {
+    /// The policy that all shards are measured under.
+    pub fn policy(&self) -> Policy {
+        let Self { min_blocks, max_blocks, .. } = *self;
+        Policy { sequential: SequentialPolicy { min_blocks, max_blocks }, ..self.gate.clone() }
+    }
+
     /// Reads a plan and checks its hash.
     pub fn from_slice(bytes: &[u8]) -> Result<Self, RecordError> {
         schema::read(bytes, &PlanSchema::FORMAT, |file: &Self| {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::model::{
-    BlockSlot, Context, Expectation, Floor, GeneratedCode, Lint, Metric, Number, Override, Profile, SideName,
-    Testbed, Toolchain, Verdict, Verification, Waiver, is_of_command, number,
+    BlockSlot, Context, GeneratedCode, Lint, Metric, Number, Policy, Profile, SequentialPolicy, SideName,
+    Testbed, Toolchain, Verification, is_of_command, number,
 };
 
 use super::write::content_hash;
@@ -52,7 +52,7 @@ pub struct RunFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shards: Vec<MergedShardRecord>,
     /// The suite's policy when the run was made.
-    pub gate: Option<GateRecord>,
+    pub gate: Option<Policy>,
     /// The calibration is part of the run, so that a verdict needs nothing else.
     pub calibration: Option<CalibrationRecord>,
     /// Findings about the whole run.
@@ -61,6 +61,18 @@ pub struct RunFile {
 }
 
 impl RunFile {
+    /// The suite's policy; the default if the file has none.
+    pub fn policy(&self) -> Policy {
+        let sequential = self.blocks().unwrap_or_default();
+        Policy { sequential, ..self.gate.clone().unwrap_or_default() }
+    }
+
+    /// The block limits of the run: its looks are part of the measurement, whatever policy judges it.
+    pub fn blocks(&self) -> Option<SequentialPolicy> {
+        let (min_blocks, max_blocks) = self.measure.min_blocks.zip(self.measure.max_blocks)?;
+        Some(SequentialPolicy { min_blocks, max_blocks })
+    }
+
     /// The file's bytes: the same value gives the same bytes.
     pub fn to_json(&self) -> Vec<u8> {
         write::indented(self)
@@ -338,39 +350,4 @@ pub struct SpreadRecord {
     pub between_processes: Option<Number>,
     pub between_blocks: Option<Number>,
     pub between_sessions: Option<Number>,
-}
-
-/// Judges the run if no other policy is given, so that judging in a second step gives the verdict of doing it in one.
-/// A published verdict never comes from it: the base's own configuration judges there.
-#[skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GateRecord {
-    /// Family-wise error of the fatal rows.
-    pub alpha: Number,
-    /// `auto`, `welch` or `mann-whitney`.
-    pub test: String,
-    /// Verdicts that make the exit code non-zero.
-    pub fail_on: Vec<Verdict>,
-    pub between_cv: Option<Number>,
-    /// `note` where outputs that changed with their model don't fail.
-    pub changed_reference: Option<String>,
-    pub metrics: Vec<GateMetricRecord>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub overrides: Vec<Override>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waivers: Vec<Waiver>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub expectations: Vec<Expectation>,
-}
-
-/// How one metric is judged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GateMetricRecord {
-    pub name: String,
-    pub floor: Floor,
-    /// As a fraction of base.
-    pub tolerance: Number,
-    pub fatal: bool,
 }

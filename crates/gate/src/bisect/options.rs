@@ -1,6 +1,6 @@
 //! How a search is run.
 
-use crate::{MetricPolicy, Policy};
+use crate::{MetricPolicy, Policy, looks};
 use benchgate_core::model::Metric;
 use benchgate_stats::spending::Looks;
 
@@ -29,7 +29,7 @@ impl BisectOptions {
 
     /// When the gate judges a pair.
     pub(super) fn looks(&self) -> Looks {
-        self.policy.looks(&self.metric)
+        looks(&self.policy, &self.metric)
     }
 
     /// When a probe is looked at.

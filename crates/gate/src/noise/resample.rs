@@ -11,7 +11,7 @@ use rand::RngExt;
 use benchgate_core::model::{Benchmark, BlockSlot, Metric, MetricSeries, Process, Run, Series};
 
 use crate::sequential::open_in;
-use crate::{CompareOptions, Comparison, Policy, compare};
+use crate::{CompareOptions, Comparison, Policy, compare, looks};
 
 /// One recorded block of one benchmark, by side.
 type RecordedBlock = (Vec<Process>, Vec<Process>);
@@ -174,7 +174,7 @@ pub struct MeasuredSession {
 /// have asked for: the looks, the stopping and the final comparison are the gate's own.
 pub fn measure(base: &Run, head: &Run, policy: &Policy) -> MeasuredSession {
     let options = CompareOptions { resampled: true, ..CompareOptions::default() };
-    let looks = policy.looks(&Metric::LATENCY);
+    let looks = looks(policy, &Metric::LATENCY);
     let mut blocks = vec![looks.first(); head.benchmarks.len()];
     loop {
         let (seen_base, seen_head) = (truncated(base, &blocks), truncated(head, &blocks));
