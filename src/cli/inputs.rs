@@ -9,7 +9,7 @@ use crate::ingest::{self, ExportFormat, FileContent, Format, Joiner, MOST_BENCHM
 use crate::model::{Run, SideName};
 use crate::record::{BisectionFile, RunFile, RunSchema};
 
-use super::{CliError, folder, guesses, reading};
+use super::{CliError, guesses, reading};
 
 /// The name of stdin.
 const STDIN: &str = "-";
@@ -78,7 +78,7 @@ pub fn expand(names: &[String]) -> Result<Vec<Input>, CliError> {
     for name in names {
         let input = Input::parse(name, |text| Path::new(text).exists());
         if Path::new(&input.path).is_dir() {
-            let found = folder::results(Path::new(&input.path))?;
+            let found = reading::results(Path::new(&input.path))?;
             inputs.extend(found.into_iter().map(|path| Input { path, side: input.side, optional: true }));
             continue;
         }
@@ -382,7 +382,7 @@ fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<O
         ))),
         Some(format) => {
             let run = ingest::read(bytes, format, &input.path).map_err(|error| unreadable(&error))?;
-            return folder::named_by_criterion(run, format, Path::new(&input.path)).map(Some);
+            return reading::named_by_criterion(run, format, Path::new(&input.path)).map(Some);
         }
         None => ingest::read_detected(bytes, &input.path).map_err(|error| unreadable(&error)),
     };

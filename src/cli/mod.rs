@@ -24,7 +24,6 @@ mod convert;
 mod doctor;
 mod error;
 mod explain;
-mod folder;
 mod gate;
 mod guesses;
 mod import;

@@ -27,7 +27,6 @@ mod problems;
 mod python;
 mod reference;
 mod repin;
-mod schema;
 mod sections;
 mod services;
 mod side;
@@ -49,15 +48,15 @@ pub use load::{
     read as read_text,
 };
 pub use measure::{Measure, Profiling};
-pub use model::is_python_name;
-pub use model::{Exporter, Model, ModelInput, ModelSource, OutputType, Parameters, TorchbenchCheckout};
+pub use model::{
+    Exporter, Model, ModelInput, ModelSource, OutputType, Parameters, TorchbenchCheckout, is_python_name,
+};
 pub use parse::parse;
 pub use policy_changes::policy_changes;
 pub use problems::{ConfigError, ConfigProblems, Problem};
 pub use python::{PythonSettings, is_lockable};
-pub use reference::{EXAMPLE, head_keys, reference};
+pub use reference::{EXAMPLE, head_keys, json_schema, reference};
 pub use repin::repinned;
-pub use schema::json_schema;
 pub use services::{CommentWhen, GitHub, Store};
 pub use side::{Pin, Side, ToolSource};
 pub use target::{Assembler, Target};

@@ -11,8 +11,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::RepositoryName;
 use super::retry::{NextStep, RetryPolicy, TryOutcome, next_step};
-use super::{GitHubError, RepositoryName};
 
 /// Timeout for connecting and for each read.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -21,7 +21,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
 /// Entries per page; GitHub's maximum.
-pub(super) const PAGE: usize = 100;
+const PAGE: usize = 100;
 
 /// Limit for a listing; 10,000 entries.
 const MAX_PAGES: u32 = 100;
@@ -325,4 +325,36 @@ fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
         cause = deeper;
     }
     cause.to_string()
+}
+
+/// Each message completes "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum GitHubError {
+    #[error("{what}: GitHub is unreachable: {why}")]
+    Unreachable { what: String, why: String },
+    #[error("{what}: GitHub returned {status}: {message}")]
+    Refused { what: String, status: u16, message: String },
+    /// An unexpected response.
+    #[error("{what}: unexpected response from GitHub: {why}")]
+    Unreadable { what: String, why: String },
+    #[error("{what}: rate limit: GitHub asks to wait another {} s after {} s of waiting", wait.as_secs(), waited.as_secs())]
+    RateLimited { what: String, wait: Duration, waited: Duration },
+    /// A `workflow_run` event reports a run that this job does not publish.
+    #[error("accept the reported run: {0}")]
+    Untrusted(String),
+    #[error("prepare the connection: {0}")]
+    Setup(String),
+    #[error("{what}: {why}")]
+    Webhook { what: String, why: String },
+}
+
+impl GitHubError {
+    /// Whether a valid token lacks the permission: it is read-only, as for every fork.
+    pub const fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused { status: 403, .. })
+    }
+
+    pub const fn is_absent(&self) -> bool {
+        matches!(self, Self::Refused { status: 404 | 410, .. })
+    }
 }

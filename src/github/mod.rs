@@ -5,25 +5,21 @@ mod annotations;
 mod check;
 mod client;
 mod comment;
-mod error;
 mod event;
 mod issues;
-mod outputs;
 mod pull;
 mod retry;
 mod webhook;
 mod workflow;
 
-pub use annotations::{Annotation, AnnotationLevel, annotations};
+pub use annotations::{Annotation, AnnotationLevel, annotations, outputs};
 pub use check::{Check, Conclusion};
-pub use client::{Client, GitHubToken};
+pub use client::{Client, GitHubError, GitHubToken};
 pub use comment::{CommentRequest, Marker, Posted};
-pub use error::GitHubError;
 pub use event::{
     CodeOrigin, EventError, GitHubEvent, Job, PullRequest, RepositoryName, RunAttempt, Sha, WorkflowRun,
 };
 pub use issues::{Issue, IssueChange};
-pub use outputs::outputs;
 pub use retry::RetryPolicy;
 pub use webhook::Webhook;
 pub use workflow::{Permissions, Workflow, WorkflowJob, WorkflowStep};

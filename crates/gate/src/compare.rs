@@ -14,10 +14,9 @@ use super::evidence::Evidence;
 use super::history::StoredSessions;
 use super::matching::{Matched, matched};
 use super::rules::Rules;
-use super::{Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind};
 use super::{
-    accuracy, classical, code, common_row, context, copied, diagnosis, explain, history, looks, overall,
-    renames, repeated, separate, threads,
+    Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, accuracy, classical, code,
+    common_row, context, copied, diagnosis, explain, history, looks, matching, overall, separate, threads,
 };
 
 /// Settings of a comparison in addition to the runs and the policy.
@@ -101,7 +100,7 @@ fn compared(
         history,
         resampled: options.resampled,
         forbidden: context::forbidding(&lints).cloned(),
-        repeated: [base, head].into_iter().flat_map(repeated::repeated).collect(),
+        repeated: [base, head].into_iter().flat_map(copied::repeated).collect(),
     };
     let pairs = matched(base, head);
     let of_pairs = threads::each(&pairs, WORTH_SHARING, |pair| drafts(*pair, &session, &rules));
@@ -126,11 +125,11 @@ fn compared(
         row.typical = row.values_to_show();
     }
     name_kernels(&mut rows, &pairs, &rules);
-    renames::point_out(&mut rows, &pairs);
+    matching::point_out(&mut rows, &pairs);
     let geomeans = overall::geomeans(&rows, &effects, policy.alpha);
     let (verdict, exit_code) = overall::overall(&rows, &policy.fail_on);
     let mut notes = notes(&rows, policy);
-    notes.extend(renames::notes(base));
+    notes.extend(matching::notes(base));
     notes.extend(kernels(&pairs));
     notes.extend(calibrated(session.head.calibration.as_ref().or(session.base.calibration.as_ref())));
     Comparison {

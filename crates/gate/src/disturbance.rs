@@ -1,11 +1,14 @@
-//! Findings about the state of the machine while a row was measured.
+//! Findings about the state of the machine while a row was measured, and about blocks that lost a process.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use benchgate_core::model::{
     Benchmark, BenchmarkName, Consequence, Lint, LintCode, Run, SideName, Telemetry,
 };
 use benchgate_stats::diagnose::lopsided;
 
-use super::{context, repeated, series};
+use super::series::Readings;
+use super::{context, copied, series};
 
 /// Share of a side's processes that may be disturbed, beyond the other side's, before its result counts as
 /// moved: the location of a row is robust, and bears a quarter of bad values.
@@ -29,11 +32,11 @@ pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
     let whole = context::of_context(&run.context).into_iter().chain(run.lints.iter().cloned());
     let mut found: Vec<(Option<BenchmarkName>, Lint)> =
         whole.filter(|lint| forbids(lint)).map(|lint| (None, lint)).collect();
-    let repeated = repeated::repeated(run);
+    let repeated = copied::repeated(run);
     for benchmark in &run.benchmarks {
         // No other side shared the disturbances of this run.
         let alone = of_row(&Benchmark::new(benchmark.name.as_str()), benchmark, false);
-        let alone = alone.into_iter().chain(repeated::lint(&benchmark.name, &repeated));
+        let alone = alone.into_iter().chain(copied::lint_repeated(&benchmark.name, &repeated));
         let lints = benchmark.lints.iter().cloned().chain(alone).filter(|lint| forbids(lint));
         found.extend(lints.map(|lint| (Some(benchmark.name.clone()), lint)));
         // A record that can't be read can't be compared.
@@ -139,6 +142,32 @@ fn drift(side: SideName, telemetry: &[Telemetry]) -> Option<Lint> {
     ((last - first).abs() >= DEGREES).then(|| {
         let detail = format!("{side}: {first:.0} °C after the first process, {last:.0} °C after the last");
         Lint::new(LintCode::TemperatureDrift, detail)
+    })
+}
+
+// Blocks of a paired session that lost a process: the rest is not the schedule, and the lost process may have been
+// slow.
+
+/// The finding about a pair of series whose blocks don't hold as many processes of one side as of the other, or
+/// hold one slot twice. Processes without a slot were not scheduled in blocks.
+pub fn lint_incomplete(base: &Readings, head: &Readings) -> Option<Lint> {
+    let mut blocks: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+    let mut slots = BTreeSet::new();
+    let mut repeated = 0;
+    for (readings, is_head) in [(base, false), (head, true)] {
+        for slot in readings.slots.iter().flatten() {
+            let counts = blocks.entry(slot.block).or_default();
+            *(if is_head { &mut counts.1 } else { &mut counts.0 }) += 1;
+            repeated += usize::from(!slots.insert(*slot));
+        }
+    }
+    let unequal = blocks.values().filter(|(base, head)| base != head).count();
+    (unequal + repeated > 0).then(|| {
+        let detail = format!(
+            "blocks with more processes of one side: {unequal} of {}; slots taken twice: {repeated}",
+            blocks.len()
+        );
+        Lint::new(LintCode::IncompleteBlocks, detail)
     })
 }
 

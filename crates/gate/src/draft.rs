@@ -10,13 +10,12 @@ use benchgate_core::model::{
 use super::decide::{decide_exact, log_floor, log_tolerance};
 use super::estimate::shift;
 use super::evidence::{self, Evidence, gather, prior_spread};
-use super::history;
 use super::matching::Matched;
 use super::rules::Rules;
 use super::series::{self, Readings};
-use super::{Estimate, Method, MetricPolicy, Reason, Row, Typical};
 use super::{
-    accuracy, context, copied, diagnosis, disturbance, expected, incomplete, repeated, status, workload,
+    Estimate, Method, MetricPolicy, Reason, Row, Typical, accuracy, context, copied, diagnosis, disturbance,
+    history, status, workload,
 };
 
 /// Metrics of compiler output, which need no device.
@@ -100,7 +99,7 @@ pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: 
 pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_>) -> Vec<Draft> {
     let Some(any) = pair.any() else { return Vec::new() };
     let name = &any.name;
-    let expected = expected::status(pair, rules);
+    let expected = status::status(pair, rules);
     let both_ran = [pair.base, pair.head].iter().all(|side| side.is_some_and(|side| side.outcome.is_ok()));
     let of_outcomes = match &expected {
         Some(status) if !both_ran => Some(status.clone()),
@@ -141,7 +140,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
         let mut row = template();
         row.lints.extend(unverified.clone());
         row.lints.extend(accuracy.iter().cloned());
-        row.lints.extend(repeated::lint(name, &session.repeated));
+        row.lints.extend(copied::lint_repeated(name, &session.repeated));
         // The compiler's output does not depend on the device that runs it.
         if !OF_MODULES.contains(&series.metric.name.as_ref()) {
             row.lints.extend(asked.iter().cloned());
@@ -529,7 +528,7 @@ fn metric_draft(
     let other_anchor = session.history.as_ref().and_then(|it| it.other_anchor(&row.benchmark, metric));
     row.lints.extend(other_anchor.clone());
     if session.together {
-        row.lints.extend(incomplete::lint(&base_readings, &head_readings));
+        row.lints.extend(disturbance::lint_incomplete(&base_readings, &head_readings));
     }
     row.lints.extend(diagnosis::of_row(&base_readings, &head_readings, evidence.as_ref().ok()));
     match evidence {

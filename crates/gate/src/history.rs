@@ -1,10 +1,11 @@
-//! One session against the stored sessions of a baseline: another day, maybe another chip.
+//! One session against the stored sessions of a baseline, which come from another day and maybe another chip, or against a
+//! frozen toolchain that was measured in the same session.
 
 use std::collections::{BTreeMap, HashMap};
 
 use benchgate_core::model::{
-    Anchor, Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Run,
-    Series, Spread, counted,
+    Anchor, Artifact, Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, MetricKind, MetricSeries,
+    Outcome, Run, Series, Spread, counted,
 };
 use benchgate_stats::describe;
 
@@ -12,7 +13,7 @@ use super::common::{Common, CommonShifts, RowCosts};
 use super::estimate::ENOUGH_SESSIONS;
 use super::evidence::{Evidence, SpreadSource, usable};
 use super::gradual::{Earlier, EarlierCosts, EarlierSessions};
-use super::series;
+use super::{CompareOptions, Method, Policy, compare, series};
 
 /// Assumed standard deviation between sessions on one GPU testbed where neither history, calibration
 /// nor policy says better: clocks and temperatures of another day, as a log ratio.
@@ -371,4 +372,29 @@ fn prior(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> (f64,
         return (between, SpreadSource::Calibrated);
     }
     (if gpu { DEFAULT_GPU_SESSION_CV } else { DEFAULT_CPU_SESSION_CV }, SpreadSource::Default)
+}
+
+/// `head` with its ratios to `anchor`, block by block as a paired gate estimates them.
+pub fn anchored(anchor: &Run, head: Run, policy: &Policy) -> Run {
+    let mut measured = anchor.clone();
+    let mut artifacts = BTreeMap::new();
+    for benchmark in &mut measured.benchmarks {
+        if let Some(artifact) = &mut benchmark.artifact {
+            artifacts.insert(benchmark.name.clone(), executed(artifact));
+            // A head that is still the anchor has a measured ratio like any other, and not exactly one.
+            artifact.execution_sha256.clear();
+        }
+    }
+    let comparison = compare(&measured, &head, policy, &CompareOptions::default());
+    let ratios = comparison.rows.into_iter().filter_map(|row| {
+        let estimate = row.estimate.filter(|estimate| estimate.method == Method::Paired)?;
+        Some(((row.benchmark, row.metric?.name.into_owned()), estimate.ratio))
+    });
+    let ratios = ratios.filter(|(_, ratio)| ratio.is_finite() && *ratio > 0.0).collect();
+    let anchor = Anchor { toolchain: anchor.toolchain.clone().unwrap_or_default(), artifacts, ratios };
+    Run { anchor: Some(anchor), ..head }
+}
+
+fn executed(artifact: &Artifact) -> String {
+    format!("{}-{}", artifact.vmfb_sha256, artifact.execution_sha256)
 }

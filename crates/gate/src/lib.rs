@@ -3,7 +3,6 @@
 
 mod accuracy;
 mod alignment;
-mod anchor;
 pub mod bisect;
 mod classical;
 mod code;
@@ -19,30 +18,24 @@ mod disturbance;
 mod draft;
 mod estimate;
 mod evidence;
-mod expected;
 mod explain;
 mod gradual;
 mod history;
-mod incomplete;
 mod matching;
 pub mod noise;
 mod outlook;
 mod overall;
-mod renames;
-mod repeated;
 mod rules;
 mod separate;
 mod sequential;
 mod series;
 mod status;
 mod threads;
-mod tolerances;
 mod typical;
 mod untrusted;
 mod workload;
 
 pub use alignment::Alignment;
-pub use anchor::anchored;
 pub use benchgate_core::model::{
     ChangedReference, Expectation, FailOn, FailureKind, Floor, MetricPolicy, Override, Policy,
     SequentialPolicy, TestKind, Waiver,
@@ -55,18 +48,17 @@ pub use comparison::{
     Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, Typical, WaiverUse,
 };
 pub use disturbance::{record_unfit, unfit};
-pub use expected::{Expectations, Met};
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
 pub use gradual::{EarlierSessions, LEVEL_SESSIONS};
-pub use history::StoredSessions;
+pub use history::{StoredSessions, anchored};
 pub use outlook::{Outlook, outlook};
 pub use overall::first_of;
-pub use rules::decides;
+pub use rules::{NumericsPolicy, decides};
 pub use sequential::{
     CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS, OpenRows, looks, open_compile_times, open_in, open_in_shard,
     open_rows,
 };
 pub use series::{described, location};
-pub use tolerances::NumericsPolicy;
+pub use status::{Expectations, Met};
 pub use typical::Latency;
 pub use untrusted::{Expected, compare_untrusted};

@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Unit};
 
-use super::build::{carried, direction, fail, own_metric, processes, testbed, time_unit};
+use super::build::{carried, direction, fail, has_room, own_metric, processes, testbed, time_unit};
 use super::error::{LineFault, line_fault};
-use super::limit::has_room;
 use super::text::lines;
 
 /// Units beyond this in one benchmark are an attack, not a benchmark.

@@ -4,10 +4,10 @@ use serde::Deserialize;
 
 use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
+use super::build;
 use super::build::{ByName, fail, processes, summary};
 use super::error::LineFault;
 use super::json::{Value, parse};
-use super::limit;
 use super::stated::{check_count, check_summary};
 
 #[derive(Deserialize)]
@@ -41,7 +41,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let runs = |command: &HyperfineCommand| {
         command.times.as_ref().map_or(0, Vec::len) + command.memory_usage_byte.as_ref().map_or(0, Vec::len)
     };
-    limit::check_runs(file.results.iter().map(runs).sum())?;
+    build::check_runs(file.results.iter().map(runs).sum())?;
     let mut benchmarks = ByName::default();
     file.results.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push_once(benchmark));
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })

@@ -8,7 +8,7 @@ use benchgate_core::model::{
 };
 use benchgate_stats::quantile;
 
-use super::{IngestError, limit};
+use super::{IngestError, build};
 
 /// Joins runs one at a time, so that only samples are held and never a second file's bytes.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl Joiner {
                     merge_benchmark(&mut joined.benchmarks[at], benchmark, &label);
                 }
                 None => {
-                    limit::check(joined.benchmarks.len() + 1, &label)?;
+                    build::check(joined.benchmarks.len() + 1, &label)?;
                     self.index.insert(benchmark.name.clone(), joined.benchmarks.len());
                     self.seen_in.push(1);
                     joined.benchmarks.push(benchmark);

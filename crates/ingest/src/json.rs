@@ -9,8 +9,8 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::build;
 use super::error::{LineFault, line_fault, line_of};
-use super::limit;
 
 /// Parses one document. Bare `NaN` and `Infinity`, which Python's json writes, count as null; readers turn a null if a
 /// number belongs into a lint.
@@ -18,7 +18,7 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(
     text: &'a str,
     rewritten: &'a mut String,
 ) -> Result<T, LineFault> {
-    limit::check_values(text)?;
+    build::check_values(text)?;
     match serde_json::from_str(text) {
         Ok(value) => Ok(value),
         Err(first) => match replace_bare_words(text, |_| Cow::Borrowed("null")) {
@@ -33,7 +33,7 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(
 
 /// Parses one document in which NaN and null mean different things: bare words become text, `"NaN"`.
 pub(super) fn parse_with_words<T: DeserializeOwned>(text: &str) -> Result<T, LineFault> {
-    limit::check_values(text)?;
+    build::check_values(text)?;
     let text = replace_bare_words(text, |word| Cow::Owned(format!("\"{word}\"")));
     serde_json::from_str(&text).map_err(|error| explain(&error))
 }

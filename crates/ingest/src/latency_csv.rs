@@ -10,9 +10,8 @@ use benchgate_core::model::{
     Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run, Series, Stage,
 };
 
-use super::build::{carried, fail, time_unit};
+use super::build::{carried, fail, has_room, time_unit};
 use super::error::{LineFault, line_fault};
-use super::limit::has_room;
 use super::text::lines;
 
 /// The combined rows of one name.

@@ -4,14 +4,13 @@ use std::io::Read;
 
 use benchgate_core::model::{Better, LintCode, Origin, Outcome, Run, SideName, Stage, excerpt};
 
-use super::build::fail;
+use super::build::{MOST_BENCHMARKS, fail};
 use super::error::{LineFault, line_of};
-use super::limit::MOST_BENCHMARKS;
 use super::text::{crash, utf8};
 use super::{
-    Format, IngestError, asv, benchfmt, cargo_bench, compile_benchmark, compiled_code, conv_library,
+    Format, IngestError, asv, benchfmt, build, cargo_bench, compile_benchmark, compiled_code, conv_library,
     criterion, custom, detect, go_test, google_benchmark, hyperfine, iree_run_module, jmh, latency_csv,
-    limit, nvbench, pytest_benchmark, run_json, torchbench,
+    nvbench, pytest_benchmark, run_json, torchbench,
 };
 
 /// Bytes that show a file's format.
@@ -28,7 +27,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         Format::RunJson => {
             let mut sides = run_json::read(bytes, label)?;
             let (_, run) = sides.pop().ok_or_else(no_results)?;
-            limit::check(run.benchmarks.len(), label)?;
+            build::check(run.benchmarks.len(), label)?;
             if sides.is_empty() {
                 return Ok(run);
             }
@@ -76,7 +75,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
     if run.benchmarks.is_empty() {
         return Err(no_results());
     }
-    limit::check(run.benchmarks.len(), label)?;
+    build::check(run.benchmarks.len(), label)?;
     for benchmark in &mut run.benchmarks {
         let is_empty = benchmark.metrics.is_empty() && benchmark.verification.is_none();
         if is_empty && benchmark.outcome == Outcome::Ok && benchmark.lints.is_empty() {
@@ -133,7 +132,7 @@ pub fn read_sides(
         return Ok(vec![(None, read(bytes, format, label)?)]);
     }
     let sides = run_json::read(bytes, label)?;
-    limit::check(sides.iter().map(|(_, run)| run.benchmarks.len()).sum(), label)?;
+    build::check(sides.iter().map(|(_, run)| run.benchmarks.len()).sum(), label)?;
     Ok(sides.into_iter().map(|(side, run)| (Some(side), run)).collect())
 }
 

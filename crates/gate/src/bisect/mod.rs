@@ -12,14 +12,11 @@
 
 mod evidence;
 mod found;
-mod options;
 mod search;
-mod weights;
 
 #[cfg(test)]
 mod tests;
 
 pub use evidence::{Observed, Pair};
-pub use found::{Ends, Found, Part, Probe, SearchProgress};
-pub use options::BisectOptions;
+pub use found::{BisectOptions, Ends, Found, Part, Probe, SearchProgress};
 pub use search::{Next, Search};

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use benchgate_core::model::Verdict;
 
 use super::evidence::{MINOR, Observed, Pair, Step};
-use super::found::{Ends, Found, Part, Probe, SearchProgress};
-use super::options::BisectOptions;
-use super::weights::{Answer, credible, entropy, ln_e, posterior};
+use super::found::{
+    Answer, BisectOptions, Ends, Found, Part, Probe, SearchProgress, credible, entropy, ln_e, posterior,
+};
 
 /// A probe is measured until its odds are at least this.
 const CLEAR_ODDS: f64 = 20.0;

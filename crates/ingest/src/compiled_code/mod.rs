@@ -8,7 +8,6 @@ mod aarch64;
 mod amdgpu;
 mod container;
 mod elf_library;
-mod flatbuffer;
 mod gfx9;
 mod ptx;
 mod ptxas;
@@ -23,8 +22,7 @@ use benchgate_core::model::{
     Benchmark, GeneratedCode, KernelCode, Metric, MetricSeries, Number, Run, Series, hex,
 };
 
-use super::build::{self, ByName};
-use super::limit::has_room;
+use super::build::{self, ByName, has_room};
 
 pub(super) use container::is_code;
 

@@ -12,7 +12,7 @@ use super::counters::MAX_COUNTERS;
 use super::preamble;
 use super::rows::{Families, GoogleBenchmarkRow, TimeUnit};
 use super::stated::Instance;
-use super::statistic::Statistic;
+use super::summaries::Statistic;
 
 /// How the header of every release begins.
 pub(crate) const HEADER: &str = "name,iterations,real_time,cpu_time,time_unit";

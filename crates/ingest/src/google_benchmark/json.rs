@@ -11,7 +11,7 @@ use super::super::json_scan::{Scan, Scanner};
 use super::counters::MAX_COUNTERS;
 use super::rows::{Families, GoogleBenchmarkRow, RowKind, TimeUnit};
 use super::stated::Instance;
-use super::statistic::Statistic;
+use super::summaries::Statistic;
 
 /// Reads the whole file into context and benchmarks.
 pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {

@@ -8,7 +8,6 @@ mod pieces;
 mod preamble;
 mod rows;
 mod stated;
-mod statistic;
 mod summaries;
 
 pub(super) use console::{is_header as is_console_header, read as read_console, without_colours};

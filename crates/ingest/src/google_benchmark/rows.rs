@@ -12,11 +12,10 @@ use benchgate_core::model::{
 
 use benchgate_stats::describe;
 
-use super::super::limit::has_room;
 use super::counters::{MAX_COUNTERS, counter_metric, unusable_counter};
 use super::stated::{Instance, StatedRepetitions};
-use super::statistic::Statistic;
-use super::summaries::{Aggregate, summarise};
+use super::summaries::{Aggregate, Statistic, summarise};
+use crate::build::has_room;
 
 /// How a row states its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

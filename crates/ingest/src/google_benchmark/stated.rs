@@ -1,7 +1,7 @@
 //! Comparison of a file's statements about the repetitions of a benchmark with the repetitions in it.
 
 use super::super::stated::contradiction;
-use super::statistic::Statistic;
+use super::summaries::Statistic;
 
 /// Statements of the rows of one name beyond their measurements.
 #[derive(Debug, Default)]
