@@ -63,7 +63,7 @@ fn the_first_section_is_what_is_slower_now_with_its_machine_and_commits() {
     let page = world.read("public/index.html");
     let first = page.find("<h2>").unwrap();
     assert!(page[first..].starts_with("<h2>Open slowdowns</h2>"), "{}", &page[first..first + 80]);
-    let open = &page[first..page.find("Moved this week").unwrap()];
+    let open = &page[first..page.find("Also moved this week").unwrap()];
     assert!(open.contains("<article") && open.contains("<bdi>cpu</bdi>") && open.contains(".."), "{open}");
     assert!(page.contains("<bdi>chip A</bdi>"), "a testbed has the name of its device");
 }
