@@ -31,6 +31,9 @@ const FAR_SHARE_LIMIT: f64 = 0.005;
 /// tolerance is not green where the coins do that at most so often: two stalls of head and none of base. Before it,
 /// such a row is measured further.
 pub(super) const TAIL_LIMIT: f64 = 0.26;
+/// A row whose head's slow processes take so much longer than base's that the mean of all rises by more than the
+/// tolerance is not green at this p: equally many may be slow.
+const SLOW_SIZE_LIMIT: f64 = 0.05;
 /// If the quickest repetitions contradict the others at this level, there is no verdict.
 const CONTRADICTED: f64 = 0.05;
 /// Neither is it where this share of pairs points the other way by at least half of the effect: a process may have no
@@ -304,6 +307,16 @@ fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
     let slow = if last { STABILITY_LIMIT } else { STABILITY_HINT };
     if paired.p_stability < slow || paired.p_far_share <= FAR_SHARE_LIMIT {
         return Some(Reason::Stability);
+    }
+    let slow = paired.slow_size;
+    if slow.excess > tolerance && slow.p <= SLOW_SIZE_LIMIT {
+        return Some(Reason::TooLittle(format!(
+            "slow processes got slower: head's lie {:.0} % above its undisturbed level and base's {:.0} %, which raises \
+             the mean of all processes by {:.0} %",
+            slow.head * 100.0,
+            slow.base * 100.0,
+            slow.excess * 100.0
+        )));
     }
     let stalls = paired.tail.excess > tolerance && (!last || paired.tail.p <= TAIL_LIMIT);
     stalls.then_some(Reason::Tail)

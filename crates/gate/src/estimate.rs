@@ -6,7 +6,7 @@ use benchgate_stats::randomisation::{self, Contribution};
 use benchgate_stats::robust::{Fit, ScalePrior, fit};
 use benchgate_stats::scores::BlockCosts;
 use benchgate_stats::shift::{Blur, Shift};
-use benchgate_stats::stability::{Counts, RatePrior, SLOW_SCALES, count, p_value};
+use benchgate_stats::stability::{Counts, RatePrior, SLOW_SCALES, SlowSize, count, p_value};
 use benchgate_stats::tail::StallTail;
 use benchgate_stats::{Effect, Inference, describe, sign_test};
 
@@ -21,6 +21,7 @@ pub struct Paired {
     pub p_above_floor: f64,
     pub p_below_floor: f64,
     pub counts: Counts,
+    pub slow_size: SlowSize,
     /// One-sided p of "head is not slow more often than base".
     pub p_stability: f64,
     /// Sign test of the lopsided blocks alone, independent of neighbors.
@@ -104,13 +105,16 @@ pub fn paired(rows: &[PairedRow<'_>], alone: bool) -> Vec<Option<Paired>> {
         Some((shift, p))
     });
     let slow = |(row, found): (&PairedRow<'_>, &Option<(Shift, _)>)| {
-        slow_counts(row, found.as_ref().map(|(shift, _)| shift))
+        found.as_ref().map(|(shift, _)| slow_processes(row, shift))
     };
-    let counts: Vec<Counts> = rows.iter().zip(&shifts).map(slow).collect();
+    let slow: Vec<Option<(Counts, SlowSize)>> = rows.iter().zip(&shifts).map(slow).collect();
+    let counts: Vec<Counts> =
+        slow.iter().map(|slow| slow.map_or_else(Counts::default, |(counts, _)| counts)).collect();
     let rates = if alone { RatePrior::ALONE } else { RatePrior::pooled(&counts) };
     rows.iter()
-        .zip(shifts.into_iter().zip(&counts))
-        .map(|(row, (shift, counts))| {
+        .zip(shifts.into_iter().zip(slow))
+        .map(|(row, (shift, slow))| {
+            let (counts, slow_size) = slow?;
             let lopsided = counts.head_slower + counts.base_slower;
             let (shift, (p_above_floor, p_below_floor)) = shift?;
             Some(Paired {
@@ -122,8 +126,9 @@ pub fn paired(rows: &[PairedRow<'_>], alone: bool) -> Vec<Option<Paired>> {
                 tail: StallTail::new(row.blocks, shift.estimate(), row.floor),
                 outruns: outruns(row.blocks),
                 shift: Inference::Randomised(Arc::new(shift)),
-                counts: *counts,
-                p_stability: p_value(counts, rates),
+                counts,
+                slow_size,
+                p_stability: p_value(&counts, rates),
                 p_split: sign_test(counts.head_slower as usize, lopsided as usize),
                 head_processes: row.blocks.iter().flatten().filter(|process| process.head).count(),
             })
@@ -167,8 +172,7 @@ fn far_share(row: &PairedRow<'_>, shift: &Shift) -> f64 {
     (2.0 * p(1.0).min(p(-1.0))).min(1.0)
 }
 
-fn slow_counts(row: &PairedRow<'_>, shift: Option<&Shift>) -> Counts {
-    let Some(shift) = shift else { return Counts::default() };
+fn slow_processes(row: &PairedRow<'_>, shift: &Shift) -> (Counts, SlowSize) {
     let costs = |block: &BlockCosts, head: bool| -> Vec<f64> {
         block.iter().filter(|process| process.head == head).map(|process| process.middle).collect()
     };
@@ -181,7 +185,8 @@ fn slow_counts(row: &PairedRow<'_>, shift: Option<&Shift>) -> Counts {
         .flat_map(|side| side.windows(2).map(|two| (two[1] - two[0]).abs()))
         .collect();
     let scale = describe::MEDIAN_DIFFERENCE * describe::median(&differences).unwrap_or_default();
-    count(&blocks, shift.estimate(), row.tolerance.max(SLOW_SCALES * scale))
+    let threshold = row.tolerance.max(SLOW_SCALES * scale);
+    (count(&blocks, shift.estimate(), threshold), SlowSize::new(&blocks, shift.estimate(), threshold))
 }
 
 /// One row of a comparison with stored sessions.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use benchgate_core::model::{Benchmark, BlockSlot, Lint, Metric, Series, Spread, counted};
-use benchgate_stats::classical::{UMethod, mann_whitney};
+use benchgate_stats::classical::{Moments, UMethod, mann_whitney, welch};
 use benchgate_stats::scores::{BlockCosts, ProcessCosts};
 use benchgate_stats::stability::SlowShare;
 use benchgate_stats::tail::log_mean_exp;
@@ -178,7 +178,10 @@ const LEAST_FOR_RUNS: usize = 5;
 /// base.
 const UNEVEN_LIMIT: f64 = 0.13;
 
-/// Whether head is slow, or stalls, more often than base. The location of a side does not show this, and without a
+/// Probability of a rise of the mean by chance at which a row is not green.
+const MEAN_LIMIT: f64 = 0.02;
+
+/// Whether head is slow, or stalls, more often or for longer than base. The location of a side does not show this, and without a
 /// schedule the machine may be the cause: it prevents a pass but does not make a row red.
 fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Option<Reason> {
     let quicker = |costs: &[f64]| describe::quantile_sorted(&describe::sorted(costs), 0.25);
@@ -198,6 +201,12 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
             return Some(Reason::Stability);
         }
     }
+    if by_process && let Some(by) = mean_rise(&base_units, &head_units, tolerance) {
+        return Some(Reason::TooLittle(format!(
+            "the mean rose: that of head's processes is {:.0} % above base's, which chance does not explain",
+            by * 100.0
+        )));
+    }
     let lead = (describe::median(&head.middle)? - describe::median(&base.middle)?).min(0.0);
     let tails = |side: &Readings, lead: f64| -> Vec<f64> {
         side.mean.iter().zip(&side.middle).map(|(mean, middle)| mean - middle + lead).collect()
@@ -209,6 +218,22 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     // A summary keeps no repetitions that could be counted, only their mean.
     let uncounted = base.summaries_only || head.summaries_only;
     (excess > tolerance && (uncounted || by_process && stalled.p <= TAIL_LIMIT)).then_some(Reason::Tail)
+}
+
+/// How far the mean of head's units lies above base's, as a share, if that is beyond the tolerance and not chance: equally
+/// many units may be slow, and take longer. Welch's test needs a clear mean; where the times have several modes, the
+/// slower halves of both sides tell them apart.
+fn mean_rise(base: &[f64], head: &[f64], tolerance: f64) -> Option<f64> {
+    let level = describe::median(base)?;
+    let values =
+        |units: &[f64]| describe::sorted(&units.iter().map(|cost| (cost - level).exp()).collect::<Vec<_>>());
+    let (base, head) = (values(base), values(head));
+    let rise = describe::mean(&head)? / describe::mean(&base)? - 1.0;
+    let by_mean = Moments::from_values(&head).zip(Moments::from_values(&base));
+    let slower = |values: &'_ [f64]| values[values.len() / 2..].to_vec();
+    let by_halves = mann_whitney(&slower(&head), &slower(&base), UMethod::Auto)?.greater;
+    let p = by_mean.map_or(1.0, |(head, base)| welch(head, base).greater).min(by_halves);
+    (rise > tolerance && p <= MEAN_LIMIT).then_some(rise)
 }
 
 /// One side as the model reads it; `by_process`: each process is a unit, and not each session.

@@ -6,6 +6,7 @@
 //! base's, with the rate's uncertainty integrated out (a Bayesian prediction). Base's counts in neighboring rows
 //! stabilize the rate.
 
+use super::classical::{UMethod, mann_whitney};
 use super::describe;
 use super::distributions::{binomial_tail, hypergeometric_tail};
 
@@ -26,20 +27,65 @@ pub struct Counts {
 /// if base's would be, so that a program that is twenty times as fast but less even counts as improved.
 pub fn count(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Counts {
     let mut counts = Counts { blocks: blocks.len() as u32, ..Counts::default() };
-    for (base, head) in blocks {
-        let lowest = |side: &[f64]| side.iter().copied().fold(f64::INFINITY, f64::min);
-        let level = lowest(base).min(lowest(head) - shift);
-        let slow = |side: &[f64], shift: f64| {
-            side.iter().filter(|&&cost| cost - shift - level > threshold).count() as u32
-        };
-        let (slow_base, slow_head) = (slow(base, 0.0), slow(head, shift.max(0.0)));
+    for block in blocks {
+        // A head that is faster is counted by base's level, and by its own only in favor of base.
+        let slow = |lead: f64| slow_distances(block, shift, lead, threshold).map(|slow| slow.len() as u32);
+        let ([slow_base, slow_head], [_, by_own_level]) = (slow(shift.max(0.0)), slow(shift));
         counts.slow_base += slow_base;
         counts.slow_head += slow_head;
         // By head's own level: a lead must not make base look unstable, which would excuse neighboring rows.
-        counts.base_slower += u32::from(slow_base > slow(head, shift));
+        counts.base_slower += u32::from(slow_base > by_own_level);
         counts.head_slower += u32::from(slow_head > slow_base);
     }
     counts
+}
+
+/// How far base's and head's slow processes lie above the block's undisturbed level; head's costs are kept less
+/// `allowed`.
+fn slow_distances(
+    (base, head): &(Vec<f64>, Vec<f64>),
+    shift: f64,
+    allowed: f64,
+    threshold: f64,
+) -> [Vec<f64>; 2] {
+    let lowest = |side: &[f64]| side.iter().copied().fold(f64::INFINITY, f64::min);
+    let level = lowest(base).min(lowest(head) - shift);
+    [(base, 0.0), (head, allowed)].map(|(side, allowed)| {
+        side.iter().map(|cost| cost - allowed - level).filter(|distance| *distance > threshold).collect()
+    })
+}
+
+/// How much longer head's slow processes take than base's. Their numbers may agree.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SlowSize {
+    /// Mean distance of base's and head's slow processes above the undisturbed level, as a share of it.
+    pub base: f64,
+    pub head: f64,
+    /// What the difference adds to the mean of all processes, as a share of the undisturbed level.
+    pub excess: f64,
+    /// One-sided p of "the slow processes of both sides take equally long", by Mann and Whitney's test.
+    pub p: f64,
+}
+
+impl SlowSize {
+    /// Of the processes that [`count`] counts.
+    pub fn new(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Self {
+        let (mut base, mut head) = (Vec::new(), Vec::new());
+        for block in blocks {
+            let [of_base, of_head] = slow_distances(block, shift, shift.max(0.0), threshold);
+            base.extend(of_base);
+            head.extend(of_head);
+        }
+        let processes: usize = blocks.iter().map(|(base, head)| base.len() + head.len()).sum();
+        let share = (base.len() + head.len()) as f64 / processes.max(1) as f64;
+        let size = |slow: &[f64]| {
+            let sizes: Vec<f64> = slow.iter().map(|distance| distance.exp_m1()).collect();
+            describe::mean(&sizes).unwrap_or_default()
+        };
+        let p = mann_whitney(&head, &base, UMethod::Auto).map_or(1.0, |test| test.greater);
+        let (base, head) = (size(&base), size(&head));
+        Self { base, head, excess: share * (head - base), p }
+    }
 }
 
 /// The prior for the share of blocks in which one side, either one, was slow more often: a beta distribution.
@@ -159,6 +205,25 @@ impl SlowShare {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slow_processes_that_take_longer_are_seen_where_equally_many_are_slow() {
+        let of = |base: f64, head: f64| {
+            // In every block one process of each side is slow, at slightly different distances.
+            let block = |at: i32| {
+                let by = f64::from(at) * 1e-3;
+                (vec![0.0, base + by], vec![0.0, head + by])
+            };
+            SlowSize::new(&(0..12).map(block).collect::<Vec<_>>(), 0.0, 0.05)
+        };
+        let longer = of(0.3, 1.2);
+        assert!(longer.p < 1e-4 && longer.excess > 0.9, "{longer:?}");
+        let (same, shorter) = (of(0.3, 0.3), of(1.2, 0.3));
+        assert!(same.p > 0.4 && same.excess.abs() < 1e-9, "{same:?}");
+        assert!(shorter.p > 0.9 && shorter.excess < 0.0, "{shorter:?}");
+        let none = SlowSize::new(&[(vec![0.0], vec![0.0])], 0.0, 0.05);
+        assert_eq!((none.p, none.excess), (1.0, 0.0));
+    }
 
     #[test]
     fn no_slow_block_is_no_evidence() {

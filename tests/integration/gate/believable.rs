@@ -188,6 +188,34 @@ fn a_head_that_is_slow_in_some_of_its_starts_is_caught_as_unstable() {
     assert!(judged(&head, &base).rows[0].reason != Reason::Stability);
 }
 
+/// The same session; a fifth of the processes of each side's first row is slow by this factor.
+fn slow_starts(seed: u64, factors: [f64; 2]) -> (Run, Run) {
+    let (mut base, mut head) = recorded(seed, 3, 48, 0.005, 1.0, 0.0);
+    let mut random = ChaCha12Rng::seed_from_u64(seed + 2000);
+    for (run, factor) in [&mut base, &mut head].into_iter().zip(factors) {
+        let Series::Processes(processes) = &mut run.benchmarks[0].metrics[0].series else { continue };
+        for process in processes {
+            let factor = if random.random::<f64>() < 0.2 { factor } else { 1.0 };
+            process.samples.iter_mut().for_each(|sample| *sample *= factor);
+        }
+    }
+    (base, head)
+}
+
+#[test]
+fn a_head_whose_slow_starts_take_longer_than_those_of_base_is_never_green() {
+    let verdict = |seed, factors| {
+        let (base, head) = slow_starts(seed, factors);
+        judged(&base, &head).rows[0].verdict
+    };
+    for seed in 0..8 {
+        let longer = verdict(seed, [1.5, 4.0]);
+        assert!(matches!(longer, Verdict::Inconclusive | Verdict::Regressed), "seed {seed}: {longer}");
+    }
+    let greens = |factors| (0..8).filter(|seed| verdict(*seed, factors) == Verdict::Pass).count();
+    assert!(greens([1.5, 1.5]) >= 7 && greens([4.0, 1.5]) >= 7);
+}
+
 /// The same session; each repetition of head's first row stalls with this chance and takes fifty times as long, and
 /// those of base with that one.
 fn stalled(seed: u64, blocks: u32, effect: f64, [of_base, of_head]: [f64; 2]) -> (Run, Run) {

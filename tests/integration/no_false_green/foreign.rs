@@ -168,7 +168,38 @@ fn no_head_that_is_slow_in_some_of_many_files_is_green() {
     greens.check("one repetition of four takes three times as long in some files", &of_some);
     let processes = several_files(|head, file, _| slow(head && file % 6 == 1, 2.0));
     greens.check("four of 21 processes take twice as long", &processes);
-    greens.none(3);
+    let longer = |of_base: f64, of_head: f64| {
+        several_files(
+            move |head, file, _| {
+                if file % 5 < 2 { 10.0 * if head { of_head } else { of_base } } else { 10.0 }
+            },
+        )
+    };
+    greens.check("as many processes are slow as before, and take twice as long", &longer(1.3, 2.6));
+    greens.none(4);
+    // Runs with modes, as hyperfine writes them: 22 files of ten runs a side.
+    let modes = |of_base: f64, of_head: f64| {
+        let world = World::new();
+        for (side, slow) in [("base", of_base), ("head", of_head)] {
+            for file in 0..22 {
+                let time = |at: usize| {
+                    let place = (file * 7 + at * 13 + usize::from(side == "head") * 5) % 17;
+                    let noise = 1.0 + 0.004 * (place as f64 / 17.0 - 0.5) + 1e-7 * (file * 20 + at) as f64;
+                    noise * if at % 10 < 7 { 1.0 } else { slow }
+                };
+                let times: Vec<f64> = (0..10).map(|at| time(at + 10 * usize::from(side == "head"))).collect();
+                let mean = times.iter().sum::<f64>() / 10.0;
+                let result = json!({"command": "a", "mean": mean, "stddev": null, "user": 0.9 * mean, "system": 0.05, "times": times, "exit_codes": vec![0; 10]});
+                world.write(&format!("{side}-{file}.json"), json!({ "results": [result] }).to_string());
+            }
+        }
+        world.run(["compare", "base-*.json", "head-*.json", "--fail-on", FAIL_ON])
+    };
+    modes(3.0, 3.0).expect_code(0);
+    let mut greens = Greens::default();
+    greens.check("three runs of ten take 12 s instead of 3", &modes(3.0, 12.0));
+    greens.check("three runs of ten take 3.6 s instead of 3", &modes(3.0, 3.6));
+    greens.none(2);
 }
 
 #[test]
