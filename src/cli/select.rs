@@ -113,6 +113,13 @@ impl SelectArgs {
                 }
             }
         }
+        // What is left out can't be required either.
+        for (_, rule) in policy.metrics.iter_mut().filter(|(known, _)| !wanted(known)) {
+            rule.fatal = false;
+        }
+        for rule in policy.overrides.iter_mut().filter(|rule| !rule.metric.as_deref().is_some_and(wanted)) {
+            rule.fatal = None;
+        }
         let all = base.benchmarks.iter().chain(&head.benchmarks);
         let kept: HashSet<BenchmarkName> = all
             // Failed benchmarks stay: they have no metrics, and must not disappear with them.

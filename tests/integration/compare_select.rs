@@ -345,3 +345,31 @@ fn compare_without_a_result_does_not_judge_whatever_lies_here() {
     world.write("run.json", csv(&[("conv", 100.0, 1.0)]));
     world.run(["compare"]).expect_code(2);
 }
+
+#[test]
+fn a_selected_metric_is_judged_without_the_times_that_were_left_out() {
+    let suite = crate::suite::Suite::new()
+        .model("a", &[])
+        .base("flags = [\"--fake=note=base\"]")
+        .head("flags = [\"--fake=note=head\"]")
+        .write();
+    suite.world.run(["gate", "--warn-only"]).expect_code(0);
+    for metric in ["vmfb-size", "dispatch-count"] {
+        let outcome = suite.world.run(["compare", "run.json", "--metric", metric]);
+        assert!(!outcome.stdout.contains("was not timed"), "{}", outcome.stdout);
+        outcome.expect_code(0);
+    }
+}
+
+#[test]
+fn a_name_that_is_longer_than_any_terminal_is_cut() {
+    let world = World::new();
+    let name = "n".repeat(70_000);
+    for (side, time) in [("a", 10.0), ("b", 20.0)] {
+        world.write(
+            &format!("{side}.csv"),
+            format!("name,iterations,real_time,cpu_time,time_unit\n\"{name}\",10,{time},{time},ns\n"),
+        );
+    }
+    world.run(["compare", "a.csv", "b.csv", "--all"]).expect_code(11);
+}

@@ -65,13 +65,20 @@ fn disarm(line: &str) -> Cow<'_, str> {
 fn plain(text: &Text<'_>) -> String {
     let part = |part: &Part<'_>| match part {
         Part::Ours(text) | Part::Strong(text, _) => clean(text).replace(" %", "\u{a0}%"),
-        Part::Name(name) => clean(name),
+        Part::Name(name) => clean(beginning(name)),
         Part::Message(message) => clean(&first_lines(message)),
         Part::Copied(text) => clean(text).replace(' ', &JOIN.to_string()),
         Part::Icon(_) => String::new(),
         Part::Link(_, address) => clean(address),
     };
     text.0.iter().map(part).collect::<String>().trim_start_matches(' ').to_owned()
+}
+
+/// The characters of a name that are shown: no terminal is wider, and a table counts in 16 bits.
+const NAME: usize = 10_000;
+
+fn beginning(name: &str) -> &str {
+    name.char_indices().nth(NAME).map_or(name, |(end, _)| &name[..end])
 }
 
 /// A text that grows by the line.
