@@ -333,6 +333,15 @@ fn a_head_that_is_as_fast_and_writes_other_files_diverges() {
             config.to_owned(),
             20,
         ),
+        (
+            "files of the first process only",
+            npy(&[1.0, 2.0, 3.0]),
+            format!(
+                "[ -e \"$1/done\" ] || {{ cp y.npy \"$1/y.npy\"; echo 3 > \"$1/count.txt\"; }}; touch \"$1/done\"\n{BENCH}"
+            ),
+            config.to_owned(),
+            20,
+        ),
         ("no tensor", b"text".to_vec(), script.clone(), config.to_owned(), 20),
         (
             "base's own file",

@@ -11,7 +11,9 @@ mod slot;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -113,6 +115,8 @@ pub(super) struct PreparedCommand {
     build_folder: Option<(Scratch, PathBuf)>,
     /// Why it could not be built.
     pub(super) failure: Option<StageFailure>,
+    /// Outputs that its build or `setup` left.
+    given: OnceLock<Vec<PathBuf>>,
     /// Folders that must not change while its processes run.
     guarded: GuardedFolders,
     program_sha256: Option<String>,
@@ -138,6 +142,7 @@ impl PreparedCommand {
             folder: side.side.sources.join(&spec.folder),
             build_folder: None,
             failure: None,
+            given: OnceLock::new(),
             guarded,
             program_sha256: None,
             files: Vec::new(),
@@ -156,6 +161,14 @@ impl PreparedCommand {
 
     fn build_folder(&self) -> Option<&Path> {
         self.build_folder.as_ref().map(|(_, folder)| folder.as_path())
+    }
+
+    /// The files that base and head must agree on.
+    fn outputs(&self) -> impl Iterator<Item = PathBuf> {
+        let folder = self.build_folder();
+        folder
+            .into_iter()
+            .flat_map(|folder| self.spec.outputs.iter().map(|it| folder.join(outputs::file_of(it))))
     }
 
     /// Looks at the files that the command names. What it reads otherwise is not known, so equal digests on both sides
@@ -245,12 +258,31 @@ impl PreparedCommand {
         Command::new(program, self.spec.timeout).args(args).cwd(&self.folder).envs(&self.spec.env)
     }
 
+    /// Removes what an earlier process left as outputs: a process that finds them could leave out what is measured. Those of
+    /// the build or of `setup` stay, and those of a command that can run a part of its benchmarks, which may write others.
+    fn remove_outputs(&self) -> Result<(), PipelineError> {
+        let given = self.given.get_or_init(|| self.outputs().filter(|output| output.exists()).collect());
+        if self.can_filter() {
+            return Ok(());
+        }
+        for output in self.outputs().filter(|output| !given.contains(output)) {
+            match std::fs::remove_file(&output) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(PipelineError::io("remove", &output)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Runs the command that precedes each measured process. Returns how it failed, if it did.
     pub(super) async fn prepare(
         &self,
         host: &Host<'_>,
         log: &Path,
     ) -> Result<Option<Finished>, PipelineError> {
+        self.remove_outputs()?;
         let Some(line) = &self.spec.prepare else { return Ok(None) };
         let finished = host.run(&self.line(line, Path::new(""), EVERYTHING).log(log)).await?;
         Ok((finished.exit != Exit::Success).then_some(finished))

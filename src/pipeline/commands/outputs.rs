@@ -1,7 +1,7 @@
 //! The files that a command leaves on both sides and that have to agree: a faster program that computes something else is
 //! not faster.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::files;
 use crate::gate::NumericsPolicy;
@@ -64,6 +64,11 @@ fn compared(
     Some(Verification { outputs: checks, ..Verification::bare(code, why) })
 }
 
+/// The file that an output names, with or without the shape and type of a tensor.
+pub(super) fn file_of(output: &str) -> PathBuf {
+    TensorFile::parse(output).map_or_else(|| output.into(), |tensor| tensor.path)
+}
+
 /// Compares one file of both sides: tensors by their tolerances, others by their bytes.
 ///
 /// # Errors
@@ -74,11 +79,10 @@ fn compared_file(
     [base, head]: [&Path; 2],
     tolerances: &[NumericsTolerance],
 ) -> Result<OutputCheck, String> {
-    let tensor = TensorFile::parse(output);
-    let name = tensor.as_ref().map_or(Path::new(output), |tensor| tensor.path.as_path());
+    let (tensor, name) = (TensorFile::parse(output), file_of(output));
     let read = |side: SideName, folder: &Path| {
         // A link could lead to a file of the other side.
-        let path = folder.join(name);
+        let path = folder.join(&name);
         let real = path
             .canonicalize()
             .ok()
