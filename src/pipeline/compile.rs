@@ -20,6 +20,7 @@ use super::host::Host;
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::{Compiled, StageFailure, StageReport, Staged};
+use super::stores;
 use super::trace::{TracePlace, clean};
 
 const KIND: &str = "compile";
@@ -35,6 +36,7 @@ struct CompileMeta {
     peak_memory_bytes: Option<u64>,
     vmfb_bytes: u64,
     dispatch_count: Option<u64>,
+    stores: Option<String>,
 }
 
 /// One compilation.
@@ -53,7 +55,7 @@ pub(super) struct CompileJob<'a> {
 /// where a flag says `host`. The files that the compiler opens are in its trace.
 pub(super) fn key(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<String> {
     let named = Named::find(&job.spec.flags, job.folder).map_err(StageFailure::new)?;
-    let mut key = KeyBuilder::new("compile/3")
+    let mut key = KeyBuilder::new("compile/4")
         .text("tools", &job.tools.digest)
         .text("installed in", &job.tools.root.to_string_lossy())
         .text("source", job.source_sha256)
@@ -123,8 +125,32 @@ async fn make(
             peak_memory_bytes: finished.peak_memory_bytes,
             vmfb_bytes,
             dispatch_count: fs::read(&statistics).ok().as_deref().and_then(dispatch_count),
+            stores: stores(job, finished.opened.as_ref(), staged)?,
         },
     })
+}
+
+/// The file that the compiler read besides its source, and the operation in it that keeps a value for the next call: a spec
+/// that a flag names can put it into any program.
+fn stores(
+    job: &CompileJob<'_>,
+    opened: Option<&Opened>,
+    staged: &Path,
+) -> Result<Option<String>, PipelineError> {
+    let own = [job.source, staged, &job.tools.root].map(clean);
+    let read = opened.into_iter().flat_map(|opened| &opened.read);
+    for path in read.filter(|path| own.iter().all(|own| !path.starts_with(own)) && is_of_user(path)) {
+        if let Some(name) = stores::storing_operation(path).map_err(PipelineError::io("read", path))? {
+            return Ok(Some(format!("`{}`, which its compiler reads, has `{name}`", path.display())));
+        }
+    }
+    Ok(None)
+}
+
+/// Devices and the system's libraries are no part of a program.
+fn is_of_user(path: &Path) -> bool {
+    const SYSTEM: [&str; 6] = ["/proc", "/sys", "/dev", "/usr", "/lib", "/lib64"];
+    path.is_file() && !SYSTEM.iter().any(|folder| path.starts_with(folder))
 }
 
 /// The key of an entry: that of its request with what the compiler opened. A compilation that can't be observed is
@@ -160,6 +186,7 @@ fn read(entry: CacheEntry<CompileMeta>, found_in: Duration) -> Compiled {
         vmfb_sha256: entry.files.get(MODULE).cloned().unwrap_or_default(),
         vmfb_bytes: meta.vmfb_bytes,
         dispatch_count: meta.dispatch_count,
+        stores: meta.stores.clone(),
         statistics: fs::read(entry.path(STATISTICS)).map(|bytes| statistics(&bytes)).unwrap_or_default(),
         report: StageReport {
             made_in_seconds: entry.cached.then_some(meta.seconds),

@@ -4,7 +4,7 @@
 //! its first call and does nothing in all others would look quick. A small module of benchgate's own therefore calls the
 //! function twice in one process. The results of the second call are verified. Inputs that are the same after two calls as
 //! after one show that every later call starts as the second one did, so what holds for it holds for all. Values that a
-//! program keeps in globals are another matter ([`super::verify::storing_operation`]).
+//! program keeps in globals are another matter ([`super::stores::storing_operation`]).
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

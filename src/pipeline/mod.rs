@@ -37,6 +37,7 @@ mod run;
 mod schedule;
 mod slots;
 mod stage;
+mod stores;
 mod targets;
 mod timed;
 mod timings;

@@ -26,7 +26,7 @@ use super::plan::PlannedBenchmark;
 use super::stage::{Compiled, Prepared, PreparedSource, StageError, StageFailure, StageReport, Staged};
 use super::targets::{self, Presence};
 use super::verify::{self, VerifyJob};
-use super::{PipelineError, code, instructions, later_calls, loaded};
+use super::{PipelineError, code, instructions, later_calls, loaded, stores};
 
 /// Export and compile: the stages that need Python or a compiler.
 pub(super) async fn build<'a>(
@@ -50,7 +50,7 @@ pub(super) async fn build<'a>(
     prepared.note_damage(source.damaged.as_ref(), host.progress);
     let mlir = source.mlir.clone();
     let stores =
-        aside(move || verify::storing_operation(&mlir).map_err(PipelineError::io("read", &mlir))).await?;
+        aside(move || stores::storing_operation(&mlir).map_err(PipelineError::io("read", &mlir))).await?;
     if let Some(name) = stores {
         prepared.lints.push(Lint::new(LintCode::Stateful, format!("its source has `{name}`")));
     }
@@ -70,6 +70,9 @@ pub(super) async fn build<'a>(
             planned.side.name
         );
         host.progress.on(Event::Note(&text));
+    }
+    if let Some(stores) = compiled.as_ref().and_then(|compiled| compiled.stores.clone()) {
+        prepared.lints.push(Lint::new(LintCode::Stateful, stores));
     }
     if let (Some(folder), Some(compiled)) = (&host.modules, &compiled) {
         keep_module(folder, planned, &compiled.module)?;

@@ -162,6 +162,8 @@ pub(super) struct Compiled {
     pub(super) vmfb_sha256: String,
     pub(super) vmfb_bytes: u64,
     pub(super) dispatch_count: Option<u64>,
+    /// Which file besides the source keeps a value for the next call, and with which operation.
+    pub(super) stores: Option<String>,
     /// Statistics of the compiler, by its own names.
     pub(super) statistics: std::collections::BTreeMap<String, u64>,
     pub(super) report: StageReport,

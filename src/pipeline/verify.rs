@@ -1,12 +1,8 @@
 //! The module's outputs against the reference, before anything is timed.
 
-use std::borrow::Cow;
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
-
-use memchr::memmem;
 
 use crate::model::{Stage, Verification, VerifyCode, counted};
 use crate::numerics::{self, TensorFile, lacks_npy};
@@ -61,109 +57,6 @@ impl StageOutput for VerifiedModule {
     fn note(&self) -> String {
         self.verification.code.to_string()
     }
-}
-
-/// The operation with which a program keeps a value for its next call, such as `util.global.store`, if it has one. Text and
-/// bytecode both contain the names of their operations.
-pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static str>> {
-    // Most programs have none, not even in a comment.
-    match storing_operation_in(mlir, None)? {
-        Some(_) => storing_operation_in(mlir, Some(Comments::default())),
-        None => Ok(None),
-    }
-}
-
-/// Leaves out the comments of a text that is read in parts.
-#[derive(Debug, Clone, Copy, Default)]
-enum Comments {
-    #[default]
-    Code,
-    /// After a slash.
-    Slash,
-    Comment,
-    Text,
-    /// After a backslash in a text.
-    Escape,
-}
-
-impl Comments {
-    fn without(&mut self, text: &[u8]) -> Vec<u8> {
-        let mut code = Vec::with_capacity(text.len());
-        for &byte in text {
-            *self = match (*self, byte) {
-                // No text extends beyond its line. Between angle brackets, two slashes may be something else than a comment,
-                // and nothing that a bracket may close is left out.
-                (_, b'\n') | (Self::Comment, b'\r' | b'>') => Self::Code,
-                (Self::Comment, _) | (Self::Slash, b'/') => Self::Comment,
-                (Self::Text, b'\\') => Self::Escape,
-                (Self::Text, b'"') => Self::Code,
-                (Self::Text | Self::Escape, _) | (Self::Code | Self::Slash, b'"') => Self::Text,
-                (Self::Code, b'/') => Self::Slash,
-                (Self::Code | Self::Slash, _) => Self::Code,
-            };
-            if !matches!(self, Self::Comment) {
-                code.push(byte);
-            }
-        }
-        code
-    }
-}
-
-fn storing_operation_in(
-    mlir: &Path,
-    mut comments: Option<Comments>,
-) -> std::io::Result<Option<&'static str>> {
-    const STORES: [&str; 2] = ["global.store", "global_store"];
-    const CHUNK: usize = 1 << 20;
-    let finders = STORES.map(|name| (name, memmem::Finder::new(name)));
-    // Every letter may be written as a backslash with two digits.
-    let longest = 3 * STORES.iter().map(|name| name.len()).max().unwrap_or(1);
-    let mut file = std::fs::File::open(mlir)?;
-    let mut window = Vec::with_capacity(CHUNK + longest);
-    let mut chunk = Vec::with_capacity(CHUNK);
-    let mut is_bytecode = None;
-    loop {
-        chunk.clear();
-        let read = file.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)?;
-        // Bytecode has no escapes, and its weights would be copied for each of their backslashes.
-        let is_bytecode = *is_bytecode.get_or_insert_with(|| chunk.starts_with(b"ML\xefR"));
-        match comments.as_mut().filter(|_| !is_bytecode) {
-            Some(comments) => window.extend(comments.without(&chunk)),
-            None => window.extend_from_slice(&chunk),
-        }
-        let text = if is_bytecode { Cow::Borrowed(&window[..]) } else { without_escapes(&window) };
-        if let Some((name, _)) = finders.iter().find(|(_, finder)| finder.find(&text).is_some()) {
-            return Ok(Some(name));
-        }
-        if read == 0 {
-            return Ok(None);
-        }
-        // A name may extend beyond the end of the buffer.
-        window.drain(..window.len().saturating_sub(longest - 1));
-    }
-}
-
-/// The text with the escapes of MLIR's strings replaced: `\2E` is a dot, and the name of an operation may be a string.
-fn without_escapes(text: &[u8]) -> Cow<'_, [u8]> {
-    if memchr::memchr(b'\\', text).is_none() {
-        return Cow::Borrowed(text);
-    }
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let mut plain = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, after @ ..] = rest {
-        let escaped = match (first, after) {
-            (b'\\', [high, low, ..]) => digit(high).zip(digit(low)),
-            _ => None,
-        };
-        let (byte, next) = match escaped {
-            Some((high, low)) => (16 * high + low, &after[2..]),
-            None => (*first, after),
-        };
-        plain.push(byte);
-        rest = next;
-    }
-    Cow::Owned(plain)
 }
 
 /// Runs the module once and compares every output. A module that does not run is a failure of the
@@ -429,40 +322,5 @@ fn compare(
             Ok(Verification::bare(VerifyCode::VerifierDidntRun, Some(why)))
         }
         Err(run) => Err(run),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_operation_that_stores_into_a_global_is_found_wherever_it_stands() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("m.mlir");
-        let found = |before: usize, name: &str| {
-            std::fs::write(&path, format!("{}{name}\n", " ".repeat(before))).unwrap();
-            storing_operation(&path).unwrap()
-        };
-        for before in [0, 1, (1 << 20) - 6, 1 << 20, (3 << 20) + 17] {
-            assert_eq!(found(before, "util.global.store %a, @b : i32"), Some("global.store"));
-            assert_eq!(found(before, "\"ml_program.global_store\"(%a)"), Some("global_store"));
-            assert_eq!(found(before, r#""util.\67lobal\2Estore"(%a)"#), Some("global.store"));
-            assert_eq!(found(before, "util.global.load immutable @b : i32"), None);
-            assert_eq!(found(before, r#""util.global\2Eload"() : i32"#), None);
-            assert_eq!(found(before, "// no util.global.store"), None);
-            assert_eq!(found(before, "util.return // \"a\" util.global.store"), None);
-            for code in [
-                "#a.b<//> util.global.store %a, @b",
-                "\"//\" \"util.global.store\"()",
-                "\"\\\"//\" util.global.store %a, @b",
-                "// a comment\nutil.global.store %a, @b",
-                "/ / util.global.store %a, @b",
-                "// a comment\rutil.global.store %a, @b",
-                "\"\r//\" util.global.store %a, @b",
-            ] {
-                assert_eq!(found(before, code), Some("global.store"), "{code}");
-            }
-        }
     }
 }

@@ -217,6 +217,7 @@ impl OpenBundle {
     fn compiled(&self, module: &BundledModule) -> Compiled {
         let file = self.contents.files.iter().find(|file| file.path == module.path);
         Compiled {
+            stores: None,
             module: self.path(&module.path),
             vmfb_sha256: file.map(|file| file.sha256.clone()).unwrap_or_default(),
             vmfb_bytes: file.map_or(0, |file| file.bytes),

@@ -150,6 +150,20 @@ fn a_program_that_keeps_state_is_not_green_by_its_first_call() {
 }
 
 #[test]
+fn a_file_that_puts_state_into_the_program_is_not_green_either() {
+    let with = |line: &'static str| {
+        gated(move |suite| {
+            suite.source("a", &["latency-us=1000", "revision=2", "reads=models/spec.mlir"]);
+            suite.world.write("models/spec.mlir", format!("// fake latency-us=500\n{line}\n"));
+        })
+        .1
+    };
+    with("// it has no util.global.store").expect_no_failure();
+    let said = with("util.global.store %state, @state : i32").expect_code(11).stdout;
+    assert!(said.contains("spec.mlir`, which its compiler reads, has `global.store`"), "{said}");
+}
+
+#[test]
 fn a_program_is_judged_by_the_results_of_its_second_call_too() {
     let quicker = ["latency-us=500", "revision=2"];
     let with = |directive: &'static str| {
