@@ -129,10 +129,11 @@ fn metadata<'a>(file: &ElfFile64<'a, LittleEndian>) -> Result<Option<&'a [u8]>, 
         let broken = |error: object::Error| format!("broken note: {error}");
         let Some(mut notes) = section.notes(endian, file.data()).map_err(broken)? else { continue };
         while let Some(note) = notes.next().map_err(broken)? {
-            if note.name() == b"AMDGPU" && note.n_type(endian) == NT_AMDGPU_METADATA {
-                if found.replace(note.desc()).is_some_and(|before| before != note.desc()) {
-                    return Err("several AMDGPU metadata notes".to_owned());
-                }
+            if note.name() == b"AMDGPU"
+                && note.n_type(endian) == NT_AMDGPU_METADATA
+                && found.replace(note.desc()).is_some_and(|before| before != note.desc())
+            {
+                return Err("several AMDGPU metadata notes".to_owned());
             }
         }
     }
