@@ -265,6 +265,8 @@ fn every_verdict_starts_the_report_with_its_word() {
         expires: "2027-01-31".into(),
         expired: false,
     });
+    let alone = of_rows(Verdict::Pass, vec![excused.clone()]);
+    assert_eq!(View::new(&alone, None).headline, "Pass: 1 of 1 benchmark is waived.");
     let new = Row { fatal: false, ..bare("d", Verdict::Missing, Reason::OnlyOn(SideName::Head)) };
     let good = measured("e", Verdict::Pass, Reason::WithinTolerance, 1e6, 1.0);
     let mut reported = measured("f", Verdict::Regressed, Reason::BeyondFloor, 1e6, 1.1);

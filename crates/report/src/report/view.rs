@@ -316,7 +316,7 @@ fn tally(comparison: &Comparison, some_decide: bool) -> BTreeMap<HeadlineStandin
     let mut worst: BTreeMap<&str, HeadlineStanding> = BTreeMap::new();
     for row in &comparison.rows {
         let waived = row.waiver.as_ref().is_some_and(|waiver| !waiver.expired);
-        let standing = match (row.fatal || !some_decide, waived) {
+        let standing = match (row.fatal || !(some_decide || waived), waived) {
             (true, _) => HeadlineStanding::Judged(row.verdict.precedence()),
             (false, true) => HeadlineStanding::Waived,
             (false, false) if row.metric.is_some() => HeadlineStanding::Reported,
