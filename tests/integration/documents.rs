@@ -234,6 +234,14 @@ fn anchors(text: &str) -> Vec<String> {
 }
 
 #[test]
+fn the_readme_names_the_test_command_that_ci_looks_for_in_it() {
+    let read = |name| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    let ci = read(".ci/run");
+    let command = ci.split("TEST_COMMAND=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert!(!command.is_empty() && read("README.md").contains(command), "{command}");
+}
+
+#[test]
 fn every_path_and_heading_that_the_documents_name_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut missing = Vec::new();
