@@ -117,7 +117,9 @@ impl SelectArgs {
         for (_, rule) in policy.metrics.iter_mut().filter(|(known, _)| !wanted(known)) {
             rule.fatal = false;
         }
-        for rule in policy.overrides.iter_mut().filter(|rule| !rule.metric.as_deref().is_some_and(wanted)) {
+        // An override that excuses a benchmark still does.
+        let others = policy.overrides.iter_mut().filter(|rule| !rule.metric.as_deref().is_some_and(wanted));
+        for rule in others.filter(|rule| rule.fatal == Some(true)) {
             rule.fatal = None;
         }
         let all = base.benchmarks.iter().chain(&head.benchmarks);

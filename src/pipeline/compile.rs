@@ -130,21 +130,25 @@ async fn make(
     })
 }
 
-/// The file that the compiler read besides its source, and the operation in it that keeps a value for the next call: a spec
-/// that a flag names can put it into any program.
-fn stores(
-    job: &CompileJob<'_>,
-    opened: Option<&Opened>,
-    staged: &Path,
-) -> Result<Option<String>, PipelineError> {
+/// The first file besides the source that keeps a value for the next call, and its operation: a spec that a flag names can
+/// put one into any program. Where the compiler can't be observed, the files that its flags name are searched.
+fn stores(job: &CompileJob<'_>, opened: Option<&Opened>, staged: &Path) -> Staged<Option<String>> {
     let own = [job.source, staged, &job.tools.root].map(clean);
-    let read = opened.into_iter().flat_map(|opened| &opened.read);
-    for path in read.filter(|path| own.iter().all(|own| !path.starts_with(own)) && is_of_user(path)) {
+    let read = match opened {
+        Some(opened) => opened.read.iter().cloned().collect(),
+        None => named_files(job)?,
+    };
+    for path in read.iter().filter(|path| own.iter().all(|own| !path.starts_with(own)) && is_of_user(path)) {
         if let Some(name) = stores::storing_operation(path).map_err(PipelineError::io("read", path))? {
             return Ok(Some(format!("`{}`, which its compiler reads, has `{name}`", path.display())));
         }
     }
     Ok(None)
+}
+
+fn named_files(job: &CompileJob<'_>) -> Result<Vec<PathBuf>, StageFailure> {
+    let named = Named::find(&job.spec.flags, job.folder).map_err(StageFailure::new)?;
+    Ok(named.files.into_values().collect())
 }
 
 /// Devices and the system's libraries are no part of a program.

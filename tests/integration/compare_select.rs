@@ -359,6 +359,12 @@ fn a_selected_metric_is_judged_without_the_times_that_were_left_out() {
         assert!(!outcome.stdout.contains("was not timed"), "{}", outcome.stdout);
         outcome.expect_code(0);
     }
+    // An override that makes all metrics of a benchmark gating does not require those that were left out.
+    suite.world.write("gating.toml", "[[gate.override]]\nbenchmark = \"**\"\nfatal = true\n");
+    suite
+        .world
+        .run(["compare", "run.json", "--metric", "vmfb-size", "--policy", "gating.toml"])
+        .expect_code(0);
 }
 
 #[test]

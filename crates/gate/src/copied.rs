@@ -308,7 +308,7 @@ fn log_choices(all: usize, some: usize) -> f64 {
 
 /// Fewer different values than this may agree by chance, because clocks tick and tools round.
 const ENOUGH_VALUES: usize = 4;
-/// The same in any order.
+/// The same bound for values that agree in another order.
 const ENOUGH_IN_ANY_ORDER: usize = 8;
 
 /// Benchmarks of one run that share a process's samples with another benchmark of it.

@@ -203,7 +203,7 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     }
     if by_process && let Some(by) = mean_rise(&base_units, &head_units, tolerance) {
         return Some(Reason::TooLittle(format!(
-            "the mean rose: that of head's processes is {:.0} % above base's, which chance does not explain",
+            "the mean rose: head's processes take {:.0} % longer than base's on average, more than chance explains",
             by * 100.0
         )));
     }
@@ -220,8 +220,8 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     (excess > tolerance && (uncounted || by_process && stalled.p <= TAIL_LIMIT)).then_some(Reason::Tail)
 }
 
-/// How far the mean of head's units lies above base's, as a share, if that is beyond the tolerance and not chance: equally
-/// many units may be slow, and take longer. Welch's test needs a clear mean; where the times have several modes, the
+/// The rise of the mean from base's units to head's, as a share, if it exceeds the tolerance and chance does not explain
+/// it: the slow units of head may be as many as base's and take longer. Welch's test needs a clear mean; where the times have several modes, the
 /// slower halves of both sides tell them apart.
 fn mean_rise(base: &[f64], head: &[f64], tolerance: f64) -> Option<f64> {
     let level = describe::median(base)?;
@@ -230,7 +230,7 @@ fn mean_rise(base: &[f64], head: &[f64], tolerance: f64) -> Option<f64> {
     let (base, head) = (values(base), values(head));
     let rise = describe::mean(&head)? / describe::mean(&base)? - 1.0;
     let by_mean = Moments::from_values(&head).zip(Moments::from_values(&base));
-    let slower = |values: &'_ [f64]| values[values.len() / 2..].to_vec();
+    let slower = |values: &[f64]| values[values.len() / 2..].to_vec();
     let by_halves = mann_whitney(&slower(&head), &slower(&base), UMethod::Auto)?.greater;
     let p = by_mean.map_or(1.0, |(head, base)| welch(head, base).greater).min(by_halves);
     (rise > tolerance && p <= MEAN_LIMIT).then_some(rise)

@@ -39,7 +39,7 @@ pub fn detect(bytes: &[u8]) -> Option<Format> {
 
 /// The format whose mark this line is.
 fn decisive_line(line: &str) -> Option<Format> {
-    let line = google_benchmark::without_colours(line);
+    let line = google_benchmark::without_colors(line);
     Some(match line.as_ref() {
         line if line.starts_with(google_benchmark::CSV_HEADER) => Format::GoogleBenchmarkCsv,
         line if google_benchmark::is_console_header(line) => Format::GoogleBenchmarkConsole,

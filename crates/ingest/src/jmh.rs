@@ -69,7 +69,7 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
         benchmark.lints.push(Lint::new(LintCode::UnknownUnit, detail));
         return benchmark;
     };
-    // Of JMH's modes only `thrpt` counts operations; the others are times of one.
+    // The mode `thrpt` counts operations; all others are the time of one operation.
     if (metric.better == Better::Higher) != (benchmark.labels["mode"] == "thrpt") {
         let detail = format!("mode `{}` with the unit `{}`", benchmark.labels["mode"], entry.primary.unit);
         contradict(&mut benchmark, detail);
@@ -117,7 +117,7 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
 const MOST_SECONDARY: usize = 64;
 
 impl JmhScore {
-    /// What the file says about the scores of all forks.
+    /// The statistics that the file states for the scores of all forks.
     fn stated(&self) -> Summary {
         let percentile = |name| self.percentiles.get(name).map(|score| score.0);
         Summary {

@@ -4,7 +4,7 @@ use benchgate_core::model::{Lint, LintCode, excerpt};
 
 use super::IngestError;
 use super::error::line_of;
-use super::google_benchmark::without_colours;
+use super::google_benchmark::without_colors;
 use super::iree_run_module::is_status;
 
 /// The whole input as text without a byte-order mark.
@@ -116,12 +116,11 @@ const SIGNALS: [&str; 9] = [
 /// Those that zsh, which writes them in small letters, calls by other names.
 const ZSH_SIGNALS: [&str; 3] = ["abort", "trace trap", "illegal hardware instruction"];
 
-/// What the first line says that reports a crash of a program of this log, or, with `statuses`, an error of IREE's runtime.
+/// A finding with the first line that reports a crash, or, with `statuses`, an error of IREE's runtime.
 pub(super) fn crash(text: &str, statuses: bool) -> Option<Lint> {
     // Rows of results are most of a large file.
     let is_row = |line: &&str| line.starts_with('"') || line.starts_with("Benchmark");
-    let mut plain =
-        lines(text).map(|line| line.text.trim()).filter(|line| !is_row(line)).map(without_colours);
+    let mut plain = lines(text).map(|line| line.text.trim()).filter(|line| !is_row(line)).map(without_colors);
     let line = plain.find(|line| is_crash(line) || statuses && is_status(line))?;
     Some(Lint::new(LintCode::TruncatedInput, format!("the log says `{}`", excerpt(&line, 80))))
 }

@@ -29,7 +29,8 @@ pub fn count(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Cou
     let mut counts = Counts { blocks: blocks.len() as u32, ..Counts::default() };
     for block in blocks {
         // A head that is faster is counted by base's level, and by its own only in favor of base.
-        let slow = |lead: f64| slow_distances(block, shift, lead, threshold).map(|slow| slow.len() as u32);
+        let slow =
+            |allowed: f64| slow_distances(block, shift, allowed, threshold).map(|slow| slow.len() as u32);
         let ([slow_base, slow_head], [_, by_own_level]) = (slow(shift.max(0.0)), slow(shift));
         counts.slow_base += slow_base;
         counts.slow_head += slow_head;
@@ -40,8 +41,8 @@ pub fn count(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Cou
     counts
 }
 
-/// How far base's and head's slow processes lie above the block's undisturbed level; head's costs are kept less
-/// `allowed`.
+/// The distances of base's and head's slow processes above the block's undisturbed level. `allowed` is subtracted from
+/// head's costs first.
 fn slow_distances(
     (base, head): &(Vec<f64>, Vec<f64>),
     shift: f64,
@@ -55,7 +56,7 @@ fn slow_distances(
     })
 }
 
-/// How much longer head's slow processes take than base's. Their numbers may agree.
+/// The difference between the slow processes of head and base in size, whatever their numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlowSize {
     /// Mean distance of base's and head's slow processes above the undisturbed level, as a share of it.
@@ -68,7 +69,7 @@ pub struct SlowSize {
 }
 
 impl SlowSize {
-    /// Of the processes that [`count`] counts.
+    /// Compares the processes that [`count`] counts as slow.
     pub fn new(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Self {
         let (mut base, mut head) = (Vec::new(), Vec::new());
         for block in blocks {

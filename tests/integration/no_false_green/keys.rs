@@ -45,6 +45,20 @@ fn a_file_that_is_named_inside_a_flag_is_in_the_key() {
 }
 
 #[test]
+fn a_file_of_a_flag_that_keeps_state_is_noticed_where_nothing_can_be_observed_too() {
+    let sides = same_sources("\"--iree-preprocessing-transform-spec-filename=spec.mlir\"", "");
+    sides.world.write("base/spec.mlir", QUICK);
+    sides.world.write("head/spec.mlir", format!("{QUICK}util.global.store %a, @b : i32\n"));
+    let mut command = sides.world.command(["gate", "--fail-on", FAIL_ON, "--format", "json"]);
+    deny_seccomp(&mut command);
+    let comparison = sides.world.finish(command).expect_code(11).json();
+    assert!(
+        lint_codes(row(&comparison, "a/cpu/main", Some("latency"))).contains(&"stateful"),
+        "{comparison:#}"
+    );
+}
+
+#[test]
 fn a_file_that_was_looked_for_and_appears_is_in_the_key() {
     let sides = same_sources("", "");
     for side in ["base", "head"] {

@@ -34,7 +34,7 @@ impl Vendor {
     }
 }
 
-/// What is known about a kind of device.
+/// The names, flags and tools of a kind of device.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceFacts {
     /// Names of the compiler's code generator in `backend` of `[[target]]`. The first is the one that is kept.

@@ -56,7 +56,7 @@ struct Descriptor<'a> {
     starts_function: bool,
 }
 
-/// What the hardware reads of each kernel, by the kernel's name: the symbol `NAME.kd` ("Kernel Descriptor" of the same page).
+/// The descriptor that the hardware reads, by the kernel's name: the symbol `NAME.kd` ("Kernel Descriptor" of the same page).
 fn descriptors<'a>(file: &ElfFile64<'a, LittleEndian>) -> BTreeMap<&'a str, Descriptor<'a>> {
     const ENTRY: usize = 16;
     let symbols = || file.symbols().chain(file.dynamic_symbols());

@@ -38,7 +38,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
     let mut tables = 0;
     let mut devices = BTreeSet::new();
     for line in lines(text) {
-        let plain = without_colours(line.text);
+        let plain = without_colors(line.text);
         if is_header(&plain) {
             tables += 1;
             table = Some(TableHeader::parse(&plain));
@@ -178,7 +178,7 @@ fn is_coarse(printed: &str) -> bool {
 }
 
 /// Removes the escape sequences of a colored terminal log.
-pub(crate) fn without_colours(line: &str) -> Cow<'_, str> {
+pub(crate) fn without_colors(line: &str) -> Cow<'_, str> {
     if !line.contains('\u{1b}') {
         return Cow::Borrowed(line);
     }

@@ -10,7 +10,7 @@ mod rows;
 mod stated;
 mod summaries;
 
-pub(super) use console::{is_header as is_console_header, read as read_console, without_colours};
+pub(super) use console::{is_header as is_console_header, read as read_console, without_colors};
 pub(super) use counters::counter_metric;
 pub(super) use csv::{HEADER as CSV_HEADER, read as read_csv};
 pub(super) use json::{TESTBED, read as read_json};

@@ -167,7 +167,7 @@ fn concat<'a>(sections: &[&Vec<RowView<'a>>]) -> Vec<RowView<'a>> {
     sections.iter().copied().flatten().copied().collect()
 }
 
-/// How many informational rows there are; nothing without one.
+/// The number of informational rows, by verdict; `None` if there are none.
 fn informational(view: &View<'_>) -> Option<String> {
     let count = |verdict: Verdict| {
         let rows = view.reported.iter().filter(|row| row.row.verdict == verdict).count();
@@ -371,7 +371,7 @@ fn consequence(group: &LintGroup) -> &'static str {
     }
 }
 
-/// Of how many benchmarks a finding is.
+/// The number of benchmarks with a finding.
 fn benchmarks(group: &LintGroup) -> usize {
     group.found.iter().filter_map(|(name, _)| name.as_deref()).collect::<BTreeSet<&str>>().len()
 }

@@ -138,7 +138,7 @@ pub(super) fn reason(row: &Row) -> Words {
     }
 }
 
-/// What an explanation says before its colon, if that fits a cell and is benchgate's own words.
+/// The part of an explanation before its colon, if it fits a cell and consists of benchgate's own words.
 fn heading(explanation: &str) -> &str {
     let plain =
         |text: &&str| text.len() <= 40 && text.chars().all(|c| c.is_ascii_lowercase() || " '".contains(c));
@@ -245,7 +245,7 @@ fn room_for_both(row: &Row, bounds: &str) -> String {
     )
 }
 
-/// What keeps an interval from deciding.
+/// The reason why an interval does not decide.
 fn undecided(row: &Row) -> &'static str {
     if is_beyond_floor(row) { "not certain enough" } else { "interval too wide" }
 }
@@ -467,7 +467,7 @@ pub struct WayOut {
     pub commands: String,
 }
 
-/// What the tool of this format is told to do, once for each session and side.
+/// Advice with the command that measures one session of one side, in this format's tool.
 pub(super) fn way_out(format: &str, is_overloaded: bool) -> WayOut {
     let (session, files) = match format {
         "hyperfine-json" => ("hyperfine --export-json side-$i.json 'COMMAND_SIDE'", ".json"),

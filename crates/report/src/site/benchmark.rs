@@ -176,7 +176,7 @@ fn marks(timeline: &Timeline, benchmark: &str) -> Vec<Mark> {
     marks
 }
 
-/// What the upright lines of a chart are.
+/// The legend of a chart's vertical lines.
 fn legend(marks: &[Mark]) -> Markup {
     let kinds = [
         ("accepted", "acceptance"),
