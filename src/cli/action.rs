@@ -76,7 +76,7 @@ pub fn run(args: &ActionArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
         let found = inputs::load_bisection(file)?;
         reporting::summary(&report::bisection_markdown(&found, github::SUMMARY_BYTES))?;
     }
-    // They were removed above, so they are this attempt's.
+    // Earlier files were removed above, so these are this attempt's.
     for (output, file) in [("run-json", invocation.measurements), ("bisection-json", invocation.bisection)] {
         if let Some(file) = file.filter(|file| file.is_file()) {
             // Later steps run in another folder.

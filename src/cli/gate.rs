@@ -154,7 +154,7 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
         let measure = || args.measure.measure_bundle(&open, &args.run.run, terminal);
         return judged(args, &open.sides, &open.notices, None, measure, destination, terminal);
     }
-    // What the command line overrides is applied when the base had its say, and is no edit of this change.
+    // Overrides of the command line are applied after the base's configuration, and are no edit of this change.
     let mut config = config::load(&args.measure.config)?;
     rename(&mut config, &args.rename)?;
     if args.base.is_none() {

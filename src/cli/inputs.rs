@@ -368,7 +368,7 @@ fn is_run_json(bytes: &[u8], asked: Option<Format>) -> bool {
     format_of(bytes, asked) == Some(Format::RunJson)
 }
 
-/// As [`load_one`], for other files than a run.json.
+/// Like [`load_one`], for files other than a run.json.
 fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
     let run = match format_of(bytes, format) {
         None if input.optional
@@ -497,7 +497,7 @@ pub fn read(path: &str) -> Result<Vec<u8>, CliError> {
     if path == STDIN { reading::stdin() } else { reading::file(Path::new(path)) }
 }
 
-/// As [`read`], without a compression around them.
+/// Like [`read`], but undoes a compression.
 pub fn read_contents(path: &str) -> Result<Vec<u8>, CliError> {
     let bytes = read(path)?;
     let unpacked = match contents(&bytes, path)? {

@@ -22,8 +22,9 @@ pub fn current() -> Result<Option<Job>, CliError> {
     job.map(Some).map_err(|error| not_understood(format!("failed to {error}")))
 }
 
-/// In a job the workspace is a checkout, and a result in it was committed or left by another job: it is removed before
-/// anything can be refused, so that no later step takes it for this one's. On a user's machine it is the user's.
+/// Removes an earlier result in a job, where the workspace is a checkout and a result in it was committed or left by
+/// another job. It is removed before anything can be refused, so that no later step takes it for this one's. On a
+/// user's machine the result is the user's and stays.
 pub fn leave_no_earlier_result(output: &Path) -> Result<(), CliError> {
     if variable("GITHUB_EVENT_NAME").is_some() { paths::remove_output(output) } else { Ok(()) }
 }

@@ -1,5 +1,5 @@
-//! L5: arguments and one file per command. The room that reads the environment, the clock and
-//! the terminal, and the only one that prints.
+//! L5: arguments and one file per command. This layer reads the environment, the clock and the terminal, and is the
+//! only one that prints.
 
 /// A hint that links a page of the documentation: an installed benchgate has no `docs` folder.
 macro_rules! docs {

@@ -71,7 +71,8 @@ impl PolicyArgs {
         self.over(Policy::default())
     }
 
-    /// These options over what judged a run when it was measured, so that the same verdict comes of it again.
+    /// These options applied to the policy that judged a run when it was measured, so that judging again
+    /// gives the same verdict.
     pub fn again(&self, recorded: Option<Recorded>) -> Result<Policy, CliError> {
         let Some(Recorded { policy, blocks }) = recorded else { return self.resolve() };
         let mut policy = self.over(policy)?;
@@ -92,7 +93,7 @@ impl PolicyArgs {
         }))
     }
 
-    /// These options over `--policy`, over the policy that a configuration gives.
+    /// These options applied to the policy of `--policy` or, without that, to the configured one.
     pub fn over(&self, configured: Policy) -> Result<Policy, CliError> {
         let mut policy = match &self.policy {
             None => configured,

@@ -123,8 +123,8 @@ impl Situation {
         }
     }
 
-    /// Whether a verdict has a place at the commit that it is about: with a pull request, only while that
-    /// is open and at this commit.
+    /// Whether a verdict may be posted at the commit that it is about. For a pull request, it may only while that is
+    /// open and at this commit.
     fn may_check(&self) -> bool {
         let proposed = self.job.as_ref().is_some_and(|job| {
             matches!(

@@ -24,8 +24,8 @@ pub fn listener(quiet: bool, interactive: bool) -> Box<dyn Progress> {
 /// Interval of the spinner. Ten times a second looks smooth and has no measurable cost.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Turns the spinner of a bar until it is finished, by a thread. indicatif's own way of doing that panics if no thread
-/// can be had (`ulimit -u`).
+/// Turns the spinner of a bar in a thread, until the bar is finished. indicatif's own way of doing that panics if no
+/// thread can be started (`ulimit -u`).
 fn turn(bar: &ProgressBar) {
     let bar = bar.downgrade();
     let turning = std::thread::Builder::new().spawn(move || {
@@ -59,7 +59,7 @@ pub fn advance(bar: &ProgressBar, share: f64, passed: Duration) {
     }
 }
 
-/// One bar a stage; with the step that has run longest.
+/// One bar per stage, with the step that has run longest.
 struct Bars {
     all: MultiProgress,
     stages: Mutex<Vec<StageBar>>,
@@ -268,7 +268,7 @@ fn outlook(rows: &[Standing], next: Option<NextLook>) -> String {
     text
 }
 
-/// A line a stage, and one now and then where a stage takes long, with the time since the start: a log has no cursor.
+/// One line per stage, and one now and then if a stage takes long, with the time since the start: a log has no cursor.
 struct Lines<W> {
     began: Instant,
     state: Mutex<LineState<W>>,

@@ -198,7 +198,7 @@ impl Field {
         self.key.starts_with('<')
     }
 
-    /// Not chosen by the base on a pull request.
+    /// This field, but not chosen by the base on a pull request.
     pub(super) const fn by(self, by: ChosenBy) -> Self {
         Self { by, ..self }
     }

@@ -69,8 +69,8 @@ impl Config {
         commands.find(|command| is_of_command(benchmark, command)).unwrap_or(benchmark)
     }
 
-    /// Gives models of the base the names that this configuration, of a change to it, says they have now. What the
-    /// base does not have under the old name was merged already.
+    /// Gives models of the base the names that this configuration, which belongs to a change of the base, says they
+    /// have now. If the base has no model of the old name, the rename was merged already.
     ///
     /// # Errors
     /// A model whose old name is still in use, or whose new name was: which one it is compared with is not clear.

@@ -90,7 +90,8 @@ impl Webhook {
     }
 }
 
-/// As GitHub signs its own: `sha256=` and the digits of HMAC-SHA256 over the bytes of the body.
+/// The signature of a message, in the form of GitHub's own webhooks: `sha256=` and the digits of HMAC-SHA256 over
+/// the bytes of the body.
 fn signature(key: &hmac::Key, body: &[u8]) -> String {
     let tag = hmac::sign(key, body);
     format!("sha256={}", hex(tag.as_ref()))

@@ -105,7 +105,7 @@ struct Hashed {
 }
 
 impl Digests {
-    /// Without any. A request to stop ends hashing.
+    /// A list without any digests. A request to stop ends hashing.
     pub(super) fn new(cancel: &Cancel) -> Self {
         Self { known: Memo::default(), cancel: cancel.clone() }
     }

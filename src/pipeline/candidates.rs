@@ -84,8 +84,8 @@ fn candidate<'a>(sides: &'a [PreparedSide<'a>], name: &BenchmarkName) -> Benchma
     }
 }
 
-/// What the processes of a benchmark execute; within `Some`, `None` where it could not be prepared. `None` for a benchmark
-/// that this side does not have.
+/// What the processes of a benchmark execute: `None` for a benchmark that this side does not have, `Some(None)` for one
+/// that could not be prepared.
 fn program<'a>(side: &'a PreparedSide<'a>, name: &BenchmarkName) -> Option<Option<TimedProgram<'a>>> {
     if let Some(command) = side.commands.iter().find(|command| command.spec.name == name.as_str()) {
         return Some(command.failure.is_none().then_some(TimedProgram::Command(command)));

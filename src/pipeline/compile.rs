@@ -72,7 +72,7 @@ pub(super) fn is_host_specific(spec: &CompileSpec, folder: &Path) -> bool {
     Named::find(&spec.flags, folder).is_ok_and(|named| named.asks_for_host())
 }
 
-/// How long a compilation may take is known roughly by the size of its source.
+/// The urgency of a compilation. The size of the source roughly shows how long it may take.
 pub(super) fn urgency(job: &CompileJob<'_>) -> Priority {
     Priority::Compile { bytes: fs::metadata(job.source).map_or(0, |source| source.len()) }
 }

@@ -263,7 +263,7 @@ async fn traced(
         }
     };
     let place = TracePlace::of_sources(job.sources());
-    // Those in the sources are in the key.
+    // Files in the sources are part of the key already.
     let sources = clean(job.sources());
     let listed = heard.listed.iter().filter(|path| !path.starts_with(&sources));
     let trace = host.sources.record(heard.read.iter(), listed, &place, &host.digests).await;

@@ -347,7 +347,7 @@ impl Journal {
         self.entries.values().map(|entry| entry.process.seconds.0).sum()
     }
 
-    /// The run file is written; the next run of this plan begins anew.
+    /// Marks the session as complete: the run file is written, and the next run of this plan starts a new session.
     pub(super) fn complete(&self) -> Result<(), PipelineError> {
         write_atomically(&self.folder.join(DONE), b"")
     }

@@ -28,7 +28,7 @@ pub(super) async fn digest(
     let benchmark = &ready.tools.iree_benchmark_module;
     let key = (benchmark.clone(), ready.env.clone(), ready.folder.to_owned());
     let start = async || {
-        // Its help loads its libraries and opens no device.
+        // Printing its help loads the tool's libraries and opens no device.
         let command =
             Command::new(benchmark, TIMEOUT).arg("--help").cwd(ready.folder).envs(ready.env).observed();
         Ok::<_, PipelineError>(host.run(&command).await?.opened.map(Arc::new))

@@ -91,8 +91,8 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// Chooses how long the processes of each benchmark are, from one short trial a side where the
-    /// configuration leaves it open. A trial that fails fails its benchmark, as a measured process does.
+    /// Chooses how long the processes of each benchmark measure. Where the configuration leaves that open, one short
+    /// trial per side decides. A trial that fails fails its benchmark, as a measured process does.
     async fn choose_timings(&mut self) -> Result<(), PipelineError> {
         let fixed = design::fixed(self.settings);
         for (benchmark, candidate) in self.candidates.iter().enumerate() {

@@ -36,7 +36,8 @@ pub(super) async fn build<'a>(
     tools: &Installed,
 ) -> Result<Prepared<'a>, PipelineError> {
     let mut prepared = Prepared::new(planned);
-    // Not a finding about the model, and not the whole run's: the other benchmarks need no such environment.
+    // A missing environment is not a finding about the model, and it does not fail the whole run: the other
+    // benchmarks need no such environment.
     if let Some(environment) = Environment::for_model(planned.model)
         && let Err(failure) = exporters.environment(environment)
     {

@@ -221,7 +221,7 @@ impl<'a> SuiteRun<'a> {
                 run.tools =
                     try_join_all(sides.iter().zip(&run.plans).map(|(side, plan)| tools(side, plan))).await?;
                 let mut environments = self.environments(&needed, lead).await?;
-                // It judges, so that it is the base's if there is one.
+                // The assembler takes part in judging, so it is the base's if there is a base.
                 let judge = sides.iter().find(|side| side.name == SideName::Base).unwrap_or(lead);
                 let found = self.environments(&assembler, judge).await?.remove(&Environment::Ptxas);
                 run.ptxas = found.map(|found| found.map(|environment| environment.ptxas()));
@@ -317,7 +317,7 @@ impl<'a> PreparedRun<'a> {
             Some(alone) => devices::hold(&host.gpus, &host.choices, asked, host.progress, alone),
             None => (None, Vec::new()),
         };
-        // At another clock it is another machine.
+        // A machine with another clock counts as another machine.
         let testbed = match asked.filter(|_| held.is_some()) {
             Some(clock) => device::with_fact(&host.testbed, "gpu-clock", clock.to_string()),
             None => host.testbed.clone(),

@@ -190,7 +190,7 @@ pub(super) struct Caller {
     pub(super) module: PathBuf,
     /// Results of the function that are buffers, which is what the calling module returns of them.
     pub(super) results: usize,
-    /// The same of the inputs.
+    /// Inputs of the function that are buffers.
     pub(super) inputs: usize,
     /// Deletes the module when its last holder is dropped, unless it came with a bundle.
     pub(super) _folder: Option<Arc<Scratch>>,

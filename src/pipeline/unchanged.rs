@@ -1,5 +1,5 @@
-//! The files that are measured don't change while they are measured: tools that are built anew meanwhile, and modules
-//! that a measured program replaces, would give samples of something else than was verified.
+//! Checks that the files that are measured don't change meanwhile: tools that are built again, and modules that a
+//! measured program replaces, would give samples of something other than what was verified.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

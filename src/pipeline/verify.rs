@@ -207,7 +207,7 @@ fn printed_types(stdout: &str) -> Vec<String> {
     types
 }
 
-/// The same as types of files: `None` where `.npy` says it.
+/// The types of the results, as types of files: `None` for a type that `.npy` can represent.
 fn result_types(call: &Finished) -> Vec<Option<String>> {
     let printed = printed_types(&String::from_utf8_lossy(&call.stdout));
     printed.into_iter().map(|found| lacks_npy(&found).then_some(found)).collect()

@@ -46,7 +46,7 @@ pub trait Files {
         Ok(vec![String::new()])
     }
     /// The periods in which the newest sessions are at `now`, oldest first: months, and none if there is one period.
-    /// The last one ends after `now` by more than clocks differ.
+    /// The last period ends so long after `now` that differences between clocks don't matter.
     fn recent_periods(&self, _now: Timestamp) -> Vec<String> {
         Vec::new()
     }

@@ -80,7 +80,7 @@ pub struct History {
     pub earlier: Vec<EarlierSessions>,
     /// Benchmarks that are quarantined for a regression in those, and `None` for all of them together.
     pub red: BTreeSet<Option<String>>,
-    /// As [`Missing::still_red`].
+    /// The benchmarks that [`Missing::still_red`] describes.
     pub still_red: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ pub struct Missing {
     pub similar: Vec<SimilarTestbed>,
     /// Runs whose relation to the compared commit is unknown, because this clone is shallow.
     pub unknown: usize,
-    /// Benchmarks that are quarantined for a regression, and of which no session can be compared with: one that is stored
+    /// Benchmarks that are quarantined for a regression and have no session to compare with: a session that is stored
     /// now must not become their new normal by itself.
     pub still_red: Vec<String>,
 }

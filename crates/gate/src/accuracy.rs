@@ -9,8 +9,8 @@ use super::workload;
 
 /// Two honest roundings of one computation differ by less than this in their root mean square error.
 const WORTH_SAYING: f64 = 2.0;
-/// Without fp64 the distance from the reference is rounding on both sides; below this share of the allowed error it is
-/// nothing else.
+/// Without an fp64 reference, the distance between an output and its reference includes the rounding of both. Below
+/// this share of the allowed error, the distance is only rounding.
 const ROUNDING_SHARE: f64 = 0.05;
 
 /// Findings about outputs that both sides got right, and about those that differ between the sides.
@@ -33,8 +33,8 @@ pub fn lints(base: &Benchmark, head: &Benchmark) -> Vec<Lint> {
     lints
 }
 
-/// Head with the outputs that its tool printed compared with those that base's did, as far as they were printed. `None` if
-/// it printed none.
+/// A copy of head in which the outputs that head's tool printed are compared with those that base's tool printed, as
+/// far as they were printed. `None` if head's tool printed none.
 pub fn with_printed(base: &Run, head: &Run) -> Option<Run> {
     if head.benchmarks.iter().all(|benchmark| benchmark.printed.is_empty()) {
         return None;

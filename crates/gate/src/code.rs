@@ -160,8 +160,8 @@ pub fn code_lints(row: &Row, base: &Benchmark, head: &Benchmark, rules: &Rules<'
     kernels.into_iter().chain(regressed).collect()
 }
 
-/// `spilled-registers of matmul_64x64_f32 0 → 12` for each kernel that both sides have; of all kernels together what
-/// none of those shows.
+/// The facts that regressed: `spilled-registers of matmul_64x64_f32 0 → 12` for each kernel that both sides have, and
+/// for all kernels together the facts that no such kernel shows.
 fn regressions(changes: &[CodeChange], base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> Vec<String> {
     let name = &head.name;
     let regressed = |facts: Vec<FactOfBoth>| {

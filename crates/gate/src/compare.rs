@@ -28,7 +28,7 @@ pub struct CompareOptions {
     pub today: String,
     /// Fatal rows that share the error budget, where these runs are only a part of a suite; 0 for the rows there are.
     pub suite_rows: u32,
-    /// This program measured both runs just now, so that times that can't be are a disturbed host's, not a forger's.
+    /// This program measured both runs just now, so impossible times come from a disturbed host and not from a forger.
     pub measured_here: bool,
     /// The blocks were drawn with replacement from what was measured, so that equal ones are no copies.
     pub resampled: bool,
@@ -146,8 +146,8 @@ fn compared(
     }
 }
 
-/// Names for each latency the kernels whose code changed, and of one that moved the kernel that moved most, if both
-/// sides were profiled.
+/// Names, for each latency, the kernels whose code changed, and for a latency that moved also the kernel that moved
+/// most, if both sides were profiled.
 fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>], rules: &Rules<'_>) {
     let both = pairs.iter().filter_map(|pair| pair.base.zip(pair.head));
     let known = both.filter(|(base, head)| {

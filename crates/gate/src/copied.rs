@@ -10,10 +10,10 @@ use benchgate_core::model::{
     Summary, Unit,
 };
 
-/// Samples count as copied where chance makes them agree so in one row of a billion at most: a gate that judges a
-/// thousand rows a hundred times a day is wrong once in twenty-seven years. If the clock shows no value twice, that
-/// takes eight different values of a single process, four of each of three processes, or eight processes of one value
-/// each; where it is coarse, more, and none suffice where hardly any two values differ.
+/// Samples count as copied if chance makes them agree like this in at most one row of a billion: a gate that judges a
+/// thousand rows a hundred times a day is wrong once in twenty-seven years. If the clock shows no value twice, it takes
+/// eight different values of a single process, four of each of three processes, or one of each of eight processes. A
+/// coarser clock takes more values, and no number of them suffices where hardly any two values differ.
 const BY_CHANCE: f64 = 1e-9;
 
 /// Values that a process recorded.
@@ -108,8 +108,8 @@ fn records(series: &MetricSeries) -> Vec<Record> {
 struct Agreement {
     /// The share among any two values of one side. Copies are included, so this is an upper bound.
     first: f64,
-    /// The share among two values of one unit, or of neighboring units at one place, because warming up looks alike in all
-    /// of them.
+    /// The share of equal pairs among the values of one unit, or among the values of neighboring units at one place,
+    /// because warming up looks alike in all of them.
     further: f64,
 }
 
@@ -130,8 +130,8 @@ impl Agreement {
         Self { first: share_equal((0..parts).map(of_part)).max(alike), further: within.max(alike) }
     }
 
-    /// Logarithm of the chance that a certain other unit has the values of this one: each side's first value, each further
-    /// one that differs from those before, and in any order unless the order is the same.
+    /// Logarithm of the chance that a certain other unit has the values of this one. On each side, the first value and
+    /// each further value that differs from those before it must agree, in any order unless `in_order`.
     fn log_p(&self, unit: &UnitOfTime, in_order: bool) -> f64 {
         let of_part = |part: &Vec<u64>| {
             let values = sorted(part);
@@ -145,8 +145,8 @@ impl Agreement {
     }
 }
 
-/// Units that have the values of an earlier one. There are as many to agree with as there are, and as many ways to choose
-/// those that do.
+/// The finding about units that have the values of an earlier unit. Each of them could have agreed with any of the
+/// units, and the units that agree could have been any choice of as many.
 fn copied_units(units: &[UnitOfTime], what: &str) -> Option<String> {
     let (mut orders, mut contents) = (HashSet::new(), HashSet::new());
     let (mut distinct, mut copies) = (Vec::new(), Vec::new());
@@ -294,8 +294,8 @@ fn equal_pairs<T: Ord>(list: &[T]) -> (usize, usize) {
     (sorted.chunk_by(|a, b| a == b).map(|equal| pairs(equal.len())).sum(), pairs(list.len()))
 }
 
-/// How often two values are equal; where few were compared, one that is and one that isn't count in addition (Laplace's
-/// rule of succession), so that it is never zero.
+/// The share of pairs that are equal. One equal pair and one different pair count in addition (Laplace's rule of
+/// succession), so that the share is never zero, however few pairs were compared.
 fn share_equal(pairs: impl IntoIterator<Item = (usize, usize)>) -> f64 {
     let (equal, all) = pairs.into_iter().fold((0, 0), |sum, found| (sum.0 + found.0, sum.1 + found.1));
     (equal as f64 + 1.0) / (all as f64 + 2.0)
@@ -308,7 +308,7 @@ fn log_choices(all: usize, some: usize) -> f64 {
 
 /// Fewer different values than this may agree by chance, because clocks tick and tools round.
 const ENOUGH_VALUES: usize = 4;
-/// The same bound for values that agree in another order.
+/// Fewer different values than this may agree by chance if their order differs.
 const ENOUGH_IN_ANY_ORDER: usize = 8;
 
 /// Benchmarks of one run that share a process's samples with another benchmark of it.

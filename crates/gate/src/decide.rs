@@ -27,17 +27,17 @@ const STABILITY_LIMIT: f64 = 0.01;
 const STABILITY_HINT: f64 = 0.4;
 /// A row whose head has more repetitions far from the rest, by coins that say so at one in two hundred, is not green.
 const FAR_SHARE_LIMIT: f64 = 0.005;
-/// At the last look, a row whose head's repetitions stall so much more often that its mean rises by more than the
-/// tolerance is not green where the coins do that at most so often: two stalls of head and none of base. Before it,
-/// such a row is measured further.
+/// At the last look, a row is not green if head's repetitions stall so much more often that its mean rises by more
+/// than the tolerance, and if the coins do that with at most this probability: that of two stalls of head and none of
+/// base. Before the last look, such a row is measured further.
 pub(super) const TAIL_LIMIT: f64 = 0.26;
-/// A row whose head's slow processes take so much longer than base's that the mean of all rises by more than the
-/// tolerance is not green at this p: equally many may be slow.
+/// A row is not green at this p if head's slow processes take so much longer than base's that the mean of all
+/// processes rises by more than the tolerance: both sides may have equally many slow processes.
 const SLOW_SIZE_LIMIT: f64 = 0.05;
 /// If the quickest repetitions contradict the others at this level, there is no verdict.
 const CONTRADICTED: f64 = 0.05;
-/// Neither is it where this share of pairs points the other way by at least half of the effect: a process may have no
-/// repetition that ran alone, so the sign alone shows too little.
+/// There is no verdict either if this share of pairs points the other way by at least half of the effect: a process
+/// may have no repetition that ran alone, so the sign alone shows too little.
 const OPPOSED: f64 = 0.5;
 /// Allowed difference of a bound and its p-value, as a log ratio.
 const ROUNDING: f64 = 1e-9;
@@ -123,18 +123,20 @@ impl Question {
         Self { in_question, ..self }
     }
 
-    /// As far as this many processes of head can show it.
+    /// This question for a head with this many processes: if they are too few for a pass, it says so.
     pub fn shown_by(self, head_processes: usize) -> Self {
         let or_declared = |why| format!("{why}, or a declared spread (`between-cv`)");
         Self { unshown: self.unshown.or_else(|| too_few(head_processes).map(or_declared)), ..self }
     }
 
-    /// Of a compiler: one that is slow now and then harms no user of its modules.
+    /// This question about a compiler, where too few processes don't prevent a pass: a compiler that is slow now and
+    /// then harms no user of its modules.
     pub fn of_compiler(self) -> Self {
         Self { unshown: None, ..self }
     }
 
-    /// After sessions that were slow, of which this number is known and which this one doesn't show to be over.
+    /// This question after sessions that were slow. `slow` is their number, if this session doesn't show that the
+    /// slowdown is over.
     pub fn after_slow_sessions(self, slow: Option<usize>) -> Self {
         let unsettled = slow.map(|slow| {
             let sessions = benchgate_core::model::counted(slow, "stored session");
@@ -280,8 +282,8 @@ impl Question {
             return (Verdict::Inconclusive, Reason::TooLittle(why.clone()), red_level);
         }
         if within && self.in_question.is_none() && self.unshown.is_none() {
-            // The interval that shows it is no worse may show more: wholly below the floor is better. An improvement
-            // fails no gate, so it needs no share of the budget for false positives.
+            // The interval that shows that head is no worse may show more: if it lies wholly below the floor, head is
+            // better. An improvement fails no gate, so it needs no share of the budget for false positives.
             let better = self.classical.is_none() && self.p_below_floor <= level;
             return if better {
                 (Verdict::Improved, Reason::BelowFloor, level)

@@ -93,7 +93,8 @@ pub fn of_stability(counts: &Counts, p: f64, processes: (usize, usize)) -> Optio
 }
 
 /// How much costlier the first process of a pair was than the second, averaged over the two pairs of a complete block.
-/// Only if base is first in one pair and head in the other, so that no side effect enters.
+/// Only a block in which base is first in one pair and head in the other counts, so that no difference between the
+/// sides enters.
 fn order_effect(block: &BlockCosts) -> Option<f64> {
     let mut costs: Vec<(u8, bool, f64)> = block.iter().map(|p| (p.slot, p.head, p.clean)).collect();
     costs.sort_by_key(|(slot, ..)| *slot);

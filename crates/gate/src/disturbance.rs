@@ -14,9 +14,9 @@ use super::{context, copied, series};
 /// moved: the location of a row is robust, and bears a quarter of bad values.
 const BEARABLE: f64 = 0.25;
 
-/// Sides that take turns are disturbed alike but for chance, and chance is in the interval already. From
-/// here on it is not chance: one row in a thousand on a machine that is never quiet, and then the cost is
-/// another look.
+/// Sides that take turns are disturbed alike except by chance, and the interval includes chance already. Below this
+/// probability it is not chance: that happens to one row in a thousand on a machine that is never quiet, and then
+/// costs another look.
 const NOT_CHANCE: f64 = 0.001;
 
 /// Change of the device's temperature over a session that is reported. Leakage and the clock that a chip chooses move

@@ -269,8 +269,9 @@ fn compiled_only(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules
         .collect()
 }
 
-/// The rows of compile times and of compilers' instructions that decide and that a side lacks: its module came from a
-/// cache or a bundle, or nothing counted. Without them, a gate on these would pass wherever that is so.
+/// The rows that decide about compile times and compilers' instructions, and that a side lacks because its module came
+/// from a cache or a bundle, or because nothing was counted. Without these rows, a gate on such a metric would pass
+/// wherever the metric is missing.
 fn untimed(
     pair: Matched<'_>,
     (base, head): (&Benchmark, &Benchmark),
@@ -380,8 +381,8 @@ fn contradiction(base: &Readings, head: &Readings) -> Option<String> {
     })
 }
 
-/// Why more than one block of programs that look identical does not show them to be equally fast: the sides differ by
-/// more than a green may hide. Then their times decide as those of any other row.
+/// Why programs that look identical are not shown to be equally fast although each side has more than one block: the
+/// sides differ by more than a green may hide. Their times then decide like those of any other row.
 fn disagreement(base: &Readings, head: &Readings, together: bool, tolerance: f64) -> Option<String> {
     const OF_ONE_BLOCK: usize = 2;
     let checked = [base, head].iter().all(|side| side.has_ratio() && side.clean.len() > OF_ONE_BLOCK);
@@ -397,8 +398,8 @@ fn disagreement(base: &Readings, head: &Readings, together: bool, tolerance: f64
     })
 }
 
-/// One metric that both sides have. `identical`: everything executed is the same; `gpu`: it ran on one; `waiting`: how much
-/// the time on the wall says of other programs.
+/// The draft of one metric that both sides have. `identical`: everything executed is the same; `gpu`: the benchmark ran
+/// on a GPU; `waiting`: how much the wall-clock time says about other programs.
 fn metric_draft(
     mut row: Row,
     base_series: &MetricSeries,

@@ -90,7 +90,7 @@ const KEPT: usize = 96 << 20;
 /// One row's blocks with its policy.
 pub struct PairedRow<'a> {
     pub blocks: &'a Arc<[BlockCosts]>,
-    /// Both on the log scale.
+    /// Floor and tolerance are on the log scale.
     pub floor: f64,
     pub tolerance: f64,
 }
@@ -151,8 +151,8 @@ fn outruns(blocks: &[BlockCosts]) -> bool {
     slowest.fold(f64::NEG_INFINITY, f64::max) < fastest.fold(f64::INFINITY, f64::min)
 }
 
-/// Whether more of head's repetitions than of base's lie farther from the block's median than the tolerance, above
-/// or below it, once head's shift is taken out. Without a change of that, either side is as likely to have more.
+/// p of "not more of head's repetitions than of base's lie farther from the block's median than the tolerance, above or
+/// below it", once head's shift is taken out. If the share did not change, either side is equally likely to have more.
 fn far_share(row: &PairedRow<'_>, shift: &Shift) -> f64 {
     let of_block = |block: &BlockCosts, sign: f64| {
         let moved = |head: bool, by: f64| -> Vec<f64> {

@@ -174,8 +174,8 @@ pub fn gather(
 /// Minimum repetitions a side: with five and five, the most extreme order is one of 252, twice.
 const LEAST_FOR_RUNS: usize = 5;
 
-/// Probability of the excess of head's slow processes by chance, that of three slow processes of head and none of
-/// base.
+/// Probability up to which an excess of head's slow processes counts as more than chance: that of three slow processes
+/// of head and none of base.
 const UNEVEN_LIMIT: f64 = 0.13;
 
 /// Probability of a rise of the mean by chance at which a row is not green.
@@ -255,16 +255,16 @@ fn side(readings: &Readings, by_process: bool, waiting: f64) -> SeparateSide {
     }
 }
 
-/// Share of the time on the wall that a program may spend without its processor before other programs are suspected:
+/// Share of the wall-clock time that a program may spend without its processor before other programs are suspected:
 /// reading a file, starting a process.
 const OWN_WAITING: f64 = 0.02;
 /// How much of the logarithm of that share counts as disturbance. A program may wait for itself, so only part of it
 /// counts.
 const SUSPECTED: f64 = 0.5;
 
-/// How far the time on the wall lies above the processors' time, as a disturbance: another session waits more or less.
-/// Only if a file states the time of whole processes, as hyperfine does: a thread that waits for a device or for its
-/// workers is not disturbed.
+/// How far the wall-clock time exceeds the processor time, as a disturbance: another session may wait more or less. It
+/// counts only if a file states the time of whole processes, as hyperfine does: a thread that waits for a device or for
+/// its workers is not disturbed.
 pub fn waiting(benchmark: &Benchmark) -> f64 {
     let stated = benchmark.metric(&Metric::CPU_TIME.name).and_then(|series| match &series.series {
         Series::Summaries(summaries) => summaries.first()?.mean,

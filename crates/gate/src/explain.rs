@@ -53,11 +53,11 @@ pub struct CountChange {
 pub struct Machine {
     /// Processes that were watched.
     pub processes: u32,
-    /// Those in which something held the clock down, the power limit not counted.
+    /// Processes in which something other than the power limit held the clock down.
     pub throttled: u32,
-    /// Those in which the power limit held the clock down.
+    /// Processes in which the power limit held the clock down.
     pub power_capped: u32,
-    /// Those during which other programs ran.
+    /// Processes during which other programs ran.
     pub disturbed: u32,
     /// Median over the processes, in degrees Celsius.
     pub temperature: Option<f64>,

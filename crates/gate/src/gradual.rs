@@ -57,8 +57,8 @@ const CERTAIN: f64 = 7.0;
 const OF_ONE: f64 = 5.0;
 /// Standard errors from which a slowdown is likely: one unchanged night in a hundred.
 const LIKELY: f64 = 2.33;
-/// Standard errors, and the floor, by which another level must be better than the first one to be the one that counts. The best
-/// of several is otherwise a lucky one.
+/// Standard errors by which another level must be better than the first one, and by more than the floor, to be the one
+/// that counts. Otherwise the best of several levels is a lucky one.
 const BETTER: f64 = 3.0;
 /// Sessions at the end of a slowdown that determine its current size.
 const NEWEST: usize = 10;
@@ -86,9 +86,10 @@ impl Earlier {
         }))
     }
 
-    /// Whether tonight, or the sessions before it, are slower than the earlier level: a cumulative sum of the log
-    /// likelihood ratio between that level and one that is slower by the tolerance (Page 1954, Biometrika 41:100–115).
-    /// `None` if the newest session does not continue a slowdown. `storing` as in [`super::StoredSessions`].
+    /// The slowdown of the newest session, or of the sessions before it, against the earlier level: a cumulative sum of
+    /// the log likelihood ratio between that level and one that is slower by the tolerance (Page 1954, Biometrika
+    /// 41:100–115). `None` if the newest session does not continue a slowdown. `storing` as in
+    /// [`super::StoredSessions`].
     pub fn judge(&self, floor: f64, tolerance: f64, storing: bool) -> Option<Gradual> {
         let (scale, df) = self.scale()?;
         let (level, center) = self.level(scale, floor)?;

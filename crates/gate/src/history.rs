@@ -223,7 +223,7 @@ fn best_exact<'a>(
 }
 
 impl Costs<'_> {
-    /// Another unit is another quantity.
+    /// Whether these costs are of this metric. Another unit is another quantity.
     fn is_of(&self, metric: &Metric) -> bool {
         metric.unit == self.metric.unit && metric.better == self.metric.better
     }
@@ -276,8 +276,8 @@ fn cost(run: &Run, benchmark: &Benchmark, series: &MetricSeries, anchor: Option<
     describe::median(&series::read(series).ok()?.middle).filter(|cost| cost.is_finite())
 }
 
-/// The newest session, with benchmarks whose device was missing in it as the newest session has them that
-/// measured them: one night with a broken driver must not teach the gate to expect nothing.
+/// The newest session. A benchmark whose device was missing in it is taken from the newest session that measured the
+/// benchmark: one night with a broken driver must not teach the gate to expect nothing.
 pub fn newest_measured(sessions: &[&Run]) -> Option<Run> {
     let (newest, older) = sessions.split_last()?;
     let mut run = (*newest).clone();

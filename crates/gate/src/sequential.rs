@@ -41,7 +41,7 @@ pub fn open_rows(base: &Run, head: &Run, policy: &Policy) -> OpenRows {
     open_in(&compare(base, head, policy, &CompareOptions::at_look()), policy)
 }
 
-/// As [`open_rows`] for one shard of a suite with this many fatal rows. Each benchmark is asked about alone and
+/// Like [`open_rows`], for one shard of a suite with this many fatal rows. Each benchmark is asked about alone and
 /// against the whole suite's error budget, so how long it is measured does not depend on which others share its shard.
 pub fn open_in_shard(base: &Run, head: &Run, policy: &Policy, suite_rows: u32) -> OpenRows {
     let options = CompareOptions { suite_rows, ..CompareOptions::at_look() };

@@ -48,7 +48,7 @@ pub fn was_killed(side: Option<&Benchmark>) -> bool {
     side.is_some_and(|side| side.lints.iter().any(|lint| lint.code == LintCode::Killed))
 }
 
-/// Whether the compiler itself rejected this side's program, so that another program repairs it.
+/// Whether the compiler itself rejected this side's program, so that a change of the program can repair it.
 fn was_rejected(side: Option<&Benchmark>) -> bool {
     side.is_some_and(|side| side.lints.iter().any(|lint| lint.code == LintCode::CompilerRejected))
 }

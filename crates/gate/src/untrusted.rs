@@ -32,8 +32,8 @@ pub struct Expected {
     pub printed: Option<Vec<String>>,
 }
 
-/// As [`compare`], for a result that is not trusted: every expected benchmark has to be measured on both
-/// sides, in all blocks up to a look of the schedule, and equal digests count for nothing.
+/// Like [`compare`], for a result that is not trusted: every expected benchmark has to be measured on both sides, in
+/// all blocks up to a look of the schedule, and equal digests count for nothing.
 pub fn compare_untrusted(
     base: &Run,
     head: &Run,

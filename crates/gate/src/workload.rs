@@ -52,13 +52,13 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     vec![Lint::new(LintCode::Fp64ReferenceChanged, detail)]
 }
 
-/// Whether head's outputs were compared with a reference that base's were not.
+/// Whether head's outputs were compared with a reference that base's outputs were not compared with.
 fn other_reference(base: &Workload, head: &Workload) -> bool {
     head.reference_sha256.is_some() && base.reference_sha256 != head.reference_sha256
 }
 
-/// Whether head's outputs were compared with a reference that base's were not, for the same inputs. A reference for
-/// other inputs is different work, which is a separate finding.
+/// Whether head's outputs were compared with a reference that base's outputs were not compared with, for the same
+/// inputs. A reference for other inputs is different work, which is a separate finding.
 pub fn has_other_reference(base: &Benchmark, head: &Benchmark) -> bool {
     let both = recorded(base).zip(recorded(head));
     both.is_some_and(|(base, head)| base.inputs_sha256 == head.inputs_sha256 && other_reference(base, head))

@@ -149,8 +149,8 @@ impl Repository {
             ErrorCode::Owner => GitError::OtherOwner(top_of(path)),
             _ => other("open the repository", error),
         };
-        // Only by a `.git`, which no commit can contain. A folder with a `HEAD`, `objects` and `refs` is a repository to git
-        // too, and a change could bring one along, with another base in it.
+        // A repository is found only by a `.git`, which no commit can contain. To git, a folder with a `HEAD`,
+        // `objects` and `refs` is a repository too, and a change could bring one along, with another base in it.
         let given = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let Some(top) = given.ancestors().find(|folder| folder.join(".git").exists()) else {
             return Err(match git2::Repository::discover(path) {
@@ -209,8 +209,8 @@ impl Repository {
         Err(GitError::UnknownReference { reference: reference.to_owned(), fetch })
     }
 
-    /// Whether a short name is that of several refs, or of a ref and a commit, that are different commits. git takes the
-    /// first with a warning, and a tag `origin/main` would be compared with instead of the remote branch.
+    /// Whether a short name belongs to several refs, or to a ref and a commit, which are different commits. git takes
+    /// the first with a warning, so a tag `origin/main` would be compared with instead of the remote branch.
     fn is_ambiguous(&self, reference: &str) -> bool {
         // `origin/main~2` starts at the commit of `origin/main`.
         let name = reference.split(['~', '^', '@', ':']).next().unwrap_or_default();
@@ -286,7 +286,7 @@ impl Repository {
         };
         let file = real(path)?;
         let given = without_parents(&std::path::absolute(path).map_err(|source| io(path, source))?);
-        // Where `..` stands behind a link, only the file system knows where it leads.
+        // If `..` follows a link, only the file system knows where it leads.
         let given = if real(&given).is_ok_and(|given| given == file) { given } else { file };
         let mut folders: Vec<&Path> = given.ancestors().collect();
         folders.reverse();

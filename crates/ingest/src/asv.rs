@@ -26,7 +26,7 @@ struct AsvFile {
     params: AsvMachine,
     /// Names of the entries of a row; rows leave out the last ones if they are null.
     result_columns: Vec<String>,
-    /// In the order of the file; a name that stands twice is refused.
+    /// In the order of the file; a name that appears twice is refused.
     #[serde(deserialize_with = "unique_entries")]
     results: Vec<(String, Value)>,
 }

@@ -94,7 +94,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
 /// The lines `key: value` so far.
 #[derive(Default)]
 struct Configuration {
-    /// Those that `go test` writes.
+    /// The lines that `go test` writes.
     go: BTreeMap<String, String>,
     own: BTreeMap<String, String>,
     /// Number of changes of these values; each starts another experiment, as in benchstat.
@@ -123,7 +123,7 @@ impl Configuration {
             known.insert(carried(key)?.to_owned(), value.to_owned()).filter(|before| before != value);
         let Some(before) = before else { return Ok(()) };
         match key {
-            // It is in the names.
+            // The package is in the names already.
             "pkg" => {}
             "goos" | "goarch" | "cpu" => {
                 let detail = format!("{key}: {} / {} in one file", short(&before), short(value));

@@ -1,5 +1,5 @@
-//! Values to series, for the formats that are not Google Benchmark: one place where what is no
-//! measurement becomes a lint.
+//! Turns values into series, for the formats that are not Google Benchmark: the one place where a value that is
+//! not a measurement becomes a lint.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -184,8 +184,8 @@ impl ByName {
     }
 }
 
-// How many benchmarks a result may have in any format, and how many values where each takes several times its own
-// size in memory.
+// Limits: how many benchmarks a result may have in any format, and how many values it may have in formats where
+// each value takes several times its own size in memory.
 
 /// Benchmarks of one result, over its sides. The rows of each take 14 KB while they are compared, so a result of a
 /// million would need more memory than most machines have.

@@ -144,7 +144,7 @@ const BENCHMARKS: [(&str, Format); 8] = [
     ("states", Format::NvbenchJson),
 ];
 
-/// And so is `results`.
+/// `results` too is a key of several formats.
 const RESULTS: [(&str, Format); 2] =
     [("command", Format::HyperfineJson), ("backend", Format::CompileBenchmarkJson)];
 

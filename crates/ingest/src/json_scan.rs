@@ -95,8 +95,8 @@ impl<'a> Scanner<'a> {
         Ok(Some(key))
     }
 
-    /// Takes these bytes if they come next. For what was parsed once already, in the same place of the
-    /// same grammar: taking it again needs no second look.
+    /// Takes these bytes if they come next. They were parsed once already at the same place of the same
+    /// grammar, so taking them again needs no second look.
     #[inline]
     pub(super) fn take_again(&mut self, seen: &str) -> bool {
         let next = self.text.as_bytes().get(self.at..self.at + seen.len());

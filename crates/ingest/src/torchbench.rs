@@ -1,8 +1,8 @@
-//! `results.jsonl` of the PyTorch/XLA torchbench runner: one experiment a line, with its axes, a list of
+//! `results.jsonl` of the PyTorch/XLA torchbench runner: one experiment per line, with its axes, a list of
 //! values for each metric, and a verification code.
 //!
-//! Source: the runner's README and `experiment_runner.py`; its own `aggregate.py` leaves out the first
-//! three repetitions, because the first compiles and the next two warm caches, and so does this.
+//! Source: the runner's README and `experiment_runner.py`; its own `aggregate.py` leaves out the first three
+//! repetitions, because the first compiles and the next two warm caches. This reader does the same.
 
 use std::collections::BTreeMap;
 

@@ -144,7 +144,7 @@ impl<'a> Differences<'a> {
         })
     }
 
-    /// All of it.
+    /// The densities at all differences.
     pub fn table(&self) -> Table {
         let mut table = Table { low: self.low, values: vec![0.0; self.cells] };
         // Mirrored, so that both are read forwards.
@@ -166,7 +166,7 @@ impl<'a> Differences<'a> {
         table
     }
 
-    /// At one difference, for callers that need few.
+    /// The density at one difference, for callers that need few.
     pub fn at(&self, x: f64) -> f64 {
         let Some((cell, part)) = place(self.low, self.cells, x) else { return 0.0 };
         let (low, high) = (self.value(cell), self.value(cell + 1));

@@ -14,7 +14,7 @@ use statrs::distribution::{
 /// From here on, Student's t is the normal distribution at a slightly different place (Wallace 1959, Ann. Math.
 /// Statist. 30:1121–1130), to better than 1e-9. statrs needs ever more steps there, and its inverse may never end.
 const NEARLY_NORMAL: f64 = 1e5;
-/// And from here on, at the same place: the two differ by less than a rounding error.
+/// From this many on, it is the normal distribution at the same place: the two differ by less than a rounding error.
 const NORMAL: f64 = 1e20;
 /// Below this many degrees of freedom the error is unknown.
 const LEAST_DF: f64 = 0.1;

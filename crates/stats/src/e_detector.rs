@@ -8,7 +8,8 @@
 /// Assumed ratios of this one's chance to be hit to another's, equally weighted.
 const ODDS: [f64; 3] = [2.0, 6.0, 20.0];
 
-/// The e-value of one session in which `hit` of `all` were hit, with the one among them or not.
+/// The e-value of one session in which `hit` of `all` had the event; `is_hit` says whether the tested one is among
+/// them.
 ///
 /// Under the null hypothesis, given the number of events, each is equally likely to have one; the mean is then exactly
 /// one. One if all or none had the event.

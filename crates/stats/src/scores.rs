@@ -282,6 +282,7 @@ struct Workspace {
 /// How large the scores of one distance are, and how much they count.
 struct Separated {
     size: f64,
-    /// By how well they separate the processes of the blocks, and by how much the distance was expected.
+    /// Logarithm of the weight: how well the scores separate the processes of the blocks, and how much the distance
+    /// was expected.
     log_weight: f64,
 }

@@ -60,7 +60,7 @@ const LEVEL_Z: f64 = 1.645;
 struct ShiftCache {
     /// Computed again if missing, because they take a thousand times the memory of the blocks.
     scores: Option<Scores>,
-    /// By the bits of the shift: bounds at several levels need the same shifts.
+    /// The p-values, by the bits of the shift: bounds at several levels need the same shifts.
     p: HashMap<(u64, Towards), f64>,
 }
 
@@ -214,7 +214,7 @@ impl Shift {
         f64::midpoint(self.upper(alpha), -self.lower(alpha))
     }
 
-    /// That of the normal distribution with an interval of the same width.
+    /// The standard error of the normal distribution with an interval of the same width.
     pub fn standard_error(&self) -> f64 {
         self.standard_error
     }

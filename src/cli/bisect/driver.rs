@@ -97,7 +97,8 @@ impl<'a> Driver<'a> {
         self.candidates.list.len() - 1
     }
 
-    /// Whether an end is measured as this candidate: as itself, or as the first one with its program.
+    /// Whether this candidate is measured for an end: it is the end itself, or the first candidate with the program of
+    /// the bad end.
     fn is_end(&self, at: usize) -> bool {
         at == 0 || at == self.last() || at == self.search.program(self.last())
     }

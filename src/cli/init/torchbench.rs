@@ -139,7 +139,7 @@ impl Settings {
         })
     }
 
-    /// Whether the runner has no inference of it, so that IREE has nothing to compile.
+    /// Whether the runner has no inference of this model, so that IREE has nothing to compile.
     fn only_trains(&self, model: &str) -> bool {
         self.lists("/only_training", model)
     }

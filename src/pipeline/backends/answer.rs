@@ -67,8 +67,8 @@ impl BackendAnswer {
         }
     }
 
-    /// The last line, or, without one, the lines before it and the end of the process. `measured`: whether times were
-    /// requested.
+    /// The answer in the last line or, without one, what the lines before it and the end of the process show.
+    /// `measured`: whether times were requested.
     pub(super) fn read(text: &str, finished: &Finished, measured: bool) -> Self {
         let mut stage = None;
         for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Which interpreter runs a backend. One that can't be had is a reason in the report, never an error.
+//! Chooses the interpreter that runs a backend. A missing interpreter is a reason in the report, never an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

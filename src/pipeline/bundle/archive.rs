@@ -127,7 +127,7 @@ pub(super) fn unpack(
         let mut text = Vec::new();
         entry.take(LARGEST_MANIFEST).read_to_end(&mut text).map_err(damaged)?;
         let manifest = BundleFile::from_slice(&text).map_err(|error| refused(archive, error.to_string()))?;
-        // Before the disk is full, and the measurements on it are in danger.
+        // The size is checked before the disk is full, which would endanger the measurements on it.
         if let Some(free) = device::free_bytes(folder).filter(|free| *free <= manifest.bytes()) {
             let why = format!("it holds {} bytes, and the disk has room for {free}", manifest.bytes());
             return Err(refused(archive, why));

@@ -114,7 +114,7 @@ pub async fn open_bundle(
 }
 
 impl OpenBundle {
-    /// Whether base is one that head's configuration declares, so that head's policy judges.
+    /// Whether head's policy judges, because head's own configuration declares the base.
     pub fn is_judged_by_head(&self) -> bool {
         self.contents.judged_by == SideName::Head
     }
@@ -228,7 +228,7 @@ impl OpenBundle {
         }
     }
 
-    /// Why a module that was compiled for one very processor can't be measured on this one.
+    /// Why a module that was compiled for exactly one processor can't be measured on this one.
     fn for_another_processor(&self, module: &BundledModule, testbed: &Testbed) -> Option<StageFailure> {
         let facts = ["arch", "cpu", "cpu-id", "isa"];
         let same = facts.iter().all(|fact| self.contents.made_on.get(*fact) == testbed.facts.get(*fact));

@@ -258,8 +258,9 @@ impl PreparedCommand {
         Command::new(program, self.spec.timeout).args(args).cwd(&self.folder).envs(&self.spec.env)
     }
 
-    /// Removes what an earlier process left as outputs: a process that finds them could leave out what is measured. Those of
-    /// the build or of `setup` stay, and those of a command that can run a part of its benchmarks, which may write others.
+    /// Removes what an earlier process left as outputs: a process that finds them could leave out what is measured.
+    /// Outputs of the build or of `setup` stay. So do those of a command that can run a part of its benchmarks, because
+    /// such a process may write other files.
     fn remove_outputs(&self) -> Result<(), PipelineError> {
         let given = self.given.get_or_init(|| self.outputs().filter(|output| output.exists()).collect());
         if self.can_filter() {

@@ -52,14 +52,14 @@ fn fitting(length: Duration) -> u32 {
     u32::try_from(fitting).unwrap_or(MOST).min(MOST)
 }
 
-/// About what a process takes on an idle machine. A loaded one makes it wait for a processor, and its slot must not hold fewer
-/// processes where each is worth less. One that sleeps or reads a disk is short of processor time too, so that counts no
-/// more than threefold.
+/// About how long a process takes on an idle machine. On a loaded machine it also waits for a processor, and then its
+/// slot must not hold fewer processes, because each is worth less. A process that sleeps or reads a disk uses little
+/// processor time too, so waiting counts no more than threefold.
 fn undisturbed(wall: Duration, busy: Duration) -> Duration {
     busy.clamp(wall / MOST_WAITING, wall)
 }
 
-/// How many times a process's own time its slot may take because it waited.
+/// Largest ratio of a process's wall-clock time to the time that counts as its own; the rest is waiting.
 const MOST_WAITING: u32 = 3;
 
 /// Adds the next process of a slot to its measurements so far.

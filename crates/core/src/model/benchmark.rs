@@ -167,7 +167,7 @@ pub const RENAMED_FROM: &str = "renamed-from";
 
 /// The label of a benchmark that is not timed: the facts that are judged instead.
 pub const JUDGED_BY: &str = "judged-by";
-/// Its outputs do.
+/// The value of that label for a benchmark that is judged by its outputs.
 pub const JUDGED_BY_OUTPUTS: &str = "outputs";
 
 /// The label of a benchmark that is judged by its generated code: the processors that the code is for.

@@ -139,8 +139,9 @@ const fn fatal(relative: f64, tolerance: f64) -> Option<MetricPolicy> {
     Some(MetricPolicy { floor: Floor { relative, absolute: 0.0 }, tolerance, fatal: true })
 }
 
-/// Half a second and a quarter: taken once, while other compilers share the processors, it varies by tens of percent, and
-/// a slow compile harms no user of the compiled model.
+/// Floors of half a second and a quarter, because a compile time that is taken once, while other compilers share the
+/// processors, varies by tens of percent. A regression is not fatal: a slow compile harms no user of the compiled
+/// model.
 const SLOW_COMPILE: Option<MetricPolicy> =
     Some(MetricPolicy { floor: Floor { relative: 0.25, absolute: 5e8 }, tolerance: 0.50, fatal: false });
 

@@ -1,5 +1,5 @@
-//! The policy: floors, tolerances, error budget, fatality, waivers. It is its own stored form. And the amount of information in
-//! a report.
+//! The policy: floors, tolerances, error budget, fatality and waivers. The policy is its own stored form. [`Disclose`]
+//! is the amount of information in a report.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

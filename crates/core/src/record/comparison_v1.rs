@@ -50,8 +50,8 @@ impl ComparisonFile {
     }
 }
 
-/// Bytes of a file before its rows, and of a row of a foreign file, rounded up: room that is there from the start isn't
-/// copied as the text grows.
+/// Bytes that a file has before its rows, and bytes of a row of a foreign file, both rounded up: a buffer that has the
+/// room from the start isn't copied as the text grows.
 const HEAD_BYTES: usize = 8 * 1024;
 const ROW_BYTES: usize = 1600;
 

@@ -27,7 +27,7 @@ impl RunFile {
         self.sides.iter().find(|side| side.anchor).map(|side| self.run(side, label))
     }
 
-    /// As [`RunFile::runs`]; each record is freed as soon as it is converted, so that a large file is never in
+    /// Like [`RunFile::runs`], but frees each record as soon as it is converted, so that a large file is never in
     /// memory twice.
     pub fn into_runs(mut self, label: &str) -> Vec<(SideName, Run)> {
         let sides = std::mem::take(&mut self.sides);
@@ -142,8 +142,8 @@ fn derived(record: &BenchmarkRecord) -> Vec<MetricSeries> {
     metrics
 }
 
-/// How long the compiler took. The first compilation shares the processors with others; those after it were made only
-/// to be timed, and are all that counts if there are any.
+/// The time that the compiler took. The first compilation shares the processors with others. Later ones are made only
+/// to be timed; if there are any, only they count.
 fn compile_time(stages: &[StageRecord]) -> Option<MetricSeries> {
     const NANOSECONDS: f64 = 1e9;
     let compiled: Vec<&StageRecord> = stages.iter().filter(|stage| stage.stage == Stage::Compile).collect();

@@ -20,7 +20,7 @@ pub struct Pair {
 /// In which way a range is worse at its end than at its start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
-    /// By this much on the log scale (or in units, for exact values).
+    /// The level is worse by this much on the log scale (or in units, for exact values).
     Shift(f64),
     /// Slow more often, or with more stalls.
     Stability,
@@ -94,8 +94,8 @@ impl Observed {
         }
     }
 
-    /// From a paired session of one benchmark, judged by the gate; or the finding for which it can't be used,
-    /// which more blocks don't change.
+    /// The observation from a paired session of one benchmark, as the gate judges it; or the finding because of which
+    /// the session can't be used and more blocks would not help.
     pub fn paired(base: &Run, head: &Run, metric: &Metric, policy: &Policy) -> Result<Self, Lint> {
         let comparison = compare(base, head, policy, &CompareOptions::default());
         let judged = comparison.rows.iter().find(|row| row.metric.as_ref() == Some(metric));
@@ -134,8 +134,8 @@ impl Observed {
         Some(if self.reason.is_uneven() { Step::Stability } else { Step::Shift(self.change) })
     }
 
-    /// Whether the gate calls it not worse. With several modes an improvement can be shown where the interval reaches
-    /// far beyond the floor: that does not rule a slowdown out.
+    /// Whether the gate says that the pair is not worse. With several modes, an improvement can be shown although the
+    /// interval reaches far beyond the floor: such an improvement does not rule out a slowdown.
     pub fn is_not_worse(&self) -> bool {
         match self.verdict {
             Verdict::Pass => true,
@@ -144,9 +144,9 @@ impl Observed {
         }
     }
 
-    /// The pair with the interval at this one-sided level, if that shows it to be worse by less than a share of a
-    /// step. The p-value alone is not enough: with several modes, a rejected limit may lie inside the interval. And if
-    /// head is slow more often, more than the shift got worse.
+    /// The pair with the interval at this one-sided level, if that interval shows that the pair is worse by less than
+    /// a share of a step. The p-value alone is not enough: with several modes, a rejected limit may lie inside the
+    /// interval. If head is slow more often, the pair is not minor: more than the shift got worse.
     pub fn minor(&self, size: f64, level: f64) -> Option<Self> {
         let shift = self.shift.as_ref().filter(|_| !self.is_final() && !self.reason.is_uneven())?;
         let limit = MINOR * size;
@@ -159,12 +159,13 @@ impl Observed {
         if self.exact { Some((self.change, self.change)) } else { self.interval }
     }
 
-    /// Whether a value settles it.
+    /// Whether an exact value settles the comparison.
     pub fn is_settled(&self) -> bool {
         self.exact
     }
 
-    /// Whether more blocks change nothing: a value settles it, or a finding forbids a verdict.
+    /// Whether more blocks would change nothing: an exact value settles the comparison, or a finding forbids a
+    /// verdict.
     pub fn is_final(&self) -> bool {
         self.exact || matches!(self.reason, Reason::Unusable(_))
     }

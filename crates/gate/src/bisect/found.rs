@@ -21,8 +21,8 @@ pub enum Ends {
 /// One piece of the whole.
 #[derive(Debug, Clone)]
 pub enum Part {
-    /// Between two candidates that the gate compared directly. `after + 1 == upto` where one change is named;
-    /// otherwise those between them couldn't be measured.
+    /// A change between two candidates that the gate compared directly. If `after + 1 == upto`, one change is named;
+    /// otherwise the candidates between the two couldn't be measured.
     Culprit { after: usize, upto: usize, observed: Observed, probability: f64 },
     /// Worse from end to end, and no pair of neighbors inside shows it. `likely` holds most of the probability.
     Unexplained { after: usize, upto: usize, likely: (usize, usize), observed: Observed },

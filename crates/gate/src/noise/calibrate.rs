@@ -152,8 +152,8 @@ pub fn noise(base: &Run, head: &Run, policy: &Policy, options: &NoiseOptions) ->
 
 /// Sessions that are drawn and judged at once, for each figure that is not precise yet.
 const BATCH: u32 = 16;
-/// Widest intervals of the share of unchanged suites that turn red, and of a power, where resampling stops as soon as
-/// its figures are precise enough.
+/// Widest intervals at which the figures are precise enough for resampling to stop: for the share of unchanged suites
+/// that turn red, and for a power.
 const RED_WITHIN: f64 = 0.02;
 const POWER_WITHIN: f64 = 0.15;
 
@@ -167,7 +167,7 @@ pub struct Calibrating<'a> {
     judged: Vec<u32>,
 }
 
-/// One session that could have been, judged.
+/// The verdicts of one resampled session.
 struct JudgedSession {
     slow: usize,
     verdict: Verdict,
@@ -219,7 +219,8 @@ impl<'a> Calibrating<'a> {
         self.judged.iter().enumerate().map(of).sum::<f64>() / self.judged.len() as f64
     }
 
-    /// Whether a figure needs no more sessions: that of unchanged ones is the first, then one for each slowdown.
+    /// Whether a figure needs no more sessions. The first figure is that of unchanged sessions; each of the others is
+    /// that of one slowdown.
     fn is_settled(&self, figure: usize) -> bool {
         let judged = self.judged[figure];
         if judged >= self.options.resamples || !self.options.until_precise || judged == 0 {

@@ -43,7 +43,7 @@ impl KeptFolder {
         now.duration_since(self.last_used).unwrap_or_default()
     }
 
-    /// Removes it. Renamed first, so that a partly removed folder is never found under its name.
+    /// Removes the folder. It is renamed first, so that a partly removed folder is never found under its name.
     ///
     /// # Errors
     /// It can't be renamed or removed.

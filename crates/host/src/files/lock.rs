@@ -106,7 +106,8 @@ impl Owner {
         }
     }
 
-    /// Whether it runs under the same kernel, possibly in another container, and so shares the processors.
+    /// Whether this owner runs under the same kernel as the other one, possibly in another container, and so shares the
+    /// processors.
     pub fn shares_the_machine_with(&self, other: &Self) -> bool {
         !self.boot.is_empty() && self.boot == other.boot
     }

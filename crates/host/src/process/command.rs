@@ -161,7 +161,7 @@ impl fmt::Debug for Command {
     }
 }
 
-/// In shell syntax, so that it can be copied and run again.
+/// Writes the command in shell syntax, so that it can be copied and run again.
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&shell_word(&self.program))?;
@@ -252,8 +252,8 @@ pub struct Finished {
     pub stderr_tail: String,
     /// Processes that the tool left running, which were killed after it ended.
     pub leftovers: u32,
-    /// Whether the kernel killed a process because of low memory meanwhile: in this cgroup or, if that is not counted by
-    /// cgroup, on this machine.
+    /// Whether the kernel killed a process while the tool ran because memory was low: in this cgroup or, if cgroups
+    /// don't count that, on this machine.
     pub memory_ran_out: bool,
     /// The files that it opened; `None` if not requested or not observable on this machine.
     pub opened: Option<Opened>,

@@ -48,7 +48,7 @@ impl SupervisorPlan {
         [self.control, self.report].into_iter().chain(cgroup.flatten()).chain(self.opened).collect()
     }
 
-    /// As arguments of the supervisor.
+    /// The instructions as arguments of the supervisor.
     pub(super) fn to_args(&self) -> Vec<OsString> {
         let number = |fd: Option<RawFd>| fd.map_or_else(|| NONE.to_owned(), |fd| fd.to_string());
         let cgroup = self.cgroup.as_ref();
@@ -71,7 +71,7 @@ impl SupervisorPlan {
         args
     }
 
-    /// As the environment of the supervisor.
+    /// The tool's variables as the environment of the supervisor.
     pub(super) fn to_vars(&self) -> impl Iterator<Item = (OsString, &OsString)> {
         self.env.iter().map(|(name, value)| {
             let mut marked = OsString::from(OF_TOOL);

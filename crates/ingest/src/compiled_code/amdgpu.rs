@@ -77,8 +77,8 @@ fn descriptors<'a>(file: &ElfFile64<'a, LittleEndian>) -> BTreeMap<&'a str, Desc
     found.collect()
 }
 
-/// Refuses metadata with other memory or more registers than the descriptor, by which the hardware allocates. It may have
-/// more registers: a function's attributes can ask for few waves.
+/// Refuses metadata that states other memory or more registers than the descriptor, by which the hardware allocates.
+/// The descriptor may have more registers than the metadata: a function's attributes can ask for few waves.
 fn check(kernel: &ValueRef<'_>, processor: &str, descriptor: &Descriptor<'_>) -> Result<(), BadCode> {
     const RSRC1: usize = 48;
     if !descriptor.starts_function {
@@ -107,7 +107,7 @@ fn check(kernel: &ValueRef<'_>, processor: &str, descriptor: &Descriptor<'_>) ->
     Ok(())
 }
 
-/// Whether a key stands twice in a map: readers would differ in which one holds.
+/// Whether a key appears twice in a map: readers would differ in which of the two they use.
 fn has_repeated_key(value: &ValueRef<'_>) -> bool {
     match value {
         ValueRef::Map(entries) => {

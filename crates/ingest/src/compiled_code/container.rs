@@ -176,7 +176,7 @@ fn is_constant(name: &str) -> bool {
 
 /// Whether data begins like an executable of any driver, with a header or without.
 fn is_executable(data: &[u8]) -> bool {
-    /// Of Metal, of WebGPU and of VMVX, which no reader here knows.
+    /// Identifiers of the executables of Metal, WebGPU and VMVX, which no reader here knows.
     const OTHERS: [&[u8; 4]; 3] = [b"MTL1", b"WGSL", b"IREE"];
     let identified = [0, 4, 8].into_iter().filter_map(|at| data.get(at..at + 4));
     let by_identifier =

@@ -1,5 +1,5 @@
-//! The files that runs append to: `results.jsonl` of the torchbench runner, and the suites' `latency.csv`
-//! and `iree_latency.csv`. One line a process, so that readers keep the spread.
+//! The files that runs append to: `results.jsonl` of the torchbench runner, and the suites' `latency.csv` and
+//! `iree_latency.csv`. They have one line per process, so that readers keep the spread.
 
 use serde_json::{Map, Value, json};
 

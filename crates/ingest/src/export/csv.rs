@@ -1,4 +1,4 @@
-//! One line a value. One row per value, so that metrics, processes and statistics need no naming convention.
+//! CSV with one row per value, so that metrics, processes and statistics need no naming convention.
 
 use std::borrow::Cow;
 use std::io::Write;

@@ -47,7 +47,7 @@ pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {
     Ok(run)
 }
 
-/// Other readers take the first of two lists, or the last.
+/// A second list is a fault: other readers take the first of two lists, or the last.
 pub(super) fn second_list(json: &Scanner<'_>) -> BoxedFault {
     fault(json.at(), "`benchmarks` is in it twice")
 }

@@ -152,7 +152,7 @@ struct Family {
     stated: StatedRepetitions,
     /// Iterations of the first repetition.
     iterations: Option<f64>,
-    /// Those of a later repetition were others, or unknown.
+    /// Whether a later repetition had another number of iterations, or an unknown one.
     iterations_differ: bool,
     real: Vec<f64>,
     cpu: Vec<f64>,

@@ -84,7 +84,8 @@ impl StatedRepetitions {
     }
 
     /// A contradiction between rows that all belong to one benchmark and were all measured. `times` are wall-clock and
-    /// processor times in nanoseconds, of which the tool's unit has `factor`; `None` if they are not to be compared with their summaries.
+    /// processor times in nanoseconds, and `factor` is the tool's unit in nanoseconds. `times` is `None` if they are
+    /// not to be compared with their summaries.
     pub(super) fn contradiction(
         &self,
         name: &str,

@@ -19,7 +19,7 @@ pub(super) const IREE: &str = "iree";
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CompileTime {
     pub seconds: f64,
-    /// Whether that was in an earlier run, whose module this run used.
+    /// Whether the compilation was in an earlier run, whose module this run used.
     pub cached: bool,
 }
 
@@ -63,9 +63,9 @@ pub struct BackendRow {
     pub axes: String,
     pub latency: Option<Latency>,
     pub compile: Option<CompileTime>,
-    /// How many times IREE's speed is this row's; above 1 IREE is faster. Only if both compute the same.
+    /// IREE's speed divided by this row's; above 1, IREE is faster. Only if both compute the same.
     pub iree_is: Option<f64>,
-    /// How many times this row's speed is eager's of the same test and axes.
+    /// This row's speed divided by that of eager in the same test and on the same axes.
     pub over_eager: Option<f64>,
     pub code: Option<&'static str>,
     /// The reason why there is no time.

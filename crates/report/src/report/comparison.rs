@@ -376,7 +376,8 @@ fn benchmarks(group: &LintGroup) -> usize {
     group.found.iter().filter_map(|(name, _)| name.as_deref()).collect::<BTreeSet<&str>>().len()
 }
 
-/// Where a finding was made, and whether that has its detail: its one case has, of several benchmarks there is a number.
+/// The text that says where a finding was made, and whether this text has its detail. The text about a single case
+/// does; about several benchmarks, it gives their number.
 fn places(group: &LintGroup) -> (String, bool) {
     match (group.found.as_slice(), benchmarks(group)) {
         ([(place, detail)], _) => {

@@ -23,7 +23,7 @@ pub(super) use markdown::text as markdown_text;
 pub(super) enum Part<'a> {
     /// A sentence of ours. It may quote a unit or a metric.
     Ours(Cow<'a, str>),
-    /// The same in bold, in this color if there are colors.
+    /// A sentence of ours in bold, in this color if there are colors.
     Strong(Cow<'a, str>, Tone),
     /// An untrusted name or value.
     Name(Cow<'a, str>),
@@ -185,7 +185,7 @@ impl<'a> From<Text<'a>> for Item<'a> {
     }
 }
 
-/// What the lines of a terminal's table are. No other form looks at it.
+/// Where a terminal's table has lines. No other form uses this.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Rules {
     /// A line below the header.
@@ -245,7 +245,7 @@ impl<'a> Table<'a> {
         Self { columns: texts.chain(numbers).collect(), rules, ..Self::default() }
     }
 
-    /// The same without the columns, and the lines of a column, in which no row has a text.
+    /// This table without the columns, and without the lines of a column, in which no row has a text.
     pub(super) fn without_empty_columns(mut self) -> Self {
         if self.rows.is_empty() {
             return self;

@@ -97,8 +97,9 @@ const LINE: Layout = Layout { stacks: &[], rules: Rules::Ends, one_line: false, 
 const RULED: Layout = Layout { rules: Rules::Rows, ..LINE };
 const SHORT: Layout = Layout { shortened: true, ..LINE };
 
-/// What a reader has to weigh, a row to a line. For 80 columns the interval stands behind the change, and a reason only
-/// if the verdict does not say it or, in the next one, if it does not follow below the table.
+/// The figures that a reader has to weigh, one row per line. At 80 columns, the interval is next to the change, and the
+/// reason is shown only if the verdict does not say it, or, in the next layout, only if it does not follow below the
+/// table.
 pub(super) const BRIEF: &[Layout] = &[
     Layout {
         stacks: &[
@@ -262,7 +263,7 @@ pub(super) fn name<'a>(row: &RowView<'a>) -> Text<'a> {
     }
 }
 
-/// What is waived claims nothing.
+/// The icon of a row. A waived row claims nothing, so it has the icon of a missing one.
 pub(super) fn mark(row: &RowView<'_>) -> &'static str {
     icon(if row.waived() { Verdict::Missing } else { row.row.verdict })
 }

@@ -1,5 +1,5 @@
-//! Whose code was measured, because a reader has to know how far to trust the numbers; and the page where there is no
-//! comparison: a first run, or something that failed before it.
+//! Says whose code was measured, because a reader has to know how far to trust the numbers. Also renders the page
+//! where there is no comparison: a first run, or a failure before it.
 
 use benchgate_core::model::Verdict;
 

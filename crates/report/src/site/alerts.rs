@@ -14,7 +14,7 @@ use benchgate_stats::describe;
 use super::causes::{Cause, Member, Move, causes, key};
 use super::history::{BenchmarkHistory, Timeline, Track};
 
-/// When to speak.
+/// When issues are opened and updated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AlertPolicy {
     /// Slowdowns below this fraction don't open an issue.
@@ -46,8 +46,8 @@ impl Default for AlertPolicy {
     }
 }
 
-/// A slowdown of benchmarks that were all part of an earlier cause belongs to that one for so long: a creep is one
-/// cause, though it is found in steps.
+/// How long a slowdown may follow an earlier cause and still belong to it, if all its benchmarks were part of that
+/// cause: a creeping slowdown has one cause, though it is found in steps.
 const CONTINUES: SignedDuration = SignedDuration::from_hours(24 * 60);
 /// How far an estimate of the same change's place moves from night to night.
 const DRIFT: SignedDuration = SignedDuration::from_hours(24 * 6);
@@ -255,7 +255,8 @@ fn continues(issue: &KnownIssue, cause: &Cause<'_>) -> bool {
     !trace.recovered && (issue.open || size <= trace.total) && is_step(trace, cause)
 }
 
-/// Whether all benchmarks of a cause got slower before, not long ago, at the change of this trace.
+/// Whether a cause is a further step of a trace: all its benchmarks already got slower at the change of this trace, not
+/// long ago.
 fn is_step(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
     let since = cause.until().duration_since(trace.at);
     since > SignedDuration::ZERO

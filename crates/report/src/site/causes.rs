@@ -149,9 +149,9 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
     found
 }
 
-/// One outlier next to a change shifts its estimated position by a session or two, and some of the benchmarks that
-/// moved together have such outliers. Merges a cause with its neighbor. Two causes of different nights may become one
-/// issue so, whose range has both; one cause becomes two issues more often otherwise.
+/// Merges a cause with its neighbor: one outlier next to a change shifts its estimated position by a session or two,
+/// and some of the benchmarks that moved together have such outliers. Two causes of different nights may thus become
+/// one issue, whose range includes both. Without merging, one cause would more often become two issues.
 fn joined(mut found: Vec<Cause<'_>>) -> Vec<Cause<'_>> {
     found.sort_by_key(|cause| std::cmp::Reverse(cause.members.len()));
     let mut kept: Vec<Cause<'_>> = Vec::new();

@@ -63,8 +63,8 @@ pub fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-// Names of files, and addresses. Names of suites and benchmarks are anything at all; the names of files that are
-// made of them are plain, differ also where case does not count, and lead nowhere else.
+// Names of files, and addresses. Suites and benchmarks may have any names. File names that are made from them are
+// plain, differ even where case is ignored, and never lead out of the folder.
 
 /// Letters of a name that are kept in a file's name, so that a person recognizes it.
 const KEPT: usize = 48;

@@ -1,6 +1,6 @@
 //! A trend as SVG. The drawing is complete without a script; the script only moves the window (the inner `viewBox`)
 //! and writes other labels at the axes. So there is one drawing, screen readers see it, and no library is shipped:
-//! one that draws on a canvas would draw all of it a second time, and invisibly to them.
+//! a library that draws on a canvas would draw all of it a second time, invisibly to screen readers.
 
 use std::fmt::Write;
 

@@ -28,7 +28,7 @@ pub struct Unstable<'a> {
     /// Sessions since then, and those in which a process was slow.
     pub sessions: usize,
     pub slow: usize,
-    /// How many times slower than the typical process the slowest one of these is, typically.
+    /// The typical ratio of the slowest of these processes to the typical process.
     pub ratio: f64,
     /// The share of sessions in which another benchmark of the suite had a slow process.
     pub others: f64,

@@ -9,7 +9,7 @@ pub enum Choice {
     None,
     /// Exactly this one.
     One(usize),
-    /// One of these; the runtime and the drivers count differently.
+    /// One of these GPUs. Which one is unknown, because the runtime and the drivers count differently.
     AnyOf(Vec<usize>),
 }
 

@@ -15,7 +15,7 @@ const ROW: f64 = 158.0;
 const CURVE: f64 = 84.0;
 const PANEL: f64 = 414.0;
 const PANELS: [f64; 2] = [MARGIN, WIDTH - MARGIN - PANEL];
-/// More are not looked at, and a page has to load.
+/// Nobody looks at more rows, and a page has to load.
 const MOST_ROWS: usize = 8;
 /// Positions of the labels of a scale, as shares of its length.
 const TICKS: [f64; 3] = [0.08, 0.5, 0.92];

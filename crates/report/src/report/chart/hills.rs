@@ -152,7 +152,7 @@ struct ProcessMemory<'a> {
     model: &'a str,
     host_peak: Option<f64>,
     device_peak: Option<f64>,
-    /// By itself: when, host, device.
+    /// What the process noted by itself: the time, host memory and device memory.
     noted: Vec<(f64, f64, Option<f64>)>,
 }
 
