@@ -279,8 +279,6 @@ struct LineState<W> {
     stages: Vec<StageCount>,
     /// When the last line was printed.
     said: Instant,
-    /// When the state of the rows was printed last.
-    looked: Option<Instant>,
 }
 
 /// How far a running stage is.
@@ -296,9 +294,10 @@ struct StageCount {
 }
 
 impl StageCount {
-    /// Whether nothing was done, because every model is MLIR already.
-    fn is_empty(&self) -> bool {
-        self.done == 0 || self.notes.get("already MLIR") == Some(&self.done)
+    /// Whether there was nothing to do, because every model is MLIR already or the tools are installed.
+    fn says_nothing(&self) -> bool {
+        let all = |note| self.notes.get(note) == Some(&self.done);
+        self.done == 0 || all("already MLIR") || all("verified")
     }
 
     /// `compile: 10 steps, 8 cached (1.250 s)`.
@@ -310,27 +309,19 @@ impl StageCount {
     }
 }
 
-/// Time between two lines about one stage.
+/// Silence after which a step is reported, so that a log shows that something happens.
 const NOW_AND_THEN: Duration = Duration::from_secs(60);
-/// Time between two lines about looks, which follow each other quickly in a small suite.
+/// Silence after which a look is reported. Looks follow each other quickly in a small suite.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(20);
 
 impl<W: Write + Send> Lines<W> {
     fn new(out: W) -> Self {
-        let state = LineState { out, stages: Vec::new(), said: Instant::now(), looked: None };
+        let state = LineState { out, stages: Vec::new(), said: Instant::now() };
         Self { began: Instant::now(), state: Mutex::new(state) }
     }
 }
 
 impl<W> LineState<W> {
-    fn is_time(&mut self) -> bool {
-        let due = self.said.elapsed() >= NOW_AND_THEN;
-        if due {
-            self.said = Instant::now();
-        }
-        due
-    }
-
     fn stage(&mut self, stage: Stage) -> Option<&mut StageCount> {
         self.stages.iter_mut().find(|known| known.stage == stage)
     }
@@ -342,8 +333,7 @@ impl<W> LineState<W> {
                 self.stages.retain(|known| known.stage != stage);
                 let (began, notes) = (Instant::now(), BTreeMap::new());
                 self.stages.push(StageCount { stage, steps, done: 0, began, notes, decided: None });
-                // The start of measuring is reported immediately, because measuring takes long.
-                (stage == Stage::Benchmark).then(|| format!("{stage}: {}", counted(steps, "step")))
+                None
             }
             Event::StepsAdded { stage, steps } => {
                 if let Some(known) = self.stage(stage) {
@@ -362,7 +352,7 @@ impl<W> LineState<W> {
                     }
                 }
                 // A failure always has its line.
-                if !note.starts_with("failed") && !self.is_time() {
+                if !note.starts_with("failed") && self.said.elapsed() < NOW_AND_THEN {
                     return None;
                 }
                 let note = if note.is_empty() { String::new() } else { format!(": {}", clean(note)) };
@@ -371,10 +361,9 @@ impl<W> LineState<W> {
             Event::StageFinished { stage } => {
                 let at = self.stages.iter().position(|known| known.stage == stage)?;
                 let done = self.stages.remove(at);
-                (!done.is_empty()).then(|| done.said())
+                (!done.says_nothing()).then(|| done.said())
             }
             Event::Standings { rows, next, look } => {
-                let due = self.is_time();
                 let text = outlook(rows, next);
                 if next.is_none()
                     && rows.iter().all(|row| !row.open)
@@ -384,12 +373,8 @@ impl<W> LineState<W> {
                     stage.decided = Some(text);
                     return None;
                 }
-                let is_early = self.looked.is_some_and(|at| at.elapsed() < BETWEEN_LOOKS);
-                if !due && (!look || is_early) {
-                    return None;
-                }
-                (self.said, self.looked) = (Instant::now(), Some(Instant::now()));
-                Some(text)
+                let silence = if look { BETWEEN_LOOKS } else { NOW_AND_THEN };
+                (self.said.elapsed() >= silence).then_some(text)
             }
             Event::Warning(text) => Some(format!("warning: {}", clean(text))),
             Event::Note(text) => Some(clean(text)),
@@ -401,6 +386,7 @@ impl<W: Write + Send> Progress for Lines<W> {
     fn on(&self, event: Event<'_>) {
         let mut state = lock(&self.state);
         let Some(line) = state.line(&event) else { return };
+        state.said = Instant::now();
         let seconds = self.began.elapsed().as_secs_f64();
         // A reader that went away is not our failure.
         drop(writeln!(state.out, "[{seconds:8.1} s] {line}").and_then(|()| state.out.flush()));
@@ -418,8 +404,14 @@ mod tests {
     use crate::model::BenchmarkName;
 
     fn said(events: &[Event<'_>]) -> Vec<String> {
+        said_after(Duration::ZERO, events)
+    }
+
+    /// The lines of events that follow this long a silence each.
+    fn said_after(silence: Duration, events: &[Event<'_>]) -> Vec<String> {
         let lines = Lines::new(Vec::new());
         for event in events {
+            lock(&lines.state).said -= silence;
             lines.on(event.clone());
         }
         let text = String::from_utf8(lines.state.into_inner().unwrap().out).unwrap();
@@ -446,6 +438,9 @@ mod tests {
             Event::StageStarted { stage: Stage::Export, steps: 1 },
             Event::StepFinished { stage: Stage::Export, what: "vit/cpu head", note: "already MLIR", took },
             Event::StageFinished { stage: Stage::Export },
+            Event::StageStarted { stage: Stage::Toolchain, steps: 1 },
+            Event::StepFinished { stage: Stage::Toolchain, what: "IREE 3.13.0", note: "verified", took },
+            Event::StageFinished { stage: Stage::Toolchain },
             Event::Warning("little room on the disk"),
         ]);
         assert_eq!(lines[0], "compile 4/4 conv/cpu base: failed: exit status 1 (1.250 s)");
@@ -474,15 +469,16 @@ mod tests {
         };
         let rows = [row("mlp/cpu", true), row("vit/cpu", false)];
         let look = Event::Standings { rows: &rows, next: Some(next), look: true };
-        let lines = said(&[look.clone(), look]);
+        let lines = said_after(BETWEEN_LOOKS, &[look.clone()]);
         assert_eq!(
             lines,
             [
                 "6 blocks: 1 of 2 rows open (mlp/cpu +0.4 %); next look after 8 blocks, in about 20 s; 95 s left at most"
             ]
         );
-        let lines = said(&[Event::Standings { rows: &[row("vit/cpu", false)], next: None, look: true }]);
-        assert_eq!(lines, ["1 of 1 row decided after 6 blocks"]);
+        assert_eq!(said(&[look]), Vec::<String>::new(), "looks follow each other quickly");
+        let last = [Event::Standings { rows: &[row("vit/cpu", false)], next: None, look: true }];
+        assert_eq!(said_after(BETWEEN_LOOKS, &last), ["1 of 1 row decided after 6 blocks"]);
         let stage = Stage::Benchmark;
         let lines = said(&[
             Event::StageStarted { stage, steps: 24 },
@@ -490,15 +486,16 @@ mod tests {
             Event::Standings { rows: &[row("vit/cpu", false)], next: None, look: true },
             Event::StageFinished { stage },
         ]);
-        assert_eq!(lines[0], "benchmark: 24 steps");
-        assert!(lines[1].starts_with("benchmark: 1 step; 1 of 1 row decided after 6 blocks ("), "{lines:?}");
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].starts_with("benchmark: 1 step; 1 of 1 row decided after 6 blocks ("), "{lines:?}");
         let wide = Standing { interval: Some((0.018, 54.6)), ..row("mlp/cpu", true) };
-        let lines = said(&[Event::Standings { rows: &[wide], next: None, look: true }]);
+        let look = Event::Standings { rows: &[wide], next: None, look: true };
+        let lines = said_after(BETWEEN_LOOKS, &[look]);
         assert_eq!(lines, ["6 blocks: 1 of 1 row open (mlp/cpu unclear yet)"]);
     }
 
     #[test]
-    fn a_log_of_hundreds_of_processes_has_a_line_when_they_begin_and_one_for_each_failure() {
+    fn a_log_of_hundreds_of_processes_has_a_line_for_each_failure_and_one_after_a_minute_of_silence() {
         let stage = Stage::Benchmark;
         let finished = |note| Event::StepFinished { stage, what: "a", note, took: Duration::ZERO };
         let mut events = vec![Event::StageStarted { stage, steps: 400 }];
@@ -506,7 +503,9 @@ mod tests {
         events.push(finished("failed: no device"));
         let rows = [row("a", true)];
         events.extend((0..50).map(|_| Event::Standings { rows: &rows, next: None, look: false }));
-        assert_eq!(said(&events), ["benchmark: 400 steps", "benchmark 51/400 a: failed: no device (0 s)",]);
+        assert_eq!(said(&events), ["benchmark 51/400 a: failed: no device (0 s)"]);
+        let silent = [Event::StageStarted { stage, steps: 400 }, finished("1 ms")];
+        assert_eq!(said_after(NOW_AND_THEN, &silent), ["benchmark 1/400 a: 1 ms (0 s)"]);
     }
 
     #[test]

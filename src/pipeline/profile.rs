@@ -42,15 +42,21 @@ impl Profiler<'_, '_> {
         if wanted.is_empty() {
             return Ok(());
         }
+        let lacking = without_profiler(&wanted);
         let benchmarks = counted(wanted.len(), "benchmark");
-        let text = format!("measuring time per kernel of {benchmarks}, in separate processes");
+        let not_of: String = lacking
+            .iter()
+            .map(|(problem, sides)| format!("; not of {}: {problem}", sides.join(" and ")))
+            .collect();
+        let text = format!("measuring time per kernel of {benchmarks}, in separate processes{not_of}");
         self.host.progress.on(Event::Note(&text));
-        // One cause, such as a runtime without the tool, mostly holds for all of them.
         let mut problems: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for candidate in wanted {
             let iterations = iterations(base, head, &candidate.name);
             for (side, result) in self.benchmark(candidate, iterations).await? {
-                if let Some(problem) = &result.problem {
+                if let Some(problem) =
+                    result.problem.as_ref().filter(|problem| !lacking.contains_key(*problem))
+                {
                     problems.entry(problem.clone()).or_default().push(format!("{} {side}", candidate.name));
                 }
                 let sides = file.sides.iter_mut().filter(|record| record.name == side);
@@ -141,8 +147,7 @@ impl Profiler<'_, '_> {
     /// One fresh start of the benchmark tool, and its profile.
     async fn process(&self, ready: &Measurable<'_>, iterations: u32, file: &Path) -> Staged<Vec<Kernel>> {
         let Some(iree_profile) = ready.tools.iree_profile() else {
-            let version = &ready.tools.identity.version;
-            return Err(StageFailure::new(format!("IREE {version} does not include iree-profile")).into());
+            return Err(StageFailure::new(no_profiler(ready)).into());
         };
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder).map_err(PipelineError::io("create", folder))?;
@@ -170,6 +175,26 @@ impl Profiler<'_, '_> {
         let iterations = iterations * ready.execution.dispatch_repeats.max(1);
         Ok(ingest::kernels(&finished.stdout, iterations).map_err(StageFailure::new)?)
     }
+}
+
+/// The sides whose tools have no profiler, by the sentence that says so.
+fn without_profiler(wanted: &[&BenchmarkCandidate<'_>]) -> BTreeMap<String, Vec<&'static str>> {
+    let mut lacking: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+    for (side, program) in wanted.iter().flat_map(|candidate| &candidate.sides) {
+        if let TimedProgram::Module(ready) = program
+            && ready.tools.iree_profile().is_none()
+        {
+            let sides = lacking.entry(no_profiler(ready)).or_default();
+            if !sides.contains(&side.as_str()) {
+                sides.push(side.as_str());
+            }
+        }
+    }
+    lacking
+}
+
+fn no_profiler(ready: &Measurable<'_>) -> String {
+    format!("IREE {} does not include iree-profile", ready.tools.identity.version)
 }
 
 /// Adds a process: the faster time of each kernel is kept, because interference only adds time.

@@ -65,14 +65,11 @@ pub fn compare_with_history<'a>(
     let newest = history::newest_measured(&usable).unwrap_or(nothing);
     let slow = history::same_testbed(head, stored.slow);
     let history = history::Sessions::new(&usable, &slow, stored.earlier, head);
-    let notes = history::notes(
-        sessions.len(),
-        usable.len(),
-        history.is_anchored(),
-        history.common(&Metric::LATENCY.name).is_some(),
-    );
+    let notes = history::notes(sessions.len(), usable.len());
+    let method = history::method(history.is_anchored(), history.common(&Metric::LATENCY.name).is_some());
     let mut comparison = compared(&newest, head, Some((history, stored.storing)), policy, options);
     comparison.notes.extend(notes);
+    comparison.method.extend(method);
     comparison
 }
 
@@ -128,10 +125,11 @@ fn compared(
     matching::point_out(&mut rows, &pairs);
     let geomeans = overall::geomeans(&rows, &effects, policy.alpha);
     let (verdict, exit_code) = overall::overall(&rows, &policy.fail_on);
-    let mut notes = notes(&rows, policy);
+    let mut notes = notes(&rows);
     notes.extend(matching::notes(base));
     notes.extend(kernels(&pairs));
-    notes.extend(calibrated(session.head.calibration.as_ref().or(session.base.calibration.as_ref())));
+    let mut method = method(&rows, policy);
+    method.extend(calibrated(session.head.calibration.as_ref().or(session.base.calibration.as_ref())));
     Comparison {
         suite: head.suite.clone().or_else(|| base.suite.clone()),
         verdict,
@@ -143,6 +141,7 @@ fn compared(
         policy: policy.clone(),
         lints,
         notes,
+        method,
     }
 }
 
@@ -393,7 +392,7 @@ fn calibrated(calibration: Option<&Calibration>) -> Option<String> {
     calibration.map(|calibration| format!("how much processes differ was calibrated: {}", calibration.source))
 }
 
-fn notes(rows: &[Row], policy: &Policy) -> Vec<String> {
+fn notes(rows: &[Row]) -> Vec<String> {
     let mut notes = Vec::new();
     if rows.iter().any(|row| row.metric.is_some())
         && !rows.iter().any(|row| row.fatal || row.waiver.is_some())
@@ -404,12 +403,11 @@ fn notes(rows: &[Row], policy: &Policy) -> Vec<String> {
                 .to_owned(),
         );
     }
-    notes.extend(method_notes(rows, policy));
     notes
 }
 
-/// How rows were judged: the notes that are the same in every comparison of their kind.
-pub fn method_notes(rows: &[Row], policy: &Policy) -> Vec<String> {
+/// How rows were judged.
+fn method(rows: &[Row], policy: &Policy) -> Vec<String> {
     let mut notes = Vec::new();
     let of = |method| rows.iter().filter_map(|row| row.estimate.as_ref()).any(|e| e.method == method);
     if of(Method::Paired) && policy.test == TestKind::Auto {

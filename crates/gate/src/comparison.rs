@@ -113,6 +113,9 @@ pub struct Comparison {
     pub policy: Policy,
     /// Findings about the runs as a whole.
     pub lints: Vec<Lint>,
-    /// Sentences about assumptions the reader should know (assumed spread, paired, seeds).
+    /// Sentences that are about this comparison only.
     pub notes: Vec<String>,
+    /// Sentences about how it was judged, which are the same in every comparison of its kind: a short report leaves
+    /// them out.
+    pub method: Vec<String>,
 }

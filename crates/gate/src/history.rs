@@ -302,22 +302,22 @@ pub fn newest_measured(sessions: &[&Run]) -> Option<Run> {
 }
 
 /// Notes about the history for the reader.
-pub fn notes(stored: usize, used: usize, anchored: bool, common: bool) -> Vec<String> {
+pub fn notes(stored: usize, used: usize) -> Vec<String> {
     let mut notes =
         vec![format!("compared with {}; how much sessions differ counts", counted(used, "stored session"))];
-    if anchored {
-        notes.push("times are ratios to the anchor of the same session, block by block".to_owned());
-    }
-    if common {
-        notes.push(
-            "a shift that all benchmarks of a session share is removed from each row and judged as a separate row"
-                .to_owned(),
-        );
-    }
     if used < stored {
         notes.push(format!("left out: {} of other testbeds", counted(stored - used, "stored session")));
     }
     notes
+}
+
+/// How a history with an anchor, or with a common shift of its sessions, is used.
+pub fn method(anchored: bool, common: bool) -> Vec<String> {
+    let anchored = anchored.then_some("times are ratios to the anchor of the same session, block by block");
+    let common = common.then_some(
+        "a shift that all benchmarks of a session share is removed from each row and judged as a separate row",
+    );
+    anchored.into_iter().chain(common).map(str::to_owned).collect()
 }
 
 /// Head's session against the history of this row.

@@ -43,7 +43,7 @@ pub use benchgate_core::model::{
 pub use benchgate_core::numerics::NumericsTolerance;
 pub use code::{CodeChange, KernelState, kernel_counts};
 pub use common_row::ALL_BENCHMARKS;
-pub use compare::{CompareOptions, compare, compare_with_history, method_notes};
+pub use compare::{CompareOptions, compare, compare_with_history};
 pub use comparison::{
     Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, Typical, WaiverUse,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::{Consequence, Disclose, LintCode, Metric, Verdict, counted};
-use benchgate_gate::{Comparison, Reason, Row, SideStats, Typical, method_notes};
+use benchgate_gate::{Comparison, Reason, Row, SideStats, Typical};
 
 use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
 use super::human::silhouette;
@@ -333,7 +333,9 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     let notes = (!counts.is_empty()).then(|| Text::from("notes: ").then(Text::joined(counts, ", ")));
     let rest: Vec<Text<'_>> = notes.into_iter().chain(informational(view).map(Text::from)).collect();
     if !rest.is_empty() {
-        items.push(Text::joined(rest, "; ").say("; --all shows more").into());
+        // Where a file was written, its line has the command that shows everything.
+        let more = if view.written.is_some() { "" } else { "; --all shows more" };
+        items.push(Text::joined(rest, "; ").say(more).into());
     }
     items
 }
@@ -441,13 +443,12 @@ fn fact_in_short(fact: &Fact) -> Text<'_> {
 fn notes<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     let comparison = view.comparison;
     let brief = detail == Detail::Brief;
-    // How it was judged is the same in every report, and in the documentation.
-    let known = if brief { method_notes(&comparison.rows, &comparison.policy) } else { Vec::new() };
+    let method = if brief { [].as_slice() } else { &comparison.method };
     let label = if brief { "note: " } else { "" };
     let legend = view.legend.as_ref().filter(|_| !brief);
     let legend = legend.map(|legend| format!("{} {MORE_COLUMNS}", legend.sentences()).into());
-    let notes = comparison.notes.iter().filter(|note| !known.contains(note) && !view.alerts.contains(note));
-    let notes = notes.map(|note| Text::from(label).say(note.as_str()));
+    let notes = comparison.notes.iter().filter(|note| !view.alerts.contains(note));
+    let notes = notes.chain(method).map(|note| Text::from(label).say(note.as_str()));
     legend.into_iter().chain(notes).map(Item::from).collect()
 }
 

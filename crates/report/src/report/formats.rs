@@ -53,7 +53,7 @@ pub fn comparison_file(view: &View<'_>) -> ComparisonFile {
             between_cv: policy.between_cv.map(Number),
         },
         lints: comparison.lints.to_vec(),
-        notes: comparison.notes.clone(),
+        notes: comparison.notes.iter().chain(&comparison.method).cloned().collect(),
     }
 }
 

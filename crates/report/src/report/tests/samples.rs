@@ -168,6 +168,7 @@ pub(super) fn of_rows(verdict: Verdict, rows: Vec<Row>) -> Comparison {
         policy: Policy::default(),
         lints: Vec::new(),
         notes: Vec::new(),
+        method: Vec::new(),
     }
 }
 
@@ -193,7 +194,7 @@ pub(super) fn quickstart() -> Comparison {
         rows: 4,
     });
     comparison.lints.push(Lint::new(LintCode::ToolchainMismatch, "base 3.9.0, head 3.13.0"));
-    comparison.notes.push("Blocks are paired: base and head ran side by side in one session.".into());
+    comparison.method.push("Blocks are paired: base and head ran side by side in one session.".into());
     comparison
 }
 
