@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::gate::{Policy, SequentialPolicy};
@@ -152,13 +153,12 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let mut first: Option<Run> = None;
     let (mut joined, mut unknown, mut extensions) = (0usize, Vec::new(), HashSet::new());
     for input in inputs {
-        let extension = Path::new(&input.path).extension();
         let Some(mut run) = load_one(input, format)? else {
-            unknown.push((&input.path, extension));
+            unknown.push(&input.path);
             continue;
         };
         joined += 1;
-        extensions.insert(extension);
+        extensions.insert(Path::new(&input.path).extension());
         if inputs.len() > 1 {
             if run.session.take().is_some() {
                 forget_blocks(&mut run);
@@ -186,13 +186,9 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         run.origin.label = format!("{} and {} more", run.origin.label, joined - 1);
         notes.push(format!("{joined} files were joined as processes of one side"));
     }
-    // A file that is named like a result, and empty, is what a process left that did not end.
-    for (path, _) in unknown.iter().filter(|(_, extension)| extensions.contains(extension)) {
+    for path in &unknown {
         let bytes = read_contents(path)?;
-        if matches!(
-            ingest::content(&bytes),
-            FileContent::Empty | FileContent::Utf16 | FileContent::Compressed
-        ) {
+        if may_be_result(Path::new(path), ingest::content(&bytes), &extensions) {
             return Err(unreadable(&ingest::unrecognised(&bytes, path)));
         }
     }
@@ -201,6 +197,28 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         notes.push(format!("{count} other files of the folder are not results and were left out"));
     }
     Ok(LoadedRun { run, notes, recorded: None })
+}
+
+/// Whether an unrecognized file of a folder may be a result that can't be read. `extensions` are those of the results
+/// among which it was found.
+fn may_be_result(path: &Path, content: FileContent, extensions: &HashSet<Option<&OsStr>>) -> bool {
+    let is_json = |extension: Option<&OsStr>| extension.is_some_and(|it| it == "json" || it == "jsonl");
+    // `2.json.zip`, `2.json.part`
+    let inner = path.file_stem().map(Path::new).and_then(Path::extension);
+    let named = extensions.contains(&path.extension());
+    match content {
+        FileContent::Compressed => true,
+        FileContent::Archive => named || inner.is_some() && extensions.contains(&inner) || is_zip(path),
+        // What a process left that did not end.
+        FileContent::Empty | FileContent::Utf16 | FileContent::BrokenJson => named,
+        FileContent::Binary => named || inner.is_some() && extensions.contains(&inner),
+        FileContent::Html | FileContent::Text => named && is_json(path.extension()),
+        _ => false,
+    }
+}
+
+fn is_zip(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"))
 }
 
 /// Rejects a file that is given several times, because its measurements would count several times.

@@ -163,8 +163,20 @@ pub fn unrecognised(bytes: &[u8], label: &str) -> IngestError {
     IngestError::Unrecognised { label: label.to_owned(), content: content(bytes) }
 }
 
-/// How files begin that are compressed in a way that is not read.
-const COMPRESSED: [&[u8]; 4] = [b"\xfd7zXZ\0", b"BZh", b"\x04\x22\x4d\x18", b"PK\x03\x04"];
+/// How files begin that are compressed in a way that is not read: xz, lzma, lzip, bzip2, lz4, compress, 7-Zip and RAR.
+const COMPRESSED: [&[u8]; 8] = [
+    b"\xfd7zXZ\0",
+    b"\x5d\0\0",
+    b"LZIP",
+    b"BZh",
+    b"\x04\x22\x4d\x18",
+    b"\x1f\x9d",
+    b"7z\xbc\xaf\x27\x1c",
+    b"Rar!\x1a",
+];
+
+/// How zip archives begin; programs, arrays and models are such archives too.
+const ARCHIVE: &[u8] = b"PK\x03\x04";
 
 /// The content of bytes that no format recognizes.
 pub fn content(bytes: &[u8]) -> FileContent {
@@ -175,6 +187,8 @@ pub fn content(bytes: &[u8]) -> FileContent {
         FileContent::Empty
     } else if COMPRESSED.iter().any(|start| bytes.starts_with(start)) {
         FileContent::Compressed
+    } else if bytes.starts_with(ARCHIVE) {
+        FileContent::Archive
     } else if bytes.contains(&0) {
         FileContent::Binary
     } else if text.starts_with(b"<") {
@@ -188,7 +202,8 @@ pub fn content(bytes: &[u8]) -> FileContent {
         match values.find_map(Result::err) {
             _ if dot_net => FileContent::BenchmarkDotNet,
             Some(error) if error.is_eof() => FileContent::CutJson,
-            _ => FileContent::Json,
+            Some(_) => FileContent::BrokenJson,
+            None => FileContent::Json,
         }
     } else if std::str::from_utf8(bytes).is_ok_and(|text| crash(text, true).is_some()) {
         FileContent::FailedCommand
@@ -204,8 +219,10 @@ pub enum FileContent {
     Empty,
     #[strum(to_string = "it is UTF-16 text")]
     Utf16,
-    #[strum(to_string = "it is compressed with xz, bzip2 or lz4, or a zip archive")]
+    #[strum(to_string = "it is compressed in a way that is not read")]
     Compressed,
+    #[strum(to_string = "it is a zip archive")]
+    Archive,
     #[strum(to_string = "it is binary data")]
     Binary,
     #[strum(to_string = "it is a web page")]
@@ -216,6 +233,8 @@ pub enum FileContent {
     BenchmarkDotNet,
     #[strum(to_string = "it is JSON that ends in the middle")]
     CutJson,
+    #[strum(to_string = "it begins like JSON and is not valid JSON")]
+    BrokenJson,
     #[strum(to_string = "it is JSON of no known benchmark tool")]
     Json,
     #[strum(to_string = "it is the log of a command that failed")]
@@ -232,8 +251,13 @@ impl FileContent {
             Self::Utf16 => {
                 "PowerShell's `>` writes UTF-16: have the tool write the file, or pipe to `Out-File -Encoding utf8`"
             }
-            Self::Compressed => "decompress it first; gzip and Zstandard are read as they are",
+            Self::Compressed | Self::Archive => {
+                "decompress it first; gzip and Zstandard are read as they are"
+            }
             Self::Binary => "name the file that the benchmark tool wrote as JSON, CSV or text",
+            Self::BrokenJson => {
+                "remove comments and trailing commas; `--format-in NAME` names the format of other text"
+            }
             Self::CutJson => "let the tool finish and write it again",
             Self::FailedCommand => "run the benchmark again; a process without results is not left out",
             Self::Html => "download the raw file, not the page that shows it",

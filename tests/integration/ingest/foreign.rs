@@ -298,7 +298,7 @@ fn what_is_not_a_result_is_named_by_its_content() {
         (b" \n", FileContent::Empty),
         (&utf16, FileContent::Utf16),
         (b"\xfd7zXZ\0\x00\x04", FileContent::Compressed),
-        (b"PK\x03\x04...", FileContent::Compressed),
+        (b"PK\x03\x04...", FileContent::Archive),
         (b"\x7fELF\x02\x01\x01\0", FileContent::Binary),
         (b"<!doctype html><title>404</title>", FileContent::Html),
         (b"[{\"name\": \"a\", \"unit\": \"s\", \"value\": 1}]", FileContent::Directionless),

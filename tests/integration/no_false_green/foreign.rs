@@ -259,6 +259,8 @@ fn no_file_of_a_folder_that_can_not_be_read_is_passed_over() {
         world.write(&format!("{side}/machine.json"), r#"{"machine": "a", "cpu": "b"}"#);
         world.write(&format!("{side}/stderr.log"), "");
         world.write(&format!("{side}/build.log"), "Linking bench\n");
+        world.write(&format!("{side}/inputs.npz"), b"PK\x03\x04\0");
+        world.write(&format!("{side}/weights.bin"), b"\x01\0\x02");
     }
     let compare = || world.run(["compare", "base", "head", "--between-cv", "0.1%", "--fail-on", FAIL_ON]);
     compare().expect_code(0);
@@ -278,9 +280,29 @@ fn no_file_of_a_folder_that_can_not_be_read_is_passed_over() {
         greens.check(&format!("{name}: {text}"), &compare());
         std::fs::remove_file(path).unwrap();
     }
+    let commented = ["{ // slow\n", "// slow\n{", "# slow\n{", "/* slow */ {"];
+    for start in commented {
+        let path = world.write("head/2.json", whole.replacen('{', start, 1));
+        greens.check(start, &compare());
+        std::fs::remove_file(path).unwrap();
+    }
+    for (name, start) in [
+        ("2.json.xz", &b"\xfd7zXZ\0"[..]),
+        ("2.json.bz2", b"BZh9"),
+        ("2.xz", b"\xfd7zXZ\0"),
+        ("2.json.lzma", b"\x5d\0\0\x80"),
+        ("2.json.br", b"\x0b\0\0"),
+        ("head.zip", b"PK\x03\x04"),
+        ("2.json", b"PK\x03\x04"),
+        ("2.json", b"<!DOCTYPE html>"),
+    ] {
+        let path = world.write(&format!("head/{name}"), start);
+        greens.check(name, &compare());
+        std::fs::remove_file(path).unwrap();
+    }
     std::os::unix::fs::symlink("gone.json", world.work().join("head/2.json")).unwrap();
     greens.check("a link to nothing", &compare());
-    greens.none(9);
+    greens.none(21);
 }
 
 /// A file that says something against its own numbers, in the words of each tool.
