@@ -1,6 +1,7 @@
 //! The suites' own `latency.csv` and `iree_latency.csv`: `timestamp, model, device or target, time`.
 //!
-//! Other columns are axes of the experiment (`batch`), unless they number the rows or measure something else. The time
+//! Other columns are axes of the experiment (`batch`, `size_mb`), unless every word of their names says that they number
+//! the rows or measure something else. The time
 //! is in milliseconds unless the header states another unit; `error` or `unsupported` can replace it. Runs append, so
 //! every row of a name is one more process.
 
@@ -56,10 +57,14 @@ fn header(line: &str) -> Option<LatencyColumns> {
     let cells: Vec<String> =
         line.split(',').map(|cell| cell.trim().trim_matches('"').to_ascii_lowercase()).take(32).collect();
     let find = |names: &[&str]| cells.iter().position(|cell| names.contains(&cell.as_str()));
-    let named = |scale: fn(&[&str]) -> Option<f64>| {
-        cells.iter().enumerate().find_map(|(at, cell)| Some((at, scale(&header_words(cell))?)))
+    let named = |scale: fn(&[&str]) -> Option<f64>| -> Vec<(usize, f64)> {
+        cells.iter().enumerate().filter_map(|(at, cell)| Some((at, scale(&header_words(cell))?))).collect()
     };
-    let (time, scale) = named(time_scale).or_else(|| named(milliseconds))?;
+    let times =
+        Some(named(time_scale)).filter(|found| !found.is_empty()).unwrap_or_else(|| named(milliseconds));
+    // Of several, `tile_ms` and `time_limit_ms` can be axes of the experiment.
+    let measured = times.iter().find(|(at, _)| !is_axis(&header_words(&cells[*at])));
+    let (time, scale) = *measured.or(times.first().filter(|_| times.len() == 1))?;
     let (model, target) = (find(&["model"])?, find(&["device", "target", "backend"])?);
     let axes = cells.iter().enumerate();
     let axes = axes.filter(|(at, cell)| ![model, target, time].contains(at) && is_axis(&header_words(cell)));
@@ -90,40 +95,42 @@ fn time_scale(words: &[&str]) -> Option<f64> {
 /// A column of milliseconds with another name: `wall_ms`, but not a limit.
 fn milliseconds(words: &[&str]) -> Option<f64> {
     match words {
-        ["timeout", ..] => None,
-        [_, .., "ms"] => time_unit("ms"),
+        [_, .., "ms"] if !words.contains(&"timeout") => time_unit("ms"),
         _ => None,
     }
 }
 
-/// Words that end the names of columns that number or date the rows of one experiment: `run_id`, `git_sha`.
-const BOOKKEEPING: &str = "timestamp date datetime run runs iteration iterations iter repetition repeat rep trial round \
-    sample number index idx id pid uuid commit sha hash branch url user host hostname note notes \
-    comment";
+/// Words for what numbers or dates the rows of one experiment (`run_id`, `git_sha`), or measures something else about
+/// them (`memory_mb`, `latency_std`).
+const NO_AXES: &str = "timestamp date datetime run iteration iter repetition repeat rep trial round sample pid uuid \
+    commit sha branch url user host hostname note notes comment mean avg average median std stddev stdev var cv min max \
+    time latency memory mem rss vram fps qps throughput flops tflops gflops speedup loss accuracy power watts joules \
+    energy util utilization usage clock timeout";
 
-/// Words that begin or end the names of columns with a statistic of the same times.
-const STATISTICS: &str = "mean avg average median std stddev stdev";
+/// Words for times, in columns that state a unit of time.
+const TIMED: &str = "wall compile compilation elapsed duration total inference kernel";
 
-/// Words that end the names of columns with other measurements. They begin names of axes too: `max_seq_len`.
-const MEASURED: &str = "var cv min max time memory mem mb mib gb gib kb bytes percent pct fps qps throughput flops \
-    tflops gflops speedup loss accuracy temperature temp power watts joules energy mhz ghz util \
-    utilization usage";
+/// Words that leave a column what its other words make of it. Alone they can name an axis: `gpu`, `id`, `size_mb`.
+const QUALIFIERS: &str = "id idx index number hash git cpu gpu device host peak used total wall compile compilation \
+    elapsed duration inference kernel temp temperature mb mib gb gib kb bytes percent pct mhz ghz per sec second step";
 
 /// `p50`, `p99`, `p999`.
 fn is_percentile(word: &str) -> bool {
     word.strip_prefix('p').is_some_and(|digits| digits.len() > 1 && digits.parse::<u16>().is_ok())
 }
 
-/// Whether a column identifies the experiment, so that rows that differ in it belong to different experiments. An
-/// unknown column counts as such: its benchmarks then stay without a partner, whereas merging them could hide a
-/// change.
+/// Whether a column identifies the experiment, so that rows that differ in it belong to different experiments. A column
+/// with an unknown word counts as such: its benchmarks then stay without a partner or a second sample, whereas merging them
+/// could hide a change.
 fn is_axis(words: &[&str]) -> bool {
-    let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
     let is_in = |words: &str, word: &str| words.split(' ').any(|known| known == word);
-    let is_statistic = |word: &str| is_in(STATISTICS, word) || is_percentile(word);
-    let numbers_rows = is_in(BOOKKEEPING, last);
-    let timed = *first == "latency" || time_unit(last).is_some();
-    !(numbers_rows || timed || is_in(MEASURED, last) || is_statistic(first) || is_statistic(last))
+    let has_unit = words.last().is_some_and(|word| *word != "min" && time_unit(word).is_some());
+    let named = &words[..words.len() - usize::from(has_unit)];
+    let is_known = |word: &str| is_in(NO_AXES, word) || is_percentile(word);
+    let decides = |word: &str| is_known(word) || has_unit && is_in(TIMED, word);
+    let is_gpus = words.len() > 1 && matches!(words.last(), Some(&("temp" | "temperature")));
+    let known = named.iter().all(|word| is_known(word) || is_in(QUALIFIERS, word));
+    !(words.is_empty() || known && (named.iter().any(|word| decides(word)) || is_gpus))
 }
 
 /// Reads the whole file.

@@ -94,10 +94,49 @@ fn columns_of_latency_csv_that_date_a_row_or_hold_other_measurements_are_not() {
         "cv",
         "memory",
         "gpu_temp",
+        "peak_memory_mb",
+        "gpu_memory_bytes",
+        "latency_p99_ms",
+        "total_s",
+        "kernel_us",
+        "gpu_util_percent",
     ] {
         let run = read(&format!("model,device,{column},latency_ms\nm,cpu,1,10.0\nm,cpu,2,10.1\n")).unwrap();
         assert_eq!(names(&run), ["m/cpu"], "{column}");
     }
+}
+
+/// Each of these can be what an experiment varies.
+#[test]
+fn a_column_of_latency_csv_that_may_be_an_axis_keeps_experiments_apart() {
+    for column in [
+        "size_mb",
+        "id",
+        "index",
+        "hash",
+        "config_hash",
+        "kernel_index",
+        "gpu",
+        "gpu_id",
+        "tile_ms",
+        "window_s",
+        "time_limit_ms",
+        "batch_max",
+        "max_seq_len",
+        "iterations",
+        "temperature",
+        "compile",
+        "mb",
+        "bytes",
+        "ms",
+    ] {
+        let run = read(&format!("model,device,{column},latency_ms\nm,cpu,1,10.0\nm,cpu,2,10.1\n")).unwrap();
+        assert_eq!(names(&run), [format!("m/cpu/{column}=1"), format!("m/cpu/{column}=2")]);
+        assert_eq!(codes(&run.benchmarks[0]), [LintCode::SingleRepetition]);
+    }
+    let run = read("model,device,tile_ms,wall_ms\nm,cpu,1,10.0\nm,cpu,2,10.1\n").unwrap();
+    assert_eq!(names(&run), ["m/cpu/tile_ms=1", "m/cpu/tile_ms=2"]);
+    assert!(read("model,device,tile_ms,block_ms\nm,cpu,1,10.0\n").is_err(), "which is the time?");
 }
 
 fn google(rows: &[&str]) -> String {
