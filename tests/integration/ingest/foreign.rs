@@ -72,6 +72,44 @@ fn a_users_statistic_is_a_summary_and_a_benchmark_of_such_a_name_stays_one() {
 }
 
 #[test]
+fn benchmarks_whose_names_end_like_statistics_are_judged_or_withhold_green() {
+    let of = |rows: &[&str]| {
+        read(&format!("name,iterations,real_time,cpu_time,time_unit\n{}\n", rows.join("\n"))).unwrap()
+    };
+    let is_ambiguous = |run: &Run, name: &str| codes(benchmark(run, name)).contains(&LintCode::DuplicateName);
+    // Other iterations, or statistics of their own: benchmarks.
+    let run = of(&["norm_mean,5600,9,9,ns", "norm_median,700,20,20,ns", "norm_stddev,1200,7,7,ns"]);
+    assert_eq!(names(&run), ["norm_mean", "norm_median", "norm_stddev"]);
+    let own = |name: &str| {
+        let rows = ["", "_mean", "_median", "_stddev"].map(|it| format!("{name}{it},2,9,9,ns\n"));
+        [&rows[0], &rows.concat()].map(String::as_str).concat() + &format!("{name}_cv,2,0,0,")
+    };
+    assert_eq!(names(&of(&[&own("norm_mean"), &own("norm_stddev")])), ["norm_mean", "norm_stddev"]);
+    let summary = ["norm_mean,3,9,9,ns", "norm_median,3,9,9,ns", "norm_stddev,3,1,1,ns"];
+    let with = |last: &'static str| of(&[&summary[..], &[last]].concat());
+    let (main, release_1_7) = (with("norm_cv,3,0.1111,0.1111,"), with("norm_cv,3,3.7037e+07,3.7e+07,ns"));
+    for statistics in [&main, &release_1_7] {
+        assert_eq!((names(statistics), is_ambiguous(statistics, "norm")), (vec!["norm"], false));
+    }
+    for last in ["norm_cv,3,9,9,ns", "norm_max,3,10,10,ns"] {
+        let run = with(last);
+        assert_eq!((names(&run), is_ambiguous(&run, "norm")), (vec!["norm"], true), "{last}");
+    }
+    for last in ["norm_max,700,30,30,ns", "norm_RMS,3,30,30,ns", "norm_BigO,3,30,30,ns"] {
+        assert_eq!(names(&with(last)).len(), 2, "{last}");
+    }
+    // Of one repetition there are no statistics, and those of repetitions of other lengths can't be checked.
+    for rows in [&["norm,3,9,9,ns"][..], &["norm,3,9,9,ns", "norm,7,9,9,ns"]] {
+        let run = of(&[rows, &["norm_mean,3,9,9,ns", "norm_stddev,3,0,0,ns"]].concat());
+        assert!(is_ambiguous(&run, "norm"), "{rows:?}");
+    }
+    assert!(!is_ambiguous(
+        &of(&["norm,3,9,9,ns", "norm,3,9,9,ns", "norm_mean,2,9,9,ns", "norm_stddev,2,0,0,ns"]),
+        "norm"
+    ));
+}
+
+#[test]
 fn a_row_without_counters_is_whole_only_where_it_says_why() {
     const HEADER: &str = "name,iterations,real_time,cpu_time,time_unit,error_occurred,error_message,\"n\"\n";
     let run = read(&format!("{HEADER}\"a\",,,,,true,\"no device\"\n\"b\",1,2,3,ns,,,4\n")).unwrap();

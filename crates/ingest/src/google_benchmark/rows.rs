@@ -16,6 +16,7 @@ use super::counters::{MAX_COUNTERS, counter_metric, unusable_counter};
 use super::stated::{Instance, StatedRepetitions};
 use super::summaries::{Aggregate, Statistic, summarise};
 use crate::build::has_room;
+use crate::stated::agree;
 
 /// How a row states its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -141,6 +142,11 @@ impl Undecided {
     fn stem(&self) -> &str {
         &self.row.family[..self.stem]
     }
+
+    /// The column of iterations or repetitions, which is the same in all rows that summarize one benchmark.
+    fn count(&self) -> Option<f64> {
+        self.row.count.or(Some(self.row.iterations)).filter(|count| !count.is_nan())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -159,6 +165,10 @@ struct Family {
     cpu_unusable: bool,
     counters: Vec<MetricColumn>,
     aggregates: Vec<Aggregate>,
+    /// Only the names show that rows summarize it: they may be benchmarks with such names.
+    inferred: bool,
+    /// Such a row could not be a benchmark's.
+    proven: bool,
     errored: u64,
     error: String,
     skipped: u64,
@@ -373,17 +383,22 @@ impl Families {
     }
 
     /// Classifies unmarked rows with an aggregate's suffix. Google Benchmark writes a mean and a standard deviation or
-    /// neither, so a stem that has both is a benchmark and its rows summarize it; a lone `BM_x_mean` is a benchmark
-    /// that happens to be called so. A user's statistic stands once, and its row counts as many repetitions as the
-    /// mean's: a benchmark with such a row was not repeated although its neighbor was.
+    /// neither, with the same count, so a stem that has both is a benchmark and its rows summarize it; a lone `BM_x_mean`
+    /// is a benchmark that happens to be called so, and so is one that has statistics itself. A user's statistic stands
+    /// once, and its row counts as many repetitions as the mean's: a benchmark with such a row was not repeated although
+    /// its neighbor was.
     fn settle(&mut self) {
         let mut undecided = std::mem::take(&mut self.undecided);
-        // The stems that have a row of this statistic, with the repetitions it counts.
-        let stems = |wanted: Statistic| -> HashMap<String, Option<f64>> {
+        // The stems that have a row of this statistic, with what its columns state.
+        let stems = |wanted: Statistic| -> HashMap<String, [Option<f64>; 2]> {
             let rows = undecided.iter().filter(|row| row.statistic == wanted);
-            rows.map(|row| (row.stem().to_owned(), row.row.count)).collect()
+            rows.map(|row| (row.stem().to_owned(), [row.count(), Some(row.row.real)])).collect()
         };
         let (means, stddevs) = (stems(Statistic::Mean), stems(Statistic::Stddev));
+        let is_summarized = |stem: &str| match (means.get(stem), stddevs.get(stem)) {
+            (Some([mean, _]), Some([stddev, _])) => mean == stddev,
+            _ => false,
+        };
         // Releases before `_cv` printed the iterations of one repetition where later ones print how many repetitions
         // are summarized, so without it the column says nothing about n.
         let cvs = stems(Statistic::Cv);
@@ -391,18 +406,21 @@ impl Families {
         for row in &undecided {
             *times.entry(row.family).or_default() += 1;
         }
-        for Undecided { family, stem, statistic, mut row } in undecided.drain(..) {
+        for each in undecided.drain(..) {
+            let count = each.count();
+            let Undecided { family, stem, statistic, mut row } = each;
             let stem = &row.family[..stem];
-            let company = means.contains_key(stem) && stddevs.contains_key(stem);
+            let mean = means.get(stem).copied().unwrap_or_default();
+            let company = is_summarized(stem) && count == mean[0] && !is_summarized(&row.family);
             let summary = match (&row.unit, statistic) {
                 (_, Statistic::Other) => {
                     let has_own = means.contains_key(row.family.as_ref());
-                    let counted = row.count.is_some() && means.get(stem) == Some(&row.count);
-                    company && counted && !has_own && self.list[family].rows == 0 && times[&family] == 1
+                    let alone = self.list[family].rows == 0 && times[&family] == 1;
+                    company && row.count.is_some() && !has_own && alone
                 }
                 (TimeUnit::Ratio(_), _) => true,
                 // The unit of a fit is its function, `N^2`.
-                (TimeUnit::Unknown(_), Statistic::Fit) => true,
+                (unit, Statistic::Fit) => matches!(unit, TimeUnit::Unknown(_)),
                 _ => company,
             };
             if summary {
@@ -411,8 +429,19 @@ impl Families {
                     row.count = None;
                 }
                 let cut = self.list[family].maybe_cut;
+                let deviation = stddevs.get(&stem).and_then(|stddev| stddev[1]).zip(mean[1]);
                 let stem = self.find(&stem);
                 self.list[stem].maybe_cut |= cut;
+                self.list[stem].inferred |= !matches!(statistic, Statistic::Fit);
+                self.list[stem].proven |= statistic == Statistic::Cv
+                    && match row.unit {
+                        TimeUnit::Ratio(_) => true,
+                        // Release 1.7 scales the ratio in CSV like a time in seconds for each repetition.
+                        TimeUnit::Known(factor) => deviation.zip(count).is_some_and(|((stddev, mean), n)| {
+                            agree(row.real * factor * 1e-9 * n, stddev / mean)
+                        }),
+                        TimeUnit::Unknown(_) => false,
+                    };
                 self.aggregate(stem, statistic, &mut row);
             } else {
                 self.sample(family, &mut row);
@@ -508,9 +537,9 @@ impl Family {
             lint(LintCode::UnitMismatch, "the repetitions are in different units of time".to_owned());
         }
         let duplicated = self.duplicated || self.stated.has_several_benchmarks();
+        // The tool divides the mean by the iterations of the first repetition.
+        let comparable = !self.iterations_differ && self.real.len() as u64 == rows;
         if !duplicated && self.errored + self.skipped == 0 {
-            // The tool divides the mean by the iterations of the first repetition.
-            let comparable = !self.iterations_differ && self.real.len() as u64 == rows;
             let times: Option<[&[f64]; 2]> = comparable.then_some([&self.real, &self.cpu]);
             if let Some(detail) =
                 self.stated.contradiction(&self.name, rows, self.factor.unwrap_or(1.0), times)
@@ -520,6 +549,12 @@ impl Family {
         }
         if duplicated {
             lint(LintCode::DuplicateName, format!("{rows} rows from several benchmarks of one name"));
+        }
+        // Repetitions show whether these rows summarize them; without any, the unit of one row can.
+        if self.inferred && !(if rows == 0 { self.proven } else { comparable && rows > 1 }) {
+            let name = &self.name;
+            let detail = format!("rows such as `{name}_mean` can be its statistics or other benchmarks");
+            lint(LintCode::DuplicateName, detail);
         }
         if self.cpu_unusable {
             lint(LintCode::DroppedMetric, "cpu-time: a value is not a positive number".to_owned());
