@@ -15,7 +15,7 @@ use super::{CliError, Terminal, paths};
 
 /// Remove unused files of the cache and the working folder
 ///
-/// Searches the cache (exported and compiled models, IREE tools, Python environments) and the suite's working folder
+/// Searches the cache (exported and compiled models, downloaded artifacts, IREE tools, Python environments) and the suite's working folder
 /// (logs, sessions to resume). All of these files are created again when needed. Files that a run used in the last 24
 /// hours stay, because a measurement may be using them.
 #[derive(Debug, clap::Args)]
@@ -140,6 +140,8 @@ fn find(cache: &Path, work: Option<&Path>) -> Result<Vec<Kept>, CliError> {
         let kind = tree.root.parent().and_then(Path::file_name).unwrap_or_default();
         (kind.to_string_lossy().into_owned(), Keeper::Tools, tree.root)
     });
+    let artifacts = toolchain::cached_artifacts(cache);
+    let artifacts = artifacts.into_iter().map(|path| ("artifacts".to_owned(), Keeper::Tools, path));
     let entries = Cache::kept(cache).into_iter().map(|(kind, path)| (kind, Keeper::Cache, path));
     // Only a working folder that benchgate made has both of these.
     let ours = |work: &&Path| work.join(".gitignore").is_file() && work.join("sessions").is_dir();
@@ -156,7 +158,7 @@ fn find(cache: &Path, work: Option<&Path>) -> Result<Vec<Kept>, CliError> {
         })?;
         Ok(Kept { kind, keeper, folder })
     };
-    tools.chain(entries).chain(working).map(read).collect()
+    tools.chain(artifacts).chain(entries).chain(working).map(read).collect()
 }
 
 /// Folders of a working folder whose content is only looked at, or resumed after a kill.

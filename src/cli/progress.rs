@@ -169,6 +169,11 @@ impl Progress for Bars {
                     stage.show();
                 }
             }
+            Event::StepContinues { stage, what, note } => {
+                if let Some(stage) = bar_of(&mut lock(&self.stages), stage) {
+                    stage.bar.set_message(format!("{}: {}", clean(what), clean(note)));
+                }
+            }
             Event::StepsAdded { stage, steps } => {
                 if let Some(stage) = bar_of(&mut lock(&self.stages), stage) {
                     stage.bar.inc_length(steps as u64);
@@ -342,6 +347,9 @@ impl<W> LineState<W> {
                 None
             }
             Event::StepStarted { .. } => None,
+            Event::StepContinues { stage, what, note } => {
+                self.is_time().then(|| format!("{stage} {}: {}", clean(what), clean(note)))
+            }
             Event::StepFinished { stage, what, note, took } => {
                 let mut count = String::new();
                 if let Some(known) = self.stage(stage) {

@@ -54,9 +54,9 @@ Examples:
         #[arg(long)]
         upgrade: bool,
     },
-    /// Install the locked tools into the cache
+    /// Install the locked tools and download the artifacts into the cache
     ///
-    /// Installed tools are verified. Two such commands may run at once, and one that was killed can be repeated.
+    /// Installed tools and artifacts are verified. Two such commands may run at once, and one that was killed can be repeated.
     #[command(after_help = "Example:\n  benchgate tools install && benchgate run")]
     Install(Suite),
     /// Verify the installed tools: every file's hash, both commits
@@ -115,7 +115,7 @@ pub fn run(args: &ToolsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
 
 fn load(suite: &Suite) -> Result<Config, CliError> {
     let config = config::load(&suite.config)?;
-    if config.models.is_empty() {
+    if config.models.is_empty() && config.artifacts.is_empty() {
         let file = suite.config.display();
         return Err(CliError::usage(format!("{file} has no [[model]]: a [[command]] needs no tools")));
     }
@@ -223,9 +223,14 @@ async fn install(
     let progress = terminal.progress();
     let lock = Lock::read_for(&config.file)?;
     let environments = Environment::needed(config);
-    let steps = pins(config).len() + environments.len();
+    let pins = if config.models.is_empty() { Vec::new() } else { pins(config) };
+    let steps = pins.len() + environments.len() + config.artifacts.len();
     progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
-    for pin in pins(config) {
+    for artifact in &config.artifacts {
+        let path = toolchain::ensure_artifact(artifact, cache, &*progress, cancel).await?;
+        terminal.say(&format!("{}: {}\n", artifact.path().display(), path.display()));
+    }
+    for pin in pins {
         let tools = toolchain::ensure(pin, &lock, cache, &*progress, cancel).await?;
         terminal.say(&described(&tools));
     }

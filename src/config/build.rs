@@ -11,8 +11,8 @@ use super::problems::Collector;
 use super::table::DeclaredTable;
 use super::view::ConfigView;
 use super::{
-    CommandSpec, Config, GitHub, backend, command, flags, functions, measure, model, policy, python,
-    services, side, target,
+    CommandSpec, Config, GitHub, artifact, backend, command, flags, functions, measure, model, policy,
+    python, services, side, target,
 };
 
 /// A configuration and its remaining checks.
@@ -44,6 +44,7 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
     };
     let models = model::models(root, &targets, &folder, &mut files, problems);
     let models = functions::in_models(root.get("model"), models, &mut files, problems);
+    let artifacts = artifact::artifacts(root, problems);
     let commands = command::commands(root, &models, problems);
     let has = |table: &str| root.get(table).items().next().is_some();
     if !has("model") && !has("command") {
@@ -81,6 +82,7 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
             models,
             renames: BTreeMap::new(),
             targets,
+            artifacts,
             commands,
             backends,
             python,

@@ -198,7 +198,8 @@ fn check_files(built: &Built, boundary: &Path, problems: &mut Collector) {
                 continue;
             }
         }
-        for file in &built.files {
+        let downloaded = |path: &Path| config.artifacts.iter().any(|artifact| artifact.is_at(path));
+        for file in built.files.iter().filter(|file| !downloaded(&file.path)) {
             if let Some(reason) = unreachable_file(&folder.join(&file.path), boundary) {
                 let path = shown(&side.sources.join(&file.path).to_string_lossy()).replacen("./", "", 1);
                 let whose = if several { format!(", side {name}") } else { String::new() };

@@ -5,6 +5,7 @@
 //! makes values and checks the rules between them, and `load` looks at the files that are named. Only a [`Config`]
 //! without problems leaves.
 
+mod artifact;
 mod backend;
 mod build;
 mod check;
@@ -39,6 +40,7 @@ mod values;
 mod view;
 mod zoo;
 
+pub use artifact::Artifact;
 pub use backend::{Backend, BackendKind, BackendTest};
 pub use command::{CommandLine, CommandSpec, OutputReading, command_device};
 pub use flags::refused_flag;

@@ -412,6 +412,17 @@ fn source(
 }
 
 impl Model {
+    /// The files below the side's sources that its keys name; flags may name others.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let inputs = self.inputs.iter().filter_map(|input| match input {
+            ModelInput::File(file) => Some(file.path.as_path()),
+            ModelInput::Literal(_) => None,
+        });
+        let expected = self.expected.iter().chain(&self.expected_f64).map(|file| file.path.as_path());
+        let parameters = self.parameters.iter().map(|archive| archive.path.as_path());
+        self.source.file().into_iter().chain(inputs).chain(expected).chain(parameters)
+    }
+
     /// Whether both are the same function of a model of one name.
     pub(super) fn is(&self, other: &Self) -> bool {
         (&self.name, &self.function) == (&other.name, &other.function)

@@ -32,7 +32,7 @@ Some values have a special form:
 - *name*: letters, digits, `.`, `_` and `-`; names appear in paths and tables
 - *path inside*: relative to the side's `sources`, without `..`
 
-Every file that is named must exist, for each side, and lie inside the repository once symbolic links are
+Every file that is named must exist, unless it is an artifact, for each side, and lie inside the repository once symbolic links are
 resolved.
 
 **Policy** is `[gate]`, `[[waiver]]`, `[[expect]]`, `[numerics]` and `[[numerics-override]]`. On a pull request it is read from the base commit, so a

@@ -1,5 +1,6 @@
 //! The top level of `benchgate.toml`, and the tables of one key.
 
+use super::artifact::ARTIFACT;
 use super::backend::BACKEND;
 use super::command::COMMAND;
 use super::fields::{ChosenBy, Section, ValueKind, defaulted, optional, required};
@@ -25,6 +26,7 @@ pub(super) static ROOT: Section = Section {
         optional("side", ValueKind::Table(&SIDES), "Differences between base and head.").by(ChosenBy::Head),
         optional("model", ValueKind::Tables(&MODEL), "The models to measure.").by(ChosenBy::Each),
         optional("target", ValueKind::Tables(&TARGET), "The devices to measure them on.").by(ChosenBy::Each),
+        optional("artifact", ValueKind::Tables(&ARTIFACT), "Files to download.").by(ChosenBy::Head),
         optional("command", ValueKind::Tables(&COMMAND), "The programs to build and measure.")
             .by(ChosenBy::Each),
         optional("torchbench", ValueKind::Table(&TORCHBENCH), "The checkout of models named `torchbench:…`.")

@@ -8,7 +8,9 @@ use crate::model::{Disclose, SideName, is_of_command};
 
 use super::fields::ChosenBy;
 use super::table::DeclaredTable;
-use super::{Backend, CommandSpec, GitHub, Measure, Model, Pin, PythonSettings, Side, Store, Target};
+use super::{
+    Artifact, Backend, CommandSpec, GitHub, Measure, Model, Pin, PythonSettings, Side, Store, Target,
+};
 
 /// A model that could be compared with more than one of the base.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +37,8 @@ pub struct Config {
     /// Models that this change renames, by new name: the name by which the base's policy knows a model.
     pub renames: BTreeMap<String, String>,
     pub targets: Vec<Target>,
+    /// Files to download into each side's sources.
+    pub artifacts: Vec<Artifact>,
     pub commands: Vec<CommandSpec>,
     /// `[[backend]]`, in the order of the file.
     pub backends: Vec<Backend>,
@@ -112,6 +116,7 @@ impl Config {
             head: _,
             models,
             renames: _,
+            artifacts: _,
             targets,
             commands,
             backends,
@@ -189,6 +194,7 @@ impl Config {
                 base.into_iter().flat_map(|base| target.changes(base)),
             );
         }
+        all.add_artifacts(&self.artifacts, &base.artifacts);
         for command in &self.commands {
             let base = base.commands.iter().find(|base| base.name == command.name);
             all.add(
@@ -233,6 +239,18 @@ impl ConfigChanges {
             let list = if by == ChosenBy::Base { &mut self.ignored } else { &mut self.chosen };
             list.push(format!("{table} {change}"));
         }
+    }
+
+    fn add_artifacts(&mut self, head: &[Artifact], base: &[Artifact]) {
+        for artifact in head {
+            let table = format!("[[artifact]] {}", artifact.name);
+            match base.iter().find(|base| base.name == artifact.name) {
+                Some(base) => self.add(&table, artifact.changes(base)),
+                None => self.chosen.push(format!("{table}: added")),
+            }
+        }
+        let removed = base.iter().filter(|base| head.iter().all(|artifact| artifact.name != base.name));
+        self.chosen.extend(removed.map(|base| format!("[[artifact]] {}: removed", base.name)));
     }
 }
 

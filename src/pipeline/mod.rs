@@ -5,6 +5,7 @@
 //! shares the machine with a compiler.
 
 mod argv;
+mod artifacts;
 mod assemble;
 mod backends;
 mod budget;

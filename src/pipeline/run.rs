@@ -38,7 +38,7 @@ use super::slots::{Effort, Slots, processors};
 use super::stage::Prepared;
 use super::trace::Sources;
 use super::unchanged::Unchanged;
-use super::{PipelineError, compile_timing, devices, divergence};
+use super::{PipelineError, artifacts, compile_timing, devices, divergence};
 
 /// Folders and files of a run.
 #[derive(Debug, Clone)]
@@ -204,6 +204,15 @@ impl<'a> SuiteRun<'a> {
                     run.experiments = backends::experiments(&plan, backends, axes)?;
                     options.extras.check(&run.experiments)?;
                 }
+                let mut artifacts = Vec::new();
+                for (side, plan) in sides.iter().zip(&run.plans) {
+                    let mut used = plan.clone();
+                    if std::ptr::eq(side, lead) && others {
+                        used.extend(plan::uncompiled(lead, &options.filter));
+                    }
+                    let has_commands = options.commands(&side.config).next().is_some();
+                    artifacts.extend(artifacts::needed(side, &used, has_commands));
+                }
                 let models = exported_models(&run.plans);
                 let mut needed: BTreeSet<Environment> = models.keys().copied().collect();
                 needed.extend(backends::needed(&run.experiments));
@@ -211,10 +220,12 @@ impl<'a> SuiteRun<'a> {
                 let assembler: BTreeSet<Environment> =
                     planned.filter_map(|planned| Environment::for_target(planned.target)).collect();
                 let with_models = run.plans.iter().filter(|plan| !plan.is_empty()).count();
-                let steps = with_models + needed.len() + assembler.len();
+                let steps = artifacts.len() + with_models + needed.len() + assembler.len();
                 if steps > 0 {
                     self.progress.on(Event::StageStarted { stage: Stage::Toolchain, steps });
                 }
+                let cache = &options.cache;
+                toolchain::place_artifacts(&artifacts, cache, self.progress, self.cancel).await?;
                 let tools = async |side: &SideInput, plan: &[PlannedBenchmark<'_>]| {
                     if plan.is_empty() { Ok(None) } else { self.tools(side).await.map(Some) }
                 };

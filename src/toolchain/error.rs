@@ -24,6 +24,8 @@ pub enum ToolchainError {
     NotFound { what: String, detail: String },
     #[error("verify {what}: expected sha256 {expected}, found {found}")]
     WrongHash { what: String, expected: String, found: String },
+    #[error("download {url}: expected sha256 {expected}, found {found}")]
+    WrongFile { url: String, expected: String, found: String },
     #[error("verify the {tool} in {}: expected commit {expected}, found {found}", root.display())]
     WrongCommit { tool: &'static str, root: PathBuf, expected: String, found: String },
     #[error("find {tool} in {}", root.display())]
@@ -40,6 +42,8 @@ pub enum ToolchainError {
     Pip { what: String, exit: Exit, detail: String },
     #[error("run {}: it {exit}: {detail}", program.display())]
     Tool { program: PathBuf, exit: Exit, detail: String },
+    #[error("link an artifact at {}: {why}", path.display())]
+    PlaceTaken { path: PathBuf, why: String },
     #[error("download {url}: {detail}")]
     Download { url: String, detail: String },
     #[error("{doing} {}: {source}", path.display())]
@@ -86,6 +90,10 @@ impl ToolchainError {
                 "the index serves a different file than the locked one: find out why before running `benchgate \
                 tools pin`"
             }
+            Self::WrongFile { .. } => {
+                "the server has a different file than the one whose hash was written down: find out why before changing \
+                 `sha256`"
+            }
             Self::WrongCommit { .. } => {
                 "correct the pin's commit in benchgate.toml, or the version that does not belong to it"
             }
@@ -101,6 +109,9 @@ impl ToolchainError {
             Self::NotInstalled { .. } => "run `benchgate tools install`",
             Self::DiskFull { .. } => {
                 "free some space, or put the cache elsewhere (--cache-dir, BENCHGATE_CACHE)"
+            }
+            Self::PlaceTaken { .. } => {
+                "move it away, or give the artifact another `name`; `artifacts` in the sources is for links that benchgate makes"
             }
             Self::Download { .. } => "check the URL and the network",
             Self::Pip { .. } | Self::Tool { .. } | Self::Io { .. } | Self::Process(_) => return None,

@@ -1,20 +1,29 @@
-//! Downloads a wheel by URL, hashing while it arrives.
+//! Downloads files by URL. A transfer that was interrupted goes on where it ended, and nothing is used before the file on
+//! the disk has the expected hash.
 
-use std::fs::File;
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use sha2::{Digest, Sha256};
+use reqwest::header::{CONTENT_RANGE, RANGE};
+use reqwest::redirect::{Attempt, Policy};
+use reqwest::{Client, Response, StatusCode, Url};
 
 use super::ToolchainError;
+use super::installed::blocking;
 use super::manifest::sha256_of;
 use super::wheel::Name;
-use crate::model::hex;
+use crate::files;
 use crate::process::Cancel;
 
 /// Timeout without data from the server.
 const SILENCE: Duration = Duration::from_secs(60);
+/// A server that ends every connection early must not keep a job busy forever.
+const MOST_CONNECTIONS: usize = 20;
+const MOST_REDIRECTS: usize = 10;
+/// Time between two reports about a transfer.
+const BETWEEN_REPORTS: Duration = Duration::from_millis(500);
 
 /// The wheel's file name, from the last part of its URL.
 pub(super) fn file_name(url: &str) -> Option<String> {
@@ -32,48 +41,229 @@ pub(super) async fn wheel(
     folder: &Path,
     cancel: &Cancel,
 ) -> Result<PathBuf, ToolchainError> {
-    let failed = |detail: String| ToolchainError::Download { url: without_secrets(url), detail };
-    let name =
-        file_name(url).ok_or_else(|| failed("the URL does not end in the name of a wheel".to_owned()))?;
+    let name = file_name(url).ok_or_else(|| ToolchainError::Download {
+        url: without_secrets(url),
+        detail: "the URL does not end in the name of a wheel".to_owned(),
+    })?;
     let path = folder.join(&name);
     if sha256_of(&path).is_ok_and(|found| found == sha256) {
         return Ok(path);
     }
-    let work = download(url, &path);
-    let found = tokio::select! {
-        found = work => found.map_err(|failure| match failure {
-            DownloadFailure::Network(error) => failed(reason(&error)),
-            DownloadFailure::Disk(source) => ToolchainError::io("write", &path)(source),
-        })?,
-        () = cancel.requested() => return Err(ToolchainError::Interrupted),
-    };
-    if found == sha256 {
-        return Ok(path);
-    }
-    // Not kept under a name that a later step might trust.
-    drop(std::fs::remove_file(&path));
-    Err(ToolchainError::WrongHash { what: name, expected: sha256.to_owned(), found })
+    let file = RemoteFile { url, sha256, size: None };
+    file.fetch(&path, &|_| {}, cancel).await?;
+    Ok(path)
 }
 
-enum DownloadFailure {
-    Network(reqwest::Error),
-    Disk(std::io::Error),
+/// A file of known content on a server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RemoteFile<'a> {
+    pub(super) url: &'a str,
+    /// Lowercase hexadecimal.
+    pub(super) sha256: &'a str,
+    pub(super) size: Option<u64>,
 }
 
-async fn download(url: &str, path: &Path) -> Result<String, DownloadFailure> {
-    // Set once for the process; an existing value is fine.
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let client = reqwest::Client::builder().connect_timeout(SILENCE).read_timeout(SILENCE).build();
-    let response = client.map_err(DownloadFailure::Network)?.get(url).send().await;
-    let mut response =
-        response.and_then(reqwest::Response::error_for_status).map_err(DownloadFailure::Network)?;
-    let mut file = File::create(path).map_err(DownloadFailure::Disk)?;
-    let mut hash = Sha256::new();
-    while let Some(chunk) = response.chunk().await.map_err(DownloadFailure::Network)? {
-        hash.update(&chunk);
-        file.write_all(&chunk).map_err(DownloadFailure::Disk)?;
+/// How much of a file has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Arrived {
+    pub(super) bytes: u64,
+    pub(super) of: Option<u64>,
+}
+
+enum Failure {
+    /// No answer, or one without the file.
+    Refused(String),
+    /// The connection ended before the file did.
+    Ended(Arrived, reqwest::Error),
+    Disk(io::Error),
+}
+
+impl RemoteFile<'_> {
+    /// Downloads it to `path`; what an earlier attempt left there is continued. If this fails, `path` holds at most a part
+    /// for the next attempt.
+    pub(super) async fn fetch(
+        &self,
+        path: &Path,
+        report: &(dyn Fn(Arrived) + Sync),
+        cancel: &Cancel,
+    ) -> Result<(), ToolchainError> {
+        let mut continued = bytes_of(path) > 0;
+        loop {
+            tokio::select! {
+                done = self.transfer(path, report) => {
+                    done.map_err(|failure| self.failed(path, failure))?;
+                }
+                () = cancel.requested() => return Err(ToolchainError::Interrupted),
+            }
+            let found = hash(path, cancel).await?;
+            if found == self.sha256 {
+                return Ok(());
+            }
+            // Not kept under a name that a later step might trust.
+            fs::remove_file(path).map_err(ToolchainError::io("remove", path))?;
+            if !continued {
+                let (url, expected) = (without_secrets(self.url), self.sha256.to_owned());
+                return Err(ToolchainError::WrongFile { url, expected, found });
+            }
+            // The part was of another file.
+            continued = false;
+        }
     }
-    Ok(hex(&hash.finalize()))
+
+    fn failed(&self, path: &Path, failure: Failure) -> ToolchainError {
+        let detail = match failure {
+            Failure::Disk(source) => return ToolchainError::io("write", path)(source),
+            Failure::Refused(why) => why,
+            Failure::Ended(Arrived { bytes, of }, error) => {
+                let of = of.map(|of| format!(" of {of}")).unwrap_or_default();
+                format!("the transfer ended after {bytes}{of} bytes: {}", reason(&error))
+            }
+        };
+        ToolchainError::Download { url: without_secrets(self.url), detail }
+    }
+
+    /// Connects until the file is complete, as long as each connection gets further.
+    async fn transfer(&self, path: &Path, report: &(dyn Fn(Arrived) + Sync)) -> Result<(), Failure> {
+        // Set once for the process; an existing value is fine.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let client = Client::builder()
+            .connect_timeout(SILENCE)
+            .read_timeout(SILENCE)
+            .redirect(Policy::custom(redirect))
+            .user_agent(concat!("benchgate/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| Failure::Refused(reason(&error)))?;
+        let mut furthest = bytes_of(path);
+        for connection in 1.. {
+            match self.connection(&client, path, report).await {
+                Err(Failure::Ended(arrived, _))
+                    if arrived.bytes > furthest && connection < MOST_CONNECTIONS =>
+                {
+                    furthest = arrived.bytes;
+                }
+                ended => return ended,
+            }
+        }
+        Ok(())
+    }
+
+    async fn connection(
+        &self,
+        client: &Client,
+        path: &Path,
+        report: &(dyn Fn(Arrived) + Sync),
+    ) -> Result<(), Failure> {
+        let have = bytes_of(path);
+        if have > 0 && self.size == Some(have) {
+            return Ok(());
+        }
+        let mut request = client.get(self.url);
+        if have > 0 {
+            request = request.header(RANGE, format!("bytes={have}-"));
+        }
+        let response = request.send().await.map_err(|error| Failure::Refused(reason(&error)))?;
+        // The part may be the whole file.
+        if have > 0 && response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
+            return Ok(());
+        }
+        let response = response.error_for_status().map_err(|error| Failure::Refused(reason(&error)))?;
+        let begin = if response.status() == StatusCode::PARTIAL_CONTENT {
+            begin_of_range(&response).filter(|begin| *begin == have).ok_or_else(|| {
+                Failure::Refused(format!("the server sends another part than the one from byte {have}"))
+            })?
+        } else {
+            0
+        };
+        let total = response.content_length().map(|rest| begin + rest);
+        self.check_size(total)?;
+        let mut options = OpenOptions::new();
+        let options =
+            if begin > 0 { options.append(true) } else { options.write(true).create(true).truncate(true) };
+        let file = options.open(path).map_err(Failure::Disk)?;
+        self.receive(response, file, Arrived { bytes: begin, of: total.or(self.size) }, report).await
+    }
+
+    /// Refuses a file of another size before it is transferred.
+    fn check_size(&self, total: Option<u64>) -> Result<(), Failure> {
+        match (self.size, total) {
+            (Some(size), Some(total)) if size != total => {
+                Err(Failure::Refused(format!("expected {size} bytes, and the file has {total}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn receive(
+        &self,
+        mut response: Response,
+        mut file: File,
+        mut arrived: Arrived,
+        report: &(dyn Fn(Arrived) + Sync),
+    ) -> Result<(), Failure> {
+        let mut reported = Instant::now();
+        loop {
+            let chunk = response.chunk().await.map_err(|error| Failure::Ended(arrived, error))?;
+            let Some(chunk) = chunk else { break };
+            file.write_all(&chunk).map_err(Failure::Disk)?;
+            arrived.bytes += chunk.len() as u64;
+            if self.size.is_some_and(|size| arrived.bytes > size) {
+                // Too long to be continued.
+                file.set_len(0).map_err(Failure::Disk)?;
+                self.check_size(Some(arrived.bytes))?;
+            }
+            if reported.elapsed() >= BETWEEN_REPORTS {
+                reported = Instant::now();
+                report(arrived);
+            }
+        }
+        file.sync_all().map_err(Failure::Disk)
+    }
+}
+
+/// The size of a part; without one, zero.
+fn bytes_of(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+pub(super) async fn hash(path: &Path, cancel: &Cancel) -> Result<String, ToolchainError> {
+    let (file, cancel) = (path.to_owned(), cancel.clone());
+    blocking(path, move || {
+        files::sha256_unless(&file, || cancel.is_requested()).map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => ToolchainError::Interrupted,
+            _ => ToolchainError::io("read", &file)(error),
+        })
+    })
+    .await
+}
+
+/// The first byte of `Content-Range: bytes 5-9/10`.
+fn begin_of_range(response: &Response) -> Option<u64> {
+    let range = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
+    range.strip_prefix("bytes ")?.split('-').next()?.parse().ok()
+}
+
+/// Follows a redirect on the same host, or from https to https. On an unencrypted connection anyone between the two
+/// could send the request to another host.
+fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let Some(from) = attempt.previous().last() else { return attempt.stop() };
+    let to = attempt.url();
+    if attempt.previous().len() > MOST_REDIRECTS {
+        return attempt.error("the server redirects without end");
+    }
+    if is_followed(from, to) {
+        return attempt.follow();
+    }
+    let text = format!(
+        "the server redirects to {}, which is followed only from https to https",
+        without_secrets(to.as_str())
+    );
+    attempt.error(text)
+}
+
+fn is_followed(from: &Url, to: &Url) -> bool {
+    let is_encrypted = |url: &Url| url.scheme() == "https";
+    let same_name = from.host_str() == to.host_str();
+    from.origin() == to.origin() || (is_encrypted(to) && (is_encrypted(from) || same_name))
 }
 
 /// The root cause, which a person can act on, without the URL.
@@ -120,5 +310,23 @@ mod tests {
     fn credentials_are_not_shown() {
         let shown = without_secrets("https://user:token@example.com/w.whl?sig=secret#x");
         assert_eq!(shown, "https://example.com/w.whl");
+    }
+
+    #[test]
+    fn a_redirect_to_another_host_is_followed_only_from_https_to_https() {
+        for (from, to, followed) in [
+            ("https://a/x", "https://a/y", true),
+            ("https://a/x", "https://b/y", true),
+            ("http://a/x", "http://a/y", true),
+            ("http://a/x", "https://a/y", true),
+            ("http://a/x", "http://b/y", false),
+            ("http://a:1/x", "http://a:2/y", false),
+            ("http://a/x", "https://b/y", false),
+            ("https://a/x", "http://a/y", false),
+            ("https://a/x", "file:///etc/passwd", false),
+        ] {
+            let url = |text: &str| Url::parse(text).unwrap();
+            assert_eq!(is_followed(&url(from), &url(to)), followed, "{from} {to}");
+        }
     }
 }

@@ -117,7 +117,7 @@ impl ToolPlace {
             }
             if !announced {
                 announced = true;
-                progress.on(Event::Note("the same tools are being installed; waiting for that"));
+                progress.on(Event::Note("another benchgate installs or downloads the same; waiting for it"));
             }
             tokio::select! {
                 () = tokio::time::sleep(POLL) => {}

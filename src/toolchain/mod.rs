@@ -1,4 +1,4 @@
-//! L3: pins, lock file, installation, verification. Nothing is measured with unverified tools.
+//! L3: pins, lock file, installation, verification, and other downloads. Nothing is measured with unverified tools.
 //!
 //! ```text
 //! benchgate.toml ── pin ──▶ benchgate.lock ── ensure ──▶ <cache>/tools/<digest>/ ── verify ──▶ Installed
@@ -9,6 +9,7 @@
 //! works here. The IREE tools themselves need no Python: the wheels contain plain executables, which are run directly,
 //! without pip's Python launcher.
 
+mod artifact;
 mod error;
 mod fetch;
 mod install;
@@ -25,6 +26,7 @@ mod python_env;
 mod suite_packages;
 mod wheel;
 
+pub use artifact::{cached_artifacts, ensure_artifact, place_artifacts};
 pub use error::ToolchainError;
 pub use install::{InstalledTree, list, remove_tree};
 pub use installed::Installed;

@@ -3,6 +3,7 @@
 
 mod alert;
 mod anchored;
+mod artifacts;
 mod baseline;
 mod bisect;
 mod bisect_history;

@@ -48,6 +48,12 @@ pub enum Event<'a> {
         stage: Stage,
         what: &'a str,
     },
+    /// A step that takes long goes on; `note` says how far it is: `1.2 GB of 8.0 GB`.
+    StepContinues {
+        stage: Stage,
+        what: &'a str,
+        note: &'a str,
+    },
     /// A step ended. `note` says how: `cached`, `FAIL`, `12.3 ms`.
     StepFinished {
         stage: Stage,

@@ -1,0 +1,76 @@
+//! `[[artifact]]`: files that are downloaded, such as weights that are too large for a repository.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use super::fields::ValueKind;
+use super::problems::{Collector, shown};
+use super::table::{DeclaredTable, table};
+use super::values;
+use super::view::ConfigView;
+
+/// The folder below a side's sources that artifacts are linked into. It is benchgate's own, so that no artifact can take
+/// the place of a file of the repository, of a stored session or of git.
+const FOLDER: &str = "artifacts";
+
+table! {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Artifact, ARTIFACT: "[[artifact]]",
+        "A file that is downloaded, such as weights that are too large for the repository. Models and flags name it as \
+        `artifacts/NAME`, like a file of the sources: before a run, benchgate puts a link there to the verified copy in \
+        its cache. Only what the selected benchmarks need is downloaded, and nothing that the cache has. On a pull \
+        request each side has the artifacts of its own configuration, and a change of `sha256` counts like a change of \
+        the file.";
+    head "name" => name: String, ValueKind::Inside,
+        "The path below `artifacts/`, with the extension of the file's kind: `llama/weights.irpa`.";
+    head "url" => url: String, ValueKind::Url,
+        "Its address, without credentials. A redirect to another host is followed only from https to https.";
+    head "sha256" => sha256: String, ValueKind::Sha256,
+        "SHA-256 of the file. Another content is an error and is never used.";
+    head "size" => size: Option<u64>, ValueKind::Integer { min: 1, max: i64::MAX },
+        "Its size in bytes, so that another file is refused before it is transferred.";
+}
+
+impl Artifact {
+    /// Where it is below a side's sources.
+    pub fn path(&self) -> PathBuf {
+        Path::new(FOLDER).join(&self.name)
+    }
+
+    /// Whether a path below the sources names it.
+    pub fn is_at(&self, path: &Path) -> bool {
+        let own = self.path();
+        path.components().filter(|part| *part != Component::CurDir).eq(own.components())
+    }
+}
+
+pub(super) fn artifacts(root: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Artifact> {
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    let views: Vec<ConfigView<'_, '_>> = root.get("artifact").items().collect();
+    for view in &views {
+        let name = view.get("name");
+        let Some(text) = name.text() else { continue };
+        if values::is_inside(text) && !text.split('/').all(values::is_name) {
+            let message = format!(
+                "`name`: expected names of letters, digits, `.`, `_` and `-` with `/` between them, found `{}`",
+                shown(text)
+            );
+            problems.add(name.at(), message);
+        }
+        if !names.insert(text) {
+            problems.add(name.at(), format!("a second artifact is named `{}`", shown(text)));
+        }
+    }
+    for view in &views {
+        let name = view.get("name");
+        let mut above = name.text().map(Path::new).into_iter().flat_map(|path| path.ancestors().skip(1));
+        if let Some(file) = above.find(|folder| names.contains(&*folder.to_string_lossy())) {
+            let message = format!(
+                "`name`: `{}` is an artifact too, so it can't be a folder",
+                shown(&file.to_string_lossy())
+            );
+            problems.add(name.at(), message);
+        }
+    }
+    views.into_iter().map(Artifact::read).collect()
+}

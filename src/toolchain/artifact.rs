@@ -1,0 +1,206 @@
+//! `[[artifact]]`s: downloaded into the cache by hash, verified before every use, and linked into the sources.
+//!
+//! ```text
+//! <cache>/artifacts/<sha256>/data       downloaded; only ever appears whole
+//! <sources>/artifacts/NAME -> data      a link, or the user's own copy with the same hash
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::ToolchainError;
+use super::fetch::{Arrived, RemoteFile, hash};
+use super::install::{ToolPlace, remove_tree};
+use crate::config::Artifact;
+use crate::files::{self, KeptFolder};
+use crate::model::{Event, Progress, Stage, Unit, is_sha256};
+use crate::process::Cancel;
+use crate::report::quantity;
+
+/// The folder of the cache that has them, and the name of each one's file.
+const KIND: &str = "artifacts";
+const DATA: &str = "data";
+
+/// Links each artifact into its sources, and downloads it first if the cache does not have it. `wanted`: artifacts with
+/// the folders of the sources that need them.
+///
+/// # Errors
+/// An artifact that can't be had or verified, or whose place is taken.
+pub async fn place_artifacts(
+    wanted: &[(&Artifact, &Path)],
+    cache: &Path,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<(), ToolchainError> {
+    let mut verified: BTreeMap<&str, PathBuf> = BTreeMap::new();
+    for (artifact, sources) in wanted {
+        // A place that is taken is noticed before gigabytes are downloaded for it.
+        let place = LinkPlace::look(artifact, sources)?;
+        if place.has_file {
+            place.verify_file(artifact, cancel).await?;
+            continue;
+        }
+        let content = match verified.get(artifact.sha256.as_str()) {
+            Some(content) => content.clone(),
+            None => ensure_artifact(artifact, cache, progress, cancel).await?,
+        };
+        place.link(&content)?;
+        verified.insert(&artifact.sha256, content);
+    }
+    Ok(())
+}
+
+/// The verified file in the cache, which is downloaded first if necessary. With a warm cache it uses no network.
+///
+/// # Errors
+/// It can't be downloaded, or the server has another file.
+pub async fn ensure_artifact(
+    artifact: &Artifact,
+    cache: &Path,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<PathBuf, ToolchainError> {
+    let started = Instant::now();
+    let what = artifact.path().display().to_string();
+    progress.on(Event::StepStarted { stage: Stage::Toolchain, what: &what });
+    let place = ToolPlace::new(cache, KIND, &artifact.sha256);
+    let path = place.root.join(DATA);
+    if place.is_installed() {
+        match hash(&path, cancel).await {
+            Ok(found) if found == artifact.sha256 => {}
+            Err(ToolchainError::Interrupted) => return Err(ToolchainError::Interrupted),
+            _ => {
+                let text = format!("{} is damaged and downloaded again", path.display());
+                progress.on(Event::Warning(&text));
+                let read = KeptFolder::read(&place.root);
+                remove_tree(&read.map_err(ToolchainError::io("read", &place.root))?)?;
+            }
+        }
+    }
+    let note = if place.is_installed() { "verified" } else { "downloaded" };
+    if !place.is_installed() {
+        place.install(download(artifact, &what, &place, progress, cancel), progress, cancel).await?;
+    }
+    files::mark_used(&place.root);
+    let took = started.elapsed();
+    progress.on(Event::StepFinished { stage: Stage::Toolchain, what: &what, note, took });
+    std::path::absolute(&path).map_err(ToolchainError::io("find", &path))
+}
+
+/// Fills the staged folder of an artifact.
+async fn download(
+    artifact: &Artifact,
+    what: &str,
+    place: &ToolPlace,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<(), ToolchainError> {
+    let part = place.work().join("download");
+    let report = |Arrived { bytes, of }: Arrived| {
+        let of = of.map(|of| format!(" of {}", quantity(of as f64, &Unit::Bytes))).unwrap_or_default();
+        let note = format!("{}{of}", quantity(bytes as f64, &Unit::Bytes));
+        progress.on(Event::StepContinues { stage: Stage::Toolchain, what, note: &note });
+    };
+    let file = RemoteFile { url: &artifact.url, sha256: &artifact.sha256, size: artifact.size };
+    file.fetch(&part, &report, cancel).await?;
+    // A tool that writes to its input must not change the cache.
+    let read_only = fs::Permissions::from_mode(0o444);
+    fs::set_permissions(&part, read_only).map_err(ToolchainError::io("protect", &part))?;
+    let whole = place.tree().join(DATA);
+    fs::rename(&part, &whole).map_err(ToolchainError::io("rename to", &whole))
+}
+
+/// Folders of the cache with artifacts, and with parts of interrupted downloads.
+pub fn cached_artifacts(cache: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(cache.join(KIND)) else { return Vec::new() };
+    let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path()).collect()
+}
+
+/// Where the sources have an artifact.
+struct LinkPlace {
+    path: PathBuf,
+    /// The folder of all artifacts.
+    folder: PathBuf,
+    /// Whether a regular file is there, and not a link or nothing.
+    has_file: bool,
+}
+
+impl LinkPlace {
+    /// Looks at the place. It may be anything that a pull request committed, so no link is followed.
+    fn look(artifact: &Artifact, sources: &Path) -> Result<Self, ToolchainError> {
+        let within = artifact.path();
+        let path = sources.join(&within);
+        let taken = |path: &Path, why: &str| ToolchainError::PlaceTaken {
+            path: path.to_owned(),
+            why: why.to_owned(),
+        };
+        let mut folders: Vec<PathBuf> = within.ancestors().skip(1).map(|it| sources.join(it)).collect();
+        // The sources themselves are where the configuration says.
+        folders.pop();
+        folders.reverse();
+        for folder in &folders {
+            match fs::symlink_metadata(folder) {
+                Ok(found) if found.is_dir() => {}
+                Ok(_) => return Err(taken(folder, "it is not a folder")),
+                Err(error) if error.kind() == ErrorKind::NotFound => break,
+                Err(error) => return Err(ToolchainError::io("look at", folder)(error)),
+            }
+        }
+        let has_file = match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_file() => true,
+            Ok(found) if found.is_symlink() && fs::read_link(&path).is_ok_and(|to| is_ours(&to)) => false,
+            Ok(found) if found.is_symlink() => {
+                return Err(taken(&path, "it is a symbolic link that benchgate did not make"));
+            }
+            Ok(_) => return Err(taken(&path, "it is not a file")),
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            Err(error) => return Err(ToolchainError::io("look at", &path)(error)),
+        };
+        let folder = folders.into_iter().next().unwrap_or_else(|| sources.to_owned());
+        Ok(Self { path, folder, has_file })
+    }
+
+    /// Accepts the user's own copy if it is the same file.
+    async fn verify_file(self, artifact: &Artifact, cancel: &Cancel) -> Result<(), ToolchainError> {
+        let found = hash(&self.path, cancel).await?;
+        if found == artifact.sha256 {
+            return Ok(());
+        }
+        let why = format!("a file with sha256 {found} is there, expected {}", artifact.sha256);
+        Err(ToolchainError::PlaceTaken { path: self.path, why })
+    }
+
+    /// Puts the link there, in place of an earlier one.
+    fn link(self, content: &Path) -> Result<(), ToolchainError> {
+        let Self { path, folder, .. } = self;
+        if fs::read_link(&path).is_ok_and(|to| to == content) {
+            return Ok(());
+        }
+        if !folder.exists() {
+            fs::create_dir_all(&folder).map_err(ToolchainError::io("create", &folder))?;
+            // A link to the cache of this machine must not be committed.
+            let ignore = folder.join(".gitignore");
+            fs::write(&ignore, "*\n").map_err(ToolchainError::io("write", &ignore))?;
+        }
+        let parent = path.parent().unwrap_or(&folder);
+        fs::create_dir_all(parent).map_err(ToolchainError::io("create", parent))?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(ToolchainError::io("remove", &path)(error));
+            }
+            _ => {}
+        }
+        symlink(content, &path).map_err(ToolchainError::io("link", &path))
+    }
+}
+
+/// Whether a link leads to an artifact in a cache, by the form of its target: the cache may be another one by now.
+fn is_ours(to: &Path) -> bool {
+    let is_hash = |path: &Path| path.file_name().is_some_and(|name| is_sha256(&name.to_string_lossy()));
+    to.is_absolute() && to.ends_with(DATA) && to.parent().is_some_and(is_hash)
+}
