@@ -347,9 +347,8 @@ impl<W> LineState<W> {
                 None
             }
             Event::StepStarted { .. } => None,
-            Event::StepContinues { stage, what, note } => {
-                self.is_time().then(|| format!("{stage} {}: {}", clean(what), clean(note)))
-            }
+            Event::StepContinues { stage, what, note } => (self.said.elapsed() >= NOW_AND_THEN)
+                .then(|| format!("{stage} {}: {}", clean(what), clean(note))),
             Event::StepFinished { stage, what, note, took } => {
                 let mut count = String::new();
                 if let Some(known) = self.stage(stage) {
@@ -454,6 +453,17 @@ mod tests {
         assert_eq!(lines[0], "compile 4/4 conv/cpu base: failed: exit status 1 (1.250 s)");
         assert!(lines[1].starts_with("compile: 4 steps, 2 cached ("), "{lines:?}");
         assert_eq!(lines[2..], ["warning: little room on the disk"]);
+    }
+
+    #[test]
+    fn a_long_download_is_reported_after_a_minute_of_silence() {
+        let event = Event::StepContinues {
+            stage: Stage::Toolchain,
+            what: "artifacts/w.irpa",
+            note: "1.2 GB of 8.0 GB",
+        };
+        assert!(said(&[event.clone()]).is_empty());
+        assert_eq!(said_after(NOW_AND_THEN, &[event]), ["toolchain artifacts/w.irpa: 1.2 GB of 8.0 GB"]);
     }
 
     fn row(name: &str, open: bool) -> Standing {
