@@ -84,7 +84,7 @@ fn benchmark(
     let codes: BTreeSet<_> = record.lints.iter().map(|lint| lint.code).collect();
     BaselineBenchmark {
         name: record.name.clone(),
-        labels: record.labels.clone(),
+        labels: words.labels.clone(),
         outcome: record.outcome.clone(),
         artifact: record.artifact.clone(),
         verification: record.verification.as_ref().map(|verification| verification.code),

@@ -69,9 +69,9 @@ pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
     has_other_reference(base, head) || head.verification.as_ref().is_some_and(|found| found.model_changed)
 }
 
-/// Foreign results identify benchmarks by name and labels.
+/// Foreign results and those of commands identify benchmarks by name and labels.
 fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
-    let axis = base.differing_axis(head)?;
+    let axis = base.differing_preparation(head).or_else(|| base.differing_axis(head))?;
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
 }
 

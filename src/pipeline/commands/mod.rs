@@ -117,6 +117,8 @@ pub(super) struct PreparedCommand {
     pub(super) failure: Option<StageFailure>,
     /// Outputs that its build or `setup` left.
     given: OnceLock<Vec<PathBuf>>,
+    /// `setup` and `prepare` as the configuration has them: `{build}` is another folder on each side.
+    preparation: [Option<CommandLine>; 2],
     /// Folders that must not change while its processes run.
     guarded: GuardedFolders,
     program_sha256: Option<String>,
@@ -143,6 +145,7 @@ impl PreparedCommand {
             build_folder: None,
             failure: None,
             given: OnceLock::new(),
+            preparation: [spec.setup.clone(), spec.prepare.clone()],
             guarded,
             program_sha256: None,
             files: Vec::new(),
@@ -327,14 +330,17 @@ impl PreparedCommand {
 
     /// How the record describes it.
     pub(super) fn record(&self) -> CommandRecord {
-        let (command, shell) = match &self.spec.run {
-            CommandLine::Words(words) => (words.iter().map(shell_word).collect::<Vec<_>>().join(" "), false),
-            CommandLine::Shell(text) => (text.clone(), true),
+        let text = |line: &CommandLine| match line {
+            CommandLine::Words(words) => words.iter().map(shell_word).collect::<Vec<_>>().join(" "),
+            CommandLine::Shell(text) => text.clone(),
         };
+        let [setup, prepare] = self.preparation.each_ref().map(|line| line.as_ref().map(text));
         CommandRecord {
             name: self.spec.name.clone(),
-            command,
-            shell,
+            command: text(&self.spec.run),
+            shell: matches!(self.spec.run, CommandLine::Shell(_)),
+            setup,
+            prepare,
             program_sha256: self.program_sha256.clone(),
             warmup: self.spec.warmup,
         }

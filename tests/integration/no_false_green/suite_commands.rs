@@ -138,3 +138,33 @@ fn a_head_that_writes_to_bases_files_is_never_green() {
     check("base's program, by the build", &change.gate());
     greens.none(4);
 }
+
+#[test]
+fn work_that_head_moves_before_the_measured_process_is_never_green() {
+    let change = Change::new("rows", CONFIG);
+    let gate = || {
+        change.0.run(["gate", "--base=main", "--max-blocks=2", "--fail-on", super::FAIL_ON, "--format=json"])
+    };
+    let found = |outcome: &Outcome| outcome.stdout.contains("workload-changed");
+    assert!(!found(&gate()));
+    let mut greens = Greens::default();
+    for (key, line) in [("prepare", "true"), ("setup", "sh -c true")] {
+        let run = "run = \"sh {build}/bench\"";
+        change.configure(run, &format!("{run}\n{key} = \"{line}\""));
+        let outcome = gate();
+        assert!(found(&outcome), "{key}: {}", outcome.said());
+        greens.check(key, &outcome);
+    }
+    greens.none(2);
+    // Lines that base has too are no difference.
+    let with = |line: &str| CONFIG.replace("run = ", &format!("prepare = \"{line}\"\nrun = "));
+    let change = Change::new("rows", &with("test -d {build}"));
+    let gate = || {
+        change.0.run(["gate", "--base=main", "--max-blocks=2", "--fail-on", super::FAIL_ON, "--format=json"])
+    };
+    assert!(!found(&gate()));
+    change.0.write("benchgate.toml", with("true"));
+    assert!(found(&gate()));
+    change.0.write("benchgate.toml", CONFIG);
+    assert!(found(&gate()));
+}

@@ -173,6 +173,10 @@ pub const JUDGED_BY_OUTPUTS: &str = "outputs";
 /// The label of a benchmark that is judged by its generated code: the processors that the code is for.
 pub const ARCHITECTURE: &str = "architecture";
 
+/// The labels of a command's benchmark with the lines that ran before it was measured.
+pub const SETUP: &str = "setup";
+pub const PREPARE: &str = "prepare";
+
 /// Characters of a label in a finding.
 const LONGEST_VALUE: usize = 80;
 
@@ -221,6 +225,16 @@ impl Benchmark {
         let mut differing = axes.filter_map(|(axis, one)| Some((axis, one, other.labels.get(axis)?)));
         let (axis, one, two) = differing.find(|(_, one, two)| one != two)?;
         Some(format!("{axis}: {} / {}", excerpt(one, LONGEST_VALUE), excerpt(two, LONGEST_VALUE)))
+    }
+
+    /// The line that ran before it was measured and did not on the other side, as `prepare: none / ./warm`.
+    pub fn differing_preparation(&self, other: &Self) -> Option<String> {
+        [SETUP, PREPARE].into_iter().find_map(|label| {
+            let [one, two] = [self, other].map(|side| side.labels.get(label).map_or("", String::as_str));
+            let shown =
+                |line: &str| if line.is_empty() { "none".to_owned() } else { excerpt(line, LONGEST_VALUE) };
+            (one != two).then(|| format!("{label}: {} / {}", shown(one), shown(two)))
+        })
     }
 
     /// Gives it the name of another experiment, to be compared with that: where they differ is known.

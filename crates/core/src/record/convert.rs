@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use crate::model::{
     Anchor, Artifact, Benchmark, BenchmarkName, Calibration, Lint, Metric, MetricKind, MetricSeries, Origin,
-    Outcome, Process, Run, Series, SideName, Spread, Stage, Summary, Toolchain, Verification,
+    Outcome, PREPARE, Process, Run, SETUP, Series, SideName, Spread, Stage, Summary, Toolchain, Verification,
+    is_of_command,
 };
 
 use super::telemetry_v1::telemetry;
 use super::{
-    BaselineBenchmark, BaselineFile, BaselineSchema, BenchmarkRecord, CalibrationRecord, Number,
-    ProcessRecord, RunFile, RunSchema, SideRecord, SpreadRecord, StageRecord, StageStatus, SummaryRecord,
+    BaselineBenchmark, BaselineFile, BaselineSchema, BenchmarkRecord, CalibrationRecord, CommandRecord,
+    Number, ProcessRecord, RunFile, RunSchema, SideRecord, SpreadRecord, StageRecord, StageStatus,
+    SummaryRecord,
 };
 
 impl RunFile {
@@ -34,7 +36,9 @@ impl RunFile {
         let runs = sides.into_iter().filter(|side| !side.anchor).map(|mut side| {
             let records = std::mem::take(&mut side.benchmarks);
             let mut run = self.run(&side, label);
-            run.benchmarks = records.into_iter().map(|record| benchmark(&record, &self.metrics)).collect();
+            let commands = std::mem::take(&mut side.commands);
+            let benchmarks = records.into_iter().map(|record| benchmark(&record, &commands, &self.metrics));
+            run.benchmarks = benchmarks.collect();
             (side.name, run)
         });
         runs.collect()
@@ -51,7 +55,11 @@ impl RunFile {
             testbed: Some(self.testbed.clone()),
             toolchain: side.toolchain.clone(),
             commit: side.commit.clone(),
-            benchmarks: side.benchmarks.iter().map(|record| benchmark(record, &self.metrics)).collect(),
+            benchmarks: side
+                .benchmarks
+                .iter()
+                .map(|record| benchmark(record, &side.commands, &self.metrics))
+                .collect(),
             calibration: self.calibration.as_ref().map(Calibration::from),
             in_shards: self.shard.is_some() || !self.shards.is_empty(),
             lints: self.lints.to_vec(),
@@ -59,7 +67,7 @@ impl RunFile {
     }
 }
 
-fn benchmark(record: &BenchmarkRecord, described: &[Metric]) -> Benchmark {
+fn benchmark(record: &BenchmarkRecord, commands: &[CommandRecord], described: &[Metric]) -> Benchmark {
     let mut metrics = Vec::new();
     let sampled: BTreeSet<&str> =
         record.processes.iter().flat_map(|process| process.samples.iter().map(|(name, _)| name)).collect();
@@ -81,7 +89,7 @@ fn benchmark(record: &BenchmarkRecord, described: &[Metric]) -> Benchmark {
     }
     Benchmark {
         name: BenchmarkName::new(&record.name),
-        labels: record.labels.clone(),
+        labels: labels(record, commands),
         outcome: Outcome::from(&record.outcome),
         metrics,
         artifact: record.artifact.as_ref().map(Artifact::from),
@@ -99,6 +107,20 @@ fn benchmark(record: &BenchmarkRecord, described: &[Metric]) -> Benchmark {
         code_sha256: None,
         printed: Vec::new(),
     }
+}
+
+/// The labels of a benchmark. Its command says what ran before it was measured, and no row that a program printed.
+fn labels(record: &BenchmarkRecord, commands: &[CommandRecord]) -> BTreeMap<String, String> {
+    let mut labels = record.labels.clone();
+    if let Some(command) = commands.iter().find(|command| is_of_command(&record.name, &command.name)) {
+        for (label, line) in [(SETUP, &command.setup), (PREPARE, &command.prepare)] {
+            match line {
+                Some(line) => labels.insert(label.to_owned(), line.clone()),
+                None => labels.remove(label),
+            };
+        }
+    }
+    labels
 }
 
 /// Every process that worked and has these samples.

@@ -221,6 +221,10 @@ pub struct CommandRecord {
     /// Whether a shell executed it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shell: bool,
+    /// The line that ran once before it was measured, as the configuration has it.
+    pub setup: Option<String>,
+    /// The line that ran before each of its processes, as the configuration has it.
+    pub prepare: Option<String>,
     /// SHA-256 of the program's file; absent if it was not found.
     pub program_sha256: Option<String>,
     /// Processes that ran before the measured ones.
