@@ -148,13 +148,14 @@ impl Measuring<'_, '_> {
     /// many of its processes a slot of the schedule holds. Base alone decides that: head must not choose how it is
     /// measured.
     async fn warm_up(&self, candidate: &BenchmarkCandidate<'_>) -> Result<u32, PipelineError> {
-        let mut processes = None;
+        let (mut processes, mut base) = (None, None);
         for (side, program) in &candidate.sides {
             let TimedProgram::Command(command) = program else { continue };
             let [output, log] = ["raw", "log"].map(|ending| self.journal.trial_file(*side, ending));
             let guard = command.guard()?;
-            let warmed = command.warm_up(self.host, &log, &output).await?;
+            let warmed = command.warm_up(base, self.host, &log, &output).await?;
             guard.check()?;
+            base.get_or_insert(*command);
             if processes.is_none() {
                 processes = Some(command.processes_per_slot(self.host, &log, &output, warmed).await?);
             }

@@ -379,7 +379,7 @@ impl<'a> PreparedRun<'a> {
         measuring.run().await?;
 
         let mut file = assemble::run_file(&frame, &journal, true);
-        commands::compare_outputs(&sides, &mut file);
+        commands::compare_outputs(&sides, &mut file)?;
         file.shard = shard.map(Shard::record);
         let (base, head) = assemble::runs(&file, &label);
         let profiler = Profiler {

@@ -132,6 +132,7 @@ impl Start<'_> {
                 None => host.run(&start).await?,
             };
             host.fail_on_full_disk(&finished, &self.raw)?;
+            command.keep_outputs(&finished, self.asked.is_none())?;
             let output =
                 commands::read(command, &finished, &self.raw).and_then(|next| commands::joined(slot, next));
             let finished = match used {

@@ -51,7 +51,7 @@ impl GuardedFiles<'_> {
 }
 
 /// Links are not followed: another link changes the stamp of its folder.
-fn walk(folder: &Path, stamps: &mut BTreeMap<PathBuf, Stamp>) -> std::io::Result<()> {
+pub(super) fn walk(folder: &Path, stamps: &mut BTreeMap<PathBuf, Stamp>) -> std::io::Result<()> {
     stamps.insert(folder.to_owned(), Stamp::now(folder)?);
     for item in fs::read_dir(folder)? {
         let item = item?;

@@ -4,6 +4,7 @@
 mod build;
 mod filter;
 mod guard;
+mod leftovers;
 mod outputs;
 mod reading;
 mod records;
@@ -11,9 +12,8 @@ mod slot;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,7 @@ use super::stage::StageFailure;
 pub(super) use build::built;
 use filter::EVERYTHING;
 pub(super) use guard::{GuardedFiles, GuardedFolders};
+use outputs::KeptOutputs;
 pub(super) use outputs::compare_outputs;
 pub(super) use reading::{CommandOutput, read};
 pub(super) use records::{metrics, records};
@@ -115,8 +116,12 @@ pub(super) struct PreparedCommand {
     build_folder: Option<(Scratch, PathBuf)>,
     /// Why it could not be built.
     pub(super) failure: Option<StageFailure>,
-    /// Outputs that its build or `setup` left.
+    /// Outputs that base's build or `setup` left, or those of the only side.
     given: OnceLock<Vec<PathBuf>>,
+    /// Outputs of its processes.
+    kept: Mutex<KeptOutputs>,
+    /// Everything that was in the build folder before its first process.
+    built: OnceLock<BTreeSet<PathBuf>>,
     /// `setup` and `prepare` as the configuration has them: `{build}` is another folder on each side.
     preparation: [Option<CommandLine>; 2],
     /// Folders that must not change while its processes run.
@@ -145,6 +150,8 @@ impl PreparedCommand {
             build_folder: None,
             failure: None,
             given: OnceLock::new(),
+            kept: Mutex::default(),
+            built: OnceLock::new(),
             preparation: [spec.setup.clone(), spec.prepare.clone()],
             guarded,
             program_sha256: None,
@@ -164,14 +171,6 @@ impl PreparedCommand {
 
     fn build_folder(&self) -> Option<&Path> {
         self.build_folder.as_ref().map(|(_, folder)| folder.as_path())
-    }
-
-    /// The files that base and head must agree on.
-    fn outputs(&self) -> impl Iterator<Item = PathBuf> {
-        let folder = self.build_folder();
-        folder
-            .into_iter()
-            .flat_map(|folder| self.spec.outputs.iter().map(|it| folder.join(outputs::file_of(it))))
     }
 
     /// Looks at the files that the command names. What it reads otherwise is not known, so equal digests on both sides
@@ -261,25 +260,6 @@ impl PreparedCommand {
         Command::new(program, self.spec.timeout).args(args).cwd(&self.folder).envs(&self.spec.env)
     }
 
-    /// Removes what an earlier process left as outputs: a process that finds them could leave out what is measured.
-    /// Outputs of the build or of `setup` stay. So do those of a command that can run a part of its benchmarks, because
-    /// such a process may write other files.
-    fn remove_outputs(&self) -> Result<(), PipelineError> {
-        let given = self.given.get_or_init(|| self.outputs().filter(|output| output.exists()).collect());
-        if self.can_filter() {
-            return Ok(());
-        }
-        for output in self.outputs().filter(|output| !given.contains(output)) {
-            match std::fs::remove_file(&output) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(PipelineError::io("remove", &output)(error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
     /// Runs the command that precedes each measured process. Returns how it failed, if it did.
     pub(super) async fn prepare(
         &self,
@@ -293,9 +273,11 @@ impl PreparedCommand {
     }
 
     /// Runs what has to run once before measuring, and the processes that warm up; returns the last of these. A command that
-    /// fails here fails in its first measured process too, except for `setup`, which is an error of the whole run.
+    /// fails here fails in its first measured process too, except for `setup`, which is an error of the whole run. `base`
+    /// is the other side's command, which was set up before.
     pub(super) async fn warm_up(
         &self,
+        base: Option<&Self>,
         host: &Host<'_>,
         log: &Path,
         output: &Path,
@@ -307,6 +289,9 @@ impl PreparedCommand {
                 return Err(PipelineError::Setup { command: self.spec.name.clone(), why });
             }
         }
+        self.expect_given(base);
+        let built = self.built_files()?;
+        self.built.get_or_init(|| built);
         let mut last = None;
         for _ in 0..self.spec.warmup {
             last = Some(self.unmeasured(host, log, output).await?);
@@ -325,7 +310,9 @@ impl PreparedCommand {
             return Ok(failed);
         }
         let start = self.start(output, EVERYTHING).capture_stdout();
-        host.run(&start.log(log).cpus(host.cpus_for(&self.spec.device))).await
+        let finished = host.run(&start.log(log).cpus(host.cpus_for(&self.spec.device))).await?;
+        self.keep_outputs(&finished, true)?;
+        Ok(finished)
     }
 
     /// How the record describes it.

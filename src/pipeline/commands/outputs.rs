@@ -1,36 +1,181 @@
 //! The files that a command leaves on both sides and that have to agree: a faster program that computes something else is
 //! not faster.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 use crate::files;
 use crate::gate::NumericsPolicy;
 use crate::model::{BenchmarkName, OutputCheck, SideName, Verification, VerifyCode, is_of_command};
 use crate::numerics::{NumericsTolerance, TensorFile, check};
+use crate::process::{Exit, Finished};
 use crate::record::RunFile;
 
-use super::PreparedCommand;
+use super::{PreparedCommand, leftovers};
+use crate::pipeline::PipelineError;
 use crate::pipeline::candidates::PreparedSide;
 
-/// Largest output.
+/// Largest output, and most that is kept of a side's.
 const MOST: u64 = 1 << 30;
 
+/// What the processes of a command wrote. It is taken out of the build folder after each of them and held in memory, so that
+/// no other process finds it, of this side or of the other one.
+#[derive(Debug, Default)]
+pub(super) struct KeptOutputs {
+    /// The different contents of each output.
+    contents: Vec<Vec<Vec<u8>>>,
+    /// Why the output of a process could not be taken.
+    missing: Option<String>,
+}
+
+impl KeptOutputs {
+    fn add(&mut self, index: usize, output: &str, bytes: Vec<u8>) {
+        if self.contents.len() <= index {
+            self.contents.resize_with(index + 1, Vec::new);
+        }
+        if self.contents[index].contains(&bytes) {
+            return;
+        }
+        let held: usize = self.contents.iter().flatten().map(Vec::len).sum();
+        if (held + bytes.len()) as u64 > MOST {
+            let why = format!("wrote more than 1 GiB of different outputs, and could not keep `{output}`");
+            self.missing.get_or_insert(why);
+            return;
+        }
+        self.contents[index].push(bytes);
+    }
+
+    fn of(&self, index: usize) -> &[Vec<u8>] {
+        self.contents.get(index).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl PreparedCommand {
+    /// The files that base and head must agree on, in its build folder.
+    fn outputs(&self) -> impl Iterator<Item = (usize, &String, PathBuf)> {
+        let named = self.build_folder().map(|folder| {
+            let outputs = self.spec.outputs.iter().enumerate();
+            outputs.map(move |(index, output)| (index, output, folder.join(file_of(output))))
+        });
+        named.into_iter().flatten()
+    }
+
+    /// The outputs of its processes: those of base's build or `setup` are not.
+    fn written(&self) -> impl Iterator<Item = (usize, &String, PathBuf)> {
+        let given = self.given.get().map_or(&[][..], Vec::as_slice);
+        self.outputs().filter(move |(_, output, _)| !given.contains(&file_of(output)))
+    }
+
+    /// Looks at what was there before its first process. Base decides what has to be computed: head's build could bring it.
+    pub(super) fn expect_given(&self, base: Option<&Self>) {
+        let found = |side: &Self| {
+            let there = side.outputs().filter(|(_, _, path)| path.exists());
+            there.map(|(_, output, _)| file_of(output)).collect()
+        };
+        self.given
+            .get_or_init(|| base.and_then(|base| base.given.get().cloned()).unwrap_or_else(|| found(self)));
+    }
+
+    /// Removes what is there as outputs: a process that finds them could leave out what is measured.
+    pub(super) fn remove_outputs(&self) -> Result<(), PipelineError> {
+        for (_, _, path) in self.written() {
+            remove(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the outputs of a process out of the build folder: all of them, unless it was asked for a part of its
+    /// benchmarks.
+    pub(in crate::pipeline) fn keep_outputs(
+        &self,
+        finished: &Finished,
+        all: bool,
+    ) -> Result<(), PipelineError> {
+        let Some(folder) = self.build_folder().filter(|_| finished.exit == Exit::Success) else {
+            return Ok(());
+        };
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        for (index, output, path) in self.written() {
+            if !all && std::fs::symlink_metadata(&path).is_err() {
+                continue;
+            }
+            match read(folder, output, &path) {
+                Ok(bytes) => kept.add(index, output, bytes),
+                Err(why) => {
+                    kept.missing.get_or_insert(why);
+                }
+            }
+            remove(&path)?;
+        }
+        Ok(())
+    }
+
+    /// All contents of an output.
+    ///
+    /// # Errors
+    /// Why there is none, or not of each process.
+    fn contents(&self, side: SideName, index: usize, output: &str) -> Result<Vec<Vec<u8>>, String> {
+        let folder = self
+            .build_folder()
+            .ok_or_else(|| format!("{side} has no build folder to leave its outputs in"))?;
+        let of_side = |why: String| format!("{side} {why}");
+        let path = folder.join(file_of(output));
+        if self.given.get().is_some_and(|given| given.contains(&file_of(output))) {
+            return Ok(vec![read(folder, output, &path).map_err(of_side)?]);
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match (kept.missing.clone(), kept.of(index)) {
+            (Some(why), _) => Err(of_side(why)),
+            (None, []) => Err(of_side(format!("left no file `{output}` in its build folder"))),
+            (None, _) => Ok(std::mem::take(&mut kept.contents[index])),
+        }
+    }
+}
+
+fn remove(path: &Path) -> Result<(), PipelineError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(PipelineError::io("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// The content of an output.
+///
+/// # Errors
+/// What the side did instead of leaving a readable file.
+fn read(folder: &Path, output: &str, path: &Path) -> Result<Vec<u8>, String> {
+    // A link could lead to a file of the other side.
+    let real = path
+        .canonicalize()
+        .ok()
+        .filter(|real| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder)));
+    let real = real.ok_or_else(|| format!("left no file `{output}` in its build folder"))?;
+    files::read_bounded(&real, MOST).map_err(|error| format!("left an unreadable `{output}`: {error}"))
+}
+
 /// Compares the outputs of each command of head with base's, after all of its processes, and adds the result to head's
-/// benchmarks.
-pub(in crate::pipeline) fn compare_outputs(sides: &[PreparedSide<'_>], file: &mut RunFile) {
+/// benchmarks, with the finding about files that its processes left to later ones.
+pub(in crate::pipeline) fn compare_outputs(
+    sides: &[PreparedSide<'_>],
+    file: &mut RunFile,
+) -> Result<(), PipelineError> {
     let of = |name| sides.iter().find(|side| side.input.name == name);
-    let (Some(base), Some(head)) = (of(SideName::Base), of(SideName::Head)) else { return };
+    let (Some(base), Some(head)) = (of(SideName::Base), of(SideName::Head)) else { return Ok(()) };
     for command in &head.commands {
         let name = command.spec.name.as_str();
         let Some(reference) = base.commands.iter().find(|base| base.spec.name == name) else { continue };
-        let Some(found) = compared(reference, command, &head.input.config.numerics) else { continue };
+        let found = compared(reference, command, &head.input.config.numerics);
+        let left = leftovers::lint(reference, command)?;
         let records = file.sides.iter_mut().filter(|side| side.name == SideName::Head);
         for record in records.flat_map(|side| &mut side.benchmarks) {
             if is_of_command(&record.name, name) {
-                record.verification = Some(found.clone());
+                record.verification = found.clone().or(record.verification.take());
+                record.lints.extend(left.clone());
             }
         }
     }
+    Ok(())
 }
 
 /// `None` if there is nothing to compare: the configuration names no outputs, or a side could not be built.
@@ -44,14 +189,16 @@ fn compared(
     if wanted.is_empty() || base.failure.is_some() || head.failure.is_some() {
         return None;
     }
-    let (Some(base_folder), Some(head_folder)) = (base.build_folder(), head.build_folder()) else {
-        let why = "a side has no build folder to leave its outputs in".to_owned();
-        return Some(Verification::bare(VerifyCode::VerifierDidntRun, Some(why)));
-    };
     let tolerances = numerics.for_benchmark(&BenchmarkName::new(&head.spec.name));
     let mut checks = Vec::new();
     for (index, output) in wanted.iter().enumerate() {
-        match compared_file(index, output, [base_folder, head_folder], &tolerances) {
+        let contents = |side: &PreparedCommand, name| {
+            let place = side.spec.outputs.iter().position(|it| file_of(it) == file_of(output));
+            side.contents(name, place.unwrap_or(usize::MAX), output)
+        };
+        let both =
+            contents(base, SideName::Base).and_then(|of_base| Ok((of_base, contents(head, SideName::Head)?)));
+        match both.and_then(|(base, head)| compared_file(index, output, &base, &head, &tolerances)) {
             Ok(check) => checks.push(check),
             Err(why) => return Some(Verification::bare(VerifyCode::VerifierDidntRun, Some(why))),
         }
@@ -69,38 +216,50 @@ pub(super) fn file_of(output: &str) -> PathBuf {
     TensorFile::parse(output).map_or_else(|| output.into(), |tensor| tensor.path)
 }
 
-/// Compares one file of both sides: tensors by their tolerances, others by their bytes.
+/// Compares one file of both sides, whatever its contents were: tensors by their tolerances, others by their bytes.
 ///
 /// # Errors
-/// Why a file can't be read.
+/// Why there is nothing to compare with: a file that can't be read, or base's processes disagree.
 fn compared_file(
     index: usize,
     output: &str,
-    [base, head]: [&Path; 2],
+    base: &[Vec<u8>],
+    head: &[Vec<u8>],
     tolerances: &[NumericsTolerance],
 ) -> Result<OutputCheck, String> {
-    let (tensor, name) = (TensorFile::parse(output), file_of(output));
-    let read = |side: SideName, folder: &Path| {
-        // A link could lead to a file of the other side.
-        let path = folder.join(&name);
-        let real = path
-            .canonicalize()
-            .ok()
-            .filter(|real| folder.canonicalize().is_ok_and(|it| real.starts_with(it)));
-        let real = real.ok_or_else(|| format!("{side} left no file `{output}` in its build folder"))?;
-        files::read_bounded(&real, MOST)
-            .map_err(|error| format!("failed to read `{output}` of {side}: {error}"))
+    let pass = || OutputCheck { index, code: VerifyCode::Pass, why: None, divergence: None };
+    let (Some((reference, others)), Some(first)) = (base.split_first(), head.first()) else {
+        return Err(format!("`{output}` was not written"));
     };
-    let (base, head) = (read(SideName::Base, base)?, read(SideName::Head, head)?);
-    let Some(tensor) = tensor else {
-        let same = base == head;
-        let why = (!same).then(|| "its bytes differ from base's".to_owned());
-        let code = if same { VerifyCode::Pass } else { VerifyCode::Fail };
-        return Ok(OutputCheck { index, code, why, divergence: None });
+    let disagree = || Err(format!("base's processes wrote different files `{output}`"));
+    let Some(tensor) = TensorFile::parse(output) else {
+        if !others.is_empty() {
+            return disagree();
+        }
+        let why = if head.len() > 1 {
+            Some("its bytes change from process to process")
+        } else {
+            (first != reference).then_some("its bytes differ from base's")
+        };
+        let code = if why.is_some() { VerifyCode::Fail } else { VerifyCode::Pass };
+        return Ok(OutputCheck { code, why: why.map(str::to_owned), ..pass() });
     };
     let tensor = |side: SideName, bytes: &[u8]| {
         tensor.read(bytes).map_err(|error| format!("`{output}` of {side}: {error}"))
     };
-    let (base, head) = (tensor(SideName::Base, &base)?, tensor(SideName::Head, &head)?);
-    Ok(check(index, &head, &base, None, tolerances))
+    let reference = tensor(SideName::Base, reference)?;
+    let compared = |side: SideName, bytes: &[u8]| {
+        tensor(side, bytes).map(|found| check(index, &found, &reference, None, tolerances))
+    };
+    for other in others {
+        if compared(SideName::Base, other)?.code != VerifyCode::Pass {
+            return disagree();
+        }
+    }
+    let mut checks = Vec::new();
+    for content in head {
+        checks.push(compared(SideName::Head, content)?);
+    }
+    let wrong = checks.iter().position(|check| check.code != VerifyCode::Pass).unwrap_or(0);
+    Ok(checks.into_iter().nth(wrong).unwrap_or_else(pass))
 }

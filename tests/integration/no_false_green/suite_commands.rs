@@ -139,6 +139,80 @@ fn a_head_that_writes_to_bases_files_is_never_green() {
     greens.none(4);
 }
 
+/// Computes for a millisecond and leaves a result in the build folder.
+const COMPUTES: &str = "echo 42 > \"$1/y.txt\"; rows";
+
+const WITH_OUTPUTS: &str = "[suite]\nname = \"micro\"\n\n[[command]]\nname = \"micro\"\nbuild = \"true\"\n\
+                            run = \"sh bench.sh {build}\"\noutputs = [\"y.txt\"]\ntimeout = \"2s\"\nwarmup = 0\n";
+
+#[test]
+fn no_process_of_head_finds_or_leaves_out_what_it_has_to_compute() {
+    let change = Change::new(COMPUTES, WITH_OUTPUTS);
+    change.gate().expect_code(0);
+    let mut greens = Greens::default();
+    let mut check = |case: &str, body: &str, from: &str, to: &str| {
+        let _ = std::fs::remove_file(change.0.work().join("count"));
+        change.bench(body);
+        assert!(WITH_OUTPUTS.contains(from), "{from}");
+        change.0.write("benchgate.toml", WITH_OUTPUTS.replace(from, to));
+        greens.check(case, &change.gate());
+    };
+    check("the build brings it", "rows", "\"true\"", "\"sh -c 'echo 42 > {build}/y.txt'\"");
+    check(
+        "the build and every process write it",
+        COMPUTES.replace("42", "43").as_str(),
+        "\"true\"",
+        "\"sh -c 'echo 42 > {build}/y.txt'\"",
+    );
+    let counted = |nth: &str, then: &str| {
+        format!(
+            "echo x >> count; if [ $(wc -l < count) {nth} ]; then {then}; else echo 42 > \"$1/y.txt\"; fi; rows"
+        )
+    };
+    check("one process writes another", &counted("-eq 2", "echo 43 > \"$1/y.txt\""), "", "");
+    check("one process writes nothing", &counted("-eq 2", "true"), "", "");
+    check("all but the last write another", &counted("-lt 4", "echo 43 > \"$1/y.txt\""), "", "");
+    check("base's", &format!("cp {BASES_BUILD}/y.txt \"$1\"; rows"), "", "");
+    let elsewhere = "cp \"$(find .benchgate ../cache -name y.txt | head -n 1)\" \"$1\"; rows";
+    check("base's, wherever it is", elsewhere, "", "");
+    let filtered = ("run = \"sh bench.sh {build}\"", "run = \"sh bench.sh {build} {filter}\"");
+    let first = "[ -e \"$1/y.txt\" ] || [ -e count ] || echo 42 > \"$1/y.txt\"; touch count; rows";
+    check("the first process of a command that can run a part", first, filtered.0, filtered.1);
+    greens.none(8);
+}
+
+#[test]
+fn a_result_that_heads_processes_leave_to_later_ones_is_never_green() {
+    let memo = |name: &str| {
+        format!("[ -e \"$1/{name}\" ] || echo 42 > \"$1/{name}\"; cp \"$1/{name}\" \"$1/y.txt\"; rows")
+    };
+    let change = Change::new(COMPUTES, WITH_OUTPUTS);
+    let strictly = || {
+        change.0.run(["gate", "--base=main", "--max-blocks=2", "--fail-on", super::FAIL_ON, "--format=json"])
+    };
+    let found = |outcome: &Outcome| outcome.stdout.contains("workload-changed");
+    change.bench(&format!(": > \"$1/profile.$$\"; rm \"$1/profile.$$\"; {COMPUTES}"));
+    assert!(!found(&strictly()));
+    for name in ["memo", "true/memo"] {
+        change.bench(&format!("mkdir -p \"$1/true\"; {}", memo(name)));
+        let outcome = strictly();
+        assert!(found(&outcome), "{}", outcome.said());
+        assert_ne!(outcome.code, Some(0));
+    }
+    // A cache that base has as well.
+    let change =
+        Change::new(&format!(": > \"$1/log.$$\"; mkdir -p \"$1/cache\"; {}", memo("cache/a")), WITH_OUTPUTS);
+    change.bench(&format!(": > \"$1/log.$$\"; mkdir -p \"$1/cache\"; {}", memo("cache/b")));
+    assert!(!found(&change.0.run([
+        "gate",
+        "--base=main",
+        "--max-blocks=2",
+        "--fail-on",
+        super::FAIL_ON,
+        "--format=json"
+    ])));
+}
+
 #[test]
 fn work_that_head_moves_before_the_measured_process_is_never_green() {
     let change = Change::new("rows", CONFIG);
