@@ -33,6 +33,15 @@ const TWICE: &str = "twice";
 /// The type that `iree-dump-module` prints for every value that is not a number.
 const REFERENCE: &str = "!vm.ref<?>";
 
+/// Why a function can't be called twice in one process.
+#[derive(Debug)]
+pub(super) enum NoCaller {
+    /// The module has no such function, so it can't be called at all.
+    NoFunction(String),
+    /// The function may be all right, and its second call can't be checked.
+    Unchecked(String),
+}
+
 /// Parameters and results of a function, as types of the virtual machine.
 #[derive(Debug, PartialEq, Eq)]
 struct Signature {
@@ -44,26 +53,35 @@ struct Signature {
 
 impl Signature {
     /// Reads what `iree-dump-module` prints of a module.
-    fn of(function: &str, dump: &str) -> Result<Self, String> {
+    fn of(function: &str, dump: &str) -> Result<Self, NoCaller> {
+        let unchecked = |why: &str| NoCaller::Unchecked(why.to_owned());
         let module = dump.lines().find_map(|line| line.strip_prefix("// @")?.split_once(" : version"));
-        let (module, _) = module.ok_or("`iree-dump-module` states no name of the module")?;
+        let (module, _) =
+            module.ok_or_else(|| unchecked("`iree-dump-module` states no name of the module"))?;
         let exported = dump.lines().skip_while(|line| *line != "Exported Functions:").skip(1);
-        let of_function = |line: &str| {
-            let (_, declared) = line.trim_start().strip_prefix('[')?.split_once("] ")?;
-            declared.strip_prefix(function)?.strip_prefix('(').map(str::to_owned)
-        };
-        let types = exported
+        let declared: Vec<(&str, &str)> = exported
             .take_while(|line| !line.is_empty())
-            .find_map(of_function)
-            .ok_or_else(|| format!("the module exports no function `{function}`"))?;
+            .filter_map(|line| line.trim_start().strip_prefix('[')?.split_once("] ")?.1.split_once('('))
+            .collect();
+        let Some((_, types)) = declared.iter().find(|(name, _)| *name == function) else {
+            // What the compiler adds to a program has a `$` or begins with an underscore.
+            let own = declared.iter().map(|(name, _)| *name);
+            let own: Vec<&str> = own.filter(|name| !name.contains('$') && !name.starts_with('_')).collect();
+            let why = match own.as_slice() {
+                [] => format!("the module exports no function `{function}`"),
+                _ => format!("the module exports no function `{function}`, but {}", own.join(", ")),
+            };
+            return Err(NoCaller::NoFunction(why));
+        };
         let (parameters, results) = types
             .strip_suffix(')')
             .and_then(|types| types.split_once(") -> ("))
-            .ok_or_else(|| format!("`iree-dump-module` states no types of `{function}`"))?;
+            .ok_or_else(|| unchecked(&format!("`iree-dump-module` states no types of `{function}`")))?;
         let name = format!("{module}.{function}");
         if name.chars().any(|letter| letter.is_control() || matches!(letter, '"' | '\\')) {
-            return Err(format!("a function `{name}` can't be called by name"));
+            return Err(unchecked(&format!("a function `{name}` can't be called by name")));
         }
+        let known = |types| known(types).map_err(NoCaller::Unchecked);
         Ok(Self { name, parameters: known(parameters)?, results: known(results)? })
     }
 
@@ -140,14 +158,15 @@ pub(super) async fn caller(
     planned: PlannedBenchmark<'_>,
     tools: &Installed,
     module: &Path,
-) -> Result<Result<Caller, String>, PipelineError> {
+) -> Result<Result<Caller, NoCaller>, PipelineError> {
     let timeout = planned.side.config.measure.compile_timeout;
     let dump = {
         let _slot = host.slot(Priority::Now).await?;
         host.run(&Command::new(&tools.iree_dump_module, timeout).arg(module).capture_stdout()).await?
     };
     if dump.exit != Exit::Success {
-        return Ok(Err(format!("`iree-dump-module` failed: {}", dump.stderr_tail.trim())));
+        let why = format!("`iree-dump-module` failed: {}", dump.stderr_tail.trim());
+        return Ok(Err(NoCaller::Unchecked(why)));
     }
     let dump = String::from_utf8_lossy(&dump.stdout);
     let signature = match Signature::of(&planned.model.function, &dump) {
@@ -173,9 +192,11 @@ pub(super) async fn caller(
             return Ok(Ok(Caller { module, results, inputs, _folder: folder }));
         }
         host.fail_on_full_disk(&finished, folder.path())?;
-        Ok(Err(format!("the compiler refused it: {}", finished.stderr_tail.trim())))
+        Ok::<_, PipelineError>(Err(format!("the compiler refused it: {}", finished.stderr_tail.trim())))
     };
-    host.callers.get((tools.iree_compile.clone(), text.clone()), make).await
+    let made: Result<Caller, String> =
+        host.callers.get((tools.iree_compile.clone(), text.clone()), make).await?;
+    Ok(made.map_err(NoCaller::Unchecked))
 }
 
 /// Calls the function once in one process and twice in another. The second call's results are written to `results`, and
@@ -231,8 +252,11 @@ mod tests {
         assert_eq!(signature.results, ["!vm.ref<!hal.buffer_view>", "f32"]);
         let none = Signature::of("__init", DUMP).unwrap();
         assert!(none.parameters.is_empty() && none.results.is_empty());
-        assert!(Signature::of("mai", DUMP).unwrap_err().contains("exports no function `mai`"));
-        assert!(Signature::of("odd", DUMP).unwrap_err().contains("`tuple<i64>...`"));
+        let why = |function| match Signature::of(function, DUMP).unwrap_err() {
+            NoCaller::NoFunction(why) | NoCaller::Unchecked(why) => why,
+        };
+        assert_eq!(why("mai"), "the module exports no function `mai`, but main, odd");
+        assert!(why("odd").contains("`tuple<i64>...`"));
         assert!(Signature::of("main", "").is_err());
     }
 

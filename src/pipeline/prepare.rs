@@ -22,6 +22,7 @@ use super::export::{self, ExportJob};
 use super::flags::{self, Named};
 use super::host::Host;
 use super::interpreters::Exporters;
+use super::later_calls::NoCaller;
 use super::plan::PlannedBenchmark;
 use super::stage::{Compiled, Prepared, PreparedSource, StageError, StageFailure, StageReport, Staged};
 use super::targets::{self, Presence};
@@ -81,7 +82,12 @@ pub(super) async fn build<'a>(
     if let Some(compiled) = compiled.as_ref().filter(|_| planned.target.is_timed()) {
         match later_calls::caller(host, planned, tools, &compiled.module).await? {
             Ok(caller) => prepared.caller = Some(caller),
-            Err(why) => {
+            Err(NoCaller::NoFunction(why)) => {
+                prepared.verification =
+                    Some(Verification::bare(VerifyCode::ExceptionRaised, Some(why.clone())));
+                prepared.fail(Stage::Verify, StageFailure::new(why));
+            }
+            Err(NoCaller::Unchecked(why)) => {
                 let why = format!("a second call in the same process could not be checked: {why}");
                 prepared.lints.push(Lint::new(LintCode::Stateful, why));
             }

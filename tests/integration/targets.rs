@@ -169,6 +169,18 @@ fn every_function_of_a_module_is_a_benchmark_with_its_own_data() {
 }
 
 #[test]
+fn a_function_that_the_module_lacks_is_an_error_that_names_those_it_has() {
+    let suite = Suite::new();
+    suite.source("two", &["latency-us-add=10", "latency-us-mul=20"]);
+    let suite =
+        suite.toml("[[model]]\nname = \"two\"\nsource = \"models/two.mlir\"\nfunction = \"sub\"").write();
+    suite.world.run(["run"]).expect_code(20);
+    let record = benchmark(&suite, "two/cpu/sub");
+    assert_eq!(record["outcome"]["why"], "the module exports no function `sub`, but add, mul, main");
+    assert_eq!(record["lints"], Value::Null, "nothing is known of its state");
+}
+
+#[test]
 fn functions_and_wrong_outputs_stay_apart_in_the_files_that_runs_append_to() {
     let suite = Suite::new();
     suite.source("two", &["latency-us-add=10", "latency-us-mul=2000"]);
