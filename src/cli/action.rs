@@ -253,6 +253,14 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
             if let Some(bisection) = inputs.get("results") {
                 push(&["--bisection", bisection]);
             }
+            if let Some(address) = inputs.get("site") {
+                push(&[&format!("--site={address}")]);
+            }
+            for owner in inputs.get("owner").unwrap_or_default().lines().map(str::trim) {
+                if !owner.is_empty() {
+                    push(&[&format!("--owner={owner}")]);
+                }
+            }
         }
         "site" => push(&["site", inputs.get("output-dir").unwrap_or_default()]),
         _ => push(&["baseline", "update", "--run", run, "--github"]),
@@ -423,6 +431,16 @@ mod tests {
         // The job that links the result measures nothing.
         let link = [("command", "alert"), ("results", "found/bisect.json"), ("github-token", "given")];
         assert_eq!(line(&link, None), "alert --bisection found/bisect.json");
+        let told = [
+            ("command", "alert"),
+            ("site", "https://o.example/r/"),
+            ("owner", "vit*=@o/vision\nmlp=@ann"),
+            ("github-token", "given"),
+        ];
+        assert_eq!(
+            line(&told, None),
+            "alert --site=https://o.example/r/ --owner=vit*=@o/vision --owner=mlp=@ann"
+        );
         assert!(refused(&[("command", "alert")], None, true).contains("needs github-token"));
     }
 

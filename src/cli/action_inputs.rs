@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub struct Inputs(pub(super) BTreeMap<&'static str, String>);
 
 impl Inputs {
-    const NAMES: [&'static str; 20] = [
+    const NAMES: [&'static str; 22] = [
         "command",
         "config",
         "base",
@@ -28,6 +28,8 @@ impl Inputs {
         "durations",
         "results",
         "output-dir",
+        "site",
+        "owner",
     ];
 
     pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Self {
@@ -72,7 +74,7 @@ const UNDERSTOOD: [(&str, &[&str]); 10] = [
     ("bisect", &["config", "base", "head", "filter", "time-budget", "fork-runner"]),
     ("plan", &["config", "base", "fork-runner", "plan", "shards", "runner", "durations"]),
     ("merge", &["plan", "results", "run"]),
-    ("alert", &["config", "results", "fail-on", "github-token"]),
+    ("alert", &["config", "results", "site", "owner", "fail-on", "github-token"]),
     ("site", &["config", "output-dir", "fail-on", "github-token"]),
 ];
 

@@ -67,6 +67,7 @@ pub struct WorkflowStep {
     pub run: Option<String>,
     /// Inputs, as text like the action receives them.
     pub with: BTreeMap<String, String>,
+    /// The variables that it sees: its own, its job's and its workflow's.
     pub env: BTreeMap<String, String>,
 }
 
@@ -77,13 +78,14 @@ impl Workflow {
         let whole: Value = serde_saphyr::from_str(text).map_err(|error| first_line(&error.to_string()))?;
         let common = permissions(whole.get("permissions"));
         let jobs = whole.get("jobs").and_then(Value::as_object).ok_or("it has no jobs")?;
+        let env = texts(&whole, "env");
         Ok(Self {
             name: whole.get("name").and_then(text_of),
             triggers: names(whole.get("on")),
             reports_on: names(whole.pointer("/on/workflow_run/workflows")),
             // An expression is evaluated at run time, so only a literal `true` counts.
             cancels: whole.pointer("/concurrency/cancel-in-progress").is_some_and(|value| *value == true),
-            jobs: jobs.iter().map(|(id, job)| WorkflowJob::read(id, job, &common)).collect(),
+            jobs: jobs.iter().map(|(id, job)| WorkflowJob::read(id, job, &common, &env)).collect(),
         })
     }
 
@@ -99,17 +101,20 @@ impl Workflow {
 }
 
 impl WorkflowJob {
-    fn read(id: &str, job: &Value, common: &Permissions) -> Self {
+    fn read(id: &str, job: &Value, common: &Permissions, env: &BTreeMap<String, String>) -> Self {
         let runner = job.get("runs-on");
         // For a group of runners, the labels are one level deeper.
         let runner = runner.and_then(|runner| runner.get("labels")).or(runner);
         let steps = job.get("steps").and_then(Value::as_array);
         let own = permissions(job.get("permissions"));
+        let env: BTreeMap<_, _> = env.clone().into_iter().chain(texts(job, "env")).collect();
         Self {
             id: id.to_owned(),
             runner: names(runner),
             permissions: if own == Permissions::Unsaid { common.clone() } else { own },
-            steps: steps.map(|steps| steps.iter().map(WorkflowStep::read).collect()).unwrap_or_default(),
+            steps: steps
+                .map(|steps| steps.iter().map(|step| WorkflowStep::read(step, &env)).collect())
+                .unwrap_or_default(),
             calls: job.get("uses").and_then(text_of),
             conditional: job.get("if").is_some(),
         }
@@ -124,18 +129,20 @@ impl WorkflowJob {
 }
 
 impl WorkflowStep {
-    fn read(step: &Value) -> Self {
-        let map = |name: &str| {
-            let entries = step.get(name).and_then(Value::as_object).into_iter().flatten();
-            entries.filter_map(|(key, value)| Some((key.clone(), text_of(value)?))).collect()
-        };
+    fn read(step: &Value, env: &BTreeMap<String, String>) -> Self {
         Self {
             uses: step.get("uses").and_then(text_of),
             run: step.get("run").and_then(text_of),
-            with: map("with"),
-            env: map("env"),
+            with: texts(step, "with"),
+            env: env.clone().into_iter().chain(texts(step, "env")).collect(),
         }
     }
+}
+
+/// The entries of a table that are text, or a number or truth value as GitHub passes it on.
+fn texts(of: &Value, name: &str) -> BTreeMap<String, String> {
+    let entries = of.get(name).and_then(Value::as_object).into_iter().flatten();
+    entries.filter_map(|(key, value)| Some((key.clone(), text_of(value)?))).collect()
 }
 
 fn permissions(value: Option<&Value>) -> Permissions {

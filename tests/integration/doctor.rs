@@ -33,6 +33,16 @@ fn a_suite_that_can_be_measured_is_said_to_be_and_nothing_is_changed() {
 }
 
 #[test]
+fn a_suite_of_commands_needs_no_pinned_tools() {
+    let world = World::new();
+    let toml = "[suite]\nname = \"s\"\n\n[[command]]\nname = \"a\"\nrun = \"sh bench.sh\"\n";
+    world.write("benchgate.toml", toml);
+    let found = findings(&world.run(["doctor", "--format", "json"]).expect_code(0).stdout);
+    assert_eq!(level(&found, "tools"), "", "{found:?}");
+    assert_eq!(level(&found, "configuration"), "ok");
+}
+
+#[test]
 fn tools_that_are_not_the_pinned_ones_are_an_error_with_its_fix_and_exit_20() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let toml = suite.world.read("benchgate.toml").replace(crate::suite::COMMIT, &"2".repeat(40));

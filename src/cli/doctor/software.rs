@@ -29,7 +29,8 @@ pub(super) async fn findings(context: &CheckContext, cancel: &Cancel) -> Result<
     found.push(python(needs_python, cancel).await?);
     let counts = context.config.as_ref().is_some_and(|config| config.measure.compile_instructions);
     found.push(valgrind(counts, cancel).await?);
-    if let Some(config) = &context.config {
+    // A suite of commands brings its own programs, so it has no pinned tools.
+    if let Some(config) = context.config.as_ref().filter(|config| !config.models.is_empty()) {
         found.extend(tools(config, &context.cache, cancel).await?);
     }
     Ok(found)
@@ -93,7 +94,8 @@ async fn valgrind(needed: bool, cancel: &Cancel) -> Result<Finding, CliError> {
 
 fn needs_python(config: &Config) -> bool {
     let exports = config.models.iter().any(|model| !matches!(model.source, ModelSource::Mlir(_)));
-    let installs = config.base.iter().chain([&config.head]).any(|side| side.pin.source == ToolSource::Pypi);
+    let installs = !config.models.is_empty()
+        && config.base.iter().chain([&config.head]).any(|side| side.pin.source == ToolSource::Pypi);
     exports || installs
 }
 

@@ -45,6 +45,7 @@ fn suite(name: &str, build: &[String], run: &str) -> String {
     };
     format!(
         "# What is measured and what counts as a regression: docs/commands.md and docs/configuration.md.\n\n[suite]\n\
-         name = {name:?}\n\n[[command]]\nname = \"bench\"\n{build}{filter}run = {run:?}\n"
+         name = {name:?}\n\n[[command]]\nname = \"bench\"\n{build}{filter}run = {run:?}\n\n[store]\n# Only the nightly workflow \
+         writes this branch.\nbranch = \"benchgate-baselines\"\n"
     )
 }

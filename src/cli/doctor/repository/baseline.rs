@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::cli::Terminal;
 use crate::cli::store_args::{StoreArgs, runner};
-use crate::config::Config;
+use crate::config::{Config, Store};
 use crate::git::Repository;
 use crate::model::counted;
 use crate::store::{self, BaselineFolder, Files};
@@ -22,7 +22,7 @@ pub(super) fn findings(
 ) -> Vec<Finding> {
     let Some(config) = &context.config else { return Vec::new() };
     let mut found = vec![staleness(config, context, repository, terminal)];
-    found.extend(writers(workflows));
+    found.extend(writers(workflows, &config.store));
     found.extend(owners(repository.root(), config));
     found.extend(clocks(config));
     found
@@ -89,7 +89,7 @@ fn newest(files: &dyn Files, suite: &str) -> Result<Option<jiff::Timestamp>, Str
 }
 
 /// A partial session is not stored.
-pub(super) fn writers(workflows: &Workflows) -> Option<Finding> {
+pub(super) fn writers(workflows: &Workflows, store: &Store) -> Option<Finding> {
     const ID: &str = "baseline-writer";
     let storing = workflows.with(Role::Stores);
     if let Some(placed) = storing.iter().find(|placed| placed.meets_pull_requests()) {
@@ -109,6 +109,17 @@ pub(super) fn writers(workflows: &Workflows) -> Option<Finding> {
         ));
     }
     let first = storing.first()?;
+    let elsewhere = ["BENCHGATE_STORE", "BENCHGATE_STORE_BRANCH"];
+    let mut envs = first.job.steps.iter().map(|step| &step.env);
+    let is_told = envs.any(|env| elsewhere.iter().any(|name| env.contains_key(*name)));
+    if store.branch.is_none() && store.url.is_none() && !is_told {
+        return Some(Finding::warning(
+            ID,
+            format!("{first} stores in the folder {} of its checkout", store.folder.display()),
+            "The checkout is deleted after the job, and the session with it.",
+            "`branch = \"benchgate-baselines\"` or `url` in `[store]`; or commit the folder in that job.",
+        ));
+    }
     Some(Finding::ok(ID, format!("{first} adds to the baseline")))
 }
 

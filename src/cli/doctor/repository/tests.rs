@@ -3,6 +3,7 @@
 use super::roles::Workflows;
 use super::{baseline, workflows};
 use crate::cli::doctor::finding::{Finding, FindingLevel};
+use crate::config::Store;
 
 const PINNED: &str = "o/benchgate@1111111111111111111111111111111111111111";
 const USUAL: &str = ".github/workflows/benchgate.yml";
@@ -13,12 +14,20 @@ fn workflow(events: &str, job: &str, steps: &str) -> String {
 }
 
 fn finding(files: &[(&str, &str)], id: &str) -> Finding {
+    finding_with(files, &on_a_branch(), id)
+}
+
+fn on_a_branch() -> Store {
+    Store { branch: Some("benchgate-baselines".to_owned()), ..Store::default() }
+}
+
+fn finding_with(files: &[(&str, &str)], store: &Store, id: &str) -> Finding {
     let mut read = Workflows::new(false);
     for (path, text) in files {
         read.add(path, Ok(text.as_bytes().to_vec()));
     }
     let mut found = workflows::findings(&read, Some(USUAL));
-    found.extend(baseline::writers(&read));
+    found.extend(baseline::writers(&read, store));
     // Each problem comes with its reason and its fix.
     let wrong = |finding: &&Finding| finding.level >= FindingLevel::Warning;
     assert!(found.iter().filter(wrong).all(|wrong| !wrong.why.is_empty() && !wrong.fix.is_empty()));
@@ -162,10 +171,19 @@ fn a_pull_request_must_not_write_the_baseline() {
 }
 
 #[test]
+fn a_session_stored_in_a_checkout_that_ends_with_its_job_is_lost() {
+    let store = format!("      - uses: {PINNED}\n        with: {{command: baseline-update}}\n");
+    let nightly = workflow("schedule", HOSTED, &store);
+    let found = finding_with(&[(USUAL, &nightly)], &Store::default(), "baseline-writer");
+    assert_eq!(found.level, FindingLevel::Warning);
+    assert!(found.what.contains("baselines"), "{}", found.what);
+}
+
+#[test]
 fn this_repository_s_own_workflows_are_as_they_should_be() {
     let read = Workflows::read(std::path::Path::new(env!("CARGO_MANIFEST_DIR")));
     let mut found = workflows::findings(&read, Some(USUAL));
-    found.extend(baseline::writers(&read));
+    found.extend(baseline::writers(&read, &on_a_branch()));
     let levels: Vec<_> = found.iter().map(|finding| (finding.id, finding.level)).collect();
     assert!(levels.iter().all(|(_, level)| *level < FindingLevel::Warning), "{levels:?}");
     assert!(levels.contains(&("publishing", FindingLevel::Ok)), "{levels:?}");
