@@ -23,7 +23,6 @@ use crate::site::{
     self, Action, AlertPlan, AlertPolicy, BenchmarkOwner, Cause, IssueContext, IssueTrace, KnownIssue,
     Silence, Timeline,
 };
-use crate::stats::change_points::LEAST_VALUES;
 
 /// Open, update and close issues about stored sessions that got slower
 ///
@@ -289,11 +288,11 @@ impl Night<'_> {
         }
         // Fewer sessions can't show a change, so an empty result has no meaning.
         let longest = self.timelines.iter().map(|timeline| timeline.sessions.len()).max().unwrap_or(0);
-        if text.is_empty() && longest < LEAST_VALUES {
+        if text.is_empty() && longest < site::LEAST_SESSIONS {
             text = format!(
-                "too few sessions: {} of a suite and testbed; a large change is detected from {LEAST_VALUES} on, a \
-                small one from about 20\n",
-                counted(longest, "session")
+                "too young: {} of a suite and testbed; an issue can be opened from {} on\n",
+                counted(longest, "session"),
+                site::LEAST_SESSIONS
             );
         }
         if text.is_empty() {

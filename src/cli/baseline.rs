@@ -129,7 +129,7 @@ struct Prune {
 /// Copy the baseline to Parquet files
 ///
 /// One file per session, in the layout of an object store, for DuckDB, ClickHouse or Athena. Existing files are left
-/// unchanged, so the same command copies new sessions.
+/// unchanged, so running the command again copies only new sessions.
 #[derive(Debug, clap::Args)]
 struct Export {
     /// Folder or object store for the files; a folder is created if absent

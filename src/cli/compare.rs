@@ -150,6 +150,9 @@ fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
     };
     let consequence = match lint.consequence() {
         Consequence::Note => "it is reported and changes no verdict",
+        Consequence::Inconclusive if lint == LintCode::Quarantined => {
+            "there is nothing to compare with: the row is missing"
+        }
         Consequence::Inconclusive => "the row can be neither green nor red",
         Consequence::Error => "the row can't be judged",
     };

@@ -180,7 +180,7 @@ impl From<GitError> for CliError {
         let message = format!("failed to {error}");
         match error {
             GitError::NotARepository(_) | GitError::Bare(_) => Self::usage(message).hint(
-                "--base needs the suite in a git work tree; two sides of one suite need [side.base] instead",
+                "--base needs the suite in a git work tree; to compare two sides of one suite, add [side.base]",
             ),
             // The messages of these and of the others name the command to run.
             GitError::UnknownReference { .. }

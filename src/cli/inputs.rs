@@ -184,7 +184,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     };
     if joined > 1 {
         run.origin.label = format!("{} and {} more", run.origin.label, joined - 1);
-        notes.push(format!("{joined} files were joined as processes of one side"));
+        notes.push(format!("{joined} files were joined, each as one session of this side"));
     }
     for path in &unknown {
         let bytes = read_contents(path)?;

@@ -34,7 +34,8 @@ Examples:
   benchgate publish --dry-run --output-dir dry  the same as files
   benchgate publish --run run.json --comment always --check-run
 
-Exit codes: those of the verdict (0, 10, 11, 12, 13, 20), 2 usage or config,
+Exit codes: those of the verdict (0, 10, 11, 12, 13, 20), but 0 after a
+workflow_run event if the check run was posted; 2 usage or config,
 21 the measurements are absent or can't be read, 22 GitHub failed.")]
 pub struct PublishArgs {
     #[command(flatten)]

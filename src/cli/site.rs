@@ -165,7 +165,7 @@ impl HistoryArgs {
             let since = silence.since.strftime("%Y-%m-%d");
             let days = counted(usize::try_from(silence.days(now)).unwrap_or_default(), "day");
             let text = format!(
-                "{what} of {} on {}: last measured {since}, {days} ago",
+                "{what} of {} on {} was last measured on {since}, {days} ago",
                 silence.suite, silence.testbed
             );
             match &silence.explained {

@@ -37,9 +37,9 @@ enum ToolsCommand {
     /// Resolve every pin to files and hashes, and write benchgate.lock
     ///
     /// Asks pip, with your index settings, for the wheels of the pinned versions for every kind of machine, and writes
-    /// their names and sha256 next to the configuration. Nothing is installed; the runtime's wheel of a release that
-    /// is not locked yet is read for its commit, which has to be the pin's. Commit the file, and review changes to it
-    /// like code.
+    /// their names and sha256 next to the configuration. It installs nothing. If a release is not locked yet, it
+    /// reads the commit from that release's runtime wheel, which has to be the pin's. Commit the file, and review
+    /// changes to it like code.
     #[command(after_help = "\
 Examples:
   benchgate tools pin 3.12.0     change benchgate.toml to this release

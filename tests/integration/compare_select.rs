@@ -238,7 +238,7 @@ fn the_results_of_a_folder_are_one_side() {
     let outcome = world.run(["compare", "base", "head"].into_iter().chain(SURE)).expect_code(10);
     let notes = rows(&outcome).1;
     assert!(
-        notes.iter().any(|note| note == "base: 3 files were joined as processes of one side"),
+        notes.iter().any(|note| note == "base: 3 files were joined, each as one session of this side"),
         "{notes:?}"
     );
     assert!(notes.iter().any(|note| note.starts_with("base: 1 other files")), "{notes:?}");

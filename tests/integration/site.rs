@@ -96,14 +96,14 @@ fn a_missing_week_turns_the_night_red() {
     let site = |night: usize| world.run(["site", "public", "--fail-on", "missing", "--now", &now(night)]);
     // One benchmark was dropped twenty nights before the end, and the old chip was replaced.
     insta::assert_snapshot!(site(40).expect_code(12).messages(), @"
-    warning: missing: ../../../etc/passwd of zoo on cpu: last measured 2024-12-09, 21 days ago
-    note: the whole testbed of zoo on gpu-old-chip: last measured 2024-12-17, 13 days ago; replaced by testbed gpu-new-chip
+    warning: missing: ../../../etc/passwd of zoo on cpu was last measured on 2024-12-09, 21 days ago
+    note: the whole testbed of zoo on gpu-old-chip was last measured on 2024-12-17, 13 days ago; replaced by testbed gpu-new-chip
     ");
     // A week later there is still no session.
     insta::assert_snapshot!(site(47).expect_code(12).messages(), @"
-    warning: missing: the whole testbed of zoo on cpu: last measured 2024-12-29, 8 days ago
-    warning: missing: the whole testbed of zoo on gpu-new-chip: last measured 2024-12-29, 8 days ago
-    warning: missing: the whole testbed of zoo on gpu-old-chip: last measured 2024-12-17, 20 days ago
+    warning: missing: the whole testbed of zoo on cpu was last measured on 2024-12-29, 8 days ago
+    warning: missing: the whole testbed of zoo on gpu-new-chip was last measured on 2024-12-29, 8 days ago
+    warning: missing: the whole testbed of zoo on gpu-old-chip was last measured on 2024-12-17, 20 days ago
     ");
     // Without the option the site is written, and the silence is reported.
     world.run(["site", "public", "--now", &now(47)]).expect_code(0);
@@ -129,8 +129,8 @@ fn silence_that_was_acknowledged_is_not_an_alarm() {
     let reason = ["--who", "kim", "--why", "removed on purpose"];
     world.run(accept.into_iter().chain(reason)).expect_code(0);
     insta::assert_snapshot!(site().expect_code(0).messages(), @"
-    note: model-004/target/main of zoo on cpu: last measured 2024-12-09, 21 days ago; acknowledged by kim: removed on purpose
-    note: the whole testbed of zoo on gpu-old-chip: last measured 2024-12-17, 13 days ago; replaced by testbed gpu-new-chip
+    note: model-004/target/main of zoo on cpu was last measured on 2024-12-09, 21 days ago; acknowledged by kim: removed on purpose
+    note: the whole testbed of zoo on gpu-old-chip was last measured on 2024-12-17, 13 days ago; replaced by testbed gpu-new-chip
     ");
 }
 

@@ -389,7 +389,9 @@ fn kernels(pairs: &[Matched<'_>]) -> Option<String> {
 
 /// The source of the spread between this machine's processes, if it was measured.
 fn calibrated(calibration: Option<&Calibration>) -> Option<String> {
-    calibration.map(|calibration| format!("how much processes differ was calibrated: {}", calibration.source))
+    calibration.map(|calibration| {
+        format!("the spread between processes comes from a calibration: {}", calibration.source)
+    })
 }
 
 fn notes(rows: &[Row]) -> Vec<String> {

@@ -15,7 +15,7 @@ use super::{CompareOptions, Interval, MetricPolicy, Policy, Reason, Row, SideSta
 const RHO: f64 = 1.0;
 /// Number of head's processes that a pass needs. A head that is slow in one process of five shows itself in 21 of them
 /// with 99 %.
-const LEAST_HEAD_PROCESSES: usize = 21;
+pub(crate) const LEAST_HEAD_PROCESSES: usize = 21;
 /// Shares of a paired row's red budget: for its location, for how often its processes are slow, and for how often its
 /// repetitions stall.
 const LOCATION_SHARE: f64 = 0.75;

@@ -356,7 +356,9 @@ fn unverified(head: &Benchmark) -> Option<Lint> {
     let checked = matches!(code, Some(VerifyCode::Pass | VerifyCode::Fail));
     (head.artifact.is_some() && !checked).then(|| {
         let why = code.map_or("no reference outputs", VerifyCode::as_str);
-        Lint::new(LintCode::Unverified, why)
+        let compared = head.verification.as_ref().is_some_and(|found| !found.against_base.is_empty());
+        let instead = if compared { "; compared with base's outputs instead" } else { "" };
+        Lint::new(LintCode::Unverified, format!("{why}{instead}"))
     })
 }
 

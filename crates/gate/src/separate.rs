@@ -5,7 +5,7 @@ use benchgate_core::model::{Lint, LintCode, Metric, Verdict, counted};
 use benchgate_stats::Inference;
 use benchgate_stats::unpaired::{Estimated, UnpairedRow, effects};
 
-use super::decide::Question;
+use super::decide::{LEAST_HEAD_PROCESSES, Question};
 use super::draft::{Draft, Open};
 use super::evidence::{Evidence, SpreadSource, UnitCounts};
 use super::{Interval, Method, Reason, Row};
@@ -36,7 +36,10 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
             let sessions: u32 = counts[0].sessions.min(counts[1].sessions).try_into().unwrap_or(u32::MAX);
             (estimate.sessions, estimate.p_runs) = (Some(sessions), *p_runs);
         }
-        if *source != SpreadSource::Calibrated && rule.fatal {
+        // Among that many sessions, what was assumed of their spread weighs next to nothing.
+        let is_measured = *source == SpreadSource::Default
+            && counts.iter().all(|side| side.sessions >= LEAST_HEAD_PROCESSES);
+        if *source != SpreadSource::Calibrated && rule.fatal && !is_measured {
             row.lints.push(assumed(*source, counts, &estimated));
         }
         let effect = Inference::Sided { worse: estimated.worse, better: estimated.better };

@@ -77,7 +77,7 @@ pub struct BisectArgs {
     /// Good end: an IREE release such as 3.9.0, or a commit, branch or tag
     #[arg(long, value_name = "END", required_unless_present_any = ["toolchains", "from_history"])]
     pub good: Option<String>,
-    /// Bad end; of the same kind as the good end
+    /// Bad end of the range, of the same kind as the good end
     #[arg(long, value_name = "END", required_unless_present_any = ["toolchains", "from_history"])]
     pub bad: Option<String>,
     /// Search the range of the newest slowdown of 1 % or more in the stored sessions of this suite

@@ -62,7 +62,7 @@ macro_rules! lint_codes {
 lint_codes! {
     SingleRepetition "single-repetition" Inconclusive,
         "The process measured once, so nothing is known about its own spread.",
-        "Repeat inside the process: `--benchmark_repetitions=8` (check the spelling, the tool ignores unknown flags).";
+        "Repeat inside the process: `--benchmark_repetitions=3` or more (check the spelling, the tool ignores unknown flags).";
     AggregatesOnly "aggregates-only" Note,
         "Only mean and standard deviation were kept, so robust estimates and the classical rank test are not possible.",
         "Keep the samples: leave out `--benchmark_report_aggregates_only` of Google Benchmark; of other tools, export the time of every run.";

@@ -366,7 +366,7 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
             ));
         }
         if distance.non_finite > 0 {
-            sentence.push_str(&format!(", {} are not finite", distance.non_finite));
+            sentence.push_str(&format!("; non-finite values: {}", distance.non_finite));
         }
     }
     if failed.len() > 1 {
@@ -486,9 +486,9 @@ pub(super) fn way_out(format: &str, is_overloaded: bool) -> WayOut {
     let first = if is_overloaded { "The host was overloaded: end what else runs on it first. " } else { "" };
     WayOut {
         advice: format!(
-            "{first}A few sessions a side can't settle the inconclusive rows. Measure both programs alternately: \
-             `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`. Or measure 21 sessions of each program, alternately, and compare \
-             them with the same options as now:"
+            "{first}A few files a side can't settle the inconclusive rows. Measure both programs alternately: \
+             `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`. Or run each program 21 times, alternately, and compare the files \
+             with the same options as now:"
         ),
         commands: format!(
             "for i in $(seq 21); do\n  {}\n  {}\ndone\nbenchgate compare 'base-*{files}' 'head-*{files}'",

@@ -302,6 +302,8 @@ pub fn rows<'a, 'b>(cause: &'b Cause<'a>) -> impl Iterator<Item = (&'b Member<'a
 /// Newest sessions whose median is the present level, and sessions before a change that are the old one.
 pub(super) const PRESENT: usize = 7;
 pub(super) const BEFORE: usize = 20;
+/// Sessions of a suite and testbed without which no issue can be opened.
+pub const LEAST_SESSIONS: usize = BEFORE + STEADY;
 /// Part of a slowdown that may be left of one that is over.
 const LEFT: f64 = 1.0 / 3.0;
 

@@ -22,7 +22,7 @@ mod plot;
 mod silence;
 mod stability;
 
-pub use alerts::{Action, AlertPlan, AlertPolicy, IssueTrace, KnownIssue, Over, plan};
+pub use alerts::{Action, AlertPlan, AlertPolicy, IssueTrace, KnownIssue, LEAST_SESSIONS, Over, plan};
 pub use build::{Site, moved};
 pub use causes::{Cause, ListCommits, Member, Move, Range, SourceCommit, causes, compiler, key, sources};
 pub use history::{BenchmarkHistory, Point, Session, Timeline, Track, name_machines};
