@@ -114,7 +114,7 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
         (Verdict::Inconclusive, Reason::Unusable(lint)) => {
             (Undecided, format!("{}: {}", lint.code, lint.detail))
         }
-        (Verdict::Inconclusive, Reason::TooLittle(why)) => (Undecided, why.clone()),
+        (Verdict::Inconclusive, Reason::TooLittle(lacking)) => (Undecided, lacking.why.clone()),
         (Verdict::Inconclusive, Reason::Stability) => (Undecided, "it was slow in more processes".to_owned()),
         (Verdict::Inconclusive, Reason::Tail) => (Undecided, "more of its repetitions stalled".to_owned()),
         (Verdict::Inconclusive, _) if estimate.and_then(|e| e.p_worse).is_none_or(|p| p < LIKELY_WORSE) => {

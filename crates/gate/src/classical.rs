@@ -25,8 +25,9 @@ pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question>
     };
     let Some((effect, test, method)) = answer else {
         row.verdict = Verdict::Inconclusive;
-        row.reason = Reason::TooLittle(
-            "the test asked for needs two samples a side, and a rank test the samples".to_owned(),
+        row.reason = Reason::too_little(
+            "too few samples",
+            "the test asked for needs two samples a side, and a rank test the samples",
         );
         return None;
     };
@@ -37,10 +38,11 @@ pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question>
     let smallest = smallest_p(open);
     if policy.test == TestKind::MannWhitney && smallest > policy.alpha {
         row.verdict = Verdict::Inconclusive;
-        row.reason = Reason::TooLittle(format!(
-            "so few samples give the rank test a p-value of {smallest:.3} at best, and alpha is {}",
-            policy.alpha
-        ));
+        let alpha = policy.alpha;
+        let why = format!(
+            "so few samples give the rank test a p-value of {smallest:.3} at best, and alpha is {alpha}"
+        );
+        row.reason = Reason::too_little("too few samples", why);
         return None;
     }
     Some(Question::classical(effect, &open.rule, open.floor, test))

@@ -49,13 +49,32 @@ pub enum Reason {
     WrongOutputOnBase,
     /// A lint of consequence `error` or `inconclusive` forbids judging.
     Unusable(Lint),
-    /// The data does not support a verdict (one sample, no spread, repetitions on a grid). Words before a colon fit a cell.
-    TooLittle(String),
+    /// The data does not support a verdict (one sample, no spread, repetitions on a grid).
+    TooLittle(TooLittle),
     /// The two sides have units of different kinds.
     UnitMismatch { base: String, head: String },
 }
 
+/// What the data lacks for a verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TooLittle {
+    /// Fits a cell.
+    pub short: &'static str,
+    /// A whole sentence without a capital and without a full stop; it may quote a tool.
+    pub why: String,
+}
+
+impl TooLittle {
+    pub(crate) fn new(short: &'static str, why: impl Into<String>) -> Self {
+        Self { short, why: why.into() }
+    }
+}
+
 impl Reason {
+    pub(crate) fn too_little(short: &'static str, why: impl Into<String>) -> Self {
+        Self::TooLittle(TooLittle::new(short, why))
+    }
+
     /// Whether something other than the typical time is worse, or may be.
     pub fn is_uneven(&self) -> bool {
         matches!(self, Self::Stability | Self::Tail)

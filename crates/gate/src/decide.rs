@@ -8,7 +8,7 @@ use benchgate_stats::{Effect, Inference};
 
 use super::estimate::{Paired, Quickest, WORTH_SHARING};
 use super::gradual::Gradual;
-use super::{CompareOptions, Interval, MetricPolicy, Policy, Reason, Row, SideStats, threads};
+use super::{CompareOptions, Interval, MetricPolicy, Policy, Reason, Row, SideStats, TooLittle, threads};
 
 /// Exponent of the spending function: evenly over the blocks, so that the first look, at which most rows are
 /// decided, has half of the budget (Kim and DeMets 1987).
@@ -61,11 +61,11 @@ pub struct Question {
     /// The stability or the tail may have got worse, so that more blocks are wanted before a green.
     in_question: Option<Reason>,
     /// The reason why the row can't pass, whatever the interval is.
-    unshown: Option<String>,
+    unshown: Option<TooLittle>,
     /// Why a slowdown of earlier sessions may not be over.
-    unsettled: Option<String>,
+    unsettled: Option<TooLittle>,
     /// Why it may be slower than an earlier level, though not than the newest sessions.
-    gradual: Option<String>,
+    gradual: Option<TooLittle>,
     /// How fast each side is when nothing disturbs it, if that is known.
     quickest: Option<Quickest>,
     fatal: bool,
@@ -125,7 +125,9 @@ impl Question {
 
     /// This question for a head with this many processes: if they are too few for a pass, it says so.
     pub fn shown_by(self, head_processes: usize) -> Self {
-        let or_declared = |why| format!("{why}, or a declared spread (`between-cv`)");
+        let or_declared = |few: TooLittle| {
+            TooLittle::new(few.short, format!("{}, or a declared spread (`between-cv`)", few.why))
+        };
         Self { unshown: self.unshown.or_else(|| too_few(head_processes).map(or_declared)), ..self }
     }
 
@@ -140,15 +142,18 @@ impl Question {
     pub fn after_slow_sessions(self, slow: Option<usize>) -> Self {
         let unsettled = slow.map(|slow| {
             let sessions = benchgate_core::model::counted(slow, "stored session");
-            format!("slower in {sessions} before this one, which does not show that it is over")
+            let why = format!("slower in {sessions} before this one, which does not show that it is over");
+            TooLittle::new("was slower before", why)
         });
         Self { unsettled, ..self }
     }
 
     /// Likely slower than at an earlier level, which forbids a pass whatever the newest sessions show.
     pub fn since_earlier(self, gradual: Option<&Gradual>) -> Self {
-        let gradual =
-            gradual.map(|gradual| format!("a gradual slowdown can't be excluded: {}", gradual.text()));
+        let gradual = gradual.map(|gradual| {
+            let why = format!("a gradual slowdown can't be excluded: {}", gradual.text());
+            TooLittle::new("may be gradual", why)
+        });
         Self { gradual, ..self }
     }
 
@@ -312,13 +317,14 @@ fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
     }
     let slow = paired.slow_size;
     if slow.excess > tolerance && slow.p <= SLOW_SIZE_LIMIT {
-        return Some(Reason::TooLittle(format!(
+        let why = format!(
             "slow processes got slower: head's lie {:.0} % above its undisturbed level and base's {:.0} %, which raises \
              the mean of all processes by {:.0} %",
             slow.head * 100.0,
             slow.base * 100.0,
             slow.excess * 100.0
-        )));
+        );
+        return Some(Reason::too_little("slow ones got slower", why));
     }
     let stalls = paired.tail.excess > tolerance && (!last || paired.tail.p <= TAIL_LIMIT);
     stalls.then_some(Reason::Tail)
@@ -333,34 +339,37 @@ fn contradicts(quickest: &Quickest, p_other_way: f64) -> bool {
 /// way round: then the other programs decide the result.
 fn contradicted(quickest: Quickest, most: &str) -> Reason {
     let Quickest { pairs, head_faster, .. } = quickest;
-    Reason::TooLittle(format!(
+    let why = format!(
         "the result depends on other programs: most of head's repetitions are {most}, but its quickest one is faster \
          than base's in {head_faster} of {pairs} pairs; a reserved processor (`cpus`) would settle it"
-    ))
+    );
+    Reason::too_little("contradictory", why)
 }
 
 /// The condition of a pass, beyond an interval within the tolerance, that is not met.
-fn unshown(paired: &Paired) -> Option<String> {
+fn unshown(paired: &Paired) -> Option<TooLittle> {
     match paired.blur {
-        Some(Blur::Grid) => {
-            Some("the processor seems to be shared: repetitions are evenly spaced, as if another program took turns; \
-            stop that program, or pin the benchmark to other processors (`cpus`)".to_owned())
-        }
-        Some(Blur::Scattered) => Some(
-            "the repetitions vary too much: a quieter machine or longer repetitions (`min-time`) would settle it"
-                .to_owned(),
-        ),
+        Some(Blur::Grid) => Some(TooLittle::new(
+            "shared processor",
+            "the processor seems to be shared: repetitions are evenly spaced, as if another program took turns; \
+            stop that program, or pin the benchmark to other processors (`cpus`)",
+        )),
+        Some(Blur::Scattered) => Some(TooLittle::new(
+            "repetitions vary",
+            "the repetitions vary too much: a quieter machine or longer repetitions (`min-time`) would settle it",
+        )),
         None => too_few(paired.head_processes),
     }
 }
 
-fn too_few(head_processes: usize) -> Option<String> {
+fn too_few(head_processes: usize) -> Option<TooLittle> {
     (head_processes < LEAST_HEAD_PROCESSES).then(|| {
         let processes = if head_processes == 1 { "process" } else { "processes" };
-        format!(
-            "too few processes: {head_processes} {processes} of head can't rule out that some are slow; at least \
-            {LEAST_HEAD_PROCESSES} are needed"
-        )
+        let why = format!(
+            "{head_processes} {processes} of head can't rule out that some are slow; at least {LEAST_HEAD_PROCESSES} are \
+            needed"
+        );
+        TooLittle::new("too few processes", why)
     })
 }
 

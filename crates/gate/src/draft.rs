@@ -194,7 +194,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     }
     if drafts.is_empty() {
         // This also applies to identical sides: nothing shows that either of them ran.
-        let reason = Reason::TooLittle("no metric was measured on either side".to_owned());
+        let reason = Reason::too_little("nothing measured", "no metric was measured on either side");
         drafts.push(Draft::settled(blank(name, pair, Verdict::Error, reason, true)));
     }
     drafts
@@ -219,14 +219,15 @@ fn outputs_row(name: &BenchmarkName, pair: Matched<'_>, head: &Benchmark) -> Row
     if is_printed {
         let why = "the printed outputs can't be compared: base prints none, or they are cut short \
                    (`--output_max_element_count`)";
-        return blank(name, pair, Verdict::Inconclusive, Reason::TooLittle(why.to_owned()), true);
+        let reason = Reason::too_little("not comparable", why);
+        return blank(name, pair, Verdict::Inconclusive, reason, true);
     }
     let why = head
         .verification
         .as_ref()
         .map(|found| found.why.clone().unwrap_or_else(|| found.supported_code().as_str().to_owned()));
     let why = why.unwrap_or_else(|| "no reference outputs".to_owned());
-    let reason = Reason::TooLittle(format!("head's outputs were not verified: {why}"));
+    let reason = Reason::too_little(status::NOT_VERIFIED, format!("head's outputs were not verified: {why}"));
     blank(name, pair, Verdict::Inconclusive, reason, true)
 }
 
@@ -285,20 +286,22 @@ fn untimed(
     let reasons = [
         (
             Metric::COMPILE_TIME,
+            "not timed",
             "the compiler was not timed",
             "whose module came from a cache or a bundle; measure again with a policy that makes compile time gating",
         ),
         (
             Metric::COMPILE_INSTRUCTIONS,
+            "not counted",
             "the compiler's instructions were not counted",
             "or could not be; measure again with `compile-instructions = true` in [measure], and with valgrind installed",
         ),
     ];
-    let lacking = reasons.into_iter().filter_map(|(metric, what, why)| {
+    let lacking = reasons.into_iter().filter_map(|(metric, short, what, why)| {
         let rule = rules.metric(&head.name, &metric);
         let sides = [(SideName::Base, base), (SideName::Head, head)];
         let (without, _) = sides.into_iter().find(|(_, side)| side.metric(&metric.name).is_none())?;
-        let reason = Reason::TooLittle(format!("{what} for {without}, {why}"));
+        let reason = Reason::too_little(short, format!("{what} for {without}, {why}"));
         let mut row = blank(&head.name, pair, Verdict::Inconclusive, reason, true);
         row.metric = Some(metric);
         row.policy = Some(rule.clone());
@@ -317,7 +320,7 @@ fn is_for_time(side: &Benchmark) -> bool {
 }
 
 fn not_timed() -> (Verdict, Reason) {
-    (Verdict::Error, Reason::TooLittle("base was not timed".to_owned()))
+    (Verdict::Error, Reason::too_little("not timed", "base was not timed"))
 }
 
 /// The rows of times that decide and that neither side has, although their modules ran: sizes alone are not the benchmark.
@@ -510,7 +513,7 @@ fn metric_draft(
         return Draft::settled(row);
     }
     if !base_readings.has_ratio() || !head_readings.has_ratio() {
-        row.reason = Reason::TooLittle("a value is zero, so there is no ratio to judge".to_owned());
+        row.reason = Reason::too_little("a value is zero", "a value is zero, so there is no ratio to judge");
         return Draft::settled(row);
     }
     let calibrated = [session.head, session.base].into_iter().find_map(|run| {

@@ -14,7 +14,7 @@ use benchgate_stats::{describe, unpaired};
 use super::decide::TAIL_LIMIT;
 use super::gradual::Earlier;
 use super::series::{self, Readings};
-use super::{Method, Reason};
+use super::{Method, Reason, TooLittle};
 
 /// Evidence about one row, as costs: larger is worse, whatever the metric's direction.
 #[derive(Debug, Clone)]
@@ -141,10 +141,13 @@ pub fn gather(
     prior: PriorSpread,
     waiting: f64,
     (worse, tolerance): (f64, f64),
-) -> Result<Evidence, String> {
+) -> Result<Evidence, TooLittle> {
     if same_session && let Some(blocks) = blocks(base, head) {
         return match blocks.len() {
-            found @ 0..=1 => Err(format!("{}; at least two are needed", counted(found, "paired block"))),
+            found @ 0..=1 => {
+                let why = format!("{}; at least two are needed", counted(found, "paired block"));
+                Err(TooLittle::new("too few blocks", why))
+            }
             _ => Ok(Evidence::Paired(blocks.into())),
         };
     }
@@ -152,7 +155,7 @@ pub fn gather(
     let by_process = same_session || prior.source != SpreadSource::Default;
     let sides = [base, head].map(|readings| side(readings, by_process, waiting));
     if sides.iter().any(|side| side.locations.is_empty()) {
-        return Err("a side has no process".to_owned());
+        return Err(TooLittle::new("no process", "a side has no process"));
     }
     let [base_side, head_side] = sides;
     let enough = base.samples.len().min(head.samples.len()) >= LEAST_FOR_RUNS;
@@ -202,10 +205,11 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
         }
     }
     if by_process && let Some(by) = mean_rise(&base_units, &head_units, tolerance) {
-        return Some(Reason::TooLittle(format!(
-            "the mean rose: head's processes take {:.0} % longer than base's on average, more than chance explains",
+        let why = format!(
+            "head's processes take {:.0} % longer than base's on average, more than chance explains",
             by * 100.0
-        )));
+        );
+        return Some(Reason::too_little("the mean rose", why));
     }
     let lead = (describe::median(&head.middle)? - describe::median(&base.middle)?).min(0.0);
     let tails = |side: &Readings, lead: f64| -> Vec<f64> {

@@ -13,7 +13,7 @@ use super::common::{Common, CommonShifts, RowCosts};
 use super::estimate::ENOUGH_SESSIONS;
 use super::evidence::{Evidence, SpreadSource, usable};
 use super::gradual::{Earlier, EarlierCosts, EarlierSessions};
-use super::{CompareOptions, Method, Policy, compare, series};
+use super::{CompareOptions, Method, Policy, TooLittle, compare, series};
 
 /// Assumed standard deviation between sessions on one GPU testbed where neither history, calibration
 /// nor policy says better: clocks and temperatures of another day, as a log ratio.
@@ -328,14 +328,18 @@ pub fn gather(
     calibrated: Option<&Spread>,
     declared: Option<f64>,
     gpu: bool,
-) -> Result<Evidence, String> {
-    let row = sessions.rows.get(&(name, metric.name.as_ref())).ok_or("no stored session has this row")?;
+) -> Result<Evidence, TooLittle> {
+    let not_stored = || TooLittle::new("not stored", "no stored session has this row");
+    let row = sessions.rows.get(&(name, metric.name.as_ref())).ok_or_else(not_stored)?;
     if row.has_zero {
-        return Err("a stored session has a value of zero, so there is no ratio to judge".to_owned());
+        let why = "a stored session has a value of zero, so there is no ratio to judge";
+        return Err(TooLittle::new("a value is zero", why));
     }
-    let missing =
-        if sessions.is_anchored() { "head has no ratio to the anchor" } else { "head has no process" };
-    let now = row.now.ok_or(missing)?;
+    let missing = || match sessions.is_anchored() {
+        true => TooLittle::new("no anchor", "head has no ratio to the anchor"),
+        false => TooLittle::new("no process", "head has no process"),
+    };
+    let now = row.now.ok_or_else(missing)?;
     let costs: Vec<f64> = row.stored.iter().map(|(_, cost)| *cost).collect();
     let (between, source) = prior(calibrated, declared, gpu);
     let mut lints = Vec::new();
@@ -349,7 +353,7 @@ pub fn gather(
         lints.push(Lint::new(LintCode::FewSessions, detail));
     }
     if costs.is_empty() {
-        return Err("no stored session has this row".to_owned());
+        return Err(not_stored());
     }
     let slow = row.slow.iter().map(|(_, cost)| *cost).collect();
     let earlier = sessions.earlier.get(&(name, metric.name.as_ref())).cloned().unwrap_or_default();

@@ -45,7 +45,8 @@ pub use code::{CodeChange, KernelState, kernel_counts};
 pub use common_row::ALL_BENCHMARKS;
 pub use compare::{CompareOptions, compare, compare_with_history};
 pub use comparison::{
-    Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, Typical, WaiverUse,
+    Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, TooLittle, Typical,
+    WaiverUse,
 };
 pub use disturbance::{record_unfit, unfit};
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};

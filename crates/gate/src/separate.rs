@@ -102,7 +102,8 @@ pub fn withhold(row: &mut Row) {
                 Some(sessions @ 2..) => format!("{sessions} sessions a side are"),
                 _ => "one session a side is".to_owned(),
             };
-            row.reason = Reason::TooLittle(format!("{few} too few for times that vary this much"));
+            let why = format!("{few} too few for times that vary this much");
+            row.reason = Reason::too_little("too few sessions", why);
         }
     }
 }

@@ -131,6 +131,9 @@ fn of_pair(pair: Matched<'_>) -> Option<Status> {
     }
 }
 
+/// What is lacking where head's outputs may be right or wrong.
+pub const NOT_VERIFIED: &str = "not verified";
+
 /// The row that the verification of two measured sides adds, if any.
 pub fn of_verification(
     base: &Benchmark,
@@ -140,7 +143,7 @@ pub fn of_verification(
 ) -> Option<Status> {
     let base_code = base.verification.as_ref().map(Verification::supported_code);
     let Some(verification) = head.verification.as_ref() else {
-        let unproved = || Reason::TooLittle("head's outputs were not verified".to_owned());
+        let unproved = || Reason::too_little(NOT_VERIFIED, "head's outputs were not verified");
         return (base_code == Some(VerifyCode::Pass))
             .then(|| Status::fatal(Verdict::Inconclusive, unproved()));
     };
@@ -158,14 +161,16 @@ pub fn of_verification(
         return Some(Status::fatal(Verdict::Diverged, Reason::WrongOutput));
     }
     if together && proved_on_both && !allowed && is_uncompared(base, head) {
-        let reason = Reason::TooLittle(
-            "head's reference changed, and its outputs were not compared with base's".to_owned(),
+        let reason = Reason::too_little(
+            NOT_VERIFIED,
+            "head's reference changed, and its outputs were not compared with base's",
         );
         return Some(Status::fatal(Verdict::Inconclusive, reason));
     }
     match code {
         VerifyCode::Pass if worked_at_base && !covers(verification, base.verification.as_ref()) => {
-            let reason = Reason::TooLittle("fewer of head's outputs were verified than of base's".to_owned());
+            let reason =
+                Reason::too_little(NOT_VERIFIED, "fewer of head's outputs were verified than of base's");
             Some(Status::fatal(Verdict::Inconclusive, reason))
         }
         VerifyCode::Pass => match base_code {
@@ -192,7 +197,8 @@ pub fn of_verification(
         VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierDidntRun | VerifyCode::VerifierSkipped
             if worked_at_base =>
         {
-            let reason = Reason::TooLittle(format!("head's outputs were not verified: {}", why()));
+            let reason =
+                Reason::too_little(NOT_VERIFIED, format!("head's outputs were not verified: {}", why()));
             Some(Status::fatal(Verdict::Inconclusive, reason))
         }
         // There was a reference, and whether the output agrees with it could not be determined.

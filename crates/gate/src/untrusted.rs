@@ -10,7 +10,7 @@ use benchgate_core::model::{
 
 use super::compare::{CompareOptions, compare, waive};
 use super::rules::Rules;
-use super::{Comparison, Policy, Reason, Row, Typical, looks, overall, workload};
+use super::{Comparison, Policy, Reason, Row, Typical, looks, overall, status, workload};
 
 /// A benchmark that the base's configuration declares, so the result has to hold it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,8 @@ pub fn compare_untrusted(
         if let Some(what) = left_out(row, sides, policy).filter(|_| row.fatal) {
             row.lints.push(Lint::new(LintCode::IncompleteBlocks, what.clone()));
             if matches!(row.verdict, Verdict::Pass | Verdict::Improved) {
-                (row.verdict, row.reason) = (Verdict::Inconclusive, Reason::TooLittle(what));
+                (row.verdict, row.reason) =
+                    (Verdict::Inconclusive, Reason::too_little("incomplete blocks", what));
             }
         }
     }
@@ -153,21 +154,23 @@ fn absent(
     if let Some(printed) = &expected.printed {
         let is_there = |metric: &String| [base, head].iter().any(|side| side.metric(metric).is_some());
         for metric in printed.iter().filter(|metric| !is_there(metric)) {
-            let reason = Reason::TooLittle(format!("neither side of the result has {metric}"));
+            let reason =
+                Reason::too_little("not in the result", format!("neither side of the result has {metric}"));
             rows.push(missing(name, None, reason));
         }
     }
     for metric in Metric::BUILT_IN.into_iter().filter(|_| expected.printed.is_none()) {
         let rule = rules.metric(name, &metric);
         if rule.fatal && is_measured(&metric, expected) && !has(&metric) {
-            let reason = Reason::TooLittle("neither side of the result has this metric".to_owned());
+            let reason =
+                Reason::too_little("not in the result", "neither side of the result has this metric");
             rows.push(Row { policy: Some(rule), ..missing(name, Some(metric), reason) });
         }
     }
     for (side, benchmark) in [(SideName::Base, base), (SideName::Head, head)] {
         if expected.printed.is_none() && workload::recorded(benchmark).is_none() {
-            let reason = format!("the result does not say what {side} was measured with");
-            rows.push(missing(name, None, Reason::TooLittle(reason)));
+            let why = format!("the result does not say what {side} was measured with");
+            rows.push(missing(name, None, Reason::too_little("unknown workload", why)));
         }
     }
     let verified = |benchmark: &Benchmark| {
@@ -180,7 +183,10 @@ fn absent(
             .is_some_and(|check| fails(check) || !claims(check) || !check.outputs.is_empty())
     };
     if expected.has_reference && !verified(head) {
-        let reason = Reason::TooLittle("the result does not say whether head's outputs are right".to_owned());
+        let reason = Reason::too_little(
+            status::NOT_VERIFIED,
+            "the result does not say whether head's outputs are right",
+        );
         rows.push(missing(name, None, reason));
     }
     rows

@@ -168,7 +168,7 @@ impl<'a> Driver<'a> {
         for (after, upto, observed) in ends.into_iter().chain(parts) {
             let why = match &observed.reason {
                 Reason::Unusable(Lint { code, detail }) => format!("{code}: {detail}"),
-                Reason::TooLittle(why) => why.clone(),
+                Reason::TooLittle(lacking) => lacking.why.clone(),
                 Reason::Stability => "slow more often, or spread wider".to_owned(),
                 Reason::Tail => "rare repetitions stall, so that the mean is worse".to_owned(),
                 _ => continue,

@@ -312,7 +312,10 @@ fn few_processes_of_head_show_no_green_unless_their_spread_is_declared() {
     for processes in [8, 20] {
         let row = judge(processes, None);
         assert_eq!(row.verdict, Verdict::Inconclusive, "{processes}");
-        assert!(matches!(&row.reason, Reason::TooLittle(why) if why.contains("at least 21")), "{row:?}");
+        assert!(
+            matches!(&row.reason, Reason::TooLittle(lacking) if lacking.why.contains("at least 21")),
+            "{row:?}"
+        );
         assert_eq!(judge(processes, Some(0.01)).verdict, Verdict::Pass, "{processes}");
     }
     assert_eq!(judge(21, None).verdict, Verdict::Pass);

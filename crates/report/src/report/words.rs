@@ -127,22 +127,15 @@ pub(super) fn reason(row: &Row) -> Words {
         Reason::Unusable(lint) => {
             Words::new(lint.code.as_str(), fragment(lint.code.description())).with(&lint.detail)
         }
-        Reason::TooLittle(what) => match runs(row) {
-            Some(RunsAnswer { short, sentence, .. }) => Words::new(short, sentence).with(what),
-            None => Words::new(heading(what), UNDECIDED).with(what),
+        Reason::TooLittle(lacking) => match runs(row) {
+            Some(RunsAnswer { short, sentence, .. }) => Words::new(short, sentence).with(&lacking.why),
+            None => Words::new(lacking.short, UNDECIDED).with(&lacking.why),
         },
         Reason::UnitMismatch { base, head } => {
             Words::new("units differ", "the two sides have units of different kinds")
                 .with(&format!("{base} at base, {head} at head"))
         }
     }
-}
-
-/// The part of an explanation before its colon, if it fits a cell and consists of benchgate's own words.
-fn heading(explanation: &str) -> &str {
-    let plain =
-        |text: &&str| text.len() <= 40 && text.chars().all(|c| c.is_ascii_lowercase() || " '".contains(c));
-    explanation.split_once(": ").map(|(heading, _)| heading).filter(plain).unwrap_or(UNDECIDED)
 }
 
 /// The sentence for a row whose typical time did not get worse, but whose stability or tail did or may have.
@@ -184,8 +177,8 @@ pub(super) fn open_kind(row: &Row) -> Words {
             }
             None => Words::new(undecided(row), room_for_both(row, "")),
         },
-        Reason::TooLittle(what) => match runs(row) {
-            Some(RunsAnswer { short, kind, .. }) => Words::new(short, kind).with(what),
+        Reason::TooLittle(lacking) => match runs(row) {
+            Some(RunsAnswer { short, kind, .. }) => Words::new(short, kind).with(&lacking.why),
             None => reason(row),
         },
         Reason::Unusable(_) => Words { detail: None, ..reason(row) },

@@ -10,7 +10,7 @@ use benchgate_core::model::{
 use benchgate_gate::noise::{NoiseReport, NoiseRow, PowerPoint, Share};
 use benchgate_gate::{
     Comparison, Estimate, Floor, Geomean, Interval, Method, MetricPolicy, Policy, Reason, Row, RunSummary,
-    SideStats, Typical, WaiverUse,
+    SideStats, TooLittle, Typical, WaiverUse,
 };
 
 pub(super) fn side(mean: f64, cv: f64) -> SideStats {
@@ -269,7 +269,10 @@ pub(super) fn every_reason() -> Comparison {
         bare(
             "one-sample",
             Verdict::Inconclusive,
-            Reason::TooLittle("one process with one repetition".into()),
+            Reason::TooLittle(TooLittle {
+                short: "too few samples",
+                why: "one process with one repetition".into(),
+            }),
         ),
         bare("units", Verdict::Error, Reason::UnitMismatch { base: "ns".into(), head: "items/s".into() }),
         waived,
