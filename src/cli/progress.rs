@@ -376,8 +376,8 @@ impl<W> LineState<W> {
                     && rows.iter().all(|row| !row.open)
                     && let Some(stage) = self.stage(Stage::Benchmark)
                 {
-                    // Reported with the end of the stage, which follows.
-                    stage.decided = Some(text);
+                    // Reported with the end of the stage, which follows. Sides that are identical have no rows.
+                    stage.decided = Some(text).filter(|_| !rows.is_empty());
                     return None;
                 }
                 let silence = if look { BETWEEN_LOOKS } else { NOW_AND_THEN };

@@ -424,6 +424,7 @@ mod tests {
                 iterations: None,
                 telemetry: None,
                 samples: SampleMap::default(),
+                stated_stddev: BTreeMap::new(),
             },
         }
     }

@@ -1,6 +1,6 @@
 //! One fresh start of the benchmark tool, and the check of its output.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -104,6 +104,7 @@ impl Start<'_> {
                 iterations: measured.iterations,
                 telemetry: devices::record(&seen, &host.gpus, self.clock_held),
                 samples: measured.samples,
+                stated_stddev: BTreeMap::new(),
             },
         })
     }

@@ -48,6 +48,7 @@ fn paired(ratio: f64) -> RunFile {
                         iterations: None,
                         telemetry: None,
                         samples: [("latency".to_owned(), (0..8).map(sample).collect())].into_iter().collect(),
+                        stated_stddev: [].into(),
                     }
                 });
             BenchmarkRecord {

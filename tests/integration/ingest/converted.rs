@@ -206,3 +206,32 @@ fn a_refusal_recommends_a_format_only_where_it_keeps_the_evidence() {
     run.benchmarks.extend(fixture("jmh/results.json").benchmarks);
     assert_eq!(ingest::format_that_keeps(&run, NOW), None);
 }
+
+/// A console's report of ten repetitions, rounded to three digits, with their mean and standard deviation.
+fn console(times: [&str; 2], stddev: &str) -> String {
+    let row = |name: &str, time: &str, count| format!("{name}  {time} ms  {time} ms  {count}\n");
+    let repetitions: String = (0..10).map(|at| row("BM_a", times[at % 2], 100)).collect();
+    let (mean, stddev) = (row("BM_a_mean", times[0], 10), row("BM_a_stddev", stddev, 10));
+    format!("Benchmark  Time  CPU  Iterations\n{repetitions}{mean}{stddev}")
+}
+
+#[test]
+fn a_converted_console_is_judged_as_the_console_is() {
+    let world = World::new();
+    world.write("base.txt", console(["1.00", "1.01"], "0.003"));
+    world.write("head.txt", console(["1.11", "1.12"], "0.003"));
+    let of_console = world.run(["compare", "base.txt", "head.txt", "--format", "json"]).json();
+    for side in ["base", "head"] {
+        world.run(["convert", &format!("{side}.txt"), &format!("{side}.json")]).expect_code(0);
+    }
+    let of_converted = world.run(["compare", "base.json", "head.json", "--format", "json"]).json();
+    assert_eq!(of_converted["rows"], of_console["rows"]);
+    let run: serde_json::Value = serde_json::from_str(&world.read("head.json")).unwrap();
+    let process = &run["sides"][0]["benchmarks"][0]["processes"][0];
+    let stated = process["stated_stddev"]["latency"].as_f64().unwrap();
+    assert!((stated - 3000.0).abs() < 1e-6, "{process}");
+    // A run.json may come from anywhere.
+    let wrong = world.read("head.json").replace("\"stated_stddev\": {", "\"stated_stddev\": {\"x\": 1,");
+    world.write("wrong.json", wrong);
+    world.run(["compare", "base.json", "wrong.json"]).expect_code(21);
+}

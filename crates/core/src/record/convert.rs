@@ -75,7 +75,10 @@ fn benchmark(record: &BenchmarkRecord, commands: &[CommandRecord], described: &[
     for metric in described {
         let name = metric.name.as_ref();
         if sampled.contains(name) {
-            let samples = |process: &ProcessRecord| Some(process.samples.get(name)?.to_vec());
+            let samples = |process: &ProcessRecord| {
+                let stated = process.stated_stddev.get(name).map(|stated| stated.0);
+                Some((process.samples.get(name)?.to_vec(), stated))
+            };
             let series = Series::Processes(taken(record, samples));
             metrics.push(MetricSeries { metric: metric.clone(), series });
         } else if let Some(value) = record.values.iter().find(|value| value.metric == name) {
@@ -123,16 +126,20 @@ fn labels(record: &BenchmarkRecord, commands: &[CommandRecord]) -> BTreeMap<Stri
     labels
 }
 
-/// Every process that worked and has these samples.
-fn taken(record: &BenchmarkRecord, samples: impl Fn(&ProcessRecord) -> Option<Vec<f64>>) -> Vec<Process> {
+/// Every process that worked and has these samples, which may have a stated standard deviation.
+fn taken(
+    record: &BenchmarkRecord,
+    samples: impl Fn(&ProcessRecord) -> Option<(Vec<f64>, Option<f64>)>,
+) -> Vec<Process> {
     let worked = record.processes.iter().filter(|process| process.failure.is_none());
     let taken = |process: &ProcessRecord| {
+        let (samples, stated_stddev) = samples(process)?;
         Some(Process {
-            samples: samples(process)?,
+            samples,
             slot: process.slot,
             session: 0,
             iterations: process.iterations,
-            stated_stddev: None,
+            stated_stddev,
             started: Some(Arc::from(process.started.as_str())),
         })
     };
@@ -157,7 +164,7 @@ fn derived(record: &BenchmarkRecord) -> Vec<MetricSeries> {
             metrics.push(single(Metric::DISPATCH_COUNT, count as f64));
         }
     }
-    let memory = taken(record, |process| Some(vec![process.peak_memory_bytes? as f64]));
+    let memory = taken(record, |process| Some((vec![process.peak_memory_bytes? as f64], None)));
     if !memory.is_empty() {
         metrics.push(MetricSeries { metric: Metric::PEAK_HOST_MEMORY, series: Series::Processes(memory) });
     }

@@ -161,5 +161,12 @@ fn check_process(
         return Err(wrong(format!("{at}.slot"), format!("slot {} of a block of four", slot.slot)));
     }
     process.samples.iter().try_for_each(|(name, _)| known_metric(&format!("{at}.samples"), name, metrics))?;
+    for (name, stated) in &process.stated_stddev {
+        let repetitions = process.samples.get(name).map_or(0, <[f64]>::len);
+        if repetitions < 2 || !(stated.0.is_finite() && stated.0 > 0.0) {
+            let what = format!("{} is not the standard deviation of {repetitions} repetitions", stated.0);
+            return Err(wrong(format!("{at}.stated_stddev.{name}"), what));
+        }
+    }
     Ok(started)
 }

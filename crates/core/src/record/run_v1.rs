@@ -295,6 +295,9 @@ pub struct ProcessRecord {
     #[serde(default, skip_serializing_if = "SampleMap::is_empty")]
     #[schemars(with = "BTreeMap<String, Vec<Number>>")]
     pub samples: SampleMap,
+    /// By metric name: the standard deviation of the repetitions that the tool stated, where it printed them rounded.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stated_stddev: BTreeMap<String, Number>,
 }
 
 /// The bundle that a run measured.

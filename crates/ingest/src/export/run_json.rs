@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use benchgate_core::model::{
-    Benchmark, BlockSlot, Lint, LintCode, Metric, MetricKind, Run, Series, SideName, Testbed, hex,
+    Benchmark, BlockSlot, Lint, LintCode, Metric, MetricKind, Process, Run, Series, SideName, Testbed, hex,
 };
 use benchgate_core::record::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, Number, OutcomeRecord,
@@ -114,30 +114,27 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
     let mut values = Vec::new();
     for series in &benchmark.metrics {
         let name = series.metric.name.to_string();
-        // By process: samples, slot, start.
-        let taken: Vec<(Vec<f64>, Option<BlockSlot>, Option<&str>)> = match &series.series {
+        let taken: Vec<Process> = match &series.series {
             Series::Exact(value) => {
                 values.push(ValueRecord { metric: name, value: Number(*value) });
                 continue;
             }
             Series::Summaries(summaries) => summaries
                 .iter()
-                .filter_map(|summary| Some((vec![summary.mean.or(summary.median)?], None, None)))
-                .collect(),
-            Series::Processes(all) => all
-                .iter()
-                .map(|process| {
-                    let slot = process.slot;
-                    (process.samples.clone(), slot, process.started.as_deref())
+                .filter_map(|summary| {
+                    Some(Process { samples: vec![summary.mean.or(summary.median)?], ..Process::default() })
                 })
                 .collect(),
+            Series::Processes(all) => all.clone(),
         };
-        for (at, (samples, slot, started)) in taken.into_iter().enumerate() {
+        for (at, taken) in taken.into_iter().enumerate() {
             if processes.len() == at {
-                processes.push(process(*order, started.unwrap_or(created), slot));
+                processes.push(process(*order, taken.started.as_deref().unwrap_or(created), taken.slot));
                 *order += 1;
             }
-            processes[at].samples.insert(name.clone(), samples);
+            let stated = taken.stated_stddev.map(|stated| (name.clone(), Number(stated)));
+            processes[at].stated_stddev.extend(stated);
+            processes[at].samples.insert(name.clone(), taken.samples);
         }
     }
     let mut lints: Vec<Lint> = benchmark.lints.to_vec();
@@ -193,5 +190,6 @@ fn process(order: u32, started: &str, slot: Option<BlockSlot>) -> ProcessRecord 
         iterations: None,
         telemetry: None,
         samples: SampleMap::default(),
+        stated_stddev: BTreeMap::new(),
     }
 }
