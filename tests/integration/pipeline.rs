@@ -1,5 +1,6 @@
 //! `benchgate run` and `benchgate gate` over faked tools: outcomes, caching, resuming, every failure.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -23,6 +24,19 @@ fn a_slower_head_is_a_regression_and_an_unchanged_row_is_green() {
     let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(10).json();
     assert_eq!(row(&comparison, "slow/cpu/main", Some("latency"))["verdict"], "regressed");
     assert_eq!(row(&comparison, "same/cpu/main", Some("latency"))["verdict"], "pass");
+}
+
+#[test]
+fn the_log_and_the_report_of_a_gate_fit_a_screen_and_say_nothing_twice() {
+    let mut suite = Suite::new().base("").head(&flags("latency-us=1200"));
+    for name in ["a", "b", "c", "d", "e"] {
+        suite = suite.model(name, &["latency-us=1000"]);
+    }
+    let outcome = suite.write().world.run(["gate"]).expect_code(10);
+    let lines: Vec<&str> = outcome.stderr.lines().chain(outcome.stdout.lines()).collect();
+    assert!(lines.len() <= 25, "{} lines\n{}{}", lines.len(), outcome.stderr, outcome.stdout);
+    let said: Vec<&str> = lines.into_iter().filter(|line| line.contains(char::is_alphabetic)).collect();
+    assert_eq!(said.iter().collect::<BTreeSet<_>>().len(), said.len(), "{said:#?}");
 }
 
 #[test]

@@ -45,15 +45,19 @@ impl KernelState {
     }
 }
 
-/// `12 kernels: 5 identical, 6 changed, 1 new`; `None` without kernels.
+/// `12 kernels: 5 identical, 6 changed, 1 new` or `12 kernels: all changed`; `None` without kernels.
 pub fn kernel_counts(states: impl Iterator<Item = KernelState>) -> Option<String> {
     let mut counts: BTreeMap<KernelState, usize> = BTreeMap::new();
     for state in states {
         *counts.entry(state).or_default() += 1;
     }
     let all: usize = counts.values().sum();
-    let parts: Vec<String> =
-        counts.iter().map(|(state, count)| format!("{count} {}", state.as_str())).collect();
+    let part = |(state, count): (&KernelState, &usize)| match (*count == all, all) {
+        (true, 1) => state.as_str().to_owned(),
+        (true, _) => format!("all {}", state.as_str()),
+        (false, _) => format!("{count} {}", state.as_str()),
+    };
+    let parts: Vec<String> = counts.iter().map(part).collect();
     (all > 0).then(|| format!("{}: {}", counted(all, "kernel"), parts.join(", ")))
 }
 
@@ -153,7 +157,9 @@ pub fn code_lints(row: &Row, base: &Benchmark, head: &Benchmark, rules: &Rules<'
         .map(CodeChange::name)
         .collect();
     let is_worth_it = matches!(row.verdict, Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive);
-    let detail = if moved.is_empty() { counts } else { format!("{counts}: {}", first_of(&moved)) };
+    // Names say something only where other kernels stayed as they were; `explain` has all of them.
+    let is_part = !moved.is_empty() && moved.len() < changes.len();
+    let detail = if is_part { format!("{counts}: {}", first_of(&moved)) } else { counts };
     let kernels = is_worth_it.then(|| Lint::new(LintCode::KernelCode, detail));
     let regressed = regressions(&changes, base, head, rules);
     let regressed = (!regressed.is_empty()).then(|| Lint::new(LintCode::CodeRegressed, first_of(&regressed)));

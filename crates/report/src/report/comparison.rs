@@ -1,8 +1,6 @@
 //! What a comparison's report says, in which order. A terminal's default report is shorter than the others and has the
 //! verdict last, where the cursor is.
 
-use std::collections::BTreeSet;
-
 use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::{Consequence, Disclose, LintCode, Metric, Verdict, counted};
 use benchgate_gate::{Comparison, Reason, Row, SideStats, Typical};
@@ -343,7 +341,7 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
 /// A note and where it was made, without its detail.
 fn in_a_word(group: &LintGroup) -> Text<'_> {
     let code = Text::from(group.code.as_str());
-    match (group.found.as_slice(), benchmarks(group)) {
+    match (group.found.as_slice(), group.benchmarks.len()) {
         (_, 0) => code,
         ([(Some(place), _)], _) => code.say(" (").name(place).say(")"),
         (_, count) => code.say(format!(" ({})", counted(count, "benchmark"))),
@@ -373,15 +371,10 @@ fn consequence(group: &LintGroup) -> &'static str {
     }
 }
 
-/// The number of benchmarks with a finding.
-fn benchmarks(group: &LintGroup) -> usize {
-    group.found.iter().filter_map(|(name, _)| name.as_deref()).collect::<BTreeSet<&str>>().len()
-}
-
 /// The text that says where a finding was made, and whether this text has its detail. The text about a single case
 /// does; about several benchmarks, it gives their number.
 fn places(group: &LintGroup) -> (String, bool) {
-    match (group.found.as_slice(), benchmarks(group)) {
+    match (group.found.as_slice(), group.benchmarks.len()) {
         ([(place, detail)], _) => {
             (place.iter().chain([detail]).cloned().collect::<Vec<_>>().join(": "), true)
         }

@@ -52,6 +52,17 @@ fn hostile_names_stay_names() {
 }
 
 #[test]
+fn a_finding_about_two_metrics_of_a_benchmark_counts_it_once() {
+    let mut comparison = quickstart();
+    for row in &mut comparison.rows {
+        row.lints = vec![Lint::new(LintCode::HighCv, "")];
+    }
+    let view = View::new(&comparison, None);
+    let group = view.lints.iter().find(|group| group.code == LintCode::HighCv).unwrap();
+    assert_eq!((group.found.len(), group.benchmarks.len()), (6, 4));
+}
+
+#[test]
 fn a_narrow_report_fits_its_terminal() {
     for comparison in [quickstart(), every_reason()] {
         let view = View::new(&comparison, None);

@@ -1,7 +1,7 @@
 //! The view model: a comparison as sections, sentences and cells, before any layout.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use benchgate_core::model::{Consequence, LintCode, Metric, SideName, Unit, Verdict, counted};
 use benchgate_gate::{Comparison, Estimate, Geomean, Method, Reason, Row, RunSummary};
@@ -96,6 +96,8 @@ pub struct LintGroup {
     pub code: LintCode,
     /// Benchmark (none for the run as a whole), with a metric other than latency, and detail; both unescaped.
     pub found: Vec<(Option<String>, String)>,
+    /// The benchmarks it was found in.
+    pub benchmarks: BTreeSet<String>,
     /// Advice on how to fix it.
     pub fix: &'static str,
     /// The consequence in this comparison: a finding that can forbid a verdict is a note if each of its rows has one.
@@ -502,15 +504,18 @@ fn lints(comparison: &Comparison) -> Vec<LintGroup> {
         }
         known.1.push(detail.to_owned());
         let named = row.and_then(|row| RowView::new(row).metric);
-        let place = benchmark.map(|name| named.map_or(name.clone(), |metric| format!("{name} {metric}")));
+        let place =
+            benchmark.as_ref().map(|name| named.map_or(name.clone(), |metric| format!("{name} {metric}")));
         match groups.iter_mut().find(|group| group.code == code) {
             Some(group) => {
                 group.found.push((place, detail.to_owned()));
+                group.benchmarks.extend(benchmark);
                 group.consequence = group.consequence.max(consequence);
             }
             None => {
+                let (found, benchmarks) = (vec![(place, detail.to_owned())], benchmark.into_iter().collect());
                 let fix = words::fix(code, &comparison.head.format);
-                groups.push(LintGroup { code, found: vec![(place, detail.to_owned())], fix, consequence });
+                groups.push(LintGroup { code, found, benchmarks, fix, consequence });
             }
         }
     };
