@@ -462,7 +462,7 @@ mod tests {
             what: "artifacts/w.irpa",
             note: "1.2 GB of 8.0 GB",
         };
-        assert!(said(&[event.clone()]).is_empty());
+        assert!(said(std::slice::from_ref(&event)).is_empty());
         assert_eq!(said_after(NOW_AND_THEN, &[event]), ["toolchain artifacts/w.irpa: 1.2 GB of 8.0 GB"]);
     }
 
@@ -487,7 +487,7 @@ mod tests {
         };
         let rows = [row("mlp/cpu", true), row("vit/cpu", false)];
         let look = Event::Standings { rows: &rows, next: Some(next), look: true };
-        let lines = said_after(BETWEEN_LOOKS, &[look.clone()]);
+        let lines = said_after(BETWEEN_LOOKS, std::slice::from_ref(&look));
         assert_eq!(
             lines,
             [
