@@ -3,8 +3,9 @@
 //! IREE's benchmark tool hands the same buffers to every call, and a function may write into them: one that is right in
 //! its first call and does nothing in all others would look quick. A small module of benchgate's own therefore calls the
 //! function twice in one process. The results of the second call are verified. Inputs that are the same after two calls as
-//! after one show that every later call starts as the second one did, so what holds for it holds for all. Values that a
-//! program keeps in globals are another matter ([`super::stores::storing_operation`]).
+//! after one show that every later call starts as the second one did, so what holds for it holds for all. If the first call
+//! changed them, the work that is timed is not the one that was given, and both sides must do so. Values that a program keeps
+//! in globals are another matter ([`super::stores::storing_operation`]).
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -26,6 +27,8 @@ use super::stage::Caller;
 
 /// The module's name. A model's own module could only have it on purpose, and then loading both fails.
 const MODULE: &str = "benchgate_calls";
+/// Returns the inputs as they were given.
+const GIVEN: &str = "given";
 /// Calls once and returns the inputs.
 const ONCE: &str = "once";
 /// Calls twice and returns the second call's results, then the inputs.
@@ -120,9 +123,11 @@ impl Signature {
         let mut text = format!("vm.module @{MODULE} {{\n");
         let _ = writeln!(
             text,
-            "  vm.import private @\"{name}\"({declared}) -> ({})\n  vm.export @{ONCE}\n  vm.export @{TWICE}",
+            "  vm.import private @\"{name}\"({declared}) -> ({})\n  vm.export @{GIVEN}\n  vm.export @{ONCE}\n  vm.export @{TWICE}",
             results.join(", ")
         );
+        let _ = writeln!(text, "  vm.func @{GIVEN}({declared}) -> ({}) {{", kinds(&inputs));
+        returned(&mut text, &inputs);
         let _ = writeln!(text, "  vm.func @{ONCE}({declared}) -> ({}) {{", kinds(&inputs));
         call(&mut text, "%first");
         returned(&mut text, &inputs);
@@ -200,7 +205,10 @@ pub(super) async fn caller(
 }
 
 /// Calls the function once in one process and twice in another. The second call's results are written to `results`, and
-/// `start` makes a process of arguments. Returns how the function keeps state, or why that could not be checked.
+/// `start` makes a process of arguments. Returns the inputs that the first call changes and later ones leave so.
+///
+/// # Errors
+/// How the function keeps state, or why that could not be checked.
 pub(super) async fn check(
     caller: &Caller,
     host: &Host<'_>,
@@ -208,31 +216,38 @@ pub(super) async fn check(
     results: &[TensorFile],
     folder: &Path,
     start: impl Fn(Vec<OsString>) -> Command,
-) -> Result<Option<String>, PipelineError> {
+) -> Result<Result<Vec<u32>, String>, PipelineError> {
     let places = |calls: &str| -> Vec<TensorFile> {
         let name = |number| folder.join(format!("{calls}{number}.bin"));
         let bytes = |number| TensorFile { path: name(number), raw: Some("bytes".to_owned()) };
         (0..caller.inputs).map(bytes).collect()
     };
-    let [once, twice] = [ONCE, TWICE].map(places);
+    let [given, once, twice] = [GIVEN, ONCE, TWICE].map(places);
     let mut processes = vec![execution.through(&caller.module, TWICE, &[results, &twice].concat())];
     if !once.is_empty() {
         processes.push(execution.through(&caller.module, ONCE, &once));
+        processes.push(execution.through(&caller.module, GIVEN, &given));
     }
     for arguments in processes {
         let finished = host.run(&start(arguments)).await?;
         if finished.exit != Exit::Success {
             host.fail_on_full_disk(&finished, folder)?;
             let why = failure(&finished, None).why;
-            return Ok(Some(format!("a second call in the same process could not be checked: {why}")));
+            return Ok(Err(format!("a second call in the same process could not be checked: {why}")));
         }
     }
-    for (number, (once, twice)) in once.iter().zip(&twice).enumerate() {
-        if host.digests.sha256(&once.path).await? != host.digests.sha256(&twice.path).await? {
-            return Ok(Some(format!("each call changes input {number}")));
+    let mut changed = Vec::new();
+    for (number, input) in (0..).zip(once.iter().zip(&twice).zip(&given)) {
+        let ((once, twice), given) = input;
+        let once = host.digests.sha256(&once.path).await?;
+        if once != host.digests.sha256(&twice.path).await? {
+            return Ok(Err(format!("each call changes input {number}")));
+        }
+        if once != host.digests.sha256(&given.path).await? {
+            changed.push(number);
         }
     }
-    Ok(None)
+    Ok(Ok(changed))
 }
 
 #[cfg(test)]

@@ -238,6 +238,9 @@ pub(super) async fn check<'a>(
         let loaded = loaded.as_deref().unwrap_or(planned.side.name.as_str());
         let key = KeyBuilder::new("execution/5").text("given", &artifact.execution_sha256);
         artifact.execution_sha256 = key.text("loaded", loaded).finish();
+        if let Some(workload) = &mut artifact.workload {
+            workload.changed_inputs = verified.changed_inputs;
+        }
     }
     prepared.peak_device_memory = verified.peak_device_memory;
     prepared.verification = Some(verified.verification);
@@ -381,5 +384,6 @@ async fn workload(
         settings_sha256: settings.finish(),
         reference_sha256,
         reference64_sha256,
+        changed_inputs: Vec::new(),
     })
 }

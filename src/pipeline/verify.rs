@@ -47,6 +47,8 @@ pub(super) struct VerifiedModule {
     pub(super) outputs: Option<Outputs>,
     /// How a later call differs from the first one, if it does.
     pub(super) stateful: Option<String>,
+    /// The inputs that the first call changes.
+    pub(super) changed_inputs: Vec<u32>,
 }
 
 impl StageOutput for VerifiedModule {
@@ -95,6 +97,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
                 opened,
                 outputs: None,
                 stateful: None,
+                changed_inputs: Vec::new(),
             });
         }
         // By benchmark and side, not by module: benchmarks may share one and fail for reasons of their own.
@@ -132,6 +135,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     } else {
         outputs
     };
+    let mut changed_inputs = Vec::new();
     let stateful = match job
         .caller
         .filter(|_| matches!(verification.code, VerifyCode::Pass | VerifyCode::VerifierSkipped))
@@ -143,8 +147,9 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
             // Results of unknown types are written as bytes, because the tool needs a place for each.
             let known = if is_known { known } else { vec![Some(String::new()); caller.results] };
             let second = places(folder.path(), "second", &known);
-            let stateful =
+            let checked =
                 later_calls::check(caller, host, job.execution, &second, folder.path(), call).await?;
+            let stateful = checked.map(|changed| changed_inputs = changed).err();
             if stateful.is_some() {
                 stateful
             } else if !is_known {
@@ -180,6 +185,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         opened: finished.opened,
         outputs: kept,
         stateful,
+        changed_inputs,
     })
 }
 

@@ -286,22 +286,26 @@ fn dump(module: &str) {
     println!();
 }
 
-/// `once` or `twice` of the module that calls another one's function: the results of the second call, and the input.
+/// `given`, `once` or `twice` of the module that calls another one's function: the results of the second call, and the input.
 fn call_through(known: &BTreeMap<String, String>, args: &[String], caller: &str) {
     let text = std::fs::read_to_string(caller).unwrap();
     let name = text.split("vm.import private @\"module.").nth(1).unwrap().split('"').next().unwrap();
-    let is_twice = value(args, "--function=").unwrap() == "twice";
+    let calls = value(args, "--function=").unwrap();
+    let is_twice = calls == "twice";
     let mut known = known.clone();
     if let Some(second) = known.remove("second-output") {
         known.insert("output".to_owned(), second);
     }
-    let (inputs, results): (Vec<String>, Vec<String>) = args
-        .iter()
-        .filter(|arg| arg.starts_with("--output=@"))
-        .cloned()
-        .partition(|arg| ["once", "twice"].iter().any(|calls| arg.contains(&format!("/{calls}"))));
+    let (inputs, results): (Vec<String>, Vec<String>) =
+        args.iter().filter(|arg| arg.starts_with("--output=@")).cloned().partition(|arg| {
+            ["given", "once", "twice"].iter().any(|calls| arg.contains(&format!("/{calls}")))
+        });
     for input in inputs {
-        let state = if known["changes-input"] == "always" && is_twice { "2" } else { "1" };
+        let state = match known["changes-input"].as_str() {
+            _ if calls == "given" => "0",
+            "always" if is_twice => "2",
+            _ => "1",
+        };
         std::fs::write(input.strip_prefix("--output=@").unwrap(), state).unwrap();
     }
     if is_twice {

@@ -27,6 +27,15 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     if base.inputs_sha256 != head.inputs_sha256 {
         differing.push("other inputs".to_owned());
     }
+    if base.changed_inputs != head.changed_inputs {
+        let shown = |inputs: &[u32]| match inputs {
+            [] => "no input".to_owned(),
+            _ => format!("input {}", inputs.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+        };
+        let [of_base, of_head] = [base, head].map(|side| shown(&side.changed_inputs));
+        differing
+            .push(format!("a first call that changes {of_head} for later ones; base's changes {of_base}"));
+    }
     if base.device != head.device {
         differing.push(format!("device `{}` instead of `{}`", head.device, base.device));
     }

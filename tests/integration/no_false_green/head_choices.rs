@@ -175,8 +175,16 @@ fn a_program_is_judged_by_the_results_of_its_second_call_too() {
     let counting = with("changes-input=always").expect_code(11).json();
     let latency = row(&counting, "a/cpu/main", Some("latency"));
     assert!(lint_codes(latency).contains(&"stateful"), "{counting:#}");
-    // A function that writes the same into its inputs in every call does the same work in every call.
-    with("changes-input=once").expect_code(0);
+    // A function that writes the same into its inputs in every call does the same work in every later call, which is other
+    // work than base's unless base does so too.
+    let filled = with("changes-input=once").expect_code(11).json();
+    let latency = row(&filled, "a/cpu/main", Some("latency"));
+    assert!(lint_codes(latency).contains(&"workload-changed"), "{filled:#}");
+    let (suite, repository) = repository();
+    suite.source("a", &["latency-us=1000", "changes-input=once"]);
+    policy_on_main(&suite, &repository, "");
+    suite.source("a", &["latency-us=500", "revision=2", "changes-input=once"]);
+    gate_main(&suite, &[]).expect_code(0);
 }
 
 #[test]

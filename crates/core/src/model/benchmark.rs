@@ -134,6 +134,9 @@ pub struct Workload {
     pub reference_sha256: Option<String>,
     /// SHA-256 over the reference outputs in double precision, by content; absent if there are none.
     pub reference64_sha256: Option<String>,
+    /// The inputs that the first call changes, by number from 0: every later call is timed with what it left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_inputs: Vec<u32>,
 }
 
 /// Model × target × function, measured on one side.
