@@ -316,6 +316,10 @@ fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
         return Some(Reason::Stability);
     }
     let slow = paired.slow_size;
+    // The count alone may be chance: five slow starts of 48 and none of base's. What they cost is not.
+    if slow.of_head_alone > tolerance {
+        return Some(Reason::Stability);
+    }
     if slow.excess > tolerance && slow.p <= SLOW_SIZE_LIMIT {
         let why = format!(
             "slow processes got slower: head's lie {:.0} % above its undisturbed level and base's {:.0} %, which raises \

@@ -64,6 +64,9 @@ pub struct SlowSize {
     pub head: f64,
     /// What the difference adds to the mean of all processes, as a share of the undisturbed level.
     pub excess: f64,
+    /// What head's slow processes add to its own mean, as a share of the undisturbed level, if base has none and head has
+    /// at least two: they then have no others to be compared with. Otherwise 0.
+    pub of_head_alone: f64,
     /// One-sided p of "the slow processes of both sides take equally long", by Mann and Whitney's test.
     pub p: f64,
 }
@@ -78,14 +81,17 @@ impl SlowSize {
             head.extend(of_head);
         }
         let processes: usize = blocks.iter().map(|(base, head)| base.len() + head.len()).sum();
+        let of_head: usize = blocks.iter().map(|(_, head)| head.len()).sum();
         let share = (base.len() + head.len()) as f64 / processes.max(1) as f64;
         let size = |slow: &[f64]| {
             let sizes: Vec<f64> = slow.iter().map(|distance| distance.exp_m1()).collect();
             describe::mean(&sizes).unwrap_or_default()
         };
         let p = mann_whitney(&head, &base, UMethod::Auto).map_or(1.0, |test| test.greater);
+        let is_alone = base.is_empty() && head.len() > 1;
+        let of_head_alone = if is_alone { size(&head) * head.len() as f64 / of_head as f64 } else { 0.0 };
         let (base, head) = (size(&base), size(&head));
-        Self { base, head, excess: share * (head - base), p }
+        Self { base, head, excess: share * (head - base), of_head_alone, p }
     }
 }
 
@@ -223,7 +229,9 @@ mod tests {
         assert!(same.p > 0.4 && same.excess.abs() < 1e-9, "{same:?}");
         assert!(shorter.p > 0.9 && shorter.excess < 0.0, "{shorter:?}");
         let none = SlowSize::new(&[(vec![0.0], vec![0.0])], 0.0, 0.05);
-        assert_eq!((none.p, none.excess), (1.0, 0.0));
+        assert_eq!((none.p, none.excess, none.of_head_alone), (1.0, 0.0, 0.0));
+        let twice = [(vec![0.0; 4], vec![0.0, 0.0, 2.0_f64.ln(), 2.0_f64.ln()])];
+        assert!((SlowSize::new(&twice, 0.0, 0.05).of_head_alone - 0.5).abs() < 1e-9);
     }
 
     #[test]

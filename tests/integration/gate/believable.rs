@@ -203,6 +203,21 @@ fn slow_starts(seed: u64, factors: [f64; 2]) -> (Run, Run) {
 }
 
 #[test]
+fn a_head_with_a_few_slow_starts_that_cost_more_than_the_tolerance_is_never_green() {
+    for (slow, factor, green) in
+        [(5, 10.0, false), (3, 2.0, false), (2, 2.0, false), (5, 1.5, false), (1, 1.5, true)]
+    {
+        let (base, mut head) = recorded(31, 3, 24, 0.002, 1.0, 0.0);
+        let Series::Processes(processes) = &mut head.benchmarks[0].metrics[0].series else { panic!() };
+        for process in processes.iter_mut().skip(3).step_by(9).take(slow) {
+            process.samples.iter_mut().for_each(|sample| *sample *= factor);
+        }
+        let row = judged(&base, &head).rows.remove(0);
+        assert_eq!(row.verdict == Verdict::Pass, green, "{slow} of 48 take {factor} times as long: {row:?}");
+    }
+}
+
+#[test]
 fn a_head_whose_slow_starts_take_longer_than_those_of_base_is_never_green() {
     let verdict = |seed, factors| {
         let (base, head) = slow_starts(seed, factors);
