@@ -1,5 +1,7 @@
 //! `benchgate compare`.
 
+use std::path::Path;
+
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison, Policy, compare};
 use crate::model::{Consequence, LintCode};
@@ -97,6 +99,13 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     // The number of blocks is not part of the rules for judging.
     let rules = |policy: &Policy| Policy { sequential: Policy::default().sequential, ..policy.clone() };
     let foreign = recorded.as_ref().is_some_and(|recorded| rules(&recorded.policy) != Policy::default());
+    // A run of one commit has a base and a policy of its own choice: as for `gate`, a proposed change needs the base's.
+    if recorded.is_some() && args.policy.policy.is_none() && base.run.commit == head.run.commit {
+        let is_of_a_suite = base.run.commit.is_some();
+        if is_of_a_suite || foreign {
+            super::gate::only_merged(Path::new("."))?;
+        }
+    }
     let mut policy = args.policy.again(recorded)?;
     let notes = args.select.apply(&args.inputs.source.filter, &mut base.run, &mut head.run, &mut policy)?;
     let options = CompareOptions { seed: args.seed, today: runtime::today(), ..CompareOptions::default() };

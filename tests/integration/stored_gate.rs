@@ -231,6 +231,9 @@ fn a_proposed_change_is_not_judged_by_its_own_policy_or_baseline() {
     suite.world.write("benchgate.toml", &paired);
     in_job("workflow_dispatch", &["gate"]).expect_no_failure();
     in_job("push", &["gate"]).expect_no_failure();
+    // A run whose base is the change's own choice.
+    in_job("push", &["compare", "run.json"]).expect_no_failure();
+    in_job("pull_request", &["compare", "run.json"]).expect_code(2);
     suite.world.write("benchgate.toml", &toml);
     in_job_of("workflow_dispatch", "main", &other, &["gate", "--stored", "--base", "HEAD"])
         .expect_no_failure();
