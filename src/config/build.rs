@@ -22,6 +22,8 @@ pub(super) struct Built {
     /// Offsets of the `sources` of base and head.
     pub sources_at: [usize; 2],
     pub policy_at: usize,
+    /// Offsets of the limits; empty if they are in the policy's own file.
+    pub limits_at: Vec<usize>,
 }
 
 impl Config {
@@ -109,5 +111,6 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
         files,
         sources_at: [side_sources("base"), side_sources("head")],
         policy_at: root.get("policy").at(),
+        limits_at: root.get("limit").items().map(ConfigView::at).collect(),
     }
 }

@@ -27,7 +27,8 @@ const FAILING: &[&str] = &{
 const CHANGED_REFERENCE: &[&str] = &[ChangedReference::Fail.as_str(), ChangedReference::Note.as_str()];
 
 /// The policy keys, which a pull request must not choose for itself.
-pub(super) const POLICY_KEYS: [&str; 5] = ["gate", "waiver", "expect", "numerics", "numerics-override"];
+pub(super) const POLICY_KEYS: [&str; 6] =
+    ["gate", "waiver", "expect", "limit", "numerics", "numerics-override"];
 
 /// The file that `policy = "…"` names.
 pub(super) static POLICY: Section = Section {
@@ -37,6 +38,7 @@ pub(super) static POLICY: Section = Section {
         optional("gate", ValueKind::Table(&GATE), "What counts as a regression."),
         optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
         optional("expect", ValueKind::Tables(&EXPECT), "Known failures."),
+        optional("limit", ValueKind::Tables(&LIMIT), "Absolute limits."),
         optional("numerics", ValueKind::Table(&NUMERICS), "How far outputs may be from their references."),
         optional("numerics-override", ValueKind::Tables(&NUMERICS_OVERRIDE), "The same for some benchmarks."),
     ],
@@ -170,6 +172,37 @@ pub(super) static EXPECT: Section = Section {
              any of them.",
         ),
         required("reason", ValueKind::Line, "Why it fails: an issue, for example."),
+    ],
+};
+
+pub(super) static LIMIT: Section = Section {
+    title: "[[limit]]",
+    doc: "An absolute limit of a metric, next to the comparison with base and whatever base's value is. It is about the median \
+          over head's processes. A row is red (`limit-exceeded`) if that median is beyond the limit by a test that shares \
+          `alpha` among all limits, and inconclusive if the processes don't show on which side of the limit it is: more \
+          processes then settle it, or a limit that is further away. Sizes and counts are compared exactly. Where both sides \
+          execute the same bytes, times are not held against a limit. A benchmark without a value of the metric is \
+          inconclusive.",
+    fields: &[
+        required(
+            "benchmark",
+            ValueKind::Glob,
+            "Glob over `model/target/function`; it has to match a benchmark of the suite. All limits that match hold.",
+        ),
+        required("metric", ValueKind::Name, "The metric: `latency`, `vmfb-size`, or a foreign tool's own."),
+        optional(
+            "max",
+            ValueKind::Magnitude,
+            "Largest value: a duration for metrics of time, otherwise a number in the metric's unit.",
+        ),
+        optional("min", ValueKind::Magnitude, "Smallest value, for rates."),
+        optional(
+            "testbed",
+            ValueKind::Glob,
+            "The machines on which it holds: a glob over the facts that `benchgate doctor` prints of them, such as the name of \
+             the processor or GPU: `\"*EPYC 9654*\"`. Without it, it holds everywhere.",
+        ),
+        optional("owner", ValueKind::Line, "Who is responsible for it; named with the red row."),
     ],
 };
 

@@ -44,6 +44,11 @@ fn load_checked(
     let named = built.config.policy_file.as_deref().map(|file| (file, built.policy_at));
     let mut all = read_policy_file(&mut part, path, named, boundary, &mut problems)?;
     (built.config.policy, built.config.numerics) = (part.policy, part.numerics);
+    for (index, limit) in built.config.unmatched_limits() {
+        let glob = shown(&limit.benchmark);
+        let at = built.limits_at.get(index).copied().unwrap_or(built.policy_at);
+        problems.add(at, format!("the [[limit]] of `{glob}` matches no benchmark of the suite"));
+    }
     let mut found = problems.finish(&text, path);
     found.append(&mut all);
     if found.is_empty() { Ok(built.config) } else { Err(invalid(path, found)) }
@@ -87,7 +92,7 @@ pub fn load_judging_within(path: &Path, boundary: &Path) -> Result<Config, Confi
 }
 
 /// The policy alone, of the configuration at `path`, for a head that is judged by its base's policy.
-/// The rest of that file may be anything: only `[gate]`, `[[waiver]]`, `[[expect]]`, `[numerics]`, `policy` and the
+/// The rest of that file may be anything: only `[gate]`, `[[waiver]]`, `[[expect]]`, `[[limit]]`, `[numerics]`, `policy` and the
 /// block counts are looked at.
 pub fn load_policy(path: &Path) -> Result<PolicyPart, ConfigError> {
     let folder = folder_of(path);

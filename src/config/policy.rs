@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::gate::{
-    Expectation, FailureKind, Floor, MetricPolicy, NumericsPolicy, NumericsTolerance, Override, Policy,
-    SequentialPolicy, Waiver,
+    Expectation, FailureKind, Floor, Limit, MetricPolicy, NumericsPolicy, NumericsTolerance, Override,
+    Policy, SequentialPolicy, Waiver,
 };
 use crate::model::{Metric, Unit};
 
@@ -33,6 +33,7 @@ pub(super) fn part(
         overrides: overrides(gate.get("override"), problems),
         waivers: waivers(root.get("waiver"), problems),
         expectations: expectations(root.get("expect")),
+        limits: limits(root.get("limit"), problems),
         sequential: sequential(measure, defaults.sequential, problems),
         between_cv: gate.get("between-cv").fraction(),
         ..defaults
@@ -135,7 +136,7 @@ fn check_metric_name(name: &str, at: usize, problems: &mut Collector) {
     }
 }
 
-/// A floor in the metric's unit: times are held in nanoseconds.
+/// A floor in the metric's unit.
 fn magnitude(view: ConfigView<'_, '_>, metric: Option<&str>, problems: &mut Collector) -> Option<f64> {
     if !view.is_present() {
         return None;
@@ -144,24 +145,26 @@ fn magnitude(view: ConfigView<'_, '_>, metric: Option<&str>, problems: &mut Coll
         problems.add(view.at(), "`floor-absolute` needs a `metric`: units differ between metrics");
         return None;
     };
+    within(in_unit(view, "floor-absolute", metric, problems)?, metric, view.at(), problems)
+}
+
+/// A value in the metric's unit: times are held in nanoseconds.
+fn in_unit(view: ConfigView<'_, '_>, key: &str, metric: &str, problems: &mut Collector) -> Option<f64> {
     let known = KNOWN.iter().find(|known| known.name == metric);
     let is_time = known.map(|known| known.unit == Unit::Nanoseconds);
     if let Some(duration) = view.duration() {
         if is_time == Some(false) {
-            problems.add(
-                view.at(),
-                format!("`floor-absolute`: `{}` is not a time; write a number", shown(metric)),
-            );
+            problems.add(view.at(), format!("`{key}`: `{}` is not a time; write a number", shown(metric)));
         }
-        return within(nanoseconds(duration), metric, view.at(), problems);
+        return Some(nanoseconds(duration));
     }
-    if is_time == Some(true) {
+    if view.is_present() && is_time == Some(true) {
         problems.add(
             view.at(),
-            format!("`floor-absolute`: `{}` is a time; write a duration such as \"5us\"", shown(metric)),
+            format!("`{key}`: `{}` is a time; write a duration such as \"5us\"", shown(metric)),
         );
     }
-    within(view.number()?, metric, view.at(), problems)
+    view.number()
 }
 
 /// Refuses floors that would hide anything: from ten seconds of latency on, the relative floor of 1 % is larger.
@@ -264,6 +267,34 @@ fn expectations(view: ConfigView<'_, '_>) -> Vec<Expectation> {
             .collect::<Vec<_>>()
     };
     view.items().flat_map(of_table).collect()
+}
+
+fn limits(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Limit> {
+    view.items()
+        .map(|item| {
+            let metric = item.get("metric");
+            let name = metric.owned();
+            check_metric_name(&name, metric.at(), problems);
+            let mut bound = |key: &str| in_unit(item.get(key), key, &name, problems);
+            let (max, min) = (bound("max"), bound("min"));
+            if max.is_none() && min.is_none() {
+                problems.add(item.at(), "a limit needs `max` or `min`");
+            }
+            if let (Some(max), Some(min)) = (max, min)
+                && min > max
+            {
+                problems.add(item.get("min").at(), "`min` is more than `max`");
+            }
+            Limit {
+                benchmark: item.get("benchmark").owned(),
+                max,
+                min,
+                testbed: item.get("testbed").text().map(str::to_owned),
+                owner: item.get("owner").text().map(str::to_owned),
+                metric: name,
+            }
+        })
+        .collect()
 }
 
 fn numerics(root: ConfigView<'_, '_>, problems: &mut Collector) -> NumericsPolicy {

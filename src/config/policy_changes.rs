@@ -1,6 +1,6 @@
 //! The differences of two policies, in words, for pull requests that change the gate.
 
-use crate::gate::{Expectation, MetricPolicy, NumericsTolerance, Override, Waiver};
+use crate::gate::{Expectation, Limit, MetricPolicy, NumericsTolerance, Override, Waiver};
 
 use super::PolicyPart;
 use super::fields::KeyPresence;
@@ -34,6 +34,7 @@ pub fn policy_changes(base: &PolicyPart, head: &PolicyPart) -> Vec<String> {
     listed("override", &b.overrides, &h.overrides, describe_override, &mut changes);
     listed("waiver", &b.waivers, &h.waivers, describe_waiver, &mut changes);
     listed("expectation", &b.expectations, &h.expectations, describe_expectation, &mut changes);
+    listed("limit", &b.limits, &h.limits, describe_limit, &mut changes);
     for after in &head.numerics.types {
         if let Some(before) = base.numerics.types.iter().find(|tolerance| tolerance.dtype == after.dtype) {
             numerics(before, after, &mut changes);
@@ -137,6 +138,16 @@ fn describe_waiver(entry: &Waiver) -> String {
 fn describe_expectation(entry: &Expectation) -> String {
     let failures: Vec<&str> = entry.failure.iter().map(|failure| failure.as_str()).collect();
     format!("{} for `{}`: {}", failures.join(" or "), shown(&entry.benchmark), shown(&entry.reason))
+}
+
+fn describe_limit(entry: &Limit) -> String {
+    let Limit { benchmark, metric, max, min, testbed, owner } = entry;
+    let mut parts = vec![place(benchmark, Some(metric))];
+    parts.extend(max.map(|max| format!("max {max}")));
+    parts.extend(min.map(|min| format!("min {min}")));
+    parts.extend(testbed.as_ref().map(|testbed| format!("on `{}`", shown(testbed))));
+    parts.extend(owner.as_ref().map(|owner| format!("by {}", shown(owner))));
+    parts.join(", ")
 }
 
 fn describe_tolerance((benchmark, tolerance): &(String, NumericsTolerance)) -> String {

@@ -35,8 +35,8 @@ Some values have a special form:
 Every file that is named must exist, unless it is an artifact, for each side, and lie inside the repository once symbolic links are
 resolved.
 
-**Policy** is `[gate]`, `[[waiver]]`, `[[expect]]`, `[numerics]` and `[[numerics-override]]`. On a pull request it is read from the base commit, so a
-change can't loosen the gate that judges it. `policy = \"policy.toml\"` moves the five into a separate
+**Policy** is `[gate]`, `[[waiver]]`, `[[expect]]`, `[[limit]]`, `[numerics]` and `[[numerics-override]]`. On a pull request it is read from the base commit, so a
+change can't loosen the gate that judges it. `policy = \"policy.toml\"` moves the six into a separate
 file, which CODEOWNERS can guard.
 
 ";

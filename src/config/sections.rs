@@ -4,7 +4,7 @@ use super::artifact::ARTIFACT;
 use super::backend::BACKEND;
 use super::command::COMMAND;
 use super::fields::{ChosenBy, Section, ValueKind, defaulted, optional, required};
-use super::judging::{EXPECT, GATE, NUMERICS, NUMERICS_OVERRIDE, WAIVER};
+use super::judging::{EXPECT, GATE, LIMIT, NUMERICS, NUMERICS_OVERRIDE, WAIVER};
 use super::measure::MEASURE;
 use super::model::MODEL;
 use super::python::PYTHON;
@@ -46,6 +46,7 @@ pub(super) static ROOT: Section = Section {
         optional("gate", ValueKind::Table(&GATE), "What counts as a regression."),
         optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
         optional("expect", ValueKind::Tables(&EXPECT), "Known failures."),
+        optional("limit", ValueKind::Tables(&LIMIT), "Absolute limits."),
         optional("numerics", ValueKind::Table(&NUMERICS), "How far outputs may be from their references."),
         optional("numerics-override", ValueKind::Tables(&NUMERICS_OVERRIDE), "The same for some benchmarks."),
         optional("report", ValueKind::Table(&REPORT), "Contents of reports."),
@@ -62,7 +63,7 @@ pub(super) static ROOT: Section = Section {
             "policy",
             ValueKind::Relative,
             "A separate file for \
-            `[gate]`, `[[waiver]]`, `[[expect]]`, `[numerics]` and `[[numerics-override]]`, relative to this one, so that CODEOWNERS can guard it. None of them may then be in this file.",
+            `[gate]`, `[[waiver]]`, `[[expect]]`, `[[limit]]`, `[numerics]` and `[[numerics-override]]`, relative to this one, so that CODEOWNERS can guard it. None of them may then be in this file.",
         ),
     ],
 };

@@ -79,6 +79,25 @@ fn an_artifact_needs_a_hash_and_an_address_without_credentials() {
 }
 
 #[test]
+fn a_limit_is_in_the_unit_of_its_metric() {
+    let limit = |metric: &str, bound: &str| {
+        format!("[[limit]]\nbenchmark = \"a/*\"\nmetric = \"{metric}\"\n{bound}\n")
+    };
+    let config = good(&format!("{MINIMAL}{}", limit("latency", "max = \"12ms\"")));
+    assert_eq!((config.policy.limits[0].max, config.policy.limits[0].min), (Some(12e6), None));
+    for (metric, bound, words) in [
+        ("latency", "max = 12", "is a time"),
+        ("dispatch-count", "max = \"12ms\"", "is not a time"),
+        ("latency", "", "needs `max` or `min`"),
+        ("items-per-second", "max = 1\nmin = 2", "`min` is more than `max`"),
+        ("latancy", "max = \"1ms\"", "did you mean `latency`"),
+    ] {
+        let message = message(&limit(metric, bound));
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
 fn a_small_configuration_gets_the_defaults() {
     let config = good(MINIMAL);
     assert_eq!(config.suite, "s");

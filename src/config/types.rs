@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::gate::{NumericsPolicy, Policy};
-use crate::model::{Disclose, SideName, is_of_command};
+use crate::gate::{Limit, NumericsPolicy, Policy};
+use crate::model::{BenchmarkGlob, BenchmarkName, Disclose, SideName, is_of_command};
 
 use super::fields::ChosenBy;
 use super::table::DeclaredTable;
@@ -216,6 +216,23 @@ impl Config {
         all.add("[aliases]", ChosenBy::Base.change("aliases", &base.aliases, &self.aliases));
         all.add("the top level:", ChosenBy::Base.change("policy", &base.policy_file, &self.policy_file));
         all
+    }
+
+    /// Limits that match no benchmark of the suite, so that they would never be judged.
+    pub(super) fn unmatched_limits(&self) -> Vec<(usize, &Limit)> {
+        let models = self.models.iter().flat_map(|model| {
+            let names = self.targets.iter().map(move |target| (model, target));
+            names.map(|(model, target)| BenchmarkName::from_parts(&model.name, &target.name, &model.function))
+        });
+        let commands = self.commands.iter().map(CommandSpec::benchmarks);
+        // Only a run shows the rows of a command that does not declare them.
+        let Some(commands) = commands.collect::<Option<Vec<_>>>() else { return Vec::new() };
+        let names: Vec<BenchmarkName> = models.chain(commands.into_iter().flatten()).collect();
+        let is_unmatched = |(_, limit): &(usize, &Limit)| {
+            let glob = BenchmarkGlob::new(&limit.benchmark);
+            !names.iter().any(|name| glob.matches(name.as_str()))
+        };
+        self.policy.limits.iter().enumerate().filter(is_unmatched).collect()
     }
 
     /// The part that judges.

@@ -92,18 +92,24 @@ fn list(family: &str, definition: Definition, untranslated: &mut Vec<Untranslate
 fn reason(family: &str, key: &str) -> &'static str {
     match (family, key) {
         (_, key) if key.starts_with("golden_") || key.starts_with("tolerance") => {
-            "an absolute limit: the gate compares with the base instead"
+            "an absolute limit of one machine: the gate compares with the base, and a [[limit]] with `testbed` adds it"
         }
         ("torch_ops", "flat_args" | "seed") => {
             "the inputs are random numbers of NumPy, made when the test runs"
         }
-        ("torch_ops", "expected_output") => "the reference is downloaded, and no SHA-256 of it is recorded",
-        ("torch_ops", _) => "its reference is downloaded, and no SHA-256 of it is recorded",
+        ("torch_ops", "expected_output") => {
+            "the reference is downloaded, and no SHA-256 of it is recorded, which an [[artifact]] needs"
+        }
+        ("torch_ops", _) => {
+            "its reference is downloaded, and no SHA-256 of it is recorded, which an [[artifact]] needs"
+        }
         ("onnx_models", _) => {
             "the model is downloaded, and its reference is computed by ONNX Runtime when the test runs"
         }
         ("onnx_ops", _) => "not a key of a test configuration",
-        _ => "its program, weights or data are downloaded, and no SHA-256 of them is recorded",
+        _ => {
+            "its program, weights or data are downloaded, and no SHA-256 of them is recorded, which an [[artifact]] needs"
+        }
     }
 }
 

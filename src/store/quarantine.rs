@@ -98,6 +98,13 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
     let ratio =
         || estimate.map_or_else(String::new, |e| format!("{:.3} × that of the stored sessions", e.ratio));
     Some(match (row.verdict, &row.reason) {
+        // Beyond an absolute limit it is still the level that later sessions are compared with.
+        (_, Reason::Limit(_)) => {
+            if !estimate.and_then(|e| e.p_worse).is_some_and(|p| p < LIKELY_WORSE) {
+                return None;
+            }
+            (Undecided, format!("likely slower: {}", ratio()))
+        }
         (Verdict::Regressed, _) if estimate.is_some() => (Regressed, ratio()),
         // It ran in the stored sessions, and its device is gone.
         (Verdict::Regressed, Reason::FailsAtHead { why, .. }) => (Regressed, why.clone()),

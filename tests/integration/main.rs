@@ -1,6 +1,7 @@
 //! The one integration binary: every area is a module, so that the library is linked once.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod absolute_limits;
 mod alert;
 mod anchored;
 mod artifacts;

@@ -16,7 +16,8 @@ use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{
     Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, accuracy, classical, code,
-    common_row, context, copied, diagnosis, explain, history, looks, matching, overall, separate, threads,
+    common_row, context, copied, diagnosis, explain, history, limits, looks, matching, overall, separate,
+    threads,
 };
 
 /// Settings of a comparison in addition to the runs and the policy.
@@ -115,6 +116,10 @@ fn compared(
             row
         })
         .collect();
+    // Only what was measured to the end is held against a limit: one that is asked at every look is met by chance.
+    if !options.looking {
+        limits::judge(&mut rows, &pairs, head, &rules, policy.alpha);
+    }
     let cut = lints.iter().find(|lint| lint.code == LintCode::TruncatedInput);
     for row in &mut rows {
         withhold_green(row, cut);

@@ -6,7 +6,7 @@ use benchgate_core::model::{
 };
 pub use benchgate_core::model::{Estimate, Interval, Method, RunSummary, SideStats, Typical, WaiverUse};
 
-use super::{Alignment, MetricPolicy, Policy};
+use super::{Alignment, LimitReading, MetricPolicy, Policy};
 
 /// Why a row has its verdict; every renderer words it from here.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +51,8 @@ pub enum Reason {
     Unusable(Lint),
     /// The data does not support a verdict (one sample, no spread, repetitions on a grid).
     TooLittle(TooLittle),
+    /// Head's typical value is beyond an absolute limit or, if the row is inconclusive, may be.
+    Limit(LimitReading),
     /// The two sides have units of different kinds.
     UnitMismatch { base: String, head: String },
 }

@@ -21,6 +21,7 @@ mod evidence;
 mod explain;
 mod gradual;
 mod history;
+mod limits;
 mod matching;
 pub mod noise;
 mod outlook;
@@ -37,7 +38,7 @@ mod workload;
 
 pub use alignment::Alignment;
 pub use benchgate_core::model::{
-    ChangedReference, Expectation, FailOn, FailureKind, Floor, MetricPolicy, Override, Policy,
+    ChangedReference, Expectation, FailOn, FailureKind, Floor, Limit, MetricPolicy, Override, Policy,
     SequentialPolicy, TestKind, Waiver,
 };
 pub use benchgate_core::numerics::NumericsTolerance;
@@ -52,6 +53,7 @@ pub use disturbance::{record_unfit, unfit};
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
 pub use gradual::{EarlierSessions, LEVEL_SESSIONS};
 pub use history::{StoredSessions, anchored};
+pub use limits::LimitReading;
 pub use outlook::{Outlook, outlook};
 pub use overall::first_of;
 pub use rules::{NumericsPolicy, decides};

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use benchgate_core::model::{BenchmarkGlob, BenchmarkName, Metric, RENAMED_FROM, Run, is_date};
 
 use super::{
-    ChangedReference, Expectation, MetricPolicy, NumericsTolerance, Override, Policy, TestKind, Waiver,
-    WaiverUse,
+    ChangedReference, Expectation, Limit, MetricPolicy, NumericsTolerance, Override, Policy, TestKind,
+    Waiver, WaiverUse,
 };
 
 /// Whether this metric of a benchmark can fail the gate.
@@ -21,6 +21,7 @@ pub struct Rules<'a> {
     overrides: Vec<(BenchmarkGlob, &'a Override)>,
     waivers: Vec<(BenchmarkGlob, &'a Waiver)>,
     expectations: Vec<(BenchmarkGlob, &'a Expectation)>,
+    limits: Vec<(BenchmarkGlob, &'a Limit)>,
     today: &'a str,
     /// The names that the policy knows, by the new names of renamed benchmarks.
     renamed: BTreeMap<&'a str, BenchmarkName>,
@@ -37,6 +38,7 @@ impl<'a> Rules<'a> {
             today,
             waivers: policy.waivers.iter().map(|w| (BenchmarkGlob::new(&w.benchmark), w)).collect(),
             expectations: policy.expectations.iter().map(|e| (BenchmarkGlob::new(&e.benchmark), e)).collect(),
+            limits: policy.limits.iter().map(|l| (BenchmarkGlob::new(&l.benchmark), l)).collect(),
             ..Self::of_metrics(policy)
         }
     }
@@ -48,6 +50,7 @@ impl<'a> Rules<'a> {
             overrides: policy.overrides.iter().map(|o| (BenchmarkGlob::new(&o.benchmark), o)).collect(),
             waivers: Vec::new(),
             expectations: Vec::new(),
+            limits: Vec::new(),
             today: "",
             renamed: BTreeMap::new(),
         }
@@ -116,6 +119,12 @@ impl<'a> Rules<'a> {
         let mut matching =
             self.expectations.iter().rev().filter(|(pattern, _)| pattern.matches(name.as_str()));
         matching.next().map(|(_, expectation)| *expectation)
+    }
+
+    /// The absolute limits of a benchmark; all of them hold.
+    pub fn limits<'b>(&'b self, name: &'b BenchmarkName) -> impl Iterator<Item = &'a Limit> {
+        let name = self.known_as(name);
+        self.limits.iter().filter(|(pattern, _)| pattern.matches(name.as_str())).map(|(_, limit)| *limit)
     }
 
     /// The waiver for a row: one that still holds, or else one that has expired.

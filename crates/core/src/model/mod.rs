@@ -33,8 +33,8 @@ pub use metric::{Better, Metric, MetricKind, Unit};
 pub use number::Number;
 pub use outcome::{Outcome, Stage, Verdict};
 pub use policy::{
-    ChangedReference, Disclose, Expectation, FailOn, FailureKind, Floor, MetricPolicy, Override, Policy,
-    SequentialPolicy, TestKind, Waiver,
+    ChangedReference, Disclose, Expectation, FailOn, FailureKind, Floor, Limit, MetricPolicy, Override,
+    Policy, SequentialPolicy, TestKind, Waiver,
 };
 pub use progress::{Event, NextLook, Progress, Quiet, Standing};
 pub use run::{Anchor, Calibration, Context, Origin, Run, SideName, Spread, Testbed, Toolchain};

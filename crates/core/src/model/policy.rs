@@ -88,6 +88,28 @@ impl Waiver {
     pub const LONGEST_DAYS: i64 = 366;
 }
 
+/// An absolute limit of one metric, next to the comparison with base.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "LimitRecord")]
+pub struct Limit {
+    /// Glob over benchmark names.
+    pub benchmark: String,
+    pub metric: String,
+    /// Largest value, in the metric's unit.
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub max: Option<f64>,
+    /// Smallest value, in the metric's unit.
+    #[serde(default, with = "number::optional")]
+    #[schemars(with = "Option<Number>")]
+    pub min: Option<f64>,
+    /// Glob over the facts of the machine, such as the name of its processor; it holds on every machine without it.
+    pub testbed: Option<String>,
+    pub owner: Option<String>,
+}
+
 words! {
     /// How a benchmark fails.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -243,6 +265,8 @@ pub struct Policy {
     pub waivers: Vec<Waiver>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expectation>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
     // Files hold it with the design of the measurement.
     #[serde(skip)]
     pub sequential: SequentialPolicy,
@@ -267,6 +291,7 @@ impl Default for Policy {
             overrides: Vec::new(),
             waivers: Vec::new(),
             expectations: Vec::new(),
+            limits: Vec::new(),
             alpha: 0.01,
             sequential: SequentialPolicy::default(),
             fail_on: FailOn::default(),

@@ -123,6 +123,14 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
     if !less_accurate.is_empty() {
         blocks.push(Block::section("Less accurate", less_accurate));
     }
+    let rows = concat(&[&view.changed, &view.unchanged, &view.reported]);
+    let beyond = |row: &&RowView<'_>| {
+        matches!(row.row.reason, Reason::Limit(_)) && row.row.verdict == Verdict::Regressed
+    };
+    let beyond: Vec<Item<'a>> = rows.iter().filter(beyond).map(sentence).collect();
+    if !beyond.is_empty() {
+        blocks.push(Block::section("Beyond a limit", beyond));
+    }
     let code: Vec<Item<'a>> = view.comparison.rows.iter().filter_map(regressed_code).collect();
     if !code.is_empty() {
         blocks.push(Block::section("Generated code", code));
@@ -468,8 +476,10 @@ pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
         for lint in &mut row.lints {
             lint.detail.clear();
         }
-        if let Reason::Unusable(lint) = &mut row.reason {
-            lint.detail.clear();
+        match &mut row.reason {
+            Reason::Unusable(lint) => lint.detail.clear(),
+            Reason::Limit(reading) => reading.withhold(),
+            _ => {}
         }
     }
     comparison.notes.push("Absolute values are withheld (`disclose`); only ratios are shown.".to_owned());

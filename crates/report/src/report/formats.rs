@@ -118,6 +118,8 @@ pub(super) fn code(reason: &Reason) -> ReasonCode {
         Reason::Unusable(_) => ReasonCode::Unusable,
         Reason::TooLittle(_) => ReasonCode::TooLittle,
         Reason::UnitMismatch { .. } => ReasonCode::UnitMismatch,
+        // The reasons of version 1 are fixed; the finding `limit-exceeded` and the text distinguish them.
+        Reason::Limit(_) => ReasonCode::BeyondFloor,
     }
 }
 

@@ -163,7 +163,11 @@ impl<'a> RowView<'a> {
 
     /// The codes of the row's findings, each once.
     pub fn findings(&self) -> Vec<LintCode> {
-        let mut codes: Vec<LintCode> = self.row.lints.iter().map(|lint| lint.code).collect();
+        // The reason says that already.
+        let is_said =
+            |code: LintCode| code == LintCode::LimitExceeded && matches!(self.row.reason, Reason::Limit(_));
+        let codes = self.row.lints.iter().map(|lint| lint.code);
+        let mut codes: Vec<LintCode> = codes.filter(|code| !is_said(*code)).collect();
         codes.sort();
         codes.dedup();
         codes

@@ -1,9 +1,9 @@
 //! Why a row has its verdict, and what to do about a finding, in words. The only module that turns a [`Reason`] into text.
 
 use benchgate_core::model::{
-    Better, LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode,
+    Better, LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode, counted,
 };
-use benchgate_gate::{Method, Reason, Row};
+use benchgate_gate::{LimitReading, Method, Reason, Row};
 
 use super::human::{Style, change, interval_in, percent, quantity, significant};
 
@@ -131,10 +131,49 @@ pub(super) fn reason(row: &Row) -> Words {
             Some(RunsAnswer { short, sentence, .. }) => Words::new(short, sentence).with(&lacking.why),
             None => Words::new(lacking.short, UNDECIDED).with(&lacking.why),
         },
+        Reason::Limit(reading) => limit(row, reading),
         Reason::UnitMismatch { base, head } => {
             Words::new("units differ", "the two sides have units of different kinds")
                 .with(&format!("{base} at base, {head} at head"))
         }
+    }
+}
+
+/// A value next to its limit.
+fn limit(row: &Row, reading: &LimitReading) -> Words {
+    let number = |value: f64| match &row.metric {
+        Some(metric) if !reading.withheld => quantity(value, &metric.unit),
+        _ => significant(value, 4),
+    };
+    let (low, high) = (number(reading.low), number(reading.high));
+    let mut value = if low == high { low } else { format!("{low} … {high}") };
+    let mut limit = format!("the limit of {}", number(reading.limit));
+    if reading.withheld {
+        value.push_str(" × the limit");
+        "it".clone_into(&mut limit);
+    }
+    let words = match (row.verdict, reading.is_max, reading.too_few) {
+        (Verdict::Regressed, true, _) => {
+            Words::new("limit exceeded", format!("its typical value, {value}, is above {limit}"))
+        }
+        (Verdict::Regressed, false, _) => {
+            Words::new("limit exceeded", format!("its typical value, {value}, is below {limit}"))
+        }
+        (_, _, Some(processes)) => Words::new(
+            "limit undecided",
+            format!(
+                "{} ({value}) can't show whether its typical value keeps {limit}",
+                counted(processes, "process")
+            ),
+        ),
+        (_, _, None) => Words::new(
+            "near its limit",
+            format!("its typical value, {value}, may be on either side of {limit}; {MORE_BLOCKS}"),
+        ),
+    };
+    match &reading.owner {
+        Some(owner) => words.with(&format!("owner: {owner}")),
+        None => words,
     }
 }
 
@@ -385,7 +424,8 @@ fn bounds(row: &Row) -> String {
 
 /// Whether the verdict establishes the direction of the typical value.
 pub(super) fn is_established(row: &Row) -> bool {
-    matches!(row.verdict, Verdict::Regressed | Verdict::Improved) && !row.reason.is_uneven()
+    let of_change = !row.reason.is_uneven() && !matches!(row.reason, Reason::Limit(_));
+    matches!(row.verdict, Verdict::Regressed | Verdict::Improved) && of_change
 }
 
 /// How the row's change and its interval are written.
