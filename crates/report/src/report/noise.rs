@@ -23,39 +23,57 @@ pub fn spread_lines(rows: &[NoiseRow]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// A slowdown that is detected this often can be gated.
+/// A slowdown that is detected this often can be gated,
 const ENOUGH_POWER: f64 = 0.9;
+/// if the simulated sessions show that it is not detected less often than this.
+const SURE_POWER: f64 = 0.8;
 
-/// The conclusion for a gate on this machine; `block` is the time of a block of one row.
+/// The conclusion for a gate on this machine, as far as the simulated sessions are enough for one; `block` is the time of
+/// a block of one row.
 fn conclusion(report: &NoiseReport, block: Option<Duration>) -> Option<String> {
-    let seen = |point: &&PowerPoint| point.seen.value() >= ENOUGH_POWER;
+    let seen =
+        |point: &&PowerPoint| point.seen.value() >= ENOUGH_POWER && point.seen.interval().0 >= SURE_POWER;
     let smallest = report.power.iter().filter(seen).min_by(|a, b| a.slowdown.total_cmp(&b.slowdown));
     let largest = report.power.iter().max_by(|a, b| a.slowdown.total_cmp(&b.slowdown))?;
-    Some(match smallest {
-        Some(point) => {
-            let took = block.map(|block| format!(", {}", duration(block.mul_f64(point.blocks))));
-            format!(
-                "This machine can gate slowdowns of {} and more: they turn red in {} of sessions, after {:.1} blocks a \
-                 row{}.",
-                percent(point.slowdown),
-                percent(point.seen.value()),
-                point.blocks,
-                took.unwrap_or_default()
-            )
-        }
-        None => format!(
-            "This machine can't gate slowdowns of {} yet: they turn red in only {} of sessions. Stop other \
-            programs, lengthen `min-time`, or raise `max-blocks`.",
-            percent(largest.slowdown),
-            percent(largest.seen.value())
-        ),
+    let (_, false_reds) = report.red_suites.interval();
+    if let Some(point) = smallest {
+        let took = block.map(|block| format!(", {}", duration(block.mul_f64(point.blocks))));
+        return Some(format!(
+            "This machine can gate slowdowns of {} and more: with 95 % confidence, they turn red in at least {} of \
+             sessions, after {:.1} blocks a row{}, and unchanged code in at most {}.",
+            percent(point.slowdown),
+            percent(point.seen.interval().0),
+            point.blocks,
+            took.unwrap_or_default(),
+            percent(false_reds)
+        ));
+    }
+    let (low, high) = largest.seen.interval();
+    let slowdown = percent(largest.slowdown);
+    Some(if high < ENOUGH_POWER {
+        format!(
+            "This machine can't gate slowdowns of {slowdown} yet: with 95 % confidence, they turn red in at most {} of \
+             sessions. Stop other programs, lengthen `min-time`, or raise `max-blocks`.",
+            percent(high)
+        )
+    } else {
+        format!(
+            "Too few sessions were simulated to say whether this machine can gate slowdowns of {slowdown}: {} of {} turned \
+             red, so {} to {} of all do with 95 % confidence. `--no-measure --resamples {}` simulates more from the same \
+             measurements.",
+            largest.seen.hits,
+            largest.seen.of,
+            percent(low),
+            percent(high),
+            largest.seen.of.saturating_mul(4).max(100)
+        )
     })
 }
 
 /// Renders a calibration as a table of benchmarks and the error rates of the suite; `block` is what a block of one row
 /// takes.
 pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) -> String {
-    let numbers = ["inside", "processes", "blocks", "floor", "green"];
+    let numbers = ["inside", "processes", "blocks", "least", "green"];
     let mut table = Table::new(&["benchmark"], &numbers, Rules::Ends);
     let slowdowns = report.power.iter().map(|point| format!("+{}", percent(point.slowdown)));
     table.columns.extend(slowdowns.map(Column::number));
@@ -68,8 +86,9 @@ pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) ->
         cells.extend(row.power.iter().map(|point| Cell::from(percent(point.seen.value()))));
         cells
     }));
-    let legend = "Spreads inside a process, between processes and between blocks. floor: the smallest that a row holds \
-                  with 90 % power. green: unchanged rows that passed. +N %: slowdowns of N % that turned the row red.";
+    let legend = "inside, processes, blocks: the spread inside a process, between processes and between blocks. least: the \
+                  slowdown beyond `floor` that would turn the row red in 90 % of sessions. green: unchanged sessions in \
+                  which the row passed. +N %: sessions slowed by N % in which it turned red.";
     let (low, high) = report.red_suites.interval();
     let false_reds = format!(
         "false reds: {}; {} to {} with 95 % confidence, drawn from {} blocks",
@@ -157,6 +176,26 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(!text.contains('\u{1b}'));
         insta::assert_snapshot!("noise-table", text);
+    }
+
+    #[test]
+    fn a_conclusion_says_no_more_than_the_simulated_sessions_show() {
+        let said = |hits, of| {
+            let mut report = noise_report();
+            report.power.retain(|point| point.slowdown == 0.10);
+            report.power[0].seen = Share { hits, of };
+            report.red_suites = Share { hits: 0, of };
+            conclusion(&report, None).unwrap()
+        };
+        for (hits, of, parts) in [
+            (9, 9, ["Too few sessions were simulated", "9 of 9 turned red, so 66.4 % to 100 % of all do"]),
+            (3, 4, ["Too few sessions were simulated", "`--no-measure --resamples 100`"]),
+            (100, 100, ["This machine can gate slowdowns of 10 %", "at least 96.4 % of sessions"]),
+            (2, 40, ["This machine can't gate slowdowns of 10 % yet", "at most 16.9 % of sessions"]),
+        ] {
+            let said = said(hits, of);
+            assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        }
     }
 
     #[test]
