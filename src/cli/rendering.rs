@@ -57,6 +57,11 @@ impl OutputArgs {
     pub fn open(&self) -> Result<Destination, CliError> {
         self.file.open()
     }
+
+    /// The file that is written; `None` for stdout.
+    pub fn path(&self) -> Option<&Path> {
+        self.file.output.as_deref()
+    }
 }
 
 /// The option of every command that prints anything.

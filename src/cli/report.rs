@@ -87,6 +87,9 @@ pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
         },
         terminal,
     )?;
+    if let Some(file) = args.output.path() {
+        terminal.note(&format!("wrote {}", file.display()));
+    }
     Ok(ExitCode::Pass)
 }
 

@@ -560,6 +560,14 @@ fn a_report_without_options_is_the_table_of_what_was_measured() {
 }
 
 #[test]
+fn a_report_that_is_written_to_a_file_says_so() {
+    let world = World::new();
+    world.write("run.json", paired(1.2).to_json());
+    let outcome = world.run(["report", "run.json", "--format", "html", "-o", "r.html"]).expect_code(0);
+    assert_eq!((outcome.stdout.as_str(), outcome.messages().trim()), ("", "wrote r.html"));
+}
+
+#[test]
 fn transcripts_of_iree_run_module_are_compared_by_the_values_that_they_print() {
     let world = World::new();
     let transcript =

@@ -10,7 +10,7 @@ use benchgate_gate::{Comparison, Latency, Typical};
 use super::super::backends::{BackendRow, BackendTable, CompileTime, IREE, times};
 use super::super::human::quantity;
 
-/// Whose bar it is.
+/// Whose bar it is. A side of a comparison has IREE's color, whatever it measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Who {
     Iree,
@@ -81,7 +81,9 @@ fn own(drawn: &DrawnRun, several: bool) -> Vec<Own<'_>> {
         for &(side, benchmark) in places.get(benchmark_name).into_iter().flatten() {
             let (group, label) = match (ours, paired, several) {
                 _ if alone => placed(benchmark, name),
-                (false, _, _) => (benchmark_name.to_owned(), name.to_owned()),
+                (false, true, true) => (benchmark_name.to_owned(), format!("{side} ({name})")),
+                (false, true, false) => (benchmark_name.to_owned(), side.to_string()),
+                (false, false, _) => (benchmark_name.to_owned(), name.to_owned()),
                 (true, true, true) => (benchmark_name.to_owned(), format!("{IREE} {side} ({name})")),
                 (true, true, false) => (benchmark_name.to_owned(), format!("{IREE} {side}")),
                 (true, false, true) => (benchmark_name.to_owned(), format!("{IREE} ({name})")),
@@ -91,7 +93,7 @@ fn own(drawn: &DrawnRun, several: bool) -> Vec<Own<'_>> {
                 group,
                 label,
                 who: match side {
-                    _ if !ours => Who::Other,
+                    _ if !ours && !paired => Who::Other,
                     SideName::Base => Who::IreeBase,
                     SideName::Head => Who::Iree,
                 },

@@ -133,6 +133,27 @@ fn another_tools_file_is_not_called_iree() {
     assert!(light(&runs, Picture::Speedup).unwrap().contains("against run"), "{two}");
 }
 
+#[test]
+fn the_sides_of_commands_are_called_base_and_head() {
+    let mut file = paired(1);
+    for side in &mut file.sides {
+        side.toolchain = None;
+        side.benchmarks[0].stages.clear();
+        side.benchmarks[0].labels.clear();
+    }
+    let mut runs = vec![drawn(file.clone())];
+    let one = light(&runs, Picture::Latency).unwrap();
+    assert!(
+        one.contains(">base</text>") && one.contains(">head</text>") && !one.contains(">run</text>"),
+        "{one}"
+    );
+    let speedup = light(&runs, Picture::Speedup).unwrap();
+    assert!(speedup.contains("against base"), "{speedup}");
+    runs.push(DrawnRun::new("other", file, None));
+    let two = light(&runs, Picture::Latency).unwrap();
+    assert!(two.contains(">base (run)</text>") && two.contains(">head (other)</text>"), "{two}");
+}
+
 /// A paired run of so many benchmarks in which head takes 1.25 times as long.
 fn paired(benchmarks: usize) -> RunFile {
     let text = include_str!("../../../../../tests/fixtures/record/run-v1.json");
