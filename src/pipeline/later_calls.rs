@@ -72,6 +72,9 @@ impl Signature {
             let own: Vec<&str> = own.filter(|name| !name.contains('$') && !name.starts_with('_')).collect();
             let why = match own.as_slice() {
                 [] => format!("the module exports no function `{function}`"),
+                [only] => format!(
+                    "the module exports no function `{function}`, but {only}: set `function = \"{only}\"`"
+                ),
                 _ => format!("the module exports no function `{function}`, but {}", own.join(", ")),
             };
             return Err(NoCaller::NoFunction(why));
@@ -271,6 +274,9 @@ mod tests {
             NoCaller::NoFunction(why) | NoCaller::Unchecked(why) => why,
         };
         assert_eq!(why("mai"), "the module exports no function `mai`, but main, odd");
+        let single = DUMP.replace("odd", "__odd").replace("] main(!", "] dense(!");
+        let NoCaller::NoFunction(single) = Signature::of("main", &single).unwrap_err() else { panic!() };
+        assert_eq!(single, "the module exports no function `main`, but dense: set `function = \"dense\"`");
         assert!(why("odd").contains("`tuple<i64>...`"));
         assert!(Signature::of("main", "").is_err());
     }
