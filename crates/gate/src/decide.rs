@@ -34,6 +34,12 @@ pub(super) const TAIL_LIMIT: f64 = 0.26;
 /// A row is not green at this p if head's slow processes take so much longer than base's that the mean of all
 /// processes rises by more than the tolerance: both sides may have equally many slow processes.
 const SLOW_SIZE_LIMIT: f64 = 0.05;
+/// A row is not green if head's slow processes, by number and size, raise its mean over base's by more than the
+/// tolerance, and base has none, or the coins do that with at most this probability for each tolerance that it rises by:
+/// the more a pass would hide, the less has to be shown.
+const SLOW_LOAD_RATE: f64 = 0.01;
+/// The largest such probability: about that of four slow processes of head and none of base.
+const SLOW_LOAD_LIMIT: f64 = 0.07;
 /// If the quickest repetitions contradict the others at this level, there is no verdict.
 const CONTRADICTED: f64 = 0.05;
 /// There is no verdict either if this share of pairs points the other way by at least half of the effect: a process
@@ -316,10 +322,6 @@ fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
         return Some(Reason::Stability);
     }
     let slow = paired.slow_size;
-    // The count alone may be chance: five slow starts of 48 and none of base's. What they cost is not.
-    if slow.of_head_alone > tolerance {
-        return Some(Reason::Stability);
-    }
     if slow.excess > tolerance && slow.p <= SLOW_SIZE_LIMIT {
         let why = format!(
             "slow processes got slower: head's lie {:.0} % above its undisturbed level and base's {:.0} %, which raises \
@@ -329,6 +331,12 @@ fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
             slow.excess * 100.0
         );
         return Some(Reason::too_little("slow ones got slower", why));
+    }
+    // The count alone may be chance: five slow starts of 48 and none of base's. What they cost is not.
+    let load = paired.slow_load;
+    let limit = (SLOW_LOAD_RATE * load.excess / tolerance).min(SLOW_LOAD_LIMIT);
+    if load.excess > tolerance && (load.of_head_alone || load.p <= limit) {
+        return Some(Reason::Stability);
     }
     let stalls = paired.tail.excess > tolerance && (!last || paired.tail.p <= TAIL_LIMIT);
     stalls.then_some(Reason::Tail)

@@ -6,7 +6,7 @@ use benchgate_stats::randomisation::{self, Contribution};
 use benchgate_stats::robust::{Fit, ScalePrior, fit};
 use benchgate_stats::scores::BlockCosts;
 use benchgate_stats::shift::{Blur, Shift};
-use benchgate_stats::stability::{Counts, RatePrior, SLOW_SCALES, SlowSize, count, p_value};
+use benchgate_stats::stability::{Counts, RatePrior, SLOW_SCALES, SlowLoad, SlowSize, count, p_value};
 use benchgate_stats::tail::StallTail;
 use benchgate_stats::{Effect, Inference, describe, sign_test};
 
@@ -22,6 +22,7 @@ pub struct Paired {
     pub p_below_floor: f64,
     pub counts: Counts,
     pub slow_size: SlowSize,
+    pub slow_load: SlowLoad,
     /// One-sided p of "head is not slow more often than base".
     pub p_stability: f64,
     /// Sign test of the lopsided blocks alone, independent of neighbors.
@@ -107,14 +108,14 @@ pub fn paired(rows: &[PairedRow<'_>], alone: bool) -> Vec<Option<Paired>> {
     let slow = |(row, found): (&PairedRow<'_>, &Option<(Shift, _)>)| {
         found.as_ref().map(|(shift, _)| slow_processes(row, shift))
     };
-    let slow: Vec<Option<(Counts, SlowSize)>> = rows.iter().zip(&shifts).map(slow).collect();
+    let slow: Vec<Option<(Counts, SlowSize, SlowLoad)>> = rows.iter().zip(&shifts).map(slow).collect();
     let counts: Vec<Counts> =
-        slow.iter().map(|slow| slow.map_or_else(Counts::default, |(counts, _)| counts)).collect();
+        slow.iter().map(|slow| slow.map_or_else(Counts::default, |(counts, ..)| counts)).collect();
     let rates = if alone { RatePrior::ALONE } else { RatePrior::pooled(&counts) };
     rows.iter()
         .zip(shifts.into_iter().zip(slow))
         .map(|(row, (shift, slow))| {
-            let (counts, slow_size) = slow?;
+            let (counts, slow_size, slow_load) = slow?;
             let lopsided = counts.head_slower + counts.base_slower;
             let (shift, (p_above_floor, p_below_floor)) = shift?;
             Some(Paired {
@@ -128,6 +129,7 @@ pub fn paired(rows: &[PairedRow<'_>], alone: bool) -> Vec<Option<Paired>> {
                 shift: Inference::Randomised(Arc::new(shift)),
                 counts,
                 slow_size,
+                slow_load,
                 p_stability: p_value(&counts, rates),
                 p_split: sign_test(counts.head_slower as usize, lopsided as usize),
                 head_processes: row.blocks.iter().flatten().filter(|process| process.head).count(),
@@ -172,7 +174,7 @@ fn far_share(row: &PairedRow<'_>, shift: &Shift) -> f64 {
     (2.0 * p(1.0).min(p(-1.0))).min(1.0)
 }
 
-fn slow_processes(row: &PairedRow<'_>, shift: &Shift) -> (Counts, SlowSize) {
+fn slow_processes(row: &PairedRow<'_>, shift: &Shift) -> (Counts, SlowSize, SlowLoad) {
     let costs = |block: &BlockCosts, head: bool| -> Vec<f64> {
         block.iter().filter(|process| process.head == head).map(|process| process.middle).collect()
     };
@@ -186,7 +188,12 @@ fn slow_processes(row: &PairedRow<'_>, shift: &Shift) -> (Counts, SlowSize) {
         .collect();
     let scale = describe::MEDIAN_DIFFERENCE * describe::median(&differences).unwrap_or_default();
     let threshold = row.tolerance.max(SLOW_SCALES * scale);
-    (count(&blocks, shift.estimate(), threshold), SlowSize::new(&blocks, shift.estimate(), threshold))
+    let shift = shift.estimate();
+    (
+        count(&blocks, shift, threshold),
+        SlowSize::new(&blocks, shift, threshold),
+        SlowLoad::new(&blocks, shift, threshold),
+    )
 }
 
 /// One row of a comparison with stored sessions.

@@ -9,6 +9,7 @@
 use super::classical::{UMethod, mann_whitney};
 use super::describe;
 use super::distributions::{binomial_tail, hypergeometric_tail};
+use super::randomisation::{self, Contribution};
 
 /// Numbers of blocks, by the side that had more slow processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,9 +65,6 @@ pub struct SlowSize {
     pub head: f64,
     /// What the difference adds to the mean of all processes, as a share of the undisturbed level.
     pub excess: f64,
-    /// What head's slow processes add to its own mean, as a share of the undisturbed level, if base has none and head has
-    /// at least two: they then have no others to be compared with. Otherwise 0.
-    pub of_head_alone: f64,
     /// One-sided p of "the slow processes of both sides take equally long", by Mann and Whitney's test.
     pub p: f64,
 }
@@ -81,17 +79,43 @@ impl SlowSize {
             head.extend(of_head);
         }
         let processes: usize = blocks.iter().map(|(base, head)| base.len() + head.len()).sum();
-        let of_head: usize = blocks.iter().map(|(_, head)| head.len()).sum();
         let share = (base.len() + head.len()) as f64 / processes.max(1) as f64;
         let size = |slow: &[f64]| {
             let sizes: Vec<f64> = slow.iter().map(|distance| distance.exp_m1()).collect();
             describe::mean(&sizes).unwrap_or_default()
         };
         let p = mann_whitney(&head, &base, UMethod::Auto).map_or(1.0, |test| test.greater);
-        let is_alone = base.is_empty() && head.len() > 1;
-        let of_head_alone = if is_alone { size(&head) * head.len() as f64 / of_head as f64 } else { 0.0 };
         let (base, head) = (size(&base), size(&head));
-        Self { base, head, excess: share * (head - base), of_head_alone, p }
+        Self { base, head, excess: share * (head - base), p }
+    }
+}
+
+/// What slow processes add to head's mean over base's, by their number and by their size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SlowLoad {
+    /// The difference of the means, as a share of the undisturbed level.
+    pub excess: f64,
+    /// One-sided p of "each block's sides could be swapped", for the sum of the distances.
+    pub p: f64,
+    /// Whether head has several slow processes and base has none, so that head's have no others to be compared with.
+    pub of_head_alone: bool,
+}
+
+impl SlowLoad {
+    /// Sums up the processes that [`count`] counts as slow.
+    pub fn new(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Self {
+        let mut counted = [0, 0];
+        let load = |block: &(Vec<f64>, Vec<f64>)| {
+            let slow = slow_distances(block, shift, shift.max(0.0), threshold);
+            counted = [counted[0] + slow[0].len(), counted[1] + slow[1].len()];
+            let [base, head] = slow.map(|slow| slow.iter().map(|distance| distance.exp_m1()).sum::<f64>());
+            head / block.1.len().max(1) as f64 - base / block.0.len().max(1) as f64
+        };
+        let loads: Vec<f64> = blocks.iter().map(load).collect();
+        let swapped: Vec<Contribution> = loads.iter().copied().map(Contribution::swapped).collect();
+        let excess = describe::mean(&loads).unwrap_or_default();
+        let of_head_alone = counted[0] == 0 && counted[1] > 1;
+        Self { excess, p: randomisation::exact_tail(&swapped), of_head_alone }
     }
 }
 
@@ -229,9 +253,24 @@ mod tests {
         assert!(same.p > 0.4 && same.excess.abs() < 1e-9, "{same:?}");
         assert!(shorter.p > 0.9 && shorter.excess < 0.0, "{shorter:?}");
         let none = SlowSize::new(&[(vec![0.0], vec![0.0])], 0.0, 0.05);
-        assert_eq!((none.p, none.excess, none.of_head_alone), (1.0, 0.0, 0.0));
-        let twice = [(vec![0.0; 4], vec![0.0, 0.0, 2.0_f64.ln(), 2.0_f64.ln()])];
-        assert!((SlowSize::new(&twice, 0.0, 0.05).of_head_alone - 0.5).abs() < 1e-9);
+        assert_eq!((none.p, none.excess), (1.0, 0.0));
+    }
+
+    #[test]
+    fn what_slow_processes_add_is_tested_by_coins_with_their_sizes() {
+        let of = |slow: &[f64]| {
+            let block = |at: usize| (vec![0.0, 0.0], vec![0.0, slow.get(at).copied().unwrap_or_default()]);
+            SlowLoad::new(&(0..24).map(block).collect::<Vec<_>>(), 0.0, 0.05)
+        };
+        let five = of(&[10.0_f64.ln(); 5]);
+        assert!((five.p - 1.0 / 32.0).abs() < 1e-9, "{five:?}");
+        assert!((five.excess - 9.0 * 5.0 / 48.0).abs() < 1e-9, "{five:?}");
+        assert!(five.of_head_alone);
+        assert_eq!(of(&[]), SlowLoad { excess: 0.0, p: 1.0, of_head_alone: false });
+        // Slow processes of base count against it.
+        let of_base: Vec<_> = (0..24).map(|at| (vec![if at < 5 { 1.0 } else { 0.0 }], vec![0.0])).collect();
+        let load = SlowLoad::new(&of_base, 0.0, 0.05);
+        assert!(load.excess < 0.0 && load.p > 0.9 && !load.of_head_alone, "{load:?}");
     }
 
     #[test]

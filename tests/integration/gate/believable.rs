@@ -231,6 +231,26 @@ fn a_head_whose_slow_starts_take_longer_than_those_of_base_is_never_green() {
     assert!(greens([1.5, 1.5]) >= 7 && greens([4.0, 1.5]) >= 7);
 }
 
+#[test]
+fn a_slow_start_of_base_does_not_excuse_those_of_head_that_cost_more() {
+    for (count, factor) in [(5, 10.0), (6, 2.0), (8, 1.5)] {
+        let (mut base, mut head) = recorded(count, 3, 24, 0.005, 1.0, 0.0);
+        let of = |run: &mut Run, every: usize, factor: f64| {
+            let Series::Processes(processes) = &mut run.benchmarks[0].metrics[0].series else {
+                unreachable!()
+            };
+            for process in processes.iter_mut().skip(2).step_by(every) {
+                process.samples.iter_mut().for_each(|sample| *sample *= factor);
+            }
+        };
+        of(&mut head, 48 / count as usize, factor);
+        of(&mut base, 48, 1.2);
+        let row = &judged(&base, &head).rows[0];
+        let green = matches!(row.verdict, Verdict::Pass | Verdict::Improved);
+        assert!(!green, "{count} starts × {factor}: {row:?}");
+    }
+}
+
 /// The same session; each repetition of head's first row stalls with this chance and takes fifty times as long, and
 /// those of base with that one.
 fn stalled(seed: u64, blocks: u32, effect: f64, [of_base, of_head]: [f64; 2]) -> (Run, Run) {
