@@ -90,6 +90,28 @@ fn a_torchbench_file_survives_its_own_format() {
 }
 
 #[test]
+fn what_distinguishes_experiments_of_one_name_survives_conversion() {
+    for file in ["pytest_benchmark/5.3.1.json", "torchbench/results.jsonl"] {
+        let run = fixture(file);
+        let back = ingest::read(
+            &ingest::export(&run, ExportFormat::GoogleBenchmark, NOW).bytes,
+            Format::GoogleBenchmarkJson,
+            "back",
+        )
+        .unwrap();
+        let mut compared = 0;
+        for (before, after) in run.benchmarks.iter().zip(&back.benchmarks) {
+            assert_eq!(before.differing_axis(after), None);
+            compared += before.axes().count();
+            let mut other = after.clone();
+            other.labels.iter_mut().for_each(|(_, value)| value.push('2'));
+            assert_eq!(before.axes().count() > 0, before.differing_axis(&other).is_some());
+        }
+        assert!(compared > 0, "{file}");
+    }
+}
+
+#[test]
 fn several_processes_in_one_google_benchmark_file_are_said_to_be_lost() {
     let run = fixture("jmh/results.json");
     let written = ingest::export(&run, ExportFormat::GoogleBenchmark, NOW);

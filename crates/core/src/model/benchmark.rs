@@ -222,10 +222,14 @@ impl Benchmark {
         }
     }
 
+    /// The labels that distinguish experiments with equal names, as pairs of axis and value.
+    pub fn axes(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.labels.iter().filter(|(axis, _)| is_axis(axis))
+    }
+
     /// An axis of the experiment in which the other result of this name differs, as `batch: 1 / 2`.
     pub fn differing_axis(&self, other: &Self) -> Option<String> {
-        let axes = self.labels.iter().filter(|(axis, _)| is_axis(axis));
-        let mut differing = axes.filter_map(|(axis, one)| Some((axis, one, other.labels.get(axis)?)));
+        let mut differing = self.axes().filter_map(|(axis, one)| Some((axis, one, other.labels.get(axis)?)));
         let (axis, one, two) = differing.find(|(_, one, two)| one != two)?;
         Some(format!("{axis}: {} / {}", excerpt(one, LONGEST_VALUE), excerpt(two, LONGEST_VALUE)))
     }

@@ -1,12 +1,12 @@
 //! Google Benchmark JSON that its own tools and benchgate can read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
 use benchgate_core::model::{Benchmark, Metric, MetricSeries, Outcome, Run, Series, Summary};
 
-use super::super::google_benchmark::{TESTBED, counter_metric};
+use super::super::google_benchmark::{AXES, Axes, TESTBED, counter_metric};
 use super::evidence::{RowMark, is_verified, mark, only_in_run_json, wrong_output};
 use super::{ExportedRun, count_benchmarks, left_out, several_processes};
 
@@ -60,6 +60,15 @@ fn context(run: &Run) -> Value {
     put("json_schema_version", Some(Value::from(1)));
     // Text, like all user-defined context.
     put(TESTBED, run.testbed.as_ref().map(|testbed| json!(testbed).to_string().into()));
+    let axes: Axes = run
+        .benchmarks
+        .iter()
+        .map(|it| {
+            (it.name.to_string(), it.axes().map(|(axis, value)| (axis.clone(), value.clone())).collect())
+        })
+        .filter(|(_, axes): &(String, BTreeMap<_, _>)| !axes.is_empty())
+        .collect();
+    put(AXES, (!axes.is_empty()).then(|| json!(axes).to_string().into()));
     Value::Object(object)
 }
 

@@ -2,6 +2,7 @@
 //! not kept: a file of 100,000 rows costs one scan and 16 bytes a row.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use benchgate_core::model::{Context, Run, Testbed, excerpt};
 
@@ -23,7 +24,7 @@ pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {
     let mut first = true;
     while let Some(key) = json.next_key(&mut first)? {
         match key.as_ref() {
-            "context" => (run.context, run.testbed) = context(&mut json)?,
+            "context" => (run.context, run.testbed, families.axes) = context(&mut json)?,
             "benchmarks" if seen_benchmarks => return Err(second_list(&json)),
             "benchmarks" => {
                 seen_benchmarks = true;
@@ -54,9 +55,15 @@ pub(super) fn second_list(json: &Scanner<'_>) -> BoxedFault {
 
 /// Under this key, a file that benchgate wrote names its machine: a text that holds a testbed as JSON.
 pub(crate) const TESTBED: &str = "benchgate_testbed";
+/// And under this key what distinguishes experiments of one name, such as pytest-benchmark's timer: [`Axes`] as JSON.
+pub(crate) const AXES: &str = "benchgate_axes";
 
-pub(super) fn context(json: &mut Scanner<'_>) -> Scan<(Context, Option<Testbed>)> {
+/// Labels of each benchmark.
+pub(crate) type Axes = BTreeMap<String, BTreeMap<String, String>>;
+
+pub(super) fn context(json: &mut Scanner<'_>) -> Scan<(Context, Option<Testbed>, Axes)> {
     let (mut context, mut named, mut caches) = (Context::default(), None, None);
+    let mut axes = Axes::default();
     json.begin_object()?;
     let mut first = true;
     while let Some(key) = json.next_key(&mut first)? {
@@ -81,10 +88,14 @@ pub(super) fn context(json: &mut Scanner<'_>) -> Scan<(Context, Option<Testbed>)
                 let read = serde_json::from_str(&text);
                 named = Some(read.map_err(|error| fault(json.at(), format!("`{TESTBED}`: {error}")))?);
             }
+            AXES => {
+                let read = serde_json::from_str(&json.string()?);
+                axes = read.map_err(|error| fault(json.at(), format!("`{AXES}`: {error}")))?;
+            }
             _ => json.skip()?,
         }
     }
-    Ok((context, named.or(caches)))
+    Ok((context, named.or(caches), axes))
 }
 
 /// The machine by the sizes of its caches: apart from the number of processors, the tool states nothing else about it.

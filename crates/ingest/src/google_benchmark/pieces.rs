@@ -159,7 +159,7 @@ impl Reader {
                 }
                 Some(key) => {
                     if key == "context" {
-                        (self.run.context, self.run.testbed) = context(json)?;
+                        (self.run.context, self.run.testbed, self.families.axes) = context(json)?;
                     } else {
                         json.skip()?;
                     }

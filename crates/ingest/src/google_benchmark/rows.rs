@@ -13,6 +13,7 @@ use benchgate_core::model::{
 use benchgate_stats::describe;
 
 use super::counters::{MAX_COUNTERS, counter_metric, unusable_counter};
+use super::json::Axes;
 use super::stated::{Instance, StatedRepetitions};
 use super::summaries::{Aggregate, Statistic, summarise};
 use crate::build::has_room;
@@ -189,6 +190,8 @@ struct Family {
 /// All rows of a file so far. Nothing is borrowed from the file, which may be read in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Families {
+    /// Labels that a converted file states of its benchmarks.
+    pub(super) axes: Axes,
     list: Vec<Family>,
     index: HashMap<String, usize>,
     last: usize,
@@ -455,7 +458,11 @@ impl Families {
         let kept = |family: &Family| {
             family.rows > 0 || !family.aggregates.is_empty() || family.unknown_unit.is_some()
         };
-        self.list.into_iter().filter(kept).map(Family::finish).collect()
+        let mut benchmarks: Vec<Benchmark> = self.list.into_iter().filter(kept).map(Family::finish).collect();
+        for benchmark in &mut benchmarks {
+            benchmark.labels.extend(self.axes.remove(benchmark.name.as_str()).unwrap_or_default());
+        }
+        benchmarks
     }
 }
 
