@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::files::Scratch;
-use crate::model::SideName;
+use crate::model::{Lint, LintCode, SideName, VerifyCode};
 use crate::numerics::{self, Tensor, TensorFile};
 
 use super::PipelineError;
@@ -126,6 +126,11 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         let (base, head) = (read(&base_outputs.files)?, read(&head_outputs.files)?);
         let tolerances = prepared.planned.tolerances();
         verification.against_base = numerics::against_base(&head, &base, &exact, &tolerances);
+        let is_unreferenced =
+            verification.code == VerifyCode::VerifierSkipped && verification.outputs.is_empty();
+        if is_unreferenced && let Some(why) = numerics::vacuous_base(&base, &tolerances) {
+            prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
+        }
     }
     Ok(())
 }

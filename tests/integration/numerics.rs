@@ -298,6 +298,22 @@ fn without_a_reference_base_is_what_head_must_compute() {
 }
 
 #[test]
+fn outputs_of_base_that_a_constant_would_match_prove_nothing_where_they_are_the_only_reference() {
+    let suite = without_reference("flags = [\"--fake=bytes=7\"]");
+    suite.source("free", &["latency-us=1000", "output=5,5,5"]);
+    let comparison =
+        suite.world.run(["gate", "--filter", "free/", "--format", "json"]).expect_code(11).json();
+    let row = row(&comparison, "free/cpu/main", Some("latency"));
+    assert_eq!(row["verdict"], "inconclusive");
+    let found =
+        &row["lints"].as_array().unwrap().iter().find(|found| found["code"] == "vacuous-reference").unwrap();
+    assert_eq!(
+        found["detail"],
+        "base's output 0 is the only reference: one number in every element would agree with it"
+    );
+}
+
+#[test]
 fn a_module_that_disagrees_with_itself_is_compared_with_nothing() {
     let suite = without_reference("flags = [\"--x\"]");
     suite.source("free", &["latency-us=1000", "random-output=1"]);

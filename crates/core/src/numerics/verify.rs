@@ -44,10 +44,7 @@ pub fn verify(
     if why.is_some() {
         return Verification { outputs: checks, ..Verification::bare(VerifyCode::Fail, why) };
     }
-    // One meaningful reference is enough; the second output may be a mask of ones.
-    let proofs: Option<Vec<String>> =
-        references.iter().map(|reference| vacuous(reference, tolerances)).collect();
-    let Some(reasons) = proofs else {
+    let Some(reasons) = all_vacuous(references, tolerances) else {
         return Verification { outputs: checks, ..Verification::bare(VerifyCode::Pass, None) };
     };
     let why = reasons.first().map(|why| format!("output 0: {why}, so it proves nothing"));
@@ -86,6 +83,18 @@ pub fn against_base(
 }
 
 // Vacuous references: a constant output would also match them, so they verify nothing.
+
+/// Why agreeing with base's outputs proves nothing, if they are the only reference.
+pub fn vacuous_base(base: &[Tensor], tolerances: &[NumericsTolerance]) -> Option<String> {
+    let why = all_vacuous(base, tolerances)?.into_iter().next()?;
+    Some(format!("base's output 0 is the only reference: {}", why.replace("the reference", "it")))
+}
+
+/// Why each of the references verifies nothing. One meaningful reference is enough: the second output may be a mask of
+/// ones.
+fn all_vacuous(references: &[Tensor], tolerances: &[NumericsTolerance]) -> Option<Vec<String>> {
+    references.iter().map(|reference| vacuous(reference, tolerances)).collect()
+}
 
 /// Why matching this reference verifies nothing, or `None` if it does verify something. It is vacuous if it is empty, or
 /// if zeros or the same number everywhere would match it under these tolerances. A single number is only compared with
