@@ -51,6 +51,11 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             _ => match failure(line.text) {
                 Some(name) => (name, Some("the test framework says FAIL")),
                 None => {
+                    // After a time stamp, say, or a color: other lines of this benchmark may be read.
+                    let mut within = line.text.match_indices("Benchmark").skip_while(|(at, _)| *at == 0);
+                    if within.any(|(at, _)| is_result(&line.text[at..])) {
+                        return Err(line_fault(line.number, "a result that does not begin its line"));
+                    }
                     broken = broken.or_else(|| is_broken(line.text).then(|| short(line.text.trim())));
                     config.read_line(line.text).map_err(|what| line_fault(line.number, what))?;
                     continue;

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use benchgate_core::model::{
-    Benchmark, Better, Context, Lint, LintCode, Metric, Outcome, Run, Stage, Testbed, Unit, Verification,
-    VerifyCode,
+    Benchmark, Better, Consequence, Context, Lint, LintCode, Metric, Outcome, Run, Stage, Testbed, Unit,
+    Verification, VerifyCode,
 };
 
 use super::build::{ByName, fail, own_metric, processes};
@@ -153,7 +153,8 @@ fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
     }
     check_totals(&mut benchmark, &line);
     add_metrics(&mut benchmark, &line.metrics, line.warmup_repetitions.unwrap_or(WARMUP));
-    if benchmark.metric(&Metric::LATENCY.name).is_none() && benchmark.lints.is_empty() {
+    let is_explained = benchmark.lints.iter().any(|lint| lint.code.consequence() != Consequence::Note);
+    if benchmark.metric(&Metric::LATENCY.name).is_none() && !is_explained {
         fail(&mut benchmark, Stage::Benchmark, "no `per_iter_time` and no `total_time`");
     }
     Ok(benchmark)

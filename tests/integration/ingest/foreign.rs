@@ -143,6 +143,28 @@ fn the_compiling_repetition_is_left_out_of_every_list_of_times() {
 }
 
 #[test]
+fn a_torchbench_line_without_a_list_of_times_has_failed_whatever_else_it_states() {
+    let line = r#"{"model": {"model_name": "m"}, "experiment": {"accelerator": "cuda"}, "metrics": {
+        "per_iter_time": "aborted", "total_time": [9, 9, 9, 1, 1]}}"#;
+    let run = read(line).unwrap();
+    assert!(matches!(benchmark(&run, "m/cuda").outcome, Outcome::Failed { .. }), "{run:?}");
+}
+
+#[test]
+fn a_go_result_that_does_not_begin_its_line_is_an_error() {
+    let lines = |mark: &str| {
+        format!("goos: linux\nBenchmarkA-2 1000 123 ns/op\n{mark}BenchmarkB-2 1000 300000.00 ns/op\nPASS\n")
+    };
+    assert_eq!(read(&lines("")).unwrap().benchmarks.len(), 2);
+    for mark in ["2026-11-01T10:00:00Z ", "\u{1b}[1m", "\u{feff}"] {
+        let error = read(&lines(mark)).unwrap_err().to_string();
+        assert!(error.contains("line 3"), "{mark:?}: {error}");
+    }
+    let logged = lines("").replace("PASS", "the log names BenchmarkC and 5 ns/op\nPASS");
+    assert_eq!(read(&logged).unwrap().benchmarks.len(), 2);
+}
+
+#[test]
 fn asv_files_hold_one_benchmark_for_each_combination() {
     let run = fixture("asv/samples.json");
     assert_eq!(run.benchmarks.len(), 12);
