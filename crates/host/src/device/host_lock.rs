@@ -24,6 +24,9 @@ const FOLDER_VARIABLE: &str = "BENCHGATE_LOCK_DIR";
 /// How often a waiting job checks the lock. Short compared with any measurement.
 const POLL: Duration = Duration::from_millis(200);
 
+/// How often a waiting job says so.
+const REPEAT: Duration = Duration::from_secs(30);
+
 /// The device could not be reserved.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
@@ -67,7 +70,7 @@ pub async fn lock(
         path: folder.clone(),
         source,
     })?;
-    lock_in(&folder, device, limit, progress, cancel).await
+    lock_in(&folder, device, limit, REPEAT, progress, cancel).await
 }
 
 /// The folder that every user of this machine sees.
@@ -84,6 +87,7 @@ async fn lock_in(
     folder: &Path,
     device: &str,
     limit: Option<Duration>,
+    repeat: Duration,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<HostLock, DeviceError> {
@@ -91,7 +95,7 @@ async fn lock_in(
     let path = folder.join(format!("benchgate-{}.lock", device.chars().map(plain).collect::<String>()));
     let failed = |source| DeviceError::Lock { device: device.to_owned(), path: path.clone(), source };
     let file = open(&path).map_err(failed)?;
-    let mut announced = None;
+    let mut announced: Option<Instant> = None;
     let started = Instant::now();
     loop {
         match file.try_lock() {
@@ -105,9 +109,14 @@ async fn lock_in(
             let waited = started.elapsed();
             return Err(DeviceError::Held { device: device.to_owned(), path, holder: who, waited });
         }
-        if announced != Some(holder) {
-            announced = Some(holder);
-            progress.on(Event::Note(&format!("{who} is measuring on this {device}; waiting for it")));
+        if announced.is_none_or(|announced| announced.elapsed() >= repeat) {
+            let waited = started.elapsed().as_secs();
+            progress.on(Event::Note(&match (announced, limit) {
+                (None, _) => format!("{who} is measuring on this {device}; waiting for it"),
+                (_, None) => format!("still waiting for {who} ({waited} s); `--lock-timeout` limits it"),
+                (_, Some(limit)) => format!("still waiting for {who} ({waited} s of {} s)", limit.as_secs()),
+            }));
+            announced = Some(Instant::now());
         }
         tokio::select! {
             () = tokio::time::sleep(POLL) => {}
@@ -203,9 +212,9 @@ mod tests {
     async fn the_second_job_waits_says_for_whom_and_gets_its_turn() {
         let folder = tempfile::tempdir().unwrap();
         let cancel = Cancel::new();
-        let first = lock_in(folder.path(), "host", None, &Quiet, &cancel).await.unwrap();
+        let first = lock_in(folder.path(), "host", None, REPEAT, &Quiet, &cancel).await.unwrap();
         let notes = Notes::default();
-        let second = lock_in(folder.path(), "host", None, &notes, &cancel);
+        let second = lock_in(folder.path(), "host", None, REPEAT, &notes, &cancel);
         tokio::pin!(second);
         let early = tokio::time::timeout(Duration::from_millis(300), &mut second).await;
         assert!(early.is_err());
@@ -216,12 +225,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_job_that_waits_for_long_says_so_again_with_the_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let cancel = Cancel::new();
+        let _first = lock_in(folder.path(), "host", None, REPEAT, &Quiet, &cancel).await.unwrap();
+        let who = described(std::process::id());
+        for (limit, end) in [(None, " s); `--lock-timeout` limits it"), (Some(REPEAT), " s of 30 s)")] {
+            let notes = Notes::default();
+            let second = lock_in(folder.path(), "host", limit, Duration::from_millis(1), &notes, &cancel);
+            assert!(tokio::time::timeout(Duration::from_millis(700), second).await.is_err());
+            let notes = notes.0.into_inner().unwrap();
+            assert_eq!(notes[0], format!("{who} is measuring on this host; waiting for it"));
+            let again = &notes[1];
+            assert!(
+                again.starts_with(&format!("still waiting for {who} (")) && again.ends_with(end),
+                "{again}"
+            );
+        }
+    }
+
+    #[tokio::test]
     async fn a_lock_that_is_held_for_too_long_is_an_error_that_names_its_holder() {
         let folder = tempfile::tempdir().unwrap();
         let cancel = Cancel::new();
-        let _first = lock_in(folder.path(), "host", None, &Quiet, &cancel).await.unwrap();
+        let _first = lock_in(folder.path(), "host", None, REPEAT, &Quiet, &cancel).await.unwrap();
         let limit = Some(Duration::from_millis(250));
-        let error = lock_in(folder.path(), "host", limit, &Quiet, &cancel).await.unwrap_err();
+        let error = lock_in(folder.path(), "host", limit, REPEAT, &Quiet, &cancel).await.unwrap_err();
         let DeviceError::Held { holder, .. } = &error else { panic!("{error}") };
         assert!(holder.starts_with(&format!("process {} (", std::process::id())), "{holder}");
         assert!(error.to_string().contains("benchgate-host.lock"), "{error}");
@@ -231,10 +260,10 @@ mod tests {
     async fn devices_do_not_wait_for_each_other_and_waiting_can_be_stopped() {
         let folder = tempfile::tempdir().unwrap();
         let cancel = Cancel::new();
-        let _host = lock_in(folder.path(), "host", None, &Quiet, &cancel).await.unwrap();
-        let _gpu = lock_in(folder.path(), "cuda://GPU-1/..", None, &Quiet, &cancel).await.unwrap();
+        let _host = lock_in(folder.path(), "host", None, REPEAT, &Quiet, &cancel).await.unwrap();
+        let _gpu = lock_in(folder.path(), "cuda://GPU-1/..", None, REPEAT, &Quiet, &cancel).await.unwrap();
         cancel.request();
-        let stopped = lock_in(folder.path(), "host", None, &Quiet, &cancel).await.unwrap_err();
+        let stopped = lock_in(folder.path(), "host", None, REPEAT, &Quiet, &cancel).await.unwrap_err();
         assert_eq!(stopped.to_string(), "lock host: interrupted");
     }
 
@@ -242,7 +271,7 @@ mod tests {
     async fn a_link_in_place_of_the_lock_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("benchgate-host.lock")).unwrap();
-        assert!(lock_in(folder.path(), "host", None, &Quiet, &Cancel::new()).await.is_err());
+        assert!(lock_in(folder.path(), "host", None, REPEAT, &Quiet, &Cancel::new()).await.is_err());
     }
 
     #[test]
