@@ -229,6 +229,7 @@ pub(super) fn failure(finished: &Finished, log: Option<PathBuf>) -> StageFailure
         .as_deref()
         .or_else(|| finished.stderr_tail.lines().map(str::trim).find(|line| diagnostics::is_error(line)))
         .or_else(|| finished.stderr_tail.lines().map(str::trim).find(|line| is_status(line)))
+        .or_else(|| raised(&finished.stderr_tail))
         .or_else(|| finished.stderr_tail.lines().map(str::trim).find(|line| !line.is_empty()))
         .map(shorten);
     let ended = match finished.exit {
@@ -248,6 +249,13 @@ pub(super) fn failure(finished: &Finished, log: Option<PathBuf>) -> StageFailure
 /// A tool that printed an error and ended with success.
 pub(super) fn printed_error(said: &str) -> StageFailure {
     StageFailure::new(format!("ended with exit code 0 and printed an error: {}", shorten(said)))
+}
+
+/// The exception that ended a Python program. Its traceback shows the calls first, and of several tracebacks the last
+/// one is of the exception that nothing caught.
+fn raised(stderr: &str) -> Option<&str> {
+    let (_, calls) = stderr.rsplit_once("Traceback (most recent call last):")?;
+    calls.lines().find(|line| line.starts_with(|first: char| !first.is_whitespace())).map(str::trim)
 }
 
 /// Whether a line of the runtime tools reports the error: `….c:123: INVALID_ARGUMENT; expected 2 arguments`. What they
@@ -366,7 +374,24 @@ mod tests {
     fn a_failed_runtime_tool_is_quoted_where_it_says_what_failed() {
         let stderr = "Device: local-task\nModule: m.vmfb\n\
                       runtime/src/iree/vm/invocation.c:66: INVALID_ARGUMENT; expected 2 arguments but passed 1\n";
-        let finished = Finished {
+        let why = failure(&failed(stderr), None).why;
+        assert!(why.ends_with("INVALID_ARGUMENT; expected 2 arguments but passed 1"), "{why}");
+    }
+
+    #[test]
+    fn a_python_program_is_quoted_with_the_exception_that_ended_it() {
+        let first = "loading\nTraceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    1 / 0\n    \
+                     ~~^~~\nZeroDivisionError: division by zero\n";
+        let why = |stderr: &str| failure(&failed(stderr), None).why;
+        assert_eq!(why(first), "ended with exit code 1: ZeroDivisionError: division by zero");
+        let second = first.replace("ZeroDivisionError: division by zero", "KeyError: 'x'\n'x' is no key");
+        let handling = "\nDuring handling of the above exception, another exception occurred:\n\n";
+        assert_eq!(why(&format!("{first}{handling}{second}")), "ended with exit code 1: KeyError: 'x'");
+        assert_eq!(why("first\nsecond\n"), "ended with exit code 1: first");
+    }
+
+    fn failed(stderr: &str) -> Finished {
+        Finished {
             exit: Exit::Code(1),
             wall: Duration::ZERO,
             user: Duration::ZERO,
@@ -378,9 +403,7 @@ mod tests {
             leftovers: 0,
             memory_ran_out: false,
             opened: None,
-        };
-        let why = failure(&finished, None).why;
-        assert!(why.ends_with("INVALID_ARGUMENT; expected 2 arguments but passed 1"), "{why}");
+        }
     }
 
     #[test]
