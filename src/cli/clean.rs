@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::device;
 use crate::exit_code::ExitCode;
 use crate::files::{self, KeptFolder};
 use crate::model::{Unit, counted};
@@ -17,7 +18,7 @@ use super::{CliError, Terminal, paths};
 ///
 /// Searches the cache (exported and compiled models, downloaded artifacts, IREE tools, Python environments) and the suite's working folder
 /// (logs, sessions to resume). All of these files are created again when needed. Files that a run used in the last 24
-/// hours stay, because a measurement may be using them.
+/// hours stay, because a measurement may be using them, unless --older-than is 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,8 +28,8 @@ Examples:
 
 Exit codes: 0 done, 2 usage, 20 something can't be removed.")]
 pub struct CleanArgs {
-    /// Remove files that were not used for this many days
-    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Remove files that were not used for this many days; 0 removes all, and nothing may run meanwhile
+    #[arg(long, value_name = "DAYS", default_value_t = 30)]
     older_than: u32,
     /// Then remove the least recently used files until the cache has at most this many gigabytes
     #[arg(long, value_name = "GB")]
@@ -65,7 +66,15 @@ struct Kept {
 pub fn run(args: &CleanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let cache = paths::cache_dir(args.cache_dir.as_deref())?;
     let kept = find(&cache, Some(&args.work_dir))?;
-    let doomed = choose(&kept, SystemTime::now(), DAY * args.older_than, args.max_size.map(|gb| gb * 1e9));
+    let now = SystemTime::now();
+    let doomed = choose(&kept, now, DAY * args.older_than, args.max_size.map(|gb| gb * 1e9));
+    if args.older_than == 0
+        && !args.dry_run
+        && let Some(holder) = device::measuring_now()
+    {
+        return Err(CliError::usage(format!("failed to remove what may be in use: {holder} is measuring"))
+            .hint("wait for it, or leave what was used in the last 24 hours with `--older-than 1`"));
+    }
     let mut lines: BTreeMap<&str, Line> = BTreeMap::new();
     for (kept, &doomed) in kept.iter().zip(&doomed) {
         let removed = doomed && (args.dry_run || remove(kept)?);
@@ -83,7 +92,15 @@ pub fn run(args: &CleanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
         format!("nothing is kept in {place}\n")
     } else if all.removed == 0 {
         let bytes = report::quantity(all.bytes, &Unit::Bytes);
-        format!("nothing to remove: {} ({bytes}) in {place} are in use\n", counted(all.folders, "folder"))
+        let what = format!("nothing to remove: {} ({bytes}) in {place}", counted(all.folders, "folder"));
+        if doomed.contains(&true) {
+            format!("{what}: those to remove are in use\n")
+        } else if kept.iter().all(|kept| kept.folder.idle(now) <= DAY) {
+            format!("{what}, used in the last 24 hours; `--older-than 0` removes these too\n")
+        } else {
+            let days = counted(args.older_than as usize, "day");
+            format!("{what}, used in the last {days}; `--older-than` and `--max-size` remove more\n")
+        }
     } else {
         format!("{} in {place} and {}\n", all.text(args.dry_run), args.work_dir.display())
     });
@@ -164,10 +181,12 @@ fn find(cache: &Path, work: Option<&Path>) -> Result<Vec<Kept>, CliError> {
 /// Folders of a working folder whose content is only looked at, or resumed after a kill.
 const WORKING: [&str; 4] = ["bisect", "logs", "profiles", "sessions"];
 
-/// Folders to remove: those that are too old, then the least recently used ones while the cache is too large.
+/// Folders to remove: those that are too old, then the least recently used ones while the cache is too large. What was
+/// used in the last 24 hours stays, unless everything is too old.
 fn choose(kept: &[Kept], now: SystemTime, older_than: Duration, most: Option<f64>) -> Vec<bool> {
     let idle = |kept: &Kept| kept.folder.idle(now);
-    let mut doomed: Vec<bool> = kept.iter().map(|kept| idle(kept) > older_than.max(DAY)).collect();
+    let oldest = |kept: &Kept| older_than.is_zero() || idle(kept) > older_than.max(DAY);
+    let mut doomed: Vec<bool> = kept.iter().map(oldest).collect();
     let Some(most) = most else { return doomed };
     let cached = |index: &usize| kept[*index].keeper != Keeper::Work;
     let mut left: Vec<usize> = (0..kept.len()).filter(|&index| !doomed[index]).filter(cached).collect();

@@ -172,6 +172,13 @@ fn clean_removes_what_nothing_used_for_a_while_and_it_is_made_again() {
 
     let said = suite.world.run(["clean", "--older-than", "7"]).expect_code(0).stdout;
     assert!(said.starts_with("nothing to remove"), "{said}");
+    assert!(said.ends_with(", used in the last 24 hours; `--older-than 0` removes these too\n"), "{said}");
+    age(&suite.world.cache(), 3);
+    let said = suite.world.run(["clean", "--older-than", "7"]).expect_code(0).stdout;
+    assert!(
+        said.ends_with(", used in the last 7 days; `--older-than` and `--max-size` remove more\n"),
+        "{said}"
+    );
     age(&suite.world.cache(), 8);
     age(&suite.world.work().join(".benchgate"), 8);
     let said = suite.world.run(["clean", "--older-than", "7", "--dry-run"]).expect_code(0).stdout;
@@ -189,6 +196,21 @@ fn clean_removes_what_nothing_used_for_a_while_and_it_is_made_again() {
     assert_eq!(contents(&suite.world.cache()), [bystander]);
     suite.world.run(["run"]).expect_code(0);
     assert_eq!(contents(&suite.world.cache()).len(), all.len() + 1);
+}
+
+#[test]
+fn clean_removes_what_was_used_today_only_if_asked_and_never_while_something_is_measured() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    suite.world.run(["run"]).expect_code(0);
+    let all = contents(&suite.world.cache());
+    let measuring = std::fs::File::open(suite.world.locks().join("benchgate-host.lock")).unwrap();
+    measuring.lock().unwrap();
+    suite.world.run(["clean", "--older-than", "0"]).expect_code(2);
+    assert_eq!(contents(&suite.world.cache()), all);
+    drop(measuring);
+    suite.world.run(["clean", "--older-than", "0"]).expect_code(0);
+    assert_eq!(contents(&suite.world.cache()), [PathBuf::new(); 0]);
+    suite.world.run(["run"]).expect_code(0);
 }
 
 #[test]
