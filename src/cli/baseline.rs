@@ -10,7 +10,8 @@ use crate::model::{SideName, Verdict, counted};
 use crate::record::{QuarantineCause, QuarantineRecord};
 use crate::report::{self, TerminalOptions, View};
 use crate::store::{
-    self, Acceptance, BaselineFolder, Files, Lineage, LoadedFile, StoreError, Stored, UpdateOptions, Updated,
+    self, Acceptance, AcceptedSessions, BaselineFolder, Files, Lineage, LoadedFile, StoreError, Stored,
+    UpdateOptions, Updated,
 };
 
 use super::backend_args::BackendArgs;
@@ -326,7 +327,42 @@ fn accept(
     let what = args.benchmark.as_deref().unwrap_or("every benchmark");
     let until = args.expires.map_or_else(String::new, |day| format!(" until {day}"));
     terminal.say(&format!("accepted {what} from {from} on{until}, in {path}\n"));
+    let sessions = AcceptedSessions::read(files, &shelf, &path, &from)?;
+    say_faults(&sessions.faults, terminal);
+    terminal.say(&consequences(&sessions));
     Ok(ExitCode::Pass)
+}
+
+/// Which sessions an acceptance releases from their quarantine, and which it does not.
+fn consequences(sessions: &AcceptedSessions) -> String {
+    /// Reasons that are named of a session; the others are counted.
+    const NAMED: usize = 2;
+    let mut text = String::new();
+    let names: Vec<&str> = sessions.released.iter().map(store::RunName::as_str).collect();
+    match names.as_slice() {
+        [] => text.push_str("it releases no session from quarantine\n"),
+        names => text.push_str(&format!("released from quarantine: {}\n", names.join(", "))),
+    }
+    for (name, reasons) in &sessions.held {
+        let said = reasons.iter().take(NAMED).map(|reason| {
+            let whom = reason.benchmark.as_deref().unwrap_or("the whole run");
+            format!("{whom}: {}: {}", reason.cause, reason.why)
+        });
+        let mut said: Vec<String> = said.collect();
+        if reasons.len() > NAMED {
+            said.push(format!("{} more", reasons.len() - NAMED));
+        }
+        text.push_str(&format!("still in quarantine: {name}: {}\n", said.join("; ")));
+    }
+    if !sessions.held.is_empty() {
+        text.push_str(
+            "of later sessions, an acceptance releases only slowdowns; `--since SESSION` accepts one of these by itself\n",
+        );
+    }
+    text.push_str(
+        "sessions that are stored from now on are compared with these, and can be quarantined again\n",
+    );
+    text
 }
 
 fn loaded(shelf: &BaselineFolder, files: &dyn Files, name: &store::RunName) -> Result<Stored, CliError> {

@@ -1,9 +1,12 @@
 //! Accepts a change: the results from one run on become the new baseline.
 
-use crate::model::BenchmarkGlob;
-use crate::record::{AcceptanceFile, AcceptanceSchema};
+use std::collections::BTreeSet;
 
-use super::{BaselineFolder, Change, Files, RunName, StoreError, name};
+use crate::model::BenchmarkGlob;
+use crate::record::{AcceptanceFile, AcceptanceSchema, QuarantineRecord};
+
+use super::select::{held, usable};
+use super::{BATCH, BaselineFolder, Change, Fault, Files, LoadedFile, RunName, StoreError, Stored, name};
 
 /// An acceptance: the change, the person and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +69,85 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
         // A request was repeated because its response was lost.
         Err(StoreError::Exists { .. }) if files.read(&path)? == bytes => Ok((path, from)),
         applied => applied.map(|()| (path, from)),
+    }
+}
+
+/// What an acceptance means for the sessions from its first one on, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AcceptedSessions {
+    /// It lifts their quarantine, or that of some of their benchmarks.
+    pub released: Vec<RunName>,
+    /// Accepted benchmarks of them stay in quarantine, for these reasons.
+    pub held: Vec<(RunName, Vec<QuarantineRecord>)>,
+    /// Files that can't be used.
+    pub faults: Vec<Fault>,
+}
+
+impl AcceptedSessions {
+    /// Reads the sessions from `from` on. `path` is that of the acceptance, and `before` the baseline without it.
+    ///
+    /// # Errors
+    /// The place can't be read.
+    pub fn read(
+        files: &dyn Files,
+        before: &BaselineFolder,
+        path: &str,
+        from: &RunName,
+    ) -> Result<Self, StoreError> {
+        let after = BaselineFolder::open_folder(files, before.folder.clone())?;
+        let is_this = |(file, _): &&(String, AcceptanceFile)| after.path(file) == path;
+        let Some((_, acceptance)) = after.acceptances.iter().find(is_this) else {
+            return Ok(Self::default());
+        };
+        let mut newest = after.newest(files);
+        let mut names = Vec::new();
+        for name in newest.by_ref() {
+            let name = name?;
+            if name < *from {
+                break;
+            }
+            names.push(name);
+        }
+        names.reverse();
+        let mut read = Self { faults: std::mem::take(&mut newest.faults), ..Self::default() };
+        for batch in names.chunks(BATCH) {
+            after.prefetch(files, batch)?;
+            for name in batch {
+                match after.load(files, name)? {
+                    LoadedFile::Run(stored) => read.add(&stored, before, &after, acceptance),
+                    LoadedFile::Unusable(fault) => read.faults.push(fault),
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    fn add(
+        &mut self,
+        stored: &Stored,
+        before: &BaselineFolder,
+        after: &BaselineFolder,
+        acceptance: &AcceptanceFile,
+    ) {
+        let earlier = usable(stored, &before.acceptances, &[]);
+        let now = usable(stored, &after.acceptances, &[]);
+        if earlier.iter().zip(&now).any(|(earlier, now)| !earlier && *now) {
+            self.released.push(stored.name.clone());
+        }
+        let measured = stored.file.benchmarks.iter().map(|benchmark| benchmark.name.as_str());
+        let absent = stored.file.quarantine.iter().filter_map(|reason| reason.benchmark.as_deref());
+        let names: BTreeSet<&str> = measured.chain(absent).collect();
+        let mut left: Vec<QuarantineRecord> = Vec::new();
+        for name in names.into_iter().filter(|name| acceptance.covers(Some(name))) {
+            for reason in held(stored, name, &after.acceptances) {
+                if !left.contains(reason) {
+                    left.push(reason.clone());
+                }
+            }
+        }
+        if !left.is_empty() {
+            self.held.push((stored.name.clone(), left));
+        }
     }
 }
 

@@ -38,7 +38,7 @@ use std::path::PathBuf;
 use crate::git::GitError;
 use crate::record::RecordError;
 
-pub use accept::{Acceptance, accept};
+pub use accept::{Acceptance, AcceptedSessions, accept};
 pub use export::{ExportedSessions, export};
 pub use files::{Change, Encoding, Files};
 pub use folder::{BATCH, BaselineFolder, Fault, LoadedFile, Stored, Verified, baseline_folders, verify};

@@ -383,7 +383,7 @@ fn newest(
 }
 
 /// The reason why a benchmark of the session is excluded, after acceptances.
-fn held<'a>(
+pub(super) fn held<'a>(
     stored: &'a Stored,
     name: &'a str,
     acceptances: &'a [(String, AcceptanceFile)],

@@ -265,3 +265,30 @@ fn a_night_is_judged_by_the_policy_of_its_suite() {
     });
     assert_eq!(night(Some(loose)), Some(0));
 }
+
+#[test]
+fn an_acceptance_says_which_sessions_it_releases_and_which_stay_in_quarantine() {
+    let world = World::new();
+    eleven_days(&world);
+    assert_eq!(update(&world, 12, 'c', 180_100.0).code, Some(10));
+    let mut edited: serde_json::Value = serde_json::from_str(&run(13, 'd', 180_000.0)).unwrap();
+    edited["sides"][0]["dirty"] = true.into();
+    world.write("run.json", edited.to_string());
+    assert_eq!(world.run(["baseline", "update"]).code, Some(20));
+    let accept = |since: &str| {
+        let arguments = ["baseline", "accept", "--since", since, "--why", "bigger tiles", "--who", "Ada"];
+        let said = without_digests(&world.run(arguments).expect_code(0).stdout);
+        // The first line names a file by the time of the acceptance.
+        said.lines().skip(1).map(|line| format!("{line}\n")).collect::<String>()
+    };
+    insta::assert_snapshot!(accept("bbbbbbb"), @"
+    released from quarantine: 20261011T120000Z-[DIGEST], 20261012T120000Z-[DIGEST]
+    still in quarantine: 20261013T120000Z-[DIGEST]: the whole run: unverified: the sources differed from their commit
+    of later sessions, an acceptance releases only slowdowns; `--since SESSION` accepts one of these by itself
+    sessions that are stored from now on are compared with these, and can be quarantined again
+    ");
+    insta::assert_snapshot!(accept("ddddddd"), @"
+    released from quarantine: 20261013T120000Z-[DIGEST]
+    sessions that are stored from now on are compared with these, and can be quarantined again
+    ");
+}
