@@ -153,6 +153,13 @@ impl StoreArgs {
 }
 
 impl StorePlace {
+    /// The remote of the branch, if it is a name that this repository does not know.
+    pub fn unknown_remote(&self, repository: &Repository) -> Option<&str> {
+        let Self::Branch { remote, .. } = self else { return None };
+        let unknown = || matches!(repository.remote_url(remote), Err(GitError::NoRemote(_)));
+        (!is_address(remote) && unknown()).then_some(remote)
+    }
+
     /// Opens the baseline. A branch is fetched: its listing, and no file yet.
     pub fn open<'a>(
         &self,
@@ -172,10 +179,14 @@ impl StorePlace {
     }
 }
 
+/// Whether a remote is given by its address, and not by its name.
+fn is_address(remote: &str) -> bool {
+    remote.contains(['/', ':'])
+}
+
 fn find_remote(named: &str, repository: Option<&Repository>) -> Result<Remote, CliError> {
-    let is_address = named.contains(['/', ':']);
     let url = match repository {
-        _ if is_address => absolute(named, Path::new(".")),
+        _ if is_address(named) => absolute(named, Path::new(".")),
         Some(repository) => {
             let url = repository.remote_url(named).map_err(StoreError::Git)?;
             absolute(&url, repository.root())
@@ -244,7 +255,9 @@ impl From<StoreError> for CliError {
                 "credentials and endpoints come from the environment (AWS_…, GOOGLE_…, AZURE_…); docs/object-stores.md lists \
                  them",
             ),
-            StoreError::Git(GitError::NoRemote(_)) => Some("name another with --remote, or give its address"),
+            StoreError::Git(GitError::NoRemote(_)) => {
+                Some("name another with --remote, give its address, or use a folder: `--store FOLDER`")
+            }
             _ => None,
         };
         Self::store(format!("failed to {error}")).maybe_hint(hint)

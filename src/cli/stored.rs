@@ -1,14 +1,16 @@
 //! The gate against the stored baseline: one side is measured, the other is history.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::config::{Config, Store};
 use crate::gate::{CompareOptions, Comparison, compare_with_history};
-use crate::git::Repository;
+use crate::git::{GitError, Repository};
 use crate::model::{Run, SideName, Testbed, counted};
 use crate::record::RunFile;
-use crate::store::{self, CommitTree, Files, HistoryQuery, Lineage, Missing, Selection, StoreError};
+use crate::store::{
+    self, BaselineFolder, CommitTree, Directory, Files, HistoryQuery, Lineage, Missing, Selection, StoreError,
+};
 
 use super::store_args::{StorePlace, runner, say_faults};
 use super::{CliError, Terminal};
@@ -16,6 +18,8 @@ use super::{CliError, Terminal};
 /// A baseline that was opened before anything was measured, so that a wrong token costs no GPU time.
 pub struct Baseline<'a> {
     files: Box<dyn Files + 'a>,
+    /// The folder of which a commit's content is read.
+    folder: Option<PathBuf>,
     repository: &'a Repository,
     /// Sessions of commits behind this one are history.
     commit: String,
@@ -40,10 +44,21 @@ impl<'a> Baseline<'a> {
                 Box::new(CommitTree::new(repository, commit.clone(), inside(repository, folder)?))
             }
             StorePlace::Branch { .. } | StorePlace::Objects(_) => {
-                place.open(Some(repository), &runner, terminal)?
+                place.open(Some(repository), &runner, terminal).map_err(|error| {
+                    let Some(remote) = place.unknown_remote(repository) else { return error };
+                    error.hint(format!(
+                        "compare with a branch: `benchgate gate --base {}`; or name the remote of the stored baseline: \
+                         `git remote add {remote} URL`",
+                        likely_base(repository)
+                    ))
+                })?
             }
         };
-        Ok(Self { files, repository, commit, settings: settings.clone(), opened: started.elapsed() })
+        let folder = match place {
+            StorePlace::Folder(folder) => Some(folder.clone()),
+            StorePlace::Branch { .. } | StorePlace::Objects(_) => None,
+        };
+        Ok(Self { files, folder, repository, commit, settings: settings.clone(), opened: started.elapsed() })
     }
 
     /// Refuses a suite without any stored session before its head is measured for hours. Whether one is of this
@@ -53,14 +68,48 @@ impl<'a> Baseline<'a> {
         if !self.files.folders(&folder)?.is_empty() {
             return Ok(());
         }
-        Err(CliError::baseline_missing(format!(
-            "{} holds no session of suite {suite}, and no base was named",
-            self.files.place()
-        ))
-        .hint(
-            "measure both sides: `benchgate gate --base origin/main`, or add [side.base]; or store a session \
-             first: `benchgate baseline update --measure`",
-        ))
+        let message = format!("{} holds no session of suite {suite}", self.files.place());
+        if let Some((why, hint)) = self.uncommitted(suite, None)? {
+            return Err(CliError::baseline_missing(format!("{message}; {why}")).hint(hint));
+        }
+        Err(CliError::baseline_missing(format!("{message}, and no base was named")).hint(format!(
+            "measure both sides: `benchgate gate --base {}`, or add [side.base]; or store a session first: \
+             `benchgate baseline update --measure`",
+            likely_base(self.repository)
+        )))
+    }
+
+    /// What to say and to do about sessions that are in the folder and not in the commit that is read.
+    fn uncommitted(&self, suite: &str, testbed: Option<&str>) -> Result<Option<(String, String)>, CliError> {
+        let Some(folder) = &self.folder else { return Ok(None) };
+        let here = Directory::new(folder);
+        let suite_folder = store::folder_name(suite);
+        let is_meant =
+            |of_testbed: &String| testbed.is_none_or(|testbed| store::folder_name(testbed) == *of_testbed);
+        let mut count = 0;
+        for of_testbed in here.folders(&suite_folder)?.iter().filter(|folder| is_meant(folder)) {
+            let shelf = BaselineFolder::open_folder(&here, format!("{suite_folder}/{of_testbed}"))?;
+            let committed = shelf.runs(self.files.as_ref())?.names;
+            count += shelf.runs(&here)?.names.iter().filter(|name| !committed.contains(name)).count();
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        let (sessions, folder) = (counted(count, "session"), folder.display());
+        // A base's commit lacks what was committed after it.
+        let is_head = self.repository.head()?.commit == self.commit;
+        Ok(Some(if is_head {
+            (
+                format!("uncommitted: {sessions} in {folder}, and a gate reads what is committed"),
+                format!("commit what is stored: `git add {folder}`, then `git commit`"),
+            )
+        } else {
+            (
+                format!("not part of that commit, which is the base: {sessions} in {folder}"),
+                "commit what is stored on the base's branch: a change is not judged by a baseline that it brings"
+                    .to_owned(),
+            )
+        }))
     }
 
     /// Judges a run by the sessions that are stored.
@@ -99,7 +148,7 @@ impl<'a> Baseline<'a> {
             }
             Selection::Missing(missing) => {
                 say_faults(&missing.faults, terminal);
-                Err(self.nothing(&missing))
+                Err(self.nothing(&missing)?)
             }
         }
     }
@@ -122,10 +171,10 @@ impl<'a> Baseline<'a> {
         said
     }
 
-    fn nothing(&self, missing: &Missing) -> CliError {
+    fn nothing(&self, missing: &Missing) -> Result<CliError, CliError> {
         // There is a baseline, but it can't be used, which differs from having none.
         if let Some(fault) = missing.faults.first() {
-            return CliError::failed(format!(
+            return Ok(CliError::failed(format!(
                 "failed to read the stored sessions of suite {} on testbed {} in {}: {} of them can't be used, and \
                  no other can be compared with; {}: {}",
                 missing.suite,
@@ -135,7 +184,7 @@ impl<'a> Baseline<'a> {
                 fault.path,
                 fault.why
             ))
-            .hint("`benchgate baseline verify` lists every damaged file");
+            .hint("`benchgate baseline verify` lists every damaged file"));
         }
         let mut message = format!(
             "failed to find a stored session of suite {} on testbed {} behind {} in {}",
@@ -156,12 +205,26 @@ impl<'a> Baseline<'a> {
         }
         let hint = if missing.unknown > 0 {
             "this clone is shallow: run `git fetch --unshallow origin`, or check out with `fetch-depth: 0`"
+                .to_owned()
+        } else if let Some((why, hint)) = self.uncommitted(&missing.suite, Some(&missing.testbed))? {
+            message.push_str(&format!("; {why}"));
+            hint
         } else {
-            "store one from the base's commit: `benchgate run` and `benchgate baseline update`; or measure both \
-             sides here: `benchgate gate --base origin/main`"
+            format!(
+                "store one from the base's commit: `benchgate run` and `benchgate baseline update`; or measure both sides \
+                 here: `benchgate gate --base {}`",
+                likely_base(self.repository)
+            )
         };
-        CliError::baseline_missing(message).hint(hint)
+        Ok(CliError::baseline_missing(message).hint(hint))
     }
+}
+
+/// A branch to compare with that this clone has.
+fn likely_base(repository: &Repository) -> &'static str {
+    const USUAL: &str = "origin/main";
+    let names = [USUAL, "origin/master", "main", "master"];
+    names.into_iter().find(|name| repository.resolve(name).is_ok()).unwrap_or(USUAL)
 }
 
 /// The folder of the baseline relative to the top of the repository. It need not be in the working tree.
@@ -170,6 +233,24 @@ fn inside(repository: &Repository, folder: &Path) -> Result<String, CliError> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let inside = repository.relative(parent)?.join(folder.file_name().unwrap_or_default());
+    let outside = |error| match error {
+        GitError::Outside { root, .. } => {
+            let absolute = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+            let url = format!("file://{}-parquet", absolute.display());
+            CliError::usage(format!(
+                "failed to use the store {}: it is outside the repository at {}, and a gate reads a folder as a commit \
+                 has it",
+                folder.display(),
+                root.display()
+            ))
+            .hint(format!(
+                "store in a folder of the repository and commit it; or give an address, which may be anywhere: `benchgate \
+                 baseline export --store {} --parquet {url}` copies what is stored, and `--store {url}` reads and writes it",
+                folder.display()
+            ))
+        }
+        other => other.into(),
+    };
+    let inside = repository.relative(parent).map_err(outside)?.join(folder.file_name().unwrap_or_default());
     Ok(inside.to_string_lossy().into_owned())
 }

@@ -83,7 +83,7 @@ fn a_head_is_judged_by_what_was_stored() {
     insta::assert_snapshot!(without_digests(&nothing.messages()), @"
     no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
     error: baselines at commit [DIGEST] holds no session of suite fake, and no base was named
-    hint: measure both sides: `benchgate gate --base origin/main`, or add [side.base]; or store a session first: `benchgate baseline update --measure`
+    hint: measure both sides: `benchgate gate --base main`, or add [side.base]; or store a session first: `benchgate baseline update --measure`
     ");
     store(&suite);
     suite.world.run(["gate"]).expect_no_failure();
@@ -121,7 +121,7 @@ fn sessions_of_another_branch_are_no_history() {
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
     error: failed to find a stored session of suite fake on testbed [DIGEST] behind [DIGEST] in baselines at commit [DIGEST]; left out: 1 stored session of commits that are not ancestors of this one
-    hint: store one from the base's commit: `benchgate run` and `benchgate baseline update`; or measure both sides here: `benchgate gate --base origin/main`
+    hint: store one from the base's commit: `benchgate run` and `benchgate baseline update`; or measure both sides here: `benchgate gate --base main`
     ");
 }
 
@@ -282,4 +282,69 @@ fn without_a_base_it_is_said_which_commit_and_which_policy_judge() {
     assert!(named(&stderr, "policy.toml"), "{stderr}");
     let stderr = said(&["gate", "--stored", "--base", "HEAD"]);
     assert!(!stderr.contains("no --base"), "{stderr}");
+}
+
+#[test]
+fn sessions_that_are_not_committed_are_counted_with_the_command_that_commits_them() {
+    let suite = committed();
+    suite.run_on_a_quiet_host();
+    suite.world.run(["baseline", "update", "--store", "nights"]).expect_code(0);
+    let gate = ["gate", "--stored", "--store", "nights"];
+    let outcome = suite.world.run(gate).expect_code(12);
+    insta::assert_snapshot!(without_digests(&outcome.messages()), @"
+    no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
+    error: nights at commit [DIGEST] holds no session of suite fake; uncommitted: 1 session in nights, and a gate reads what is committed
+    hint: commit what is stored: `git add nights`, then `git commit`
+    ");
+    git(&suite, &["checkout", "--quiet", "-b", "change"]);
+    commit(&suite);
+    let outcome = suite.world.run([&gate[..], &["--base", "main"]].concat()).expect_code(12);
+    insta::assert_snapshot!(without_digests(&outcome.messages()), @"
+    base: [DIGEST], the merge base of HEAD and main
+    error: nights at commit [DIGEST] holds no session of suite fake; not part of that commit, which is the base: 1 session in nights
+    hint: commit what is stored on the base's branch: a change is not judged by a baseline that it brings
+    ");
+    suite.world.run(gate).expect_no_failure();
+}
+
+#[test]
+fn a_store_outside_of_the_repository_is_named_with_what_can_be_used_instead() {
+    let suite = committed();
+    suite.run_on_a_quiet_host();
+    suite.world.run(["baseline", "update", "--store", "../nights"]).expect_code(0);
+    let outcome = suite.world.run(["gate", "--stored", "--store", "../nights"]).expect_code(2);
+    insta::assert_snapshot!(without_digests(&outcome.messages()), @"
+    no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
+    error: failed to use the store ../nights: it is outside the repository at [WORLD]/work, and a gate reads a folder as a commit has it
+    hint: store in a folder of the repository and commit it; or give an address, which may be anywhere: `benchgate baseline export --store ../nights --parquet file://[WORLD]/nights-parquet` copies what is stored, and `--store file://[WORLD]/nights-parquet` reads and writes it
+    ");
+    // What the hint says works.
+    let outside = suite.world.work().canonicalize().unwrap().parent().unwrap().display().to_string();
+    let url = format!("file://{outside}/nights-parquet");
+    suite.world.run(["baseline", "export", "--store", "../nights", "--parquet", &url]).expect_code(0);
+    suite.world.run(["gate", "--stored", "--store", &url]).expect_no_failure();
+}
+
+#[test]
+fn without_the_remote_of_its_branch_a_gate_names_a_branch_to_compare_with() {
+    let suite = committed();
+    let toml = suite.world.read("benchgate.toml");
+    suite.world.write("benchgate.toml", format!("{toml}\n[store]\nbranch = \"nights\"\n"));
+    commit(&suite);
+    let outcome = suite.world.run(["gate"]).expect_code(22);
+    insta::assert_snapshot!(without_digests(&outcome.messages()), @"
+    no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
+    error: failed to find the remote `origin` in this repository's configuration
+    hint: compare with a branch: `benchgate gate --base main`; or name the remote of the stored baseline: `git remote add origin URL`
+    ");
+    suite.world.run(["gate", "--base", "main"]).expect_no_failure();
+    suite.run_on_a_quiet_host();
+    let outcome = suite.world.run(["baseline", "update"]).expect_code(22);
+    insta::assert_snapshot!(without_digests(&outcome.messages()), @"
+    error: failed to find the remote `origin` in this repository's configuration
+    hint: name another with --remote, give its address, or use a folder: `--store FOLDER`
+    ");
+    suite.world.run(["baseline", "update", "--store", "nights"]).expect_code(0);
+    let doctor = suite.world.run(["doctor"]).stdout;
+    assert!(doctor.contains("git remote add") && !doctor.contains("can be reached"), "{doctor}");
 }

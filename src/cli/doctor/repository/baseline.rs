@@ -36,7 +36,7 @@ fn staleness(
     terminal: &Terminal,
 ) -> Finding {
     const ID: &str = "staleness";
-    const FIX: &str = "Store a session every night: `benchgate init` writes the workflow.";
+    const FIX: &str = concat!("Store a session every night: ", init!("writes the workflow."));
     let options = StoreArgs { store: None, branch: None, remote: None };
     let stored = options.over(&config.store, &context.folder);
     let newest = match stored.open(Some(repository), &runner, terminal) {
@@ -44,12 +44,16 @@ fn staleness(
         Err(error) => Err(error.to_string()),
     };
     match newest {
-        Err(why) => Finding::note(
-            ID,
-            format!("the baseline can't be read: {}", why.lines().next().unwrap_or_default()),
-            "Its age is unknown.",
-            "Run it where the remote can be reached.",
-        ),
+        Err(why) => {
+            let fix = match stored.unknown_remote(repository) {
+                Some(_) => {
+                    "Add the remote (`git remote add NAME URL`) and name it in `[store] remote`, or store in a folder."
+                }
+                None => "Run it where the remote can be reached.",
+            };
+            let what = format!("the baseline can't be read: {}", why.lines().next().unwrap_or_default());
+            Finding::note(ID, what, "Its age is unknown.", fix)
+        }
         Ok(None) => Finding::note(
             ID,
             format!("no session of {} is stored", config.suite),

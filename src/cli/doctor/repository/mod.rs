@@ -3,6 +3,13 @@
 //! A check is a function that looks at one thing and returns one [`Finding`] with an `id` of its own; add it to the
 //! list that [`findings`] returns. Its inputs are in [`CheckContext`] and [`Workflows`].
 
+/// The command that adds workflows to a suite. A benchgate that no release built needs `--action`.
+macro_rules! init {
+    ($does:literal) => {
+        concat!("`benchgate init --action OWNER/REPO@COMMIT --runner LABELS`, in the suite's folder, ", $does)
+    };
+}
+
 mod baseline;
 mod roles;
 #[cfg(test)]
