@@ -188,3 +188,30 @@ fn no_page_holds_anything_inline_that_its_policy_forbids() {
         assert!(text.contains("default-src 'none'"), "{name}");
     }
 }
+
+#[test]
+fn a_reboot_and_another_load_are_no_change_of_the_machine() {
+    let world = World::new();
+    let site = |notes: [(&str, &str); 3], day: u8| {
+        let mut run: serde_json::Value =
+            serde_json::from_str(&crate::baseline::run(day, 'a', 120_000.0 + f64::from(day))).unwrap();
+        for (note, value) in notes {
+            run["testbed"]["notes"][note] = value.into();
+        }
+        world.write("run.json", run.to_string());
+        world.run(["baseline", "update"]);
+        world.run(["site", "public", "--now", "2026-10-09T12:00:00Z"]);
+        let pages = files(&world.work().join("public"));
+        let said = |text: &str| {
+            pages.iter().any(|(name, (page, _))| {
+                name.ends_with(".html") && String::from_utf8_lossy(page).contains(text)
+            })
+        };
+        (said("a change of the machine"), said("machine: microcode 0x1 → 0x2"))
+    };
+    site([("load-average", "0.10 0.20 0.30"), ("boot-id", "one"), ("microcode", "0x1")], 1);
+    let unchanged = site([("load-average", "0.50 0.20 0.30"), ("boot-id", "two"), ("microcode", "0x1")], 2);
+    assert_eq!(unchanged, (false, false));
+    let updated = site([("load-average", "0.70 0.20 0.30"), ("boot-id", "two"), ("microcode", "0x2")], 3);
+    assert_eq!(updated, (true, true));
+}

@@ -67,6 +67,16 @@ pub struct Testbed {
     pub notes: BTreeMap<String, String>,
 }
 
+impl Testbed {
+    /// Notes about the moment of measuring: two sessions of an unchanged machine differ in them.
+    const MOMENTARY: [&str; 2] = ["boot-id", "load-average"];
+
+    /// The notes that stay as they are while the machine does.
+    pub fn lasting_notes(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.notes.iter().filter(|(key, _)| !Self::MOMENTARY.contains(&key.as_str()))
+    }
+}
+
 /// How much a benchmark's metric varies on one testbed, measured by an A/A calibration.
 /// Each is the standard deviation of the natural logarithm (about a coefficient of variation).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -37,7 +37,7 @@ pub struct Session {
     pub began: Timestamp,
     pub commit: Option<String>,
     pub toolchain: Option<Toolchain>,
-    /// Facts about the machine that may differ between sessions.
+    /// Facts about the machine that may differ between sessions, and differ only if it was changed.
     pub notes: BTreeMap<String, String>,
     /// The reason why it, or a benchmark of it, is still excluded.
     pub held: Vec<QuarantineRecord>,
@@ -133,7 +133,7 @@ impl Timeline {
             began,
             commit: file.commit,
             toolchain: file.toolchain,
-            notes: file.testbed.notes.clone(),
+            notes: file.testbed.lasting_notes().map(|(key, value)| (key.clone(), value.clone())).collect(),
             held,
             state,
         });
