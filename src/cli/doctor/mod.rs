@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use crate::config::{self, Config};
 use crate::exit_code::ExitCode;
+use crate::model::counted;
 
 use super::rendering::{OutputArgs, OutputFormat};
 use super::{CliError, Terminal};
@@ -88,12 +89,14 @@ fn load(args: &DoctorArgs) -> (Option<Config>, Option<Finding>) {
     }
     match config::load(&args.config) {
         Ok(config) => {
-            let what = format!(
-                "suite {}; models: {}, targets: {}",
-                config.suite,
-                config.models.len(),
-                config.targets.len()
-            );
+            let parts = [
+                (config.models.len(), "model"),
+                (config.commands.len(), "command"),
+                (config.targets.len(), "target"),
+            ];
+            let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+            let parts: Vec<String> = parts.map(|(count, what)| counted(count, what)).collect();
+            let what = format!("suite {}; {}", config.suite, parts.join(", "));
             (Some(config), Some(Finding::ok(ID, what)))
         }
         Err(error) => {

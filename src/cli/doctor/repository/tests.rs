@@ -44,7 +44,14 @@ const OWN: &str = "    runs-on: [self-hosted, gpu]\n    permissions: {contents: 
 #[test]
 fn a_repository_without_workflows_learns_how_to_get_them() {
     let found = finding(&[], "workflows");
-    assert_eq!((found.level, found.fix), (FindingLevel::Note, "`benchgate init` writes them."));
+    assert_eq!(
+        (found.level, found.fix),
+        (
+            FindingLevel::Note,
+            "`benchgate init --action OWNER/REPO@COMMIT --runner LABELS`, in the suite's folder, writes them; it keeps the \
+             suite."
+        )
+    );
 }
 
 #[test]

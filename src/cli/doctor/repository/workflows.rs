@@ -37,7 +37,12 @@ fn present(measuring: &[Placed<'_>]) -> Finding {
     const ID: &str = "workflows";
     if measuring.is_empty() {
         let why = "Pull requests are not measured.";
-        return Finding::note(ID, "none measures with benchgate", why, "`benchgate init` writes them.");
+        return Finding::note(
+            ID,
+            "none measures with benchgate",
+            why,
+            init!("writes them; it keeps the suite."),
+        );
     }
     Finding::ok(ID, format!("measuring: {}", placed(measuring)))
 }
@@ -55,12 +60,12 @@ fn triggers(measuring: &[Placed<'_>]) -> Finding {
             format!("{} measures on pull_request_target or workflow_run", placed(&bad)),
             "Jobs of these events have the repository's secrets and a write token, and the pull request's code \
             would run with access to both.",
-            "Measure on `pull_request`, and publish on `workflow_run`: `benchgate init` writes both.",
+            concat!("Measure on `pull_request`, and publish on `workflow_run`: ", init!("writes both.")),
         );
     }
     if !measuring.iter().any(Placed::meets_pull_requests) {
         let why = "A regression is seen after it is merged.";
-        let fix = "Measure on `pull_request`: `benchgate init` writes the workflow.";
+        let fix = concat!("Measure on `pull_request`: ", init!("writes the workflow."));
         return Finding::note(ID, "nothing measures pull requests", why, fix);
     }
     let queued = measuring.iter().any(|placed| placed.workflow.is_started_by("merge_group"));
@@ -107,7 +112,7 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
             "Anyone who can push a branch here could steal its \
             token. benchgate refuses it in public repositories and for \
              forks.",
-            "Publish in a separate job, on `workflow_run`: `benchgate init` writes it.",
+            concat!("Publish in a separate job, on `workflow_run`: ", init!("writes it.")),
         );
     }
     writing.extend(secret);
@@ -223,7 +228,10 @@ fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Plac
             ID,
             "measured on GitHub-hosted runners",
             "Both sides of one job can be compared there. Sessions of different days ran on different machines.",
-            "For a stored baseline, measure on a self-hosted runner: `benchgate init --runner LABELS`.",
+            concat!(
+                "For a stored baseline, measure on a self-hosted runner: ",
+                init!("writes the workflows.")
+            ),
         );
     }
     Finding::ok(ID, "no other job runs on the machine that measures")
@@ -234,7 +242,7 @@ fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<
     const ID: &str = "publishing";
     let Some(first) = publishing.first() else {
         let why = "The verdict is in the job's own summary, and pull requests get no comment.";
-        return Finding::note(ID, "nothing publishes", why, "`benchgate init` writes the workflow.");
+        return Finding::note(ID, "nothing publishes", why, init!("writes the workflow."));
     };
     let of_others: Vec<&Placed<'_>> =
         publishing.iter().filter(|placed| placed.workflow.is_started_by("workflow_run")).collect();
