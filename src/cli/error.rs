@@ -4,6 +4,7 @@ use crate::config::ConfigError;
 use crate::device::DeviceError;
 use crate::exit_code::ExitCode;
 use crate::git::GitError;
+use crate::model::counted;
 use crate::pipeline::PipelineError;
 use crate::toolchain::ToolchainError;
 
@@ -144,12 +145,21 @@ impl From<ToolchainError> for CliError {
 impl From<PipelineError> for CliError {
     fn from(error: PipelineError) -> Self {
         let disk_full = error.is_disk_full().then_some(
-            "free some space, or use another disk (--cache-dir, --work-dir); what was measured is kept and the \
-             next run resumes",
+            "free some space, or use another disk (--cache-dir, --work-dir); what was measured is kept",
         );
         let message = error.to_string();
         match error {
             PipelineError::Interrupted => Self::interrupted_keeping("what is finished"),
+            PipelineError::CommandsInterrupted { processes: 0, .. } => Self::interrupted(),
+            PipelineError::CommandsInterrupted { processes, can_resume: true } => {
+                let kept = counted(processes, "process");
+                Self::new(ErrorKind::Interrupted, format!("interrupted; what was measured ({kept}) is kept"))
+                    .hint("run it again with `--resume` to continue, if the programs are unchanged")
+            }
+            PipelineError::CommandsInterrupted { .. } => {
+                let why = "interrupted; the next run measures again, because the commands may do something else by then";
+                Self::new(ErrorKind::Interrupted, why)
+            }
             PipelineError::Toolchain(error) => Self::from(error),
             PipelineError::Selection(_) => {
                 Self::usage(message).hint("--filter is matched against model/target/function")

@@ -16,7 +16,7 @@ use super::policy_args::PolicyArgs;
 use super::rendering::ComparisonArgs;
 use super::result_args::format_parser;
 use super::session::{ScheduleArgs, check_processors, duration, measure_sides, prepare_work_dir};
-use super::{CliError, Terminal};
+use super::{CliError, Terminal, job};
 
 /// Measure two commands in pairs, compare and judge
 ///
@@ -120,6 +120,9 @@ const OF_THE_RUNNER: [&str; 3] = ["GITHUB_", "ACTIONS_", "RUNNER_"];
 const MAX_BLOCKS: u32 = 48;
 
 pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let work = absolute(&args.work_dir)?;
+    let output = args.run.clone().unwrap_or_else(|| work.join("pair.json"));
+    job::leave_no_earlier_result(&output)?;
     let destination = args.report.output.open()?;
     let mut policy = args.policy.resolve()?;
     policy.sequential.max_blocks = policy.sequential.max_blocks.max(MAX_BLOCKS);
@@ -130,11 +133,10 @@ pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliE
         side.config.policy = policy.clone();
         sides.push(side);
     }
-    let work = absolute(&args.work_dir)?;
     prepare_work_dir(&work)?;
     let options = pipeline::Options {
         cache: work.join("cache"),
-        output: args.run.clone().unwrap_or_else(|| work.join("pair.json")),
+        output,
         work,
         filter: Filter::default(),
         shard: None,
@@ -144,7 +146,7 @@ pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliE
         calibration: CalibrationSource::None,
         dump_ir: false,
         keep_modules: None,
-        resume_commands: args.resume,
+        resume_commands: Some(args.resume),
         command_rows: CommandRows::AsPrinted,
         axes: None,
         extras: Extras::default(),

@@ -30,11 +30,22 @@ pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
 /// remove a result of the user (`job::leave_no_earlier_result` says what holds in a job). Devices and pipes are kept,
 /// and any other file is an error.
 pub fn remove_output(output: &Path) -> Result<(), CliError> {
-    let Ok(found) = std::fs::symlink_metadata(output) else { return Ok(()) };
+    if !is_earlier_result(output)? {
+        return Ok(());
+    }
+    std::fs::remove_file(output).map_err(|error| {
+        CliError::usage(format!("failed to remove the previous {}: {error}", output.display()))
+            .hint("name another file, in a folder that can be written to")
+    })
+}
+
+/// Whether an earlier attempt left a result at `output`, which this one's replaces. Any other file is an error.
+pub fn is_earlier_result(output: &Path) -> Result<bool, CliError> {
+    let Ok(found) = std::fs::symlink_metadata(output) else { return Ok(false) };
     // `/dev/stdout` is a link, and belongs to the system.
     let own_link = found.is_symlink() && !output.starts_with("/dev") && !output.starts_with("/proc");
     if !found.is_file() && !own_link {
-        return Ok(());
+        return Ok(false);
     }
     if !own_link && !is_result(output) {
         return Err(CliError::usage(format!(
@@ -43,10 +54,7 @@ pub fn remove_output(output: &Path) -> Result<(), CliError> {
         ))
         .hint("name another file, or remove this one"));
     }
-    std::fs::remove_file(output).map_err(|error| {
-        CliError::usage(format!("failed to remove the previous {}: {error}", output.display()))
-            .hint("name another file, in a folder that can be written to")
-    })
+    Ok(true)
 }
 
 /// Whether a file is empty, or begins as the files do that benchgate writes: with the name of their schema.

@@ -260,7 +260,7 @@ impl MeasureArgs {
             let run = SuiteRun::new(&open.sides, &options, progress.as_ref(), &cancel);
             let prepared = run.prepare(PrepareFrom::Bundle(open)).await?;
             super::paths::remove_output(output)?;
-            Ok(prepared.measure().await?)
+            Ok(prepared.ready().await?.measure().await?)
         })
     }
 
@@ -285,7 +285,7 @@ impl MeasureArgs {
             identical_blocks,
             claims_identity: !job::is_for_a_proposed_change(root)?,
             calibration,
-            resume_commands: false,
+            resume_commands: None,
             command_rows: CommandRows::BelowCommand,
             dump_ir: self.dump_ir,
             keep_modules: self.keep_modules.clone(),
@@ -300,12 +300,18 @@ pub fn measure_sides(
     terminal: &Terminal,
 ) -> Result<MeasuredRun, CliError> {
     super::paths::check_writable(&options.output)?;
+    super::paths::is_earlier_result(&options.output)?;
     let progress = terminal.progress();
     super::runtime::block_on(async |cancel| {
         let run = SuiteRun::new(sides, options, progress.as_ref(), &cancel);
         let prepared = run.prepare(PrepareFrom::Sources).await?;
+        // Building is work already. Without it, the work begins when the wait for other jobs ends.
+        if prepared.builds() {
+            super::paths::remove_output(&options.output)?;
+        }
+        let ready = prepared.ready().await?;
         super::paths::remove_output(&options.output)?;
-        Ok(prepared.measure().await?)
+        Ok(ready.measure().await?)
     })
 }
 

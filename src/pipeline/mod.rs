@@ -90,6 +90,10 @@ pub enum PipelineError {
     Setup { command: String, why: String },
     #[error("interrupted")]
     Interrupted,
+    /// While a session with commands waited or measured. Its processes are kept; `can_resume` is whether the caller has
+    /// a way to ask for them.
+    #[error("interrupted")]
+    CommandsInterrupted { processes: usize, can_resume: bool },
 }
 
 impl PipelineError {

@@ -1,6 +1,10 @@
 //! `benchgate pair` with commands whose results no load of this machine changes: the noise of what they print is the
 //! time of day.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
 use serde_json::Value;
 
 use crate::harness::{World, row};
@@ -151,10 +155,10 @@ fn later_blocks_run_the_undecided_benchmarks_alone() {
     assert_eq!(of_looks, [("", 0), (r"^(BM_noisy)$", 24)], "{patterns}");
 }
 
-/// Starts a session, ends benchgate with this signal once some processes are measured, and returns its exit code.
-fn interrupted(world: &World, signal: &str) -> Option<i32> {
-    let mut session =
-        world.command(["pair", "sh bench.sh 100. 20."]).stderr(std::process::Stdio::null()).spawn().unwrap();
+/// Starts a session, ends benchgate with this signal once some processes are measured, and returns its exit code and
+/// what it said last.
+fn interrupted(world: &World, signal: &str) -> (Option<i32>, String) {
+    let mut session = world.command(["pair", "sh bench.sh 100. 20."]).stderr(Stdio::piped()).spawn().unwrap();
     let sessions = world.work().join(".benchgate/sessions");
     let measured = || {
         let found = std::fs::read_dir(&sessions).ok()?.flatten().next()?;
@@ -164,9 +168,45 @@ fn interrupted(world: &World, signal: &str) -> Option<i32> {
         assert!(session.try_wait().unwrap().is_none(), "it ended before it was interrupted");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let sent = std::process::Command::new("kill").args([signal, &session.id().to_string()]).status().unwrap();
+    send(signal, &session);
+    let ended = session.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    (ended.status.code(), said.lines().last().unwrap_or_default().to_owned())
+}
+
+fn send(signal: &str, process: &Child) {
+    let sent = Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap();
     assert!(sent.success());
-    session.wait().unwrap().code()
+}
+
+/// Takes the place of another job that measures on this machine.
+fn other_job(world: &World) -> File {
+    std::fs::create_dir_all(world.locks()).unwrap();
+    let file = File::create(world.locks().join("benchgate-host.lock")).unwrap();
+    file.lock().unwrap();
+    file
+}
+
+#[test]
+fn waiting_for_another_job_keeps_the_earlier_result_and_has_nothing_to_resume() {
+    let world = world();
+    world.run(["pair", "sh bench.sh 100. 20."]).expect_code(0);
+    let before = world.read(".benchgate/pair.json");
+    let other = other_job(&world);
+    world.run(["pair", "sh bench.sh 100. 20.", "--lock-timeout", "1s"]).expect_code(20);
+    assert_eq!(world.read(".benchgate/pair.json"), before);
+
+    let mut waits = world.command(["pair", "sh bench.sh 100. 20."]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(waits.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(said.any(|line| line.ends_with("waiting for it")));
+    send("-INT", &waits);
+    assert_eq!(said.collect::<Vec<_>>(), ["error: interrupted"]);
+    assert_eq!(waits.wait().unwrap().code(), Some(130));
+    assert_eq!(world.read(".benchgate/pair.json"), before);
+
+    drop(other);
+    world.run(["pair", "sh bench.sh 100. 20."]).expect_code(0);
+    assert_ne!(world.read(".benchgate/pair.json"), before);
 }
 
 #[test]
@@ -175,7 +215,9 @@ fn an_interrupted_session_goes_on_only_where_that_is_asked_for() {
     let again = |more: &[&str]| {
         world.run([["pair", "sh bench.sh 100. 20."].as_slice(), more].concat()).expect_code(0)
     };
-    assert_eq!(interrupted(&world, "-INT"), Some(130));
+    let (code, said) = interrupted(&world, "-INT");
+    assert_eq!(code, Some(130));
+    assert_eq!(said, "hint: run it again with `--resume` to continue, if the programs are unchanged");
     assert!(!again(&[]).stderr.contains("resuming"), "the commands may do something else by now");
     assert!(!again(&["--resume"]).stderr.contains("resuming"), "there is nothing to go on with");
 }
@@ -183,7 +225,7 @@ fn an_interrupted_session_goes_on_only_where_that_is_asked_for() {
 #[test]
 fn a_session_that_was_killed_goes_on() {
     let world = world();
-    assert_eq!(interrupted(&world, "-KILL"), None);
+    assert_eq!(interrupted(&world, "-KILL").0, None);
     let again = world.run(["pair", "sh bench.sh 100. 20.", "--resume"]).expect_code(0);
     assert!(again.stderr.contains("resuming"), "{}", again.stderr);
 }
