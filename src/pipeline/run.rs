@@ -317,6 +317,7 @@ impl<'a> PreparedRun<'a> {
     pub async fn ready(mut self) -> Result<ReadyRun<'a>, PipelineError> {
         let host = self.host(RunMachine::look(&self.plans, self.run));
         let sides = self.checked(&host).await?;
+        commands::find_programs(&sides)?;
         let (options, config) = (self.run.options, &self.lead.config);
         // Outputs and code are the same next to another job; times are not.
         let is_timed = sides.iter().any(PreparedSide::is_timed)

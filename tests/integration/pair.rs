@@ -210,6 +210,19 @@ fn waiting_for_another_job_keeps_the_earlier_result_and_has_nothing_to_resume() 
 }
 
 #[test]
+fn a_program_that_is_absent_is_known_before_the_wait_for_another_job() {
+    let world = world();
+    let _other = other_job(&world);
+    for (command, absent) in
+        [("nosuchprog x", "nosuchprog"), ("./nosuch x", "./nosuch"), ("bench.sh", "bench.sh")]
+    {
+        let refused = world.run(["pair", "sh bench.sh 100. 20.", command, "--lock-timeout", "1s"]);
+        let expected = format!("error: failed to start {absent}: there is no such program");
+        assert_eq!(refused.expect_code(20).messages().trim(), expected);
+    }
+}
+
+#[test]
 fn an_interrupted_session_goes_on_only_where_that_is_asked_for() {
     let world = world();
     let again = |more: &[&str]| {

@@ -21,11 +21,12 @@ use crate::config::{CommandLine, CommandSpec};
 use crate::files::Scratch;
 use crate::ingest::Format;
 use crate::model::{BenchmarkName, Lint, Metric};
-use crate::process::{Command, Exit, Finished, shell_word};
+use crate::process::{Command, Exit, Finished, ProcessError, shell_word};
 use crate::record::{CommandRecord, OutcomeRecord, SampleMap};
 
 use super::PipelineError;
 use super::cache::{Digests, KeyBuilder};
+use super::candidates::PreparedSide;
 use super::compile::failure;
 use super::host::Host;
 use super::plan::SideInput;
@@ -204,6 +205,20 @@ impl PreparedCommand {
         Ok(())
     }
 
+    /// Whether a line of it runs before its first process, and may write a program.
+    fn is_prepared(&self) -> bool {
+        !self.spec.build.is_empty() || self.preparation.iter().any(Option::is_some)
+    }
+
+    /// Its program, if there is none of this name.
+    fn absent_program(&self) -> Option<PathBuf> {
+        let CommandLine::Words(words) = &self.spec.run else { return None };
+        let word = words.first()?;
+        let is_there = executable(word, &self.folder, &self.spec).is_some()
+            || word.contains('/') && self.folder.join(word).exists();
+        (self.folder.is_dir() && !is_there).then(|| PathBuf::from(word))
+    }
+
     /// The current state of files that must not change while this command runs.
     pub(super) fn guard(&self) -> Result<GuardedFiles<'_>, PipelineError> {
         self.guarded.look()
@@ -334,12 +349,28 @@ impl PreparedCommand {
     }
 }
 
+/// Fails if a program is absent that nothing else can write before it is started: known before a wait for other jobs.
+pub(super) fn find_programs(sides: &[PreparedSide<'_>]) -> Result<(), PipelineError> {
+    let commands = || sides.iter().flat_map(|side| &side.commands);
+    if commands().any(PreparedCommand::is_prepared) {
+        return Ok(());
+    }
+    match commands().find_map(PreparedCommand::absent_program) {
+        Some(program) => Err(ProcessError::NotFound { program }.into()),
+        None => Ok(()),
+    }
+}
+
 /// The file that a program's name means in this folder and environment.
 fn executable(word: &str, folder: &Path, spec: &CommandSpec) -> Option<PathBuf> {
     if word.contains('/') {
         let path = folder.join(word);
         return path.is_file().then_some(path);
     }
-    let path = spec.env.get("PATH").map(OsString::from).or_else(|| std::env::var_os("PATH"))?;
-    std::env::split_paths(&path).map(|place| place.join(word)).find(|path| path.is_file())
+    // The places that the C library looks in without one.
+    let default = || OsString::from("/bin:/usr/bin");
+    let named = spec.env.get("PATH").map(OsString::from).or_else(|| std::env::var_os("PATH"));
+    let path = named.unwrap_or_else(default);
+    // The program starts in its folder, to which a relative place belongs.
+    std::env::split_paths(&path).map(|place| folder.join(place).join(word)).find(|path| path.is_file())
 }
