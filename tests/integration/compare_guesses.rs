@@ -199,10 +199,21 @@ fn result_lines_of_a_kernel_library_are_compared_by_their_time_and_efficiency_is
     assert!(said.contains("183.0 → 171.0 µs") && said.contains("41.27 → 44.16 %"), "{said}");
     // A file next to itself proves nothing.
     let report = world.run(["compare", "base.txt", "base.txt", "--format", "json"]).expect_code(20).json();
-    assert_eq!(
-        lint_detail(&report["rows"][0], "repeated-samples"),
-        "both sides are the same samples of one file"
-    );
+    assert_eq!(lint_detail(&report["rows"][0], "same-file"), "");
+}
+
+#[test]
+fn one_file_on_both_sides_is_said_once_for_all_its_rows() {
+    let world = World::new();
+    world.write("a.json", hyperfine(&[("./x", 0.1), ("./y", 0.2), ("./z", 0.3), ("./w", 0.4), ("./v", 0.5)]));
+    let said = world.run(["compare", "a.json", "a.json"]).expect_code(20).stdout.replace("\n    ", " ");
+    let said: Vec<&str> = said.lines().skip_while(|line| !line.contains("(error)")).collect();
+    insta::assert_snapshot!(said.join("\n"), @"
+    ./x, ./y, ./z and 2 more (error): base and head are the same samples of one file
+    note: a.json was given for both sides
+
+    Error (exit code 20): 5 of 5 benchmarks could not be judged.
+    ");
 }
 
 #[test]

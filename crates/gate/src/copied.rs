@@ -36,7 +36,12 @@ pub fn lint(base: &MetricSeries, head: &MetricSeries, one_file: bool) -> Option<
     }
     let sides = [records(base), records(head)];
     if one_file && sides[0] == sides[1] {
-        return Some(Lint::new(LintCode::RepeatedSamples, "both sides are the same samples of one file"));
+        // A paired session has two sides, which were measured apart. Any other file was given for both of them.
+        let is_paired = sides.iter().flatten().any(|record| record.block.is_some());
+        return Some(match is_paired {
+            true => Lint::new(LintCode::RepeatedSamples, "both sides are the same samples of one file"),
+            false => Lint::new(LintCode::SameFile, ""),
+        });
     }
     let processes: Vec<UnitOfTime> = sides.iter().flatten().map(|record| vec![record.bits.clone()]).collect();
     let blocks = blocks(&sides);

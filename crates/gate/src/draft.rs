@@ -464,7 +464,8 @@ fn metric_draft(
     }
     // Equal modules can have different compile times.
     let identical = identical && !metric.is_compile_time();
-    let copied = row.lints.iter().any(|lint| lint.code == LintCode::RepeatedSamples);
+    let copied =
+        row.lints.iter().any(|lint| matches!(lint.code, LintCode::RepeatedSamples | LintCode::SameFile));
     if identical && other_work.is_none() && !copied {
         let tolerance = row.policy.as_ref().map_or(0.0, |rule| rule.tolerance);
         let contradiction = contradiction(&base_readings, &head_readings);

@@ -132,6 +132,9 @@ lint_codes! {
     RepeatedSamples "repeated-samples" Error,
         "Two benchmarks or processes have the same samples to the last bit, so at least one was not measured.",
         "Measure again; make sure that two jobs do not share a work folder, and that each file is a result of its own measurement.";
+    SameFile "same-file" Error,
+        "Base and head are the same samples of one file.",
+        "Name the result of the other program.";
     UnitMismatch "unit-mismatch" Error,
         "The two sides measure this in units of different kinds.",
         "Compare files of the same tool and metric.";

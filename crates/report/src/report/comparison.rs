@@ -9,7 +9,7 @@ use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon
 use super::human::silhouette;
 use super::layout::{self, Layout, mark, name};
 use super::view::{self, MORE_COLUMNS};
-use super::words::{UNDECIDED, WayOut, Words};
+use super::words::{self, UNDECIDED, WayOut, Words};
 use super::{Fact, LintGroup, RowView, View, provenance};
 
 /// Benchmarks whose cause stands at the top.
@@ -118,7 +118,9 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
         (!rows.is_empty()).then(|| Block::section(title, rows.iter().map(sentence).collect()))
     };
     let folded = |title, items: Vec<Item<'a>>| (!items.is_empty()).then(|| Block::folded(title, items));
-    blocks.extend(section("Wrong outputs", &view.diverged));
+    let of_base = view.diverged.iter().all(|row| words::is_of_base(row.row));
+    let title = if of_base { "Other outputs than base's" } else { "Wrong outputs" };
+    blocks.extend(section(title, &view.diverged));
     let less_accurate: Vec<Item<'a>> = view.less_accurate.iter().filter_map(accuracy).collect();
     if !less_accurate.is_empty() {
         blocks.push(Block::section("Less accurate", less_accurate));
@@ -135,7 +137,9 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
     if !code.is_empty() {
         blocks.push(Block::section("Generated code", code));
     }
-    blocks.extend(section("Failed or missing", &view.failed));
+    if !view.failed.is_empty() {
+        blocks.push(Block::section("Failed or missing", failed(&view.failed)));
+    }
     let waived = concat(&[&view.changed, &view.unchanged, &view.reported]);
     let waived: Vec<RowView<'_>> = waived.into_iter().filter(|row| row.row.waiver.is_some()).collect();
     blocks.extend(section("Waived", &waived));
@@ -249,6 +253,40 @@ fn regressed_code(row: &Row) -> Option<Item<'_>> {
     Some(text.say(": the generated code regressed").detail(detail).into())
 }
 
+/// Why rows failed: an entry for each, or for all that one finding makes unusable.
+fn failed<'a>(rows: &[RowView<'a>]) -> Vec<Item<'a>> {
+    let mut groups: Vec<Vec<RowView<'a>>> = Vec::new();
+    for row in rows {
+        let same = |group: &&mut Vec<RowView<'a>>| {
+            let alike =
+                |row: &RowView<'a>| matches!(row.row.reason, Reason::Unusable(_)) && row.row.waiver.is_none();
+            alike(row) && alike(&group[0]) && row.sentence() == group[0].sentence()
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(*row),
+            None => groups.push(vec![*row]),
+        }
+    }
+    let item = |group: &Vec<RowView<'a>>| match group.as_slice() {
+        [only] => sentence(only),
+        group => {
+            let Words { sentence, detail, .. } = group[0].words();
+            let text = Text::default().with(Part::Icon(mark(&group[0]))).then(first_names(group));
+            text.say(format!(" ({}): {sentence}", group[0].row.verdict)).detail(detail).into()
+        }
+    };
+    groups.iter().map(item).collect()
+}
+
+/// `a, b, c and 2 more`.
+fn first_names<'a>(rows: &[RowView<'a>]) -> Text<'a> {
+    let names = Text::joined(rows.iter().take(NAMES).map(name), ", ");
+    match rows.len().saturating_sub(NAMES) {
+        0 => names,
+        more => names.say(format!(" and {more} more")),
+    }
+}
+
 /// Why rows are open: an entry for each reason.
 fn open<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     let brief = detail == Detail::Brief;
@@ -259,16 +297,12 @@ fn open<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
         // That the row is inconclusive is said already.
         let said = Some(group.sentence).filter(|said| group.detail.is_none() || *said != UNDECIDED);
         let reason = said.map(Text::from).into_iter().chain(group.detail.map(Text::message_of));
-        let names = Text::joined(group.rows.iter().take(NAMES).map(name), ", ");
-        let more = match group.rows.len().saturating_sub(NAMES) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
         let smallest = group.smallest.filter(|_| !brief).map_or_else(String::new, |change| {
             format!("; this much data could have shown a change of {change}")
         });
+        let names = first_names(&group.rows);
         let text = Text::default().with(Part::Icon(icon(Verdict::Inconclusive))).then(names);
-        let text = text.say(format!("{more} ({}): ", Verdict::Inconclusive));
+        let text = text.say(format!(" ({}): ", Verdict::Inconclusive));
         text.then(Text::joined(reason, ": ")).say(smallest).into()
     };
     let waived = view.open.iter().filter(|row| row.row.waiver.is_some()).map(sentence);
@@ -312,13 +346,21 @@ const OF_MEASURING: [LintCode; 17] = [
 ];
 
 fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
+    let said = said(view);
     if detail != Detail::Brief {
-        return view.lints.iter().map(finding).collect();
+        return view.lints.iter().map(|group| finding(group, &said)).collect();
     }
-    // That the tools differ is said with the facts, which name them.
-    let repeated = |group: &&LintGroup| {
-        group.code == LintCode::ToolchainMismatch
-            && view.facts.iter().any(|fact| is_of_tools(fact) && is_telling(fact, view))
+    let repeated = |group: &&LintGroup| match group.code {
+        // That the tools differ is said with the facts, which name them.
+        LintCode::ToolchainMismatch => {
+            view.facts.iter().any(|fact| is_of_tools(fact) && is_telling(fact, view))
+        }
+        // The rows and a note say it, and what to do is plain.
+        LintCode::SameFile => true,
+        LintCode::RepeatedSamples if group.benchmarks.is_empty() => {
+            view.lints.iter().any(|other| other.code == LintCode::SameFile)
+        }
+        _ => group.consequence == Consequence::Note && group.found.iter().all(|case| is_said(case, &said)),
     };
     let mut items = Vec::new();
     // Notes that only say where they were made need no line each.
@@ -346,6 +388,29 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     items
 }
 
+/// Details of findings that stand above already, with their benchmarks.
+fn said<'a>(view: &View<'a>) -> Vec<(&'a str, String)> {
+    let causes = view.causes.iter().take(CAUSES).flat_map(|cause| {
+        [cause.kernel, cause.code].into_iter().flatten().map(|text| (cause.benchmark, text.to_owned()))
+    });
+    let code = view.comparison.rows.iter().filter_map(|row| {
+        Some((row.benchmark.as_str(), view::detail_of(row, LintCode::CodeRegressed)?.to_owned()))
+    });
+    let outputs = view.diverged.iter().map(|row| (row, row.words()));
+    let outputs = outputs.chain(view.less_accurate.iter().filter_map(|row| Some((row, row.accuracy()?))));
+    let outputs = outputs.filter_map(|(row, words)| Some((row.row.benchmark.as_str(), words.detail?)));
+    causes.chain(code).chain(outputs).collect()
+}
+
+/// Whether this case of a finding stands above; a finding about an output begins with its number.
+fn is_said((place, detail): &(Option<String>, String), said: &[(&str, String)]) -> bool {
+    let is_same = |(benchmark, text): &(&str, String)| {
+        place.as_deref() == Some(benchmark)
+            && detail.strip_suffix(text.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with(": "))
+    };
+    said.iter().any(is_same)
+}
+
 /// A note and where it was made, without its detail.
 fn in_a_word(group: &LintGroup) -> Text<'_> {
     let code = Text::from(group.code.as_str());
@@ -356,13 +421,14 @@ fn in_a_word(group: &LintGroup) -> Text<'_> {
     }
 }
 
-/// A finding with its meaning, what to do about it, and its first cases.
-fn finding(group: &LintGroup) -> Item<'_> {
+/// A finding with its meaning, what to do about it, and its first cases; without details that were said above.
+fn finding<'a>(group: &'a LintGroup, said: &[(&str, String)]) -> Item<'a> {
     let text = Text::named(group.code.as_str());
     let text = text.say(format!(" ({}): {} {}", consequence(group), group.code.description(), group.fix));
-    let case = |(place, detail): &'_ (Option<String>, String)| {
-        let place = place.clone().map(Text::named);
-        let detail = Some(detail.clone()).filter(|detail| !detail.is_empty()).map(Text::message_of);
+    let case = |case: &(Option<String>, String)| {
+        let place = case.0.clone().map(Text::named);
+        let detail = Some(case.1.clone()).filter(|detail| !detail.is_empty() && !is_said(case, said));
+        let detail = detail.map(Text::message_of);
         Text::joined(place.into_iter().chain(detail), ": ")
     };
     let cases = group.found.iter().map(case).filter(|case| !case.is_empty());

@@ -3,7 +3,7 @@
 pub(super) mod samples;
 
 use benchgate_core::exit_code::ExitCode;
-use benchgate_core::model::{Lint, LintCode, Metric, SideName, Verdict};
+use benchgate_core::model::{Lint, LintCode, Metric, SideName, Verdict, VerifyCode};
 use benchgate_core::record::ComparisonFile;
 use benchgate_gate::{Estimate, Method, Reason, Row, SideStats, Typical, WaiverUse};
 
@@ -12,7 +12,7 @@ use super::{
     MarkdownOptions, TerminalOptions, View, clean, comparison_file, csv, harmless, json, junit, markdown,
     terminal,
 };
-use samples::{bare, every_reason, hostile, measured, of_rows, quickstart};
+use samples::{bare, every_reason, hostile, measured, of_rows, quickstart, wrong};
 
 const NARROW: TerminalOptions = TerminalOptions { width: 80, color: false, all: false };
 const WIDE: TerminalOptions = TerminalOptions { width: 160, color: false, all: true };
@@ -216,6 +216,42 @@ fn what_explains_a_red_stands_next_to_the_first_table() {
     let text = terminal(&view, NARROW);
     let below = text.split_once("\n\n").unwrap().1;
     assert!(below.starts_with("vit/cpu/main: main_dispatch_9"), "{text}");
+}
+
+#[test]
+fn a_finding_repeats_no_detail_that_stands_above() {
+    let kernels = "12 kernels: 11 identical, 1 changed: main_dispatch_9";
+    let mut slow = measured("vit/cpu/main", Verdict::Regressed, Reason::BeyondFloor, 1e6, 1.3);
+    let mut open = measured("mlp/cpu/main", Verdict::Inconclusive, Reason::Open, 1e6, 1.02);
+    slow.lints.push(Lint::new(LintCode::KernelCode, kernels));
+    let alone = of_rows(Verdict::Regressed, vec![slow.clone()]);
+    for text in [terminal(&View::new(&alone, None), WIDE), terminal(&View::new(&alone, None), NARROW)] {
+        assert_eq!(text.matches("11 identical").count(), 1, "{text}");
+    }
+    // The same words about a benchmark that no paragraph names.
+    open.lints.push(Lint::new(LintCode::KernelCode, kernels));
+    let both = of_rows(Verdict::Regressed, vec![slow, open]);
+    let text = markdown(&View::new(&both, None), MarkdownOptions::default());
+    assert_eq!(text.matches("11 identical").count(), 2, "{text}");
+}
+
+#[test]
+fn outputs_that_only_differ_from_bases_are_not_called_wrong() {
+    let why = "3 of 3 elements beyond the tolerance, largest |a − b| 3.000e-2";
+    let mut found = wrong(0);
+    found.code = VerifyCode::VerifierSkipped;
+    found.against_base = std::mem::take(&mut found.outputs);
+    found.against_base[0].why = Some(why.to_owned());
+    let mut row = bare("a/cpu/main", Verdict::Diverged, Reason::WrongOutput);
+    row.head_verification = Some(found);
+    row.lints.push(Lint::new(LintCode::ReferenceChanged, format!("output 0: {why}")));
+    let comparison = of_rows(Verdict::Diverged, vec![row]);
+    let view = View::new(&comparison, None);
+    assert_eq!(view.headline, "Diverged: 1 of 1 benchmark has other outputs than base.");
+    for text in [terminal(&view, WIDE), markdown(&view, MarkdownOptions::default())] {
+        assert_eq!(text.matches("3 of 3 elements").count(), 1, "{text}");
+        assert!(!text.to_lowercase().contains("wrong"), "{text}");
+    }
 }
 
 #[test]

@@ -360,10 +360,12 @@ fn headline(comparison: &Comparison, some_decide: bool) -> String {
     if comparison.verdict == Verdict::Error && !some_decide {
         return format!("{word}: no metric is gating, so none of {} was judged.", counted(all, "benchmark"));
     }
+    let mut diverged = comparison.rows.iter().filter(|row| row.verdict == Verdict::Diverged);
+    let of_base = diverged.all(words::is_of_base);
     let judged = counts.iter().rev().filter_map(|(standing, count)| match standing {
         HeadlineStanding::Judged(precedence) => {
             let verdict = Verdict::ALL.into_iter().find(|verdict| verdict.precedence() == *precedence)?;
-            Some((happened(verdict, *count), *count))
+            Some((happened(verdict, *count, of_base), *count))
         }
         HeadlineStanding::Waived | HeadlineStanding::NotCompared | HeadlineStanding::Reported => None,
     });
@@ -390,12 +392,15 @@ fn headline(comparison: &Comparison, some_decide: bool) -> String {
     format!("{word}: {}.", parts.join(", "))
 }
 
-fn happened(verdict: Verdict, count: usize) -> &'static str {
+/// What happened to so many benchmarks; `of_base` if outputs are only known to differ from base's.
+fn happened(verdict: Verdict, count: usize, of_base: bool) -> &'static str {
     let one = count == 1;
     match verdict {
         Verdict::Pass => "passed",
         Verdict::Improved => "improved",
         Verdict::Regressed => "regressed",
+        Verdict::Diverged if of_base && one => "has other outputs than base",
+        Verdict::Diverged if of_base => "have other outputs than base",
         Verdict::Diverged if one => "has wrong outputs",
         Verdict::Diverged => "have wrong outputs",
         Verdict::Inconclusive if one => "is inconclusive",

@@ -114,7 +114,8 @@ pub(super) fn reason(row: &Row) -> Words {
         Reason::NotMeasured(outcome) => not_measured(outcome),
         Reason::WrongOutput => {
             let (sentence, detail) = wrong_output(row.head_verification.as_ref());
-            Words::new("wrong output", format!("head's outputs differ: {sentence}")).with(&detail)
+            let short = if is_of_base(row) { "other output than base" } else { "wrong output" };
+            Words::new(short, format!("head's outputs differ: {sentence}")).with(&detail)
         }
         Reason::WrongOutputOnBase => {
             let (sentence, detail) = wrong_output(row.base_verification.as_ref());
@@ -351,15 +352,27 @@ fn not_measured(outcome: &Outcome) -> Words {
 }
 
 /// The fault of the outputs: numbers in our words, and the verifier's own message.
+/// Whether head's outputs are not base's, and nothing else shows that they are wrong.
+pub(super) fn is_of_base(row: &Row) -> bool {
+    let of_base = |found: &Verification| {
+        found.code != VerifyCode::Fail && found.differs_from_base() && wrong(found).next().is_none()
+    };
+    row.reason == Reason::WrongOutput && row.head_verification.as_ref().is_some_and(of_base)
+}
+
+/// The outputs that don't agree with the reference.
+fn wrong(verification: &Verification) -> impl Iterator<Item = &OutputCheck> {
+    verification.outputs.iter().filter(|output| {
+        let unproved = output.code == VerifyCode::VerifierSkipped && verification.differs_from_base();
+        output.code != VerifyCode::Pass && !unproved
+    })
+}
+
 fn wrong_output(verification: Option<&Verification>) -> (String, String) {
     let Some(verification) = verification else {
         return ("its outputs were not verified".to_owned(), String::new());
     };
-    let is_wrong = |output: &&OutputCheck| {
-        let unproved = output.code == VerifyCode::VerifierSkipped && verification.differs_from_base();
-        output.code != VerifyCode::Pass && !unproved
-    };
-    let failed: Vec<&OutputCheck> = verification.outputs.iter().filter(is_wrong).collect();
+    let failed: Vec<&OutputCheck> = wrong(verification).collect();
     let Some(first) = failed.first() else {
         if let Some(first) = verification.against_base.iter().find(|output| output.code != VerifyCode::Pass) {
             let why = if verification.model_changed {

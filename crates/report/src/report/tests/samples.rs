@@ -107,7 +107,7 @@ fn exact(name: &str, metric: Metric, verdict: Verdict, base: f64, head: f64) -> 
     })
 }
 
-fn wrong(index: usize) -> Verification {
+pub(super) fn wrong(index: usize) -> Verification {
     Verification {
         outputs: vec![OutputCheck {
             index,
