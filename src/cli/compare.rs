@@ -158,7 +158,7 @@ fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
         );
     };
     let consequence = match lint.consequence() {
-        Consequence::Note => "it is reported and changes no verdict",
+        Consequence::Note => "it is reported and forbids no verdict",
         Consequence::Inconclusive if lint == LintCode::Quarantined => {
             "there is nothing to compare with: the row is missing"
         }

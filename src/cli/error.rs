@@ -1,4 +1,4 @@
-//! Errors of commands. Hints are only here; the exit code comes from one match.
+//! Errors of commands, with their hints; the exit code comes from one match.
 
 use crate::config::ConfigError;
 use crate::device::DeviceError;

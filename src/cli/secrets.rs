@@ -35,7 +35,7 @@ const CLOUD_PREFIXES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
 static TAKEN: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
-/// Takes all of them out of the environment, so that no child can inherit them and `/proc` does not show them, and
+/// Takes all secrets out of the environment, so that no child can inherit them and `/proc` does not show them, and
 /// closes this process's memory to other processes of the same user. Further calls do nothing.
 pub fn take() {
     TAKEN.get_or_init(|| {

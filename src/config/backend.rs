@@ -114,7 +114,7 @@ impl Backend {
             && meets(&self.matmul_precisions, &other.matmul_precisions)
     }
 
-    /// The backend as a configuration has it that only names it.
+    /// The backend of a configuration that gives nothing but its name.
     pub fn new(kind: BackendKind) -> Self {
         one(kind, ConfigView::ABSENT, Path::new(""), &mut Collector::default())
     }

@@ -34,7 +34,7 @@ pub fn refused_flag(flag: &str) -> Option<String> {
         return None;
     }
     if [REPEAT, BATCH].contains(&name.as_str()) {
-        let why = "changes what a time means: use `dispatch-repeats` of the model, which sets both";
+        let why = "alone changes what a time means: use `dispatch-repeats` of the model, which also sets the compiler's repeat count";
         return Some(format!("`{name}` {why}"));
     }
     let value = flag.split_once('=').map_or("", |(_, value)| value);

@@ -329,7 +329,7 @@ fn writes(name: &str) -> bool {
     name == "-o" || (!expects && words(name).any(|word| WRITES.contains(&word)))
 }
 
-/// A path with a folder in it, or a name with the ending of a file.
+/// A path with a folder in it, or a name with a file extension.
 fn looks_like_a_file(value: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-+@=~/:".contains(c);
     if value.contains("://") || !value.chars().all(plain) {

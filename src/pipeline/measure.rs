@@ -296,7 +296,7 @@ impl Measuring<'_, '_> {
                 self.asked.insert(index, rows.map(ToString::to_string).collect());
             }
         }
-        // All open rows have `round` blocks, also one of which no block could be used.
+        // All open rows have `round` blocks, even a row none of whose blocks could be used.
         let until = self.looks().after(round).filter(|_| !open.is_empty()).unwrap_or(round);
         let outlooks = gate::outlook(&comparison);
         let needed = |index: usize| {

@@ -96,7 +96,7 @@ fn nothing_but_nan_is_not_described_with_distances() {
     let (code, text) = reason(row(&comparison, "m/cpu/main", None));
     assert_eq!(code, "wrong-output-on-base");
     insta::assert_snapshot!(text, @"
-    base's own outputs differ: output 0 is FAIL (no pair of finite values to compare); non-finite values: 9216
+    base's own outputs don't match the reference: output 0 is FAIL (no pair of finite values to compare); non-finite values: 9216
     9216 of 9216 elements are NaN or infinite where the reference is not, first at [0, 0], all over the output; every element is NaN
     ");
     let divergence =

@@ -271,7 +271,7 @@ impl Shift {
         if answers.scores.is_none() {
             answers.scores = Scores::new(&self.blocks);
         }
-        // Blocks that were scored once are scored again.
+        // The constructor scored these blocks, so they can be scored again: the fallback is never used.
         let p = answers.scores.as_ref().map_or(1.0, |scores| self.p_by(scores, shift, towards));
         answers.p.insert(key, p);
         p

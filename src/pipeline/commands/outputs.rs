@@ -114,7 +114,7 @@ impl PreparedCommand {
     /// All contents of an output.
     ///
     /// # Errors
-    /// Why there is none, or not of each process.
+    /// The reason why there is none, or why a process left none.
     fn contents(&self, side: SideName, index: usize, output: &str) -> Result<Vec<Vec<u8>>, String> {
         let folder = self
             .build_folder()

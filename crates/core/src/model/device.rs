@@ -1,4 +1,5 @@
-//! The devices that a target can run on. Everything that distinguishes one kind from another is in [`DeviceKind::facts`].
+//! The devices that a target can run on. What distinguishes one kind from another when it is compiled for, run and found is in
+//! [`DeviceKind::facts`].
 
 use std::fmt;
 

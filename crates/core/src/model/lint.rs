@@ -161,7 +161,7 @@ lint_codes! {
         "`benchgate baseline show` says why. Accept a session that measured it (`benchgate baseline accept --since SESSION --why REASON`), or store a good one.";
     AssumedSpread "assumed-spread" Note,
         "The spread between sessions or processes was measured too little or not at all, so a declared or assumed \
-        value was used.",
+        value was used. It widens the interval, so small changes stay inconclusive.",
         "Run the tool 21 times on each side, alternately, and give all files: `benchgate compare 'base-*.json' 'head-*.json'`; or declare how much processes differ: `--between-cv 1%`. In a suite, run `benchgate noise`.";
     TruncatedInput "truncated-input" Inconclusive,
         "The result is not complete: the file ends in the middle of a line, so its last number may be cut, or the program that wrote it crashed, failed or was interrupted.",

@@ -268,7 +268,7 @@ pub(super) fn times(ratio: Option<f64>) -> String {
     ratio.map_or_else(String::new, |ratio| format!("{ratio:.2} ×"))
 }
 
-const LEGEND: &str = "IREE 2 × eager: IREE needs half of eager's time; below 1 × the backend is faster. \
+const LEGEND: &str = "2 × eager: half of eager's time; below 1 ×, eager is faster. \
                       Latency: the typical process, ± half the range of all.";
 
 /// A column, or a line of one: its title and its text.

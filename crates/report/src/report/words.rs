@@ -123,7 +123,7 @@ pub(super) fn reason(row: &Row) -> Words {
                 Some(head) if head.code == VerifyCode::Pass => ", and head's are right",
                 _ => "",
             };
-            Words::new("wrong at base", format!("base's own outputs differ{head}: {sentence}")).with(&detail)
+            Words::new("wrong at base", format!("base's own outputs don't match the reference{head}: {sentence}")).with(&detail)
         }
         Reason::Unusable(lint) => {
             Words::new(lint.code.as_str(), fragment(lint.code.description())).with(&lint.detail)
@@ -244,7 +244,7 @@ const LEAST_P: f64 = 1e-9;
 fn runs(row: &Row) -> Option<RunsAnswer> {
     let p = row.estimate.as_ref()?.p_runs?;
     let (short, kind) = if p < RUNS_ALIKE {
-        ("the runs differ", "the runs differ, and the cause may be the machine or the program")
+        ("the runs differ", "these two runs differ, as two runs of one program may")
     } else {
         (
             "no clear difference",
