@@ -123,7 +123,11 @@ pub(super) fn reason(row: &Row) -> Words {
                 Some(head) if head.code == VerifyCode::Pass => ", and head's are right",
                 _ => "",
             };
-            Words::new("wrong at base", format!("base's own outputs don't match the reference{head}: {sentence}")).with(&detail)
+            Words::new(
+                "wrong at base",
+                format!("base's own outputs don't match the reference{head}: {sentence}"),
+            )
+            .with(&detail)
         }
         Reason::Unusable(lint) => {
             Words::new(lint.code.as_str(), fragment(lint.code.description())).with(&lint.detail)
