@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use benchgate_core::model::{Better, LintCode, Origin, Outcome, Run, SideName, Stage, excerpt};
+use benchgate_core::model::{Better, LintCode, Origin, Outcome, RENAMED_FROM, Run, SideName, Stage, excerpt};
 
 use super::build::{MOST_BENCHMARKS, fail};
 use super::error::{LineFault, line_of};
@@ -77,6 +77,8 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
     }
     build::check(run.benchmarks.len(), label)?;
     for benchmark in &mut run.benchmarks {
+        // Only a configuration renames a benchmark: a file could let one that it leaves out be paired with a quick one.
+        benchmark.labels.remove(RENAMED_FROM);
         let is_empty = benchmark.metrics.is_empty() && benchmark.verification.is_none();
         if is_empty && benchmark.outcome == Outcome::Ok && benchmark.lints.is_empty() {
             fail(benchmark, Stage::Benchmark, "nothing was measured");

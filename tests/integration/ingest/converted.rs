@@ -112,6 +112,20 @@ fn what_distinguishes_experiments_of_one_name_survives_conversion() {
 }
 
 #[test]
+fn no_foreign_file_says_how_a_benchmark_is_judged_or_what_it_was_called() {
+    let reserved = r#"{\"BM\": {\"timer\": \"t\", \"judged-by\": \"outputs\", \"renamed-from\": \"slow\"}}"#;
+    let google = format!(
+        r#"{{"context": {{"benchgate_axes": "{reserved}"}}, "benchmarks": [{{"name": "BM", "run_type": "iteration",
+        "iterations": 1, "real_time": 1, "cpu_time": 1, "time_unit": "ns"}}]}}"#
+    );
+    let run = super::read(&google).unwrap();
+    assert_eq!(run.benchmarks[0].labels.keys().collect::<Vec<_>>(), ["timer"]);
+    let torchbench = r#"{"model": {"model_name": "m"}, "experiment": {"accelerator": "cuda", "renamed-from": "slow"},
+        "metrics": {"per_iter_time": [9, 9, 9, 1, 1]}}"#;
+    assert!(!super::read(torchbench).unwrap().benchmarks[0].labels.contains_key("renamed-from"));
+}
+
+#[test]
 fn several_processes_in_one_google_benchmark_file_are_said_to_be_lost() {
     let run = fixture("jmh/results.json");
     let written = ingest::export(&run, ExportFormat::GoogleBenchmark, NOW);

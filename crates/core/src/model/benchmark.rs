@@ -185,7 +185,7 @@ const LONGEST_VALUE: usize = 80;
 
 /// Whether a label distinguishes experiments with equal names. Others are in the name, describe a process, or say how
 /// benchgate made a module.
-fn is_axis(label: &str) -> bool {
+pub fn is_axis(label: &str) -> bool {
     !matches!(
         label,
         "timestamp"

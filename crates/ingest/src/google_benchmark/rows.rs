@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use benchgate_core::model::{
-    Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Series, Stage,
+    Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Series, Stage, is_axis,
 };
 
 use benchgate_stats::describe;
@@ -460,7 +460,9 @@ impl Families {
         };
         let mut benchmarks: Vec<Benchmark> = self.list.into_iter().filter(kept).map(Family::finish).collect();
         for benchmark in &mut benchmarks {
-            benchmark.labels.extend(self.axes.remove(benchmark.name.as_str()).unwrap_or_default());
+            // Other labels say how benchgate made or judges a benchmark, which is not for a file to say.
+            let stated = self.axes.remove(benchmark.name.as_str()).unwrap_or_default();
+            benchmark.labels.extend(stated.into_iter().filter(|(axis, _)| is_axis(axis)));
         }
         benchmarks
     }
