@@ -74,3 +74,41 @@ pub(super) fn artifacts(root: ConfigView<'_, '_>, problems: &mut Collector) -> V
     }
     views.into_iter().map(Artifact::read).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::tests::{MINIMAL, good, message};
+
+    /// An artifact of this name; the file of the minimal configuration's model need not exist.
+    fn artifact(name: &str) -> String {
+        let sha256 = "0".repeat(64);
+        format!("[[artifact]]\nname = \"{name}\"\nurl = \"https://example.com/x\"\nsha256 = \"{sha256}\"\n")
+    }
+
+    #[test]
+    fn an_artifact_can_not_take_the_place_of_another_file() {
+        for name in ["../x", "/x", "a/../x", "./x", "a//x", "a/", ".gitignore", "a/.git/x", "-x", "a b"] {
+            assert!(message(&artifact(name)).contains("`name`"), "{name}");
+        }
+        assert!(message(&(artifact("a") + &artifact("a"))).contains("a second artifact"));
+        assert!(message(&(artifact("a/b/c") + &artifact("a"))).contains("can't be a folder"));
+        let config = good(&format!("{MINIMAL}{}", artifact("a/w.irpa")));
+        assert!(config.artifacts[0].is_at(Path::new("./artifacts/a/w.irpa")));
+        assert!(!config.artifacts[0].is_at(Path::new("a/w.irpa")));
+    }
+
+    #[test]
+    fn an_artifact_needs_a_hash_and_an_address_without_credentials() {
+        let table = artifact("a");
+        for (from, to) in [
+            ("https://example.com/x", "https://user:token@example.com/x"),
+            ("https://example.com/x", "file:///etc/passwd"),
+            ("sha256 = ", "# "),
+            (&"0".repeat(64), "0"),
+        ] {
+            message(&table.replace(from, to));
+        }
+    }
+}

@@ -34,6 +34,7 @@ mod memo;
 mod plan;
 mod prepare;
 mod profile;
+mod ready;
 mod run;
 mod schedule;
 mod slots;

@@ -2,7 +2,7 @@
 //! another way to begin ([`PrepareFrom`]) or to end ([`PreparedRun`]), and not another driver.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,35 +10,30 @@ use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 
 use crate::config::{CommandSpec, Config};
-use crate::device::{self, Choice, Gpus, HostLock};
+use crate::device::{self, Choice, Gpus};
 use crate::files;
-use crate::gate::{CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS};
-use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed, counted};
+use crate::model::{BenchmarkName, Event, Progress, Run, SideName, Stage, Testbed};
 use crate::process::Cancel;
 use crate::record::RunFile;
 use crate::toolchain::{self, Environment, Installed, SuitePackages};
 
 use super::argv::InputArg;
-use super::assemble::{self, Frame};
 use super::backends::{self, Axes, Experiment, Extras};
 use super::bundle::{self, OpenBundle, PackedBundle};
-use super::cache::{Cache, Digests, write_atomically};
-use super::calibration::{self, CalibrationSource};
-use super::candidates::{PreparedSide, candidates};
+use super::cache::{Cache, Digests};
+use super::calibration::CalibrationSource;
+use super::candidates::PreparedSide;
 use super::commands::{self, CommandRows, GuardedFolders};
 use super::host::Host;
 use super::interpreters::{Environments, Exporters};
-use super::journal::Journal;
-use super::measure::Measuring;
 use super::memo::Memo;
 use super::plan::{self, Filter, PlannedBenchmark, Shard, SideInput};
 use super::prepare::{build, check};
-use super::profile::Profiler;
 use super::slots::{Effort, Slots, processors};
 use super::stage::Prepared;
 use super::trace::Sources;
 use super::unchanged::Unchanged;
-use super::{PipelineError, artifacts, compile_timing, devices, divergence};
+use super::{PipelineError, artifacts, devices, divergence};
 
 /// Folders and files of a run.
 #[derive(Debug, Clone)]
@@ -99,38 +94,29 @@ pub enum PrepareFrom<'a> {
 #[derive(Clone, Copy)]
 pub struct SuiteRun<'a> {
     sides: &'a [SideInput],
-    options: &'a Options,
+    pub(super) options: &'a Options,
     progress: &'a dyn Progress,
     cancel: &'a Cancel,
 }
 
 /// A run with selected benchmarks and installed tools.
 pub struct PreparedRun<'a> {
-    run: SuiteRun<'a>,
-    from: PrepareFrom<'a>,
+    pub(super) run: SuiteRun<'a>,
+    pub(super) from: PrepareFrom<'a>,
     /// The side whose settings and policy hold for both.
-    lead: &'a SideInput,
+    pub(super) lead: &'a SideInput,
     plans: Vec<Vec<PlannedBenchmark<'a>>>,
-    names: Vec<BenchmarkName>,
+    pub(super) names: Vec<BenchmarkName>,
     /// Tools of each side; absent for one without a model.
     tools: Vec<Option<Arc<Installed>>>,
     /// The state of the tools when they were verified.
-    unchanged: Unchanged,
+    pub(super) unchanged: Unchanged,
     /// The locked assembler, or the reason why it is unavailable; `None` if no target needs it.
     ptxas: Option<Result<PathBuf, String>>,
     exporters: Exporters,
-    experiments: Vec<Experiment<'a>>,
+    pub(super) experiments: Vec<Experiment<'a>>,
     /// Interpreters that run the experiments.
-    interpreters: backends::BackendInterpreters,
-}
-
-/// A run whose benchmarks are built and verified, and which has the right to measure.
-pub struct ReadyRun<'a> {
-    run: PreparedRun<'a>,
-    host: Host<'a>,
-    sides: Vec<PreparedSide<'a>>,
-    /// Held while measuring; `None` if nothing is timed.
-    alone: Option<HostLock>,
+    pub(super) interpreters: backends::BackendInterpreters,
 }
 
 /// A finished run.
@@ -309,30 +295,8 @@ impl<'a> PreparedRun<'a> {
         self.plans.iter().any(|plan| !plan.is_empty()) || commands.any(|command| !command.build.is_empty())
     }
 
-    /// Prepares every benchmark, and waits for the right to measure.
-    ///
-    /// # Errors
-    /// What stops a whole run: tools that can't be verified, a disk without room, an interrupt. A model
-    /// that fails is an outcome in the record.
-    pub async fn ready(mut self) -> Result<ReadyRun<'a>, PipelineError> {
-        let host = self.host(RunMachine::look(&self.plans, self.run));
-        let sides = self.checked(&host).await?;
-        commands::find_programs(&sides)?;
-        let (options, config) = (self.run.options, &self.lead.config);
-        // Outputs and code are the same next to another job; times are not.
-        let is_timed = sides.iter().any(PreparedSide::is_timed)
-            || !compile_timing::judged(&sides, &config.policy).is_empty();
-        let alone = if is_timed {
-            let locked = device::lock_host(options.lock_timeout, host.progress, host.cancel).await;
-            Some(locked.map_err(|error| interrupted(error.into(), &sides, options, 0))?)
-        } else {
-            None
-        };
-        Ok(ReadyRun { run: self, host, sides, alone })
-    }
-
     /// Every benchmark of every side, compiled and verified; and the inputs that other backends need of them.
-    async fn checked(&mut self, host: &Host<'_>) -> Result<Vec<PreparedSide<'a>>, PipelineError> {
+    pub(super) async fn checked(&mut self, host: &Host<'_>) -> Result<Vec<PreparedSide<'a>>, PipelineError> {
         let stages: &[Stage] = match self.from {
             PrepareFrom::Sources => &[Stage::Export, Stage::Compile, Stage::Verify],
             PrepareFrom::Bundle(bundle) => {
@@ -401,6 +365,11 @@ impl<'a> PreparedRun<'a> {
         Ok(sides)
     }
 
+    /// The machine as a run that measures finds it.
+    pub(super) fn measuring_host(&self) -> Host<'a> {
+        self.host(RunMachine::look(&self.plans, self.run))
+    }
+
     fn host(&self, machine: RunMachine) -> Host<'a> {
         let SuiteRun { sides, options, progress, cancel } = self.run;
         let scratch = options.work.join("scratch");
@@ -437,142 +406,6 @@ impl<'a> PreparedRun<'a> {
             choices,
         }
     }
-}
-
-impl ReadyRun<'_> {
-    /// Measures what can be measured, and writes the record to the output.
-    ///
-    /// # Errors
-    /// Files that change meanwhile, a disk without room, an interrupt.
-    pub async fn measure(self) -> Result<MeasuredRun, PipelineError> {
-        let Self { run, host, mut sides, alone } = self;
-        let (options, config) = (run.run.options, &run.lead.config);
-        // A bundle is measured if there is no compiler.
-        if let PrepareFrom::Sources = run.from {
-            let rows = options.shard.as_ref().map(|shard| shard.rows);
-            compile_timing::time(&host, &mut sides, config, rows).await?;
-        }
-        let mut unchanged = run.unchanged.clone();
-        for side in &sides {
-            unchanged.add_side(side, &host.digests).await?;
-            unchanged.add_commands(side, &host.digests).await?;
-        }
-        if let Some(alone) = &alone {
-            devices::undo_leftovers(&host.gpus, host.progress, alone);
-        }
-        let asked = config.measure.lock_clocks;
-        // Held until this function ends, however it does.
-        let (held, lints) = match &alone {
-            Some(alone) => devices::hold(&host.gpus, &host.choices, asked, host.progress, alone),
-            None => (None, Vec::new()),
-        };
-        // A machine with another clock counts as another machine.
-        let testbed = match asked.filter(|_| held.is_some()) {
-            Some(clock) => device::with_fact(&host.testbed, "gpu-clock", clock.to_string()),
-            None => host.testbed.clone(),
-        };
-        let calibration =
-            calibration::find(&options.calibration, &options.cache, &config.suite, &testbed, host.progress)?;
-        let shard = options.shard.as_ref();
-        let mut settings = config.measure.clone();
-        settings.seed = shard.map(|shard| shard.seed).or(settings.seed);
-        let frame = Frame {
-            suite: &config.suite,
-            measure: &settings,
-            policy: &config.policy,
-            cpus: host.cpus.as_deref(),
-            testbed: &testbed,
-            sides: &sides,
-            lints: &lints,
-            relative_to: options.output.parent().unwrap_or(Path::new("")),
-            calibration: calibration.as_ref(),
-        };
-        let candidates = candidates(&sides, &run.names);
-        let identical_blocks = options.identical_blocks.unwrap_or_else(|| identical_blocks(&sides));
-        let sessions = options.work.join("sessions");
-        let plan = assemble::plan_digest(&frame, identical_blocks, shard)?;
-        // The program of a command is known only in part: it may have changed since.
-        let resume =
-            options.resume_commands.unwrap_or(false) || sides.iter().all(|side| side.commands.is_empty());
-        let mut journal = Journal::open(&sessions, &plan, host.progress, host.cancel, resume)
-            .await
-            .map_err(|error| interrupted(error, &sides, options, 0))?;
-        if journal.resumed {
-            let kept = counted(journal.len(), "process");
-            host.progress.on(Event::Note(&format!("resuming session {} with {kept}", journal.session)));
-        }
-        let label = options.output.to_string_lossy().into_owned();
-        let look = |journal: &Journal| assemble::runs(&assemble::run_file(&frame, journal, false), &label);
-        let measuring = Measuring {
-            host: &host,
-            settings: frame.measure,
-            policy: frame.policy,
-            candidates: &candidates,
-            identical_blocks,
-            suite_rows: shard.map(|shard| shard.rows),
-            seed: assemble::seed(&frame, &journal),
-            journal: &mut journal,
-            clock_held: held.is_some(),
-            unchanged: &unchanged,
-            asked: BTreeMap::new(),
-            look: &look,
-        };
-        let measured = measuring.run().await;
-        measured.map_err(|error| interrupted(error, &sides, options, journal.len()))?;
-
-        let mut file = assemble::run_file(&frame, &journal, true);
-        commands::compare_outputs(&sides, &mut file)?;
-        file.shard = shard.map(Shard::record);
-        let (base, head) = assemble::runs(&file, &label);
-        let profiler = Profiler {
-            host: &host,
-            settings: frame.measure,
-            policy: frame.policy,
-            candidates: &candidates,
-            folder: options.work.join("profiles"),
-        };
-        profiler.run(&mut file, &base, &head).await?;
-        let others = backends::Experiments {
-            host: &host,
-            lead: run.lead,
-            experiments: &run.experiments,
-            interpreters: &run.interpreters,
-            extras: &options.extras,
-        };
-        file.backends = others.run(&journal, frame.relative_to).await?;
-        if let PrepareFrom::Bundle(bundle) = run.from {
-            file.bundle = Some(bundle.origin());
-        }
-        file.seal_shard();
-        write_atomically(&options.output, &file.to_json())?;
-        journal.complete()?;
-        let (base, head) = assemble::runs(&file, &label);
-        Ok(MeasuredRun { file, base, head, resumed: journal.resumed })
-    }
-}
-
-/// The error of an interrupt, if a session with commands was interrupted: it is not resumed by itself.
-fn interrupted(
-    error: PipelineError,
-    sides: &[PreparedSide<'_>],
-    options: &Options,
-    processes: usize,
-) -> PipelineError {
-    match error {
-        PipelineError::Interrupted if sides.iter().any(|side| !side.commands.is_empty()) => {
-            PipelineError::CommandsInterrupted { processes, can_resume: options.resume_commands.is_some() }
-        }
-        error => error,
-    }
-}
-
-/// Blocks of rows whose sides execute the same bytes.
-fn identical_blocks(sides: &[PreparedSide<'_>]) -> u32 {
-    let places = |side: &PreparedSide<'_>| {
-        (side.input.side.sources.clone(), side.tools.as_ref().map(|tools| tools.root.clone()))
-    };
-    let alike = sides.windows(2).all(|pair| places(&pair[0]) == places(&pair[1]));
-    if alike { IDENTICAL_BLOCKS } else { CHECKED_IDENTICAL_BLOCKS }
 }
 
 /// The machine as a run finds it.

@@ -57,7 +57,7 @@ pub enum Reason {
     UnitMismatch { base: String, head: String },
 }
 
-/// What the data lacks for a verdict.
+/// The condition of a verdict that the data do not meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TooLittle {
     /// Fits a cell.

@@ -32,7 +32,7 @@ pub struct LimitReading {
 }
 
 impl LimitReading {
-    /// The same without absolute values.
+    /// Replaces absolute values by ratios to the limit.
     pub fn withhold(&mut self) {
         if !self.withheld {
             (self.low, self.high) = (self.low / self.limit, self.high / self.limit);
@@ -68,7 +68,7 @@ pub(super) fn judge(rows: &mut Vec<Row>, pairs: &[Matched<'_>], head: &Run, rule
                 unjudged(rows, row, *pair, limit);
                 continue;
             };
-            // What executes the same bytes is measured too briefly, and head did not change it.
+            // Sides that execute the same bytes are measured too briefly, and head did not change the time.
             if row.is_some_and(|row| rows[row].reason == Reason::Identical) && !is_exact {
                 continue;
             }
@@ -94,7 +94,7 @@ fn places_of(rows: &[Row]) -> BTreeMap<(String, String), usize> {
     let named = rows.iter().enumerate().filter_map(|(at, row)| {
         Some(((row.benchmark.to_string(), row.metric.as_ref()?.name.to_string()), at))
     });
-    // Of rows with one name the first is meant.
+    // If several rows have one name, the first counts.
     named.rev().collect()
 }
 
@@ -167,7 +167,7 @@ impl Question<'_> {
         }
     }
 
-    /// The same of values within it, if the median is beyond.
+    /// The chance of this many values within the limit if the median is beyond it.
     fn p_within(&self) -> f64 {
         match self.values.len() - self.beyond() {
             0 => 1.0,

@@ -193,7 +193,7 @@ impl BisectOptions {
     /// The policy judges `metric` alone, and only up to `max_blocks` blocks a pair.
     pub fn new(policy: &Policy, metric: Metric, max_blocks: u32) -> Self {
         let mut policy = policy.clone();
-        // What is beyond a limit is beyond it at both ends of a part.
+        // A value beyond an absolute limit can be so at both ends of the range: a limit locates no change.
         policy.limits.clear();
         let rule = policy.metrics.iter().find(|(name, _)| *name == metric.name).map(|(_, rule)| rule.clone());
         let latency = || Policy::default().metrics.into_iter().next().map(|(_, rule)| rule);

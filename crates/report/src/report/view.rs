@@ -119,7 +119,7 @@ impl<'a> View<'a> {
         let mut view = Self {
             comparison,
             headline: headline(comparison, some_decide),
-            way_out: way_out(comparison),
+            way_out: words::way_out(comparison),
             changed: Vec::new(),
             open: Vec::new(),
             diverged: Vec::new(),
@@ -202,26 +202,6 @@ impl<'a> View<'a> {
             (Verdict::Pass, _) => &mut self.unchanged,
         }
     }
-}
-
-/// Sessions per side that are enough to detect a program that is slow in one start of five.
-const ENOUGH_SESSIONS: u32 = 21;
-
-fn way_out(comparison: &Comparison) -> Option<WayOut> {
-    let few = |row: &Row| {
-        let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
-        let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);
-        // A compiler is timed only once per session, so more files don't help.
-        let is_compile_time = row.metric.as_ref().is_some_and(Metric::is_compile_time);
-        row.fatal
-            && row.verdict == Verdict::Inconclusive
-            && is_assumed
-            && !is_compile_time
-            && sessions.is_some_and(|sessions| sessions < ENOUGH_SESSIONS)
-    };
-    let all = || comparison.rows.iter().flat_map(|row| &row.lints).chain(&comparison.lints);
-    let is_overloaded = || all().any(|lint| lint.code == LintCode::HostOverloaded);
-    comparison.rows.iter().any(few).then(|| words::way_out(&comparison.head.format, is_overloaded()))
 }
 
 /// For every regressed latency the kernel that moved most and the deterministic values that changed.

@@ -3,7 +3,7 @@
 use benchgate_core::model::{
     Better, LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode, counted,
 };
-use benchgate_gate::{LimitReading, Method, Reason, Row};
+use benchgate_gate::{Comparison, LimitReading, Method, Reason, Row};
 
 use super::human::{Style, change, interval_in, percent, quantity, significant};
 
@@ -517,8 +517,29 @@ pub struct WayOut {
     pub commands: String,
 }
 
+/// Sessions per side that are enough to detect a program that is slow in one start of five.
+const ENOUGH_SESSIONS: u32 = 21;
+
+/// The advice if files of too few sessions leave rows undecided.
+pub(super) fn way_out(comparison: &Comparison) -> Option<WayOut> {
+    let few = |row: &Row| {
+        let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
+        let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);
+        // A compiler is timed only once per session, so more files don't help.
+        let is_compile_time = row.metric.as_ref().is_some_and(Metric::is_compile_time);
+        row.fatal
+            && row.verdict == Verdict::Inconclusive
+            && is_assumed
+            && !is_compile_time
+            && sessions.is_some_and(|sessions| sessions < ENOUGH_SESSIONS)
+    };
+    let all = || comparison.rows.iter().flat_map(|row| &row.lints).chain(&comparison.lints);
+    let is_overloaded = || all().any(|lint| lint.code == LintCode::HostOverloaded);
+    comparison.rows.iter().any(few).then(|| advice(&comparison.head.format, is_overloaded()))
+}
+
 /// Advice with the command that measures one session of one side, in this format's tool.
-pub(super) fn way_out(format: &str, is_overloaded: bool) -> WayOut {
+fn advice(format: &str, is_overloaded: bool) -> WayOut {
     let (session, files) = match format {
         "hyperfine-json" => ("hyperfine --export-json side-$i.json 'COMMAND_SIDE'", ".json"),
         "benchfmt" | "go-test-json" => ("(cd SIDE && go test -bench . -count=10) > side-$i.txt", ".txt"),
