@@ -209,6 +209,20 @@ pub fn print((suites_asked, seed): (u32, u64), bars: &mut Bars) {
     }
 }
 
+/// The least share of slowdowns of these cells that is red. Hardly any is in recordings of a host with fifteen waiting
+/// programs (`competitor` and `two-threads`).
+fn seen(recording: &str) -> &'static [(&'static str, f64)] {
+    match recording {
+        "paired.jsonl" => &[("+3 %", 0.95), ("+5 %", 0.99), ("+10 %", 0.99)],
+        "regimes-aa.jsonl" => &[("+3 %", 0.5), ("+5 %", 0.9), ("+10 %", 0.98)],
+        "crossed.jsonl" => &[("+5 %", 0.9), ("+10 %", 0.9)],
+        "design-default-aa.jsonl" => &[("+5 %", 0.95), ("+10 %", 0.97)],
+        "design-short-aa.jsonl" => &[("+5 %", 0.98), ("+10 %", 0.99)],
+        "competitor-niced.jsonl" => &[("+5 %", 0.3), ("+10 %", 0.7)],
+        _ => &[],
+    }
+}
+
 fn print_unchanged(recorded: &Recorded, asked: (u32, u64), bars: &mut Bars) {
     let (recording, policy, name) = (recorded.sessions(), &recorded.policy, &recorded.name);
     for (cell, one, all) in CELLS {
@@ -234,23 +248,23 @@ fn print_unchanged(recorded: &Recorded, asked: (u32, u64), bars: &mut Bars) {
             share(&|s| s.blocks).mean(),
         );
         let mut bar = |what: &str, bar, found: &Tally| bars.add(format!("{name}: {what}"), bar, found);
-        let (seen, unseen) = match name.as_str() {
-            "paired.jsonl" => ([("+3 %", 0.95), ("+5 %", 0.99)], 0.99),
-            "regimes-aa.jsonl" => ([("+3 %", 0.5), ("+5 %", 0.9)], 0.9),
-            _ => ([("", 0.0); 2], 0.0),
+        let least_green = match name.as_str() {
+            "paired.jsonl" => 0.99,
+            "regimes-aa.jsonl" => 0.9,
+            _ => 0.0,
         };
         match cell {
             "unchanged" => {
                 bar("suites red on unchanged code", Bar::Most(0.01), &red);
-                if unseen > 0.0 {
-                    bar("rows green", Bar::Least(unseen), &green);
+                if least_green > 0.0 {
+                    bar("rows green", Bar::Least(least_green), &green);
                 }
             }
             "all at the floor" => bar("suites red, all rows slower by the floor", Bar::Most(0.02), &red),
             "+10 %" => bar("+10 % called green", Bar::Most(0.001), &slowed_green),
             _ => {}
         }
-        if let Some((_, least)) = seen.iter().find(|(seen, _)| *seen == cell) {
+        if let Some((_, least)) = seen(name).iter().find(|(seen, _)| *seen == cell) {
             bar(&format!("{cell} red"), Bar::Least(*least), &slowed_red);
         }
     }

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use benchgate::gate::{Comparison, Reason};
-use benchgate::model::{Metric, Process, Series, Verdict};
+use benchgate::gate::noise::{Recording, measure};
+use benchgate::gate::{Comparison, Policy, Reason};
+use benchgate::model::{Metric, Process, Run, Series, Verdict};
+use rand::SeedableRng;
+use rand_chacha::ChaCha12Rng;
 use serde_json::Value;
 
 use super::build::{judged, process, session, with};
 
-/// Judges the sides A and B of a recording.
-fn judge(recording: &str) -> Comparison {
+/// The sides A and B of a recording.
+fn sides(recording: &str) -> [Run; 2] {
     let mut sides: [BTreeMap<String, Vec<Process>>; 2] = Default::default();
     for line in recording.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -19,14 +22,18 @@ fn judge(recording: &str) -> Comparison {
         let model = line["model"].as_str().unwrap().to_owned();
         side.entry(model).or_default().push(process(&times.collect::<Vec<_>>(), Some(slot)));
     }
-    let [base, head] = sides.map(|side| {
+    sides.map(|side| {
         let benchmarks = side.into_iter();
         session(
             benchmarks
                 .map(|(name, processes)| with(&name, Metric::LATENCY, Series::Processes(processes)))
                 .collect(),
         )
-    });
+    })
+}
+
+fn judge(recording: &str) -> Comparison {
+    let [base, head] = sides(recording);
     judged(&base, &head)
 }
 
@@ -50,4 +57,22 @@ fn a_head_that_waits_in_every_other_process_is_not_red() {
     let [row] = &comparison.rows[..] else { panic!("{:?}", comparison.rows) };
     assert_eq!(row.verdict, Verdict::Inconclusive);
     assert!(matches!(row.reason, Reason::TooLittle(_)), "{:?}", row.reason);
+}
+
+/// Each side's processes have two speeds, 29 % apart: half of the pairs point the other way, by more than the slowdown.
+#[test]
+fn a_slowdown_is_red_where_processes_of_both_sides_have_two_speeds() {
+    let [base, head] = sides(include_str!("../../fixtures/corpus/crossed.jsonl"));
+    // Exchanged labels give both sides the speeds of both programs.
+    let recording = Recording::new(&base, &head, "latency");
+    let slow = recording.names().position(|name| name == "vit-block").unwrap();
+    let policy = Policy::default();
+    let judge = |seed: u64, factor: f64| {
+        let mut random = ChaCha12Rng::seed_from_u64(seed);
+        let (_, base, head) = recording.draw(policy.sequential.max_blocks, Some((slow, factor)), &mut random);
+        measure(&base, &head, &policy).comparison.rows[slow].verdict
+    };
+    let red = (0..10).filter(|seed| judge(*seed, 1.1) == Verdict::Regressed).count();
+    assert!(red >= 9, "{red} of 10");
+    assert!((0..10).all(|seed| judge(seed, 1.0) != Verdict::Regressed));
 }
