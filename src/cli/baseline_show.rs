@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::Regex;
 
 use crate::exit_code::ExitCode;
-use crate::model::{BenchmarkGlob, Better, Metric, Series, Testbed, Unit, counted};
+use crate::model::{BenchmarkGlob, Better, Metric, MetricKind, Series, Testbed, Unit, counted};
 use crate::pipeline::Filter;
 use crate::record::AcceptanceFile;
 use crate::report::{percent, quantity, sparkline};
@@ -90,13 +90,14 @@ pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
 const LINE: usize = 40;
 
 /// One benchmark over the sessions.
-struct BenchmarkTrack {
-    unit: Unit,
-    better: Better,
+pub(super) struct BenchmarkTrack {
+    pub(super) unit: Unit,
+    pub(super) better: Better,
+    pub(super) is_exact: bool,
     /// Index of the session and the median of its processes, oldest first.
-    points: Vec<(usize, f64)>,
+    pub(super) points: Vec<(usize, f64)>,
     /// The sessions of it that are not part of the baseline: quarantined, or from before an accepted change.
-    held: BTreeSet<usize>,
+    pub(super) held: BTreeSet<usize>,
 }
 
 impl BenchmarkTrack {
@@ -176,7 +177,7 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
 }
 
 /// The newest sessions, oldest first, and whether there are older ones.
-fn load(
+pub(super) fn load(
     shelf: &BaselineFolder,
     files: &dyn Files,
     newest: usize,
@@ -207,7 +208,7 @@ fn machine(testbed: &Testbed) -> String {
     if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) }
 }
 
-fn tracks(
+pub(super) fn tracks(
     sessions: &[Stored],
     metric: &str,
     acceptances: &[(String, AcceptanceFile)],
@@ -227,6 +228,7 @@ fn tracks(
             let track = tracks.entry(benchmark.name.to_string()).or_insert_with(|| BenchmarkTrack {
                 unit: series.metric.unit.clone(),
                 better: series.metric.better,
+                is_exact: series.metric.kind == MetricKind::Exact,
                 points: Vec::new(),
                 held: BTreeSet::new(),
             });
@@ -241,7 +243,7 @@ fn tracks(
 }
 
 /// Smaller changes are not listed individually, because no gate could have detected them. They count in the sum.
-const LEAST_SHOWN: f64 = 0.003;
+pub(super) const LEAST_SHOWN: f64 = 0.003;
 
 /// Every change of level with the commits between the last session of the old level and the first of the
 /// new one, and how far several small ones have led.

@@ -30,6 +30,7 @@ mod import;
 mod init;
 mod inputs;
 mod job;
+mod limits;
 mod man;
 mod merge;
 mod noise;
@@ -125,6 +126,7 @@ pub enum CliCommand {
     Publish(Box<publish::PublishArgs>),
     Action(action::ActionArgs),
     Baseline(baseline::BaselineArgs),
+    Limits(limits::LimitsArgs),
     Noise(noise::NoiseArgs),
     Bisect(Box<bisect::BisectArgs>),
     Convert(convert::ConvertArgs),
@@ -164,6 +166,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         CliCommand::Publish(args) => publish::run(args, &terminal),
         CliCommand::Action(args) => action::run(args, &terminal),
         CliCommand::Baseline(args) => baseline::run(args, &terminal),
+        CliCommand::Limits(args) => limits::run(args, &terminal),
         CliCommand::Noise(args) => noise::run(args, &terminal),
         CliCommand::Bisect(args) => bisect::run(args, &terminal),
         CliCommand::Convert(args) => convert::run(args, &terminal),

@@ -26,6 +26,7 @@ fn help_is_readable_at_80_columns_and_shows_an_example() {
         &["completions"],
         &["man"],
         &["baseline"],
+        &["limits"],
         &["tools"],
         &["tools", "pin"],
         &["tools", "install"],

@@ -49,6 +49,7 @@ mod pair;
 mod pipeline;
 mod process;
 mod profile;
+mod propose_limits;
 mod pull_request;
 mod raw_files;
 mod real_tools;

@@ -14,6 +14,7 @@ pub mod e_detector;
 mod inference;
 pub mod median;
 pub mod multiplicity;
+pub mod prediction;
 pub mod quantile;
 pub mod randomisation;
 pub mod rank_shift;
