@@ -177,7 +177,7 @@ impl From<PipelineError> for CliError {
                 .hint("wait for that process or end it; --lock-timeout sets how long to wait"),
             PipelineError::Changed(_) => Self::failed(message)
                 .hint("build tools and programs before they are measured; a command writes its results to `{output}`"),
-            PipelineError::Setup { .. } => Self::failed(message),
+            PipelineError::Setup { .. } | PipelineError::Exchange(_) => Self::failed(message),
             PipelineError::Io { .. } | PipelineError::Process(_) | PipelineError::Device(_) => {
                 Self::failed(message).maybe_hint(disk_full)
             }

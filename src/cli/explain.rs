@@ -4,6 +4,7 @@ use crate::exit_code::ExitCode;
 use crate::gate::{CompareOptions, compare, explain};
 use crate::report;
 
+use super::exchange::{self, ExchangeArgs};
 use super::policy_args::PolicyArgs;
 use super::rendering::{OutputArgs, OutputFormat};
 use super::result_args::PairArgs;
@@ -15,6 +16,9 @@ use super::{CliError, Terminal, runtime};
 /// Shows the causes of changes inside benchmarks. Time per kernel is available if the run profiled it (`profile` in
 /// [measure], docs/profiling.md). With --filter, unchanged benchmarks are explained too. It does not judge: the
 /// verdicts are those of `benchgate compare` with the same arguments, and the exit code is 0.
+///
+/// With --swap, it measures: which kernels are to blame is proved by putting head's kernels into a captured call of
+/// base's module, one by one, in paired blocks.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
@@ -22,7 +26,9 @@ Examples:
   benchgate explain                                   both sides of run.json
   benchgate explain old.json#head run.json#head       the heads of two runs
   benchgate explain run.json --filter '^vit' --all    one benchmark, every kernel
-  benchgate explain run.json --format json            for programs")]
+  benchgate explain run.json --format json            for programs
+  benchgate explain --swap vit-block/cpu/main         measure each kernel's share
+  benchgate explain --swap vit-block/cpu/main --merge-base origin/main")]
 pub struct ExplainArgs {
     #[command(flatten)]
     inputs: PairArgs,
@@ -35,11 +41,22 @@ pub struct ExplainArgs {
     select: SelectArgs,
     #[command(flatten)]
     policy: PolicyArgs,
+    #[command(flatten)]
+    exchange: ExchangeArgs,
 }
 
 pub fn run(args: &ExplainArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     args.policy.resolve()?;
     let destination = args.output.open()?;
+    if let Some(benchmark) = &args.exchange.swap {
+        let exchange = exchange::measure(&args.exchange, benchmark, terminal)?;
+        let text = match args.output.format {
+            OutputFormat::Json => report::exchange_json(&exchange),
+            _ => report::exchange(&exchange, destination.options(terminal, true)),
+        };
+        destination.write(&text, terminal)?;
+        return Ok(ExitCode::Pass);
+    }
     let (mut base, mut head) = args.inputs.load(&args.select)?;
     let mut policy = args.policy.again(head.recorded.take())?;
     let filter = &args.inputs.source.filter;

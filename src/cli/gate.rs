@@ -314,7 +314,7 @@ fn history(root: &Path) -> Result<Repository, CliError> {
     })
 }
 
-fn configured_sides(config: &Config) -> Result<Vec<SideInput>, CliError> {
+pub fn configured_sides(config: &Config) -> Result<Vec<SideInput>, CliError> {
     match (side(SideName::Base, config)?, side(SideName::Head, config)?) {
         (Some(base), Some(head)) => Ok(vec![base, head]),
         _ => Err(CliError::baseline_missing(format!(

@@ -23,6 +23,7 @@ mod compare;
 mod convert;
 mod doctor;
 mod error;
+mod exchange;
 mod explain;
 mod gate;
 mod guesses;

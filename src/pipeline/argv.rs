@@ -99,13 +99,33 @@ impl Execution {
             let prefix = if scope.is_empty() { String::new() } else { format!("{scope}=") };
             joined(&format!("--parameters={prefix}"), path)
         }));
-        if let Some(workers) =
-            self.workers.filter(|_| device_driver(&self.device) == DeviceKind::Cpu.facts().device)
-        {
-            args.push(format!("--task_topology_group_count={workers}").into());
-        }
-        args.extend(self.allocators.iter().map(|spec| format!("--device_allocator={spec}").into()));
+        args.extend(self.device_settings());
         args.extend(self.run_flags.iter().map(OsString::from));
+        args
+    }
+
+    fn device_settings(&self) -> impl Iterator<Item = OsString> {
+        let workers = self.workers.filter(|_| device_driver(&self.device) == DeviceKind::Cpu.facts().device);
+        let workers = workers.map(|workers| format!("--task_topology_group_count={workers}"));
+        let allocators = self.allocators.iter().map(|spec| format!("--device_allocator={spec}"));
+        workers.into_iter().chain(allocators).map(OsString::from)
+    }
+
+    /// `iree-run-module` with a record of its call, which holds the weights that the call read.
+    pub(super) fn capture(&self, capture: &Path) -> Vec<OsString> {
+        let mut args = self.common();
+        args.push(joined("--device_replay_output=", capture));
+        args.push("--device_replay_file_policy=capture-ranges".into());
+        args
+    }
+
+    /// `iree-benchmark-replay`: times the call of a capture, without what comes before it.
+    pub(super) fn replay(&self, timing: &Timing, capture: &Path) -> Vec<OsString> {
+        let mut args = vec![format!("--device={}", self.device).into()];
+        args.extend(self.device_settings());
+        args.push("--replay_scope=execute".into());
+        args.extend(timing.args());
+        args.push(capture.into());
         args
     }
 
@@ -132,12 +152,7 @@ impl Execution {
             // The tool divides by it: it must be what the module was compiled with.
             args.push(format!("--batch_size={}", self.dispatch_repeats).into());
         }
-        args.push(format!("--benchmark_repetitions={}", timing.repetitions).into());
-        args.push(match timing.iterations {
-            Some(count) => format!("--benchmark_min_time={count}x").into(),
-            None => format!("--benchmark_min_time={}s", seconds(timing.min_time)).into(),
-        });
-        args.push(format!("--benchmark_min_warmup_time={}", seconds(timing.warmup)).into());
+        args.extend(timing.args());
         args.push(joined("--benchmark_out=", output));
         args.push("--benchmark_out_format=json".into());
         args
@@ -161,6 +176,20 @@ pub(super) struct Timing {
     pub(super) iterations: Option<u32>,
     pub(super) min_time: Duration,
     pub(super) warmup: Duration,
+}
+
+impl Timing {
+    fn args(&self) -> [OsString; 3] {
+        let min_time = match self.iterations {
+            Some(count) => format!("{count}x"),
+            None => format!("{}s", seconds(self.min_time)),
+        };
+        [
+            format!("--benchmark_repetitions={}", self.repetitions).into(),
+            format!("--benchmark_min_time={min_time}").into(),
+            format!("--benchmark_min_warmup_time={}", seconds(self.warmup)).into(),
+        ]
+    }
 }
 
 /// Plain decimal: the tool's flag parser knows no exponent.

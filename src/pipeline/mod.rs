@@ -21,6 +21,7 @@ mod design;
 mod devices;
 mod diagnostics;
 mod divergence;
+mod exchange;
 mod export;
 mod flags;
 mod host;
@@ -59,6 +60,7 @@ pub use bundle::{OpenBundle, PackedBundle, open_bundle};
 pub use cache::Cache;
 pub use calibration::{CALIBRATION_DAYS, CalibrationSource, keep_calibration};
 pub use commands::CommandRows;
+pub use exchange::{ExchangePlan, Exchangeable};
 pub use flags::named_by_flags;
 pub use interpreters::ExporterSource;
 pub use plan::{DeclaredBenchmark, Filter, Shard, SideInput, declared_benchmarks, expected};
@@ -87,6 +89,8 @@ pub enum PipelineError {
     NotBundleable(String),
     #[error("{} changed while it was measured", .0.display())]
     Changed(PathBuf),
+    #[error("failed to exchange kernels: {0}")]
+    Exchange(String),
     #[error("failed to set up {command}: {why}")]
     Setup { command: String, why: String },
     #[error("interrupted")]

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use crate::device::{self, HostLock};
 use crate::gate::{CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS};
-use crate::model::{Event, counted};
+use crate::model::{BenchmarkName, Event, counted};
 
 use super::assemble::{self, Frame};
 use super::cache::write_atomically;
 use super::candidates::{PreparedSide, candidates};
+use super::exchange::{self, ExchangePlan};
 use super::host::Host;
 use super::journal::Journal;
 use super::measure::Measuring;
@@ -52,6 +53,18 @@ impl<'a> PreparedRun<'a> {
 }
 
 impl ReadyRun<'_> {
+    /// Captures a call of base's module of a benchmark, and writes head's kernels next to it.
+    ///
+    /// # Errors
+    /// What prevents an exchange: a module that could not be made, and a runtime without the tools for it.
+    pub async fn capture(
+        self,
+        benchmark: &BenchmarkName,
+        folder: &Path,
+    ) -> Result<ExchangePlan, PipelineError> {
+        exchange::plan(&self.host, &self.sides, benchmark, folder).await
+    }
+
     /// Measures what can be measured, and writes the record to the output.
     ///
     /// # Errors

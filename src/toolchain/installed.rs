@@ -33,7 +33,16 @@ pub struct Installed {
 impl Installed {
     /// The reader of profiles, which older versions lack.
     pub fn iree_profile(&self) -> Option<PathBuf> {
-        Some(self.iree_benchmark_module.with_file_name("iree-profile")).filter(|path| path.is_file())
+        self.runtime_tool("iree-profile")
+    }
+
+    /// The tool that times captured calls, which older versions lack.
+    pub fn iree_benchmark_replay(&self) -> Option<PathBuf> {
+        self.runtime_tool("iree-benchmark-replay")
+    }
+
+    fn runtime_tool(&self, name: &str) -> Option<PathBuf> {
+        Some(self.iree_benchmark_module.with_file_name(name)).filter(|path| path.is_file())
     }
 
     /// Runtime tools of a bundle, without their compiler: `iree-run-module` and `iree-benchmark-module`. The bundle

@@ -21,6 +21,7 @@ mod doctor;
 mod documents;
 mod documents_configuration;
 mod error_tour;
+mod exchange;
 mod fleet;
 mod gate;
 mod git_server;

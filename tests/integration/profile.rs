@@ -78,6 +78,7 @@ fn explain_names_the_kernel_that_moved_and_its_share() {
         "{}",
         gate.stdout
     );
+    assert!(gate.said().contains("benchgate explain --swap m/cpu/main"), "{}", gate.stdout);
     let text = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
     for part in [
         "m/cpu/main",

@@ -18,6 +18,7 @@ mod disturbance;
 mod draft;
 mod estimate;
 mod evidence;
+mod exchange;
 mod explain;
 mod gradual;
 mod history;
@@ -50,6 +51,7 @@ pub use comparison::{
     WaiverUse,
 };
 pub use disturbance::{record_unfit, unfit};
+pub use exchange::{Exchange, Exchanged, Sum};
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
 pub use gradual::{EarlierSessions, LEVEL_SESSIONS};
 pub use history::{StoredSessions, anchored};

@@ -29,6 +29,15 @@ impl Outcome {
     pub const fn is_ok(&self) -> bool {
         matches!(self, Self::Ok)
     }
+
+    /// Why it was not measured.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Ok => None,
+            Self::Failed { why, .. } => Some(why),
+            Self::Unsupported { reason } | Self::Skipped { reason } => Some(reason),
+        }
+    }
 }
 
 words! {

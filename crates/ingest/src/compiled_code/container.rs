@@ -29,7 +29,18 @@ pub(crate) fn is_code(bytes: &[u8]) -> bool {
 
 /// The code objects of a file.
 pub(super) fn objects(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
-    if bytes.starts_with(ZIP) { module(bytes) } else { Ok(vec![object(bytes)?]) }
+    if bytes.starts_with(ZIP) {
+        Ok(entries(bytes)?.into_iter().flat_map(|entry| entry.objects).collect())
+    } else {
+        Ok(vec![object(bytes)?])
+    }
+}
+
+/// An executable of a module.
+pub(super) struct Entry<'a> {
+    /// As the runtime loads it.
+    pub(super) content: &'a [u8],
+    pub(super) objects: Vec<CodeObject>,
 }
 
 fn object(bytes: &[u8]) -> Result<CodeObject, BadCode> {
@@ -69,7 +80,7 @@ fn end(file: &ElfFile64<'_, object::LittleEndian>) -> u64 {
 }
 
 /// The executables of an IREE module: an uncompressed ZIP archive of `module.fb` and one file for each executable.
-fn module(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
+pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry<'_>>, BadCode> {
     let mut archive =
         zip::ZipArchive::new(Cursor::new(bytes)).map_err(|e| format!("broken ZIP archive: {e}"))?;
     if archive.len() > MOST_ENTRIES {
@@ -82,7 +93,7 @@ fn module(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
         return Err("data stands in front of the archive".to_owned());
     }
     let mut left = MOST_BYTES;
-    let mut objects = Vec::new();
+    let mut entries = Vec::new();
     let mut listed = Vec::new();
     let mut read_at = Vec::new();
     let mut module_at = u64::MAX;
@@ -115,8 +126,10 @@ fn module(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
         left = left
             .checked_sub(content.len() as u64)
             .ok_or_else(|| format!("executables are larger than {} MiB together", MOST_BYTES >> 20))?;
-        let read = executable(&content).map_err(|why| format!("entry {name:?}: {why}"))?;
-        objects.extend(read);
+        let objects = executable(&content).map_err(|why| format!("entry {name:?}: {why}"))?;
+        let at = start as usize;
+        let content = bytes.get(at..at.saturating_add(content.len())).ok_or("broken ZIP archive")?;
+        entries.push(Entry { content, objects });
     }
     listed.push((archive.central_directory_start(), u64::MAX));
     listed.sort_unstable();
@@ -130,7 +143,7 @@ fn module(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
         at = end;
     }
     check_segments(bytes, module_at, &read_at)?;
-    Ok(objects)
+    Ok(entries)
 }
 
 /// Refuses a module whose runtime would load code from elsewhere than the entries that were read, which begin at these

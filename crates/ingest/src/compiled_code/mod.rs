@@ -114,6 +114,26 @@ impl CompiledCode {
     }
 }
 
+/// An executable of an IREE module: what its runtime loads, and can exchange, as one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Executable<'a> {
+    /// Names of its kernels, with their numbers.
+    pub kernels: Vec<String>,
+    pub content: &'a [u8],
+}
+
+/// The executables of an IREE module, in its order.
+///
+/// # Errors
+/// What kept the module from being read.
+pub fn executables(module: &[u8]) -> Result<Vec<Executable<'_>>, String> {
+    let executable = |container::Entry { content, objects }| {
+        let kernels = objects.into_iter().flat_map(|object| object.kernels);
+        Executable { kernels: kernels.map(|kernel| kernel.name).collect(), content }
+    };
+    Ok(container::entries(module)?.into_iter().map(executable).collect())
+}
+
 /// A kernel (an entry point) of compiled code.
 #[derive(Debug, Clone, PartialEq)]
 struct CodeOfKernel {
@@ -180,7 +200,7 @@ fn named(kernels: Vec<CodeOfKernel>) -> Vec<(String, CodeOfKernel)> {
 }
 
 /// A kernel's name without IREE's running number: `main_dispatch_9_matmul_…` is `matmul_…` wherever it stands.
-fn unnumbered(name: &str) -> &str {
+pub fn unnumbered(name: &str) -> &str {
     let Some((_, rest)) = name.split_once("_dispatch_") else { return name };
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     match rest[digits..].strip_prefix('_') {

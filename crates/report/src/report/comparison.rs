@@ -211,7 +211,12 @@ fn causes<'a>(view: &'a View<'a>) -> Option<Block<'a>> {
     let causes = view.causes.iter().take(CAUSES).map(|cause| {
         let kernels = [cause.kernel, cause.code].into_iter().flatten().map(Text::message_of);
         let known = kernels.chain(cause.changes.iter().map(|change| change.as_str().into()));
-        Text::named(cause.benchmark).say(": ").then(Text::joined(known, "; "))
+        // A runtime that times kernels can also exchange them. A name is not trusted in a command.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-".contains(c);
+        let exchange = (cause.kernel.is_some() && cause.benchmark.chars().all(is_plain)).then(|| {
+            Text::from("each kernel's share: ").name(format!("benchgate explain --swap {}", cause.benchmark))
+        });
+        Text::named(cause.benchmark).say(": ").then(Text::joined(known.chain(exchange), "; "))
     });
     let more = view.causes.len().saturating_sub(CAUSES);
     let more =

@@ -128,6 +128,11 @@ impl Style {
 /// A percentage or a factor beyond this is meaningless in detail, and its digits take the space of a name.
 const WIDEST: f64 = 1_000.0;
 
+/// A change as a fraction: `+12 %`.
+pub(super) fn signed_percent(fraction: f64) -> String {
+    format!("{} %", signed(fraction * 100.0))
+}
+
 fn signed(percents: f64) -> String {
     if percents > WIDEST {
         return format!(">+{WIDEST:.0}");

@@ -1,0 +1,215 @@
+//! Each kernel's share of a change, for people and for programs.
+
+use serde::Serialize;
+
+use benchgate_core::model::counted;
+use benchgate_core::record::Number;
+use benchgate_gate::{Exchange, Exchanged, Sum};
+
+use super::document::{self, Block, Rules, Table, TerminalOptions, Text, json_for_logs};
+use super::human::signed_percent;
+use super::percent;
+
+/// An exchange of kernels, with what was not exchanged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExchangeReport {
+    pub benchmark: String,
+    pub exchange: Exchange,
+    /// Number of kernels with the same code on both sides.
+    pub identical: usize,
+    /// Kernels of base that could not be exchanged, each with the reason.
+    pub unmatched: Vec<(String, String)>,
+    /// The command that times base's call with all of head's kernels.
+    pub reproduce: String,
+}
+
+impl ExchangeReport {
+    /// Exchanges that are missing in the sum, each with the reason.
+    fn missing(&self) -> impl Iterator<Item = &(String, String)> {
+        self.unmatched.iter().chain(&self.exchange.failed)
+    }
+
+    fn sum_is(&self) -> Sum {
+        if self.unmatched.is_empty() { self.exchange.sum_is() } else { Sum::Unknown }
+    }
+
+    /// Whether the kernels add up, in words.
+    fn sum(&self) -> String {
+        let [sum, whole] = [self.exchange.sum(), self.exchange.whole.change].map(signed_percent);
+        let allowance = percent(self.exchange.allowance());
+        let missing = self.missing().count();
+        let of = format!("{sum} of {whole}, and chance allows a difference of {allowance}");
+        match self.sum_is() {
+            Sum::AddsUp => format!("the kernels add up: {of}"),
+            Sum::Differs => {
+                format!("the kernels do not add up: {of}. They slow each other down, or other programs ran")
+            }
+            Sum::Unknown if missing > 0 => {
+                format!(
+                    "not known whether the kernels add up: {} could not be exchanged",
+                    counted(missing, "kernel")
+                )
+            }
+            Sum::Unknown => format!(
+                "not known whether the kernels add up: {of}. Measure more blocks (--max-blocks), or on a quieter machine"
+            ),
+        }
+    }
+}
+
+/// The exchange as a table.
+pub fn exchange(report: &ExchangeReport, options: TerminalOptions) -> String {
+    let exchange = &report.exchange;
+    let mut table = Table::new(&["kernel of head"], &["adds", "95 % interval", "share of"], Rules::Header);
+    table.columns[3].title.push("the change".into());
+    let row = |kernel: &'_ Exchanged| {
+        let share = exchange.has_changed().then(|| percent_share(exchange.share(kernel)));
+        (kernel.name.clone(), adds(kernel), bounds(kernel), share.unwrap_or_default())
+    };
+    for kernel in exchange.kernels.iter().chain([&exchange.whole]) {
+        let (name, adds, bounds, share) = row(kernel);
+        table.rows.push(vec![Text::named(name).into(), adds.into(), bounds.into(), share.into()]);
+    }
+    let mut said: Vec<Text<'_>> = Vec::new();
+    let blamed = exchange.to_blame();
+    said.push(if !exchange.has_changed() {
+        "head's kernels are not known to change the time: there is nothing to divide".into()
+    } else if blamed.is_empty() {
+        "no kernel alone is known to change the time".into()
+    } else {
+        let share: f64 = blamed.iter().map(|kernel| exchange.share(kernel)[0]).sum();
+        let names = blamed.iter().map(|kernel| Text::named(kernel.name.as_str()));
+        Text::joined(names, ", ").say(format!(": {} of the change", percent(share)))
+    });
+    said.push(report.sum().into());
+    if report.identical > 0 {
+        said.push(format!("{} identical on both sides", counted(report.identical, "kernel")).into());
+    }
+    said.extend(report.missing().map(|(name, why)| Text::named(name.as_str()).detail(Some(why.as_str()))));
+    said.push(Text::from("to reproduce: ").with(document::Part::Copied(report.reproduce.as_str().into())));
+    let title = Block::Title(Text::named(report.benchmark.as_str()));
+    let blocks = [title, Block::Table(vec![table.without_empty_columns()]), Block::list(said)];
+    document::terminal(&blocks, TerminalOptions { all: true, ..options })
+}
+
+fn adds(kernel: &Exchanged) -> String {
+    signed_percent(kernel.change)
+}
+
+fn bounds(kernel: &Exchanged) -> String {
+    format!("{} … {}", signed_percent(kernel.interval.low), signed_percent(kernel.interval.high))
+}
+
+fn percent_share([share, low, high]: [f64; 3]) -> String {
+    format!("{} ({:.0} … {:.0})", signed_percent(share), 100.0 * low, 100.0 * high)
+}
+
+#[derive(Serialize)]
+struct ExchangeJson<'a> {
+    benchmark: &'a str,
+    kernels: Vec<ExchangedJson<'a>>,
+    all: ExchangedJson<'a>,
+    sum: Number,
+    allowance: Number,
+    sum_is: &'static str,
+    to_blame: Vec<&'a str>,
+    identical: usize,
+    missing: Vec<MissingJson<'a>>,
+    reproduce: &'a str,
+}
+
+#[derive(Serialize)]
+struct ExchangedJson<'a> {
+    kernel: &'a str,
+    /// What it adds to the time of base, as a fraction of it.
+    change: Number,
+    low: Number,
+    high: Number,
+    /// Its part of the change by all of them; absent if that is not known to be one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share: Option<Number>,
+    blocks: usize,
+}
+
+#[derive(Serialize)]
+struct MissingJson<'a> {
+    kernel: &'a str,
+    why: &'a str,
+}
+
+/// JSON for programs.
+pub fn exchange_json(report: &ExchangeReport) -> String {
+    let exchange = &report.exchange;
+    let one = |kernel: &'_ Exchanged| ExchangedJson {
+        kernel: "",
+        change: Number(kernel.change),
+        low: Number(kernel.interval.low),
+        high: Number(kernel.interval.high),
+        share: exchange.has_changed().then(|| Number(exchange.share(kernel)[0])),
+        blocks: kernel.blocks,
+    };
+    let kernels = exchange.kernels.iter().map(|it| ExchangedJson { kernel: &it.name, ..one(it) });
+    let json = ExchangeJson {
+        benchmark: &report.benchmark,
+        kernels: kernels.collect(),
+        all: ExchangedJson { kernel: &exchange.whole.name, ..one(&exchange.whole) },
+        sum: Number(exchange.sum()),
+        allowance: Number(exchange.allowance()),
+        sum_is: report.sum_is().as_str(),
+        to_blame: exchange.to_blame().into_iter().map(|kernel| kernel.name.as_str()).collect(),
+        identical: report.identical,
+        missing: report.missing().map(|(kernel, why)| MissingJson { kernel, why }).collect(),
+        reproduce: &report.reproduce,
+    };
+    // Strings and numbers only: there is nothing that JSON can't hold.
+    let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
+    text.push('\n');
+    json_for_logs(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use benchgate_gate::Interval;
+
+    fn exchanged(name: &str, change: f64) -> Exchanged {
+        let interval = Interval { low: change - 0.02, high: change + 0.02, level: 0.95 };
+        Exchanged { name: name.to_owned(), change, interval, blocks: 8 }
+    }
+
+    fn report(unmatched: Vec<(String, String)>) -> ExchangeReport {
+        ExchangeReport {
+            benchmark: "m/cpu/main".to_owned(),
+            exchange: Exchange {
+                whole: exchanged("all-kernels", 0.5),
+                kernels: vec![exchanged("softmax", 0.45), exchanged("matmul", 0.04)],
+                failed: Vec::new(),
+            },
+            identical: 1,
+            unmatched,
+            reproduce: "iree-benchmark-replay base.ireereplay".to_owned(),
+        }
+    }
+
+    fn text(report: &ExchangeReport) -> String {
+        exchange(report, TerminalOptions { width: 120, ..TerminalOptions::default() })
+    }
+
+    #[test]
+    fn the_table_names_the_kernel_to_blame_and_says_whether_the_shares_add_up() {
+        insta::assert_snapshot!(text(&report(Vec::new())));
+    }
+
+    #[test]
+    fn a_kernel_that_could_not_be_exchanged_leaves_the_sum_open() {
+        let lacking = report(vec![("transpose".to_owned(), "head has no kernel of this name".to_owned())]);
+        let said = text(&lacking);
+        assert!(
+            said.contains("not known whether the kernels add up: 1 kernel could not be exchanged"),
+            "{said}"
+        );
+        assert!(said.contains("transpose: head has no kernel of this name"), "{said}");
+        let json: serde_json::Value = serde_json::from_str(&exchange_json(&lacking)).unwrap();
+        assert_eq!((&json["sum_is"], &json["to_blame"][0]), (&"unknown".into(), &"softmax".into()), "{json}");
+    }
+}

@@ -1,0 +1,189 @@
+//! `benchgate explain --swap`: measures base with one kernel of head at a time.
+
+use std::path::PathBuf;
+
+use crate::config::{self, CommandLine, CommandSpec, Config, OutputReading};
+use crate::gate::{Exchange, SequentialPolicy};
+use crate::ingest::Format;
+use crate::model::{BenchmarkName, SideName, counted};
+use crate::pipeline::{
+    self, CalibrationSource, CommandRows, ExchangePlan, Extras, Filter, PrepareFrom, SideInput, SuiteRun,
+};
+use crate::report::ExchangeReport;
+use crate::toolchain::Lock;
+
+use super::gate::{against_merge_base, configured_sides};
+use super::session::{ScheduleArgs, check_processors, measure_sides, prepare_work_dir};
+use super::{CliError, Terminal, paths};
+
+/// Which benchmark's kernels are exchanged, and how.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Exchange")]
+pub struct ExchangeArgs {
+    /// Measure how much each changed kernel of this benchmark (model/target/function) adds: both sides of the suite are
+    /// compiled again, a call of base is captured, and head's kernels are put into it one by one
+    #[arg(long, value_name = "BENCHMARK", conflicts_with_all = ["base_file", "base", "run"])]
+    pub swap: Option<String>,
+    /// Configuration of the suite
+    #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
+    config: PathBuf,
+    /// The base is the merge base of HEAD and this commit, branch or tag [default: [side.base]]
+    #[arg(long, value_name = "REF")]
+    merge_base: Option<String>,
+    /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
+    #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
+    cache_dir: Option<PathBuf>,
+    /// Working directory for sessions and logs; `exchange` in it keeps the capture [default: .benchgate next to the configuration]
+    #[arg(long, value_name = "FOLDER")]
+    work_dir: Option<PathBuf>,
+    #[command(flatten)]
+    schedule: ScheduleArgs,
+}
+
+/// One executable for each kernel: a linked one could only be exchanged as a whole.
+const UNLINKED: &str = "--iree-hal-link-executables=false";
+
+/// The name under which all kernels are exchanged together. No kernel is called so.
+const WHOLE: &str = "all-kernels";
+
+/// Blocks of each exchange: as many for each, so that their intervals are of one kind.
+const BLOCKS: u32 = 8;
+
+pub fn measure(
+    args: &ExchangeArgs,
+    benchmark: &str,
+    terminal: &Terminal,
+) -> Result<ExchangeReport, CliError> {
+    let config = config::load(&args.config)?;
+    let mut sides = match &args.merge_base {
+        Some(reference) => against_merge_base(args.cache_dir.as_deref(), config, reference, terminal)?.0,
+        None => configured_sides(&config)?,
+    };
+    for side in &mut sides {
+        side.side.flags.push(UNLINKED.to_owned());
+        args.schedule.adjust(&mut side.config);
+        // Only what is exchanged is run.
+        side.config.commands.clear();
+        side.config.backends.clear();
+    }
+    let Some(lead) = sides.last() else { return Err(CliError::internal("no side to run")) };
+    let settings = lead.config.measure.clone();
+    check_processors(&settings, &lead.config.file.display())?;
+    let work = args.work_dir.clone().unwrap_or_else(|| lead.config.root.join(".benchgate"));
+    let work = std::path::absolute(&work)
+        .map_err(|error| CliError::usage(format!("failed to find {}: {error}", work.display())))?;
+    prepare_work_dir(&work)?;
+    let name = BenchmarkName::new(benchmark);
+    // Names of benchmarks stay inside the folder.
+    let folder = work.join("exchange").join(name.as_str().replace('/', "-"));
+    let only = regex::Regex::new(&format!("^{}$", regex::escape(benchmark)))
+        .map_err(|error| CliError::usage(format!("failed to read `{benchmark}`: {error}")))?;
+    let options = pipeline::Options {
+        cache: paths::cache_dir(args.cache_dir.as_deref())?,
+        output: folder.join("run.json"),
+        work,
+        filter: Filter::new(&[only]),
+        shard: None,
+        lock_timeout: args.schedule.lock_timeout(),
+        identical_blocks: None,
+        claims_identity: false,
+        calibration: CalibrationSource::None,
+        dump_ir: false,
+        keep_modules: None,
+        resume_commands: Some(false),
+        command_rows: CommandRows::BelowCommand,
+        axes: None,
+        extras: Extras::default(),
+    };
+    let progress = terminal.progress();
+    let plan = super::runtime::block_on(async |cancel| {
+        let run = SuiteRun::new(&sides, &options, progress.as_ref(), &cancel);
+        let ready = run.prepare(PrepareFrom::Sources).await?.ready().await?;
+        Ok(ready.capture(&name, &folder).await?)
+    })?;
+    if plan.kernels.is_empty() {
+        return Err(CliError::usage(format!(
+            "failed to exchange kernels of {benchmark}: no kernel differs that both sides have ({} identical)",
+            plan.identical
+        )));
+    }
+    terminal.note(&format!("exchanging {} of base for head's", counted(plan.kernels.len(), "kernel")));
+    let mut commands = commands(&plan, &settings, &sides)?;
+    for side in &mut commands {
+        let blocks = SequentialPolicy { min_blocks: BLOCKS, max_blocks: BLOCKS };
+        side.config.policy.sequential = blocks;
+        side.config.policy = args.schedule.limit(side.config.policy.clone());
+        let most = side.config.policy.sequential.max_blocks;
+        side.config.policy.sequential = SequentialPolicy { min_blocks: most, max_blocks: most };
+    }
+    let measured =
+        measure_sides(&commands, &pipeline::Options { filter: Filter::default(), ..options }, terminal)?;
+    let Some(exchange) = Exchange::new(&measured.base, &measured.head, WHOLE) else {
+        return Err(CliError::failed(format!(
+            "failed to exchange kernels of {benchmark}: the call with all of head's kernels was not measured"
+        ))
+        .hint(format!("its messages are in {}", folder.join("run.json").display())));
+    };
+    Ok(ExchangeReport {
+        benchmark: benchmark.to_owned(),
+        exchange,
+        identical: plan.identical,
+        unmatched: plan.unmatched.clone(),
+        reproduce: reproduce(&plan),
+    })
+}
+
+/// Both sides of every exchange: the captured call as it is, and with a kernel of head.
+fn commands(
+    plan: &ExchangePlan,
+    settings: &config::Measure,
+    sides: &[SideInput],
+) -> Result<Vec<SideInput>, CliError> {
+    let exchanges = plan.kernels.iter().map(|kernel| (kernel.name.as_str(), vec![kernel.argument.clone()]));
+    let all = plan.kernels.iter().map(|kernel| kernel.argument.clone()).collect();
+    let exchanges: Vec<(&str, Vec<String>)> = exchanges.chain([(WHOLE, all)]).collect();
+    let Some(sources) = sides.first().map(|side| side.side.sources.clone()) else {
+        return Err(CliError::internal("no side to run"));
+    };
+    let side = |name: SideName| {
+        let command = |(exchange, arguments): &(&str, Vec<String>)| {
+            let mut words = plan.replay.clone();
+            if name == SideName::Head {
+                words.extend(arguments.iter().cloned());
+            }
+            words.push(format!("--benchmark_out={}", CommandLine::OUTPUT));
+            words.push("--benchmark_out_format=json".to_owned());
+            CommandSpec {
+                name: (*exchange).to_owned(),
+                build: Vec::new(),
+                run: CommandLine::Words(words),
+                setup: None,
+                prepare: None,
+                warmup: 1,
+                folder: sources.clone(),
+                reading: OutputReading::Format(Format::GoogleBenchmarkJson),
+                rows: Vec::new(),
+                metrics: vec!["latency".to_owned()],
+                outputs: Vec::new(),
+                device: plan.device.clone(),
+                env: plan.env.clone(),
+                timeout: settings.timeout,
+            }
+        };
+        let mut config = Config::of_commands("exchange", exchanges.iter().map(command).collect());
+        config.measure = settings.clone();
+        let mut side = config.head.clone();
+        side.sources.clone_from(&sources);
+        let lock = Lock::default();
+        SideInput { name, anchor: false, config, side, lock, commit: None, dirty: None, checkout: None }
+    };
+    Ok(SideName::BOTH.map(side).to_vec())
+}
+
+/// The command that times the captured call with all of head's kernels.
+fn reproduce(plan: &ExchangePlan) -> String {
+    let words = plan.replay.iter().chain(plan.kernels.iter().map(|kernel| &kernel.argument));
+    let quoted =
+        words.map(|word| shlex::try_quote(word).map_or_else(|_| word.clone(), |word| word.into_owned()));
+    quoted.collect::<Vec<_>>().join(" ")
+}
