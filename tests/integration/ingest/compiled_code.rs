@@ -272,3 +272,59 @@ fn damaged_modules_are_errors_or_say_less_and_never_stop_the_reader() {
         }
     }
 }
+
+/// An ELF library of one section of code, whose symbols all are functions of `length` bytes in it, and whose names begin
+/// one byte after another in one text.
+fn library(code: usize, symbols: usize, length: u64, name: usize) -> Vec<u8> {
+    let names = [vec![b'a'; name + symbols], vec![0]].concat();
+    let parts: [&[u8]; 2] = [&vec![0x90; code], &names];
+    let mut table = vec![0; 24];
+    for at in 0..symbols as u32 {
+        table.extend(at.to_le_bytes());
+        // A global function of the first section.
+        table.extend([0x12, 0, 1, 0]);
+        table.extend([0; 8]);
+        table.extend(length.to_le_bytes());
+    }
+    let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+    bytes.resize(16, 0);
+    bytes.extend([3, 0, 62, 0, 1, 0, 0, 0]);
+    let size = (parts[0].len() + parts[1].len() + table.len()) as u64;
+    for word in [0, 0, 64 + size] {
+        bytes.extend(u64::to_le_bytes(word));
+    }
+    bytes.extend([0, 0, 0, 0, 64, 0, 56, 0, 0, 0, 64, 0, 4, 0, 2, 0]);
+    bytes.extend(parts.concat());
+    bytes.extend(&table);
+    let mut header = |kind: u32, flags: u64, at: u64, size: u64, link: u32, info: u32, entry: u64| {
+        bytes.extend(0_u32.to_le_bytes());
+        bytes.extend(kind.to_le_bytes());
+        for word in [flags, 0, at, size] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend([link.to_le_bytes(), info.to_le_bytes()].concat());
+        bytes.extend([1_u64.to_le_bytes(), entry.to_le_bytes()].concat());
+    };
+    let (code, names) = (code as u64, names.len() as u64);
+    header(0, 0, 0, 0, 0, 0, 0);
+    header(1, 6, 64, code, 0, 0, 0);
+    header(3, 0, 64 + code, names, 0, 0, 0);
+    header(2, 0, 64 + code + names, size - code - names, 2, 1, 24);
+    bytes
+}
+
+#[test]
+fn functions_that_share_their_code_or_their_names_do_not_take_the_square_of_the_file_s_size() {
+    let one = ingest::read_detected(&library(4096, 1, 4096, 8), "one").unwrap();
+    assert_eq!(fact(&one, "aaaaaaaaa", "instructions"), Some(4096.0), "{one:#?}");
+    let twice = ingest::read_detected(&library(4096, 2, 4096, 8), "two names").unwrap();
+    assert_eq!(twice.benchmarks.len(), 3);
+    let error = |bytes: &[u8]| ingest::read_detected(bytes, "library").unwrap_err().to_string();
+    let began = std::time::Instant::now();
+    let shared = error(&library(1 << 20, 2_000, 1 << 20, 8));
+    assert!(shared.contains("functions that overlap"), "{shared}");
+    let long = error(&library(4096, 20_000, 1, 1 << 20));
+    assert!(long.contains("names of symbols have more than 16 MiB"), "{long}");
+    // Decoding all of it would take minutes here.
+    assert!(began.elapsed() < std::time::Duration::from_secs(60));
+}

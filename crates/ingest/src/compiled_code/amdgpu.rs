@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use object::read::elf::ElfFile64;
-use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+use object::{LittleEndian, Object, ObjectSection, SectionKind, SymbolKind};
 use rmpv::ValueRef;
 
 use benchgate_core::model::Metric;
@@ -30,8 +30,8 @@ pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, Bad
     let processor = architecture.split(':').next().unwrap_or_default().to_owned();
     let kernels =
         field(&document, "amdhsa.kernels").and_then(items).ok_or("AMDGPU metadata without kernels")?;
-    let code = functions(file);
-    let descriptors = descriptors(file);
+    let code = elf_library::functions(file, |section| section.kind() == SectionKind::Text)?;
+    let descriptors = descriptors(file)?;
     let kernels = kernels.iter().map(|kernel| {
         let name = text(kernel, ".name").ok_or("a kernel without a name")?;
         let descriptor = descriptors.get(name).ok_or_else(|| format!("kernel {name:?} has no descriptor"))?;
@@ -57,24 +57,24 @@ struct Descriptor<'a> {
 }
 
 /// The descriptor that the hardware reads, by the kernel's name: the symbol `NAME.kd` ("Kernel Descriptor" of the same page).
-fn descriptors<'a>(file: &ElfFile64<'a, LittleEndian>) -> BTreeMap<&'a str, Descriptor<'a>> {
+fn descriptors<'a>(file: &ElfFile64<'a, LittleEndian>) -> Result<BTreeMap<&'a str, Descriptor<'a>>, BadCode> {
     const ENTRY: usize = 16;
-    let symbols = || file.symbols().chain(file.dynamic_symbols());
+    let symbols = elf_library::symbols(file).collect::<Result<Vec<_>, BadCode>>()?;
     let mut functions: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
-    for symbol in symbols().filter(|symbol| symbol.kind() == SymbolKind::Text) {
-        functions.entry(symbol.name().unwrap_or_default()).or_default().insert(symbol.address());
+    for symbol in symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Text) {
+        functions.entry(symbol.name).or_default().insert(symbol.address);
     }
-    let found = symbols().filter_map(|symbol| {
-        let name = symbol.name().ok()?.strip_suffix(".kd")?;
-        let section = file.section_by_index(symbol.section_index()?).ok()?;
-        let bytes: &[u8; 64] = section.data_range(symbol.address(), 64).ok()??.try_into().ok()?;
+    let found = symbols.iter().filter_map(|symbol| {
+        let name = symbol.name.strip_suffix(".kd")?;
+        let section = file.section_by_index(symbol.section?).ok()?;
+        let bytes: &[u8; 64] = section.data_range(symbol.address, 64).ok()??.try_into().ok()?;
         let offset = i64::from_le_bytes(*bytes[ENTRY..].first_chunk()?);
-        let entry = symbol.address().checked_add_signed(offset);
+        let entry = symbol.address.checked_add_signed(offset);
         let starts_function =
             functions.get(name).is_some_and(|at| at.iter().all(|address| Some(*address) == entry));
         Some((name, Descriptor { bytes, starts_function }))
     });
-    found.collect()
+    Ok(found.collect())
 }
 
 /// Refuses metadata that states other memory or more registers than the descriptor, by which the hardware allocates.
@@ -138,11 +138,6 @@ fn metadata<'a>(file: &ElfFile64<'a, LittleEndian>) -> Result<Option<&'a [u8]>, 
         }
     }
     Ok(found)
-}
-
-/// The machine code of each function, by its name.
-fn functions<'a>(file: &ElfFile64<'a, LittleEndian>) -> BTreeMap<&'a str, &'a [u8]> {
-    elf_library::functions(file, |section| section.kind() == SectionKind::Text)
 }
 
 fn facts(kernel: &ValueRef<'_>, processor: &str, code: Option<&[u8]>) -> Vec<(Metric, f64)> {

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use object::read::elf::{ElfFile64, ElfSection64};
 use object::{
-    LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, SectionKind, SymbolKind, elf,
+    LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, SectionIndex, SectionKind,
+    SymbolKind, elf,
 };
 
 use benchgate_core::model::Metric;
@@ -41,7 +42,7 @@ pub(super) fn read(
 ) -> Result<CodeObject, BadCode> {
     let text: Vec<_> = file.sections().filter(|section| section.kind() == SectionKind::Text).collect();
     let size: u64 = text.iter().map(ObjectSection::size).sum();
-    let functions = functions(file, |section| section.kind() == SectionKind::Text);
+    let functions = functions(file, |section| section.kind() == SectionKind::Text)?;
     let named: u64 = functions.values().map(|code| code.len() as u64).sum();
     let mut kernels: Vec<(&str, &[u8])> = functions.into_iter().collect();
     if named < size / 2 {
@@ -53,6 +54,7 @@ pub(super) fn read(
             None => vec![(".text", section.data().map_err(|error| format!("broken section: {error}"))?)],
         };
     }
+    check_overlap(kernels.iter().map(|(_, code)| code.len()), file.data().len())?;
     let kernels = kernels.into_iter().map(|(name, code)| {
         let counted = count(code);
         CodeOfKernel {
@@ -147,10 +149,12 @@ fn names<'a>(
             matches!(section.kind(), SectionKind::ReadOnlyData | SectionKind::ReadOnlyString);
         is_of_constants && places.first().is_some_and(|at| *at >= start && at - start < size)
     })?;
+    let mut left_of_names = MOST_NAMES;
     let string = |at: u64| {
         let left = section.size().checked_sub(at.checked_sub(section.address())?)?;
         let bytes = section.data_range(at, left.min(LONGEST_NAME)).ok().flatten()?;
         let end = bytes.iter().position(|byte| *byte == 0)?;
+        left_of_names = left_of_names.checked_sub(end)?;
         std::str::from_utf8(&bytes[..end]).ok().filter(|name| !name.is_empty())
     };
     places.into_iter().map(string).collect()
@@ -181,23 +185,67 @@ fn facts(counted: &Counted, size: usize) -> Vec<(Metric, f64)> {
     facts.into_iter().map(|(metric, value)| (metric, value as f64)).collect()
 }
 
+/// A symbol with a name that can be read.
+pub(super) struct Named<'a> {
+    pub(super) name: &'a str,
+    pub(super) address: u64,
+    pub(super) size: u64,
+    pub(super) kind: SymbolKind,
+    pub(super) section: Option<SectionIndex>,
+}
+
+/// Bytes of all names together. Symbols can share one long name that each begins in another place of, and reading them
+/// would take the square of the file's size.
+const MOST_NAMES: usize = 16 << 20;
+
+/// The symbols of a file, those of the dynamic linker last.
+pub(super) fn symbols<'a>(
+    file: &ElfFile64<'a, LittleEndian>,
+) -> impl Iterator<Item = Result<Named<'a>, BadCode>> {
+    let mut left = MOST_NAMES;
+    file.symbols().chain(file.dynamic_symbols()).filter_map(move |symbol| {
+        let name = symbol.name_bytes().ok()?;
+        let Some(rest) = left.checked_sub(name.len()) else {
+            return Some(Err(format!("names of symbols have more than {} MiB", MOST_NAMES >> 20)));
+        };
+        left = rest;
+        let name = std::str::from_utf8(name).ok()?;
+        let section = symbol.section_index();
+        Some(Ok(Named { name, address: symbol.address(), size: symbol.size(), kind: symbol.kind(), section }))
+    })
+}
+
 /// The bytes of each function in the sections that `wanted` picks, by its name.
 pub(super) fn functions<'a>(
     file: &ElfFile64<'a, LittleEndian>,
     wanted: impl Fn(&ElfSection64<'a, '_, LittleEndian>) -> bool,
-) -> BTreeMap<&'a str, &'a [u8]> {
+) -> Result<BTreeMap<&'a str, &'a [u8]>, BadCode> {
     let mut found = BTreeMap::new();
-    for symbol in file.symbols().chain(file.dynamic_symbols()) {
-        if symbol.kind() != SymbolKind::Text || symbol.size() == 0 {
+    for symbol in symbols(file) {
+        let symbol = symbol?;
+        if symbol.kind != SymbolKind::Text || symbol.size == 0 {
             continue;
         }
-        let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
+        let section = symbol.section.and_then(|index| file.section_by_index(index).ok());
         let Some(section) = section.filter(|section| wanted(section)) else { continue };
         // A symbol beyond its section is a broken one, and names no code.
-        let code = section.data_range(symbol.address(), symbol.size()).unwrap_or_default();
-        if let (Ok(name), Some(code)) = (symbol.name(), code) {
-            found.entry(name).or_insert(code);
+        let code = section.data_range(symbol.address, symbol.size).unwrap_or_default();
+        if let Some(code) = code {
+            found.entry(symbol.name).or_insert(code);
         }
     }
-    found
+    check_overlap(found.values().map(|code| code.len()), file.data().len())?;
+    Ok(found)
+}
+
+/// Refuses functions that share their bytes with many others: each is decoded, which would take the square of the file's
+/// size. Some have several names.
+fn check_overlap(lengths: impl Iterator<Item = usize>, file: usize) -> Result<(), BadCode> {
+    const MOST_NAMES_EACH: usize = 4;
+    let most = file.saturating_mul(MOST_NAMES_EACH);
+    if lengths.fold(0, usize::saturating_add) > most {
+        Err("functions that overlap".to_owned())
+    } else {
+        Ok(())
+    }
 }
