@@ -7,9 +7,17 @@ use benchgate::ingest;
 use benchgate::model::{Run, Series, Verdict};
 
 fn bytes(name: &str) -> Vec<u8> {
+    bytes_of(&format!("conv-block.{name}"))
+}
+
+fn bytes_of(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compiled_code");
-    let compressed = std::fs::read(folder.join(format!("conv-block.{name}.vmfb.gz"))).unwrap();
+    let compressed = std::fs::read(folder.join(format!("{name}.vmfb.gz"))).unwrap();
     ingest::decompressed(&compressed, name).unwrap().into_owned()
+}
+
+fn module_of(name: &str) -> Run {
+    ingest::read_detected(&bytes_of(name), name).unwrap()
 }
 
 fn module(name: &str) -> Run {
@@ -253,6 +261,15 @@ fn an_executable_inside_the_bytecode_module_or_outside_of_every_entry_is_an_erro
         let found = error(&exchanged(&module, &offset, &4096_u64.to_le_bytes()));
         assert!(found.contains("not an entry"), "{target}: {found}");
     }
+}
+
+#[test]
+fn an_executable_that_the_compiler_put_into_the_bytecode_module_is_read() {
+    let run = module_of("pairwise-l1.sm_80.3.7.1");
+    assert!(
+        fact(&run, "reduction_128x256x256_f32", "instructions").is_some_and(|count| count > 10.0),
+        "{run:#?}"
+    );
 }
 
 #[test]

@@ -92,15 +92,30 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry<'_>>, BadCode> {
     if archive.offset() != 0 {
         return Err("data stands in front of the archive".to_owned());
     }
+    let mut listed = Vec::new();
+    for index in 0..archive.len() {
+        let entry = archive.by_index(index).map_err(|e| format!("broken ZIP archive: {e}"))?;
+        let start = entry.data_start().unwrap_or(u64::MAX);
+        listed.push((entry.header_start(), start.saturating_add(entry.compressed_size())));
+    }
+    listed.push((archive.central_directory_start(), u64::MAX));
+    listed.sort_unstable();
+    // The runtime finds its executables by their offsets, also those that the directory does not list.
+    let mut at = 0;
+    for (start, end) in listed {
+        let between = bytes.get(at as usize..start as usize).ok_or("entries of the archive overlap")?;
+        if between.windows(ZIP.len()).any(|window| window == ZIP) {
+            return Err("the archive has an entry that its directory does not list".to_owned());
+        }
+        at = end;
+    }
     let mut left = MOST_BYTES;
     let mut entries = Vec::new();
-    let mut listed = Vec::new();
     let mut read_at = Vec::new();
     let mut module_at = u64::MAX;
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(|e| format!("broken ZIP archive: {e}"))?;
         let start = entry.data_start().unwrap_or(u64::MAX);
-        listed.push((entry.header_start(), start.saturating_add(entry.compressed_size())));
         if entry.name().is_ok_and(|name| name == MODULE) {
             module_at = start;
             continue;
@@ -131,25 +146,18 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry<'_>>, BadCode> {
         let content = bytes.get(at..at.saturating_add(content.len())).ok_or("broken ZIP archive")?;
         entries.push(Entry { content, objects });
     }
-    listed.push((archive.central_directory_start(), u64::MAX));
-    listed.sort_unstable();
-    // The runtime finds its executables by their offsets, also those that the directory does not list.
-    let mut at = 0;
-    for (start, end) in listed {
-        let between = bytes.get(at as usize..start as usize).ok_or("entries of the archive overlap")?;
-        if between.windows(ZIP.len()).any(|window| window == ZIP) {
-            return Err("the archive has an entry that its directory does not list".to_owned());
-        }
-        at = end;
+    for content in embedded(bytes, module_at, &read_at)? {
+        let objects = executable(content).map_err(|why| format!("executable inside `{MODULE}`: {why}"))?;
+        entries.push(Entry { content, objects });
     }
-    check_segments(bytes, module_at, &read_at)?;
     Ok(entries)
 }
 
-/// Refuses a module whose runtime would load code from elsewhere than the entries that were read, which begin at these
-/// offsets of the file and have these lengths: it finds its data by what `module.fb` says, not by the archive's directory.
-/// Fields by IREE's `bytecode_module_def.fbs`, the same in 3.7 and 3.13.
-fn check_segments(bytes: &[u8], start: u64, entries: &[(u64, u64)]) -> Result<(), BadCode> {
+/// The executables inside `module.fb`, where IREE puts those of less than 4 KiB. Refuses a module whose runtime would
+/// load code from elsewhere than there and the entries that were read, which begin at these offsets of the file and
+/// have these lengths: it finds its data by what `module.fb` says, not by the archive's directory. Fields by IREE's
+/// `bytecode_module_def.fbs`, the same in 3.7 and 3.13.
+fn embedded<'a>(bytes: &'a [u8], start: u64, entries: &[(u64, u64)]) -> Result<Vec<&'a [u8]>, BadCode> {
     const SEGMENTS: usize = 9;
     const EMBEDDED: usize = 2;
     const OFFSET: usize = 3;
@@ -163,9 +171,11 @@ fn check_segments(bytes: &[u8], start: u64, entries: &[(u64, u64)]) -> Result<()
     let buffer = rest.get(..size as usize).ok_or_else(bad)?;
     let root = Table::root(buffer, b"IREE").ok_or_else(bad)?;
     let external = start + (4 + u64::from(size)).next_multiple_of(ALIGNMENT);
+    let mut found = Vec::new();
     for segment in root.tables(SEGMENTS) {
-        if segment.bytes(EMBEDDED).is_some_and(is_executable) {
-            return Err(format!("`{MODULE}` has an executable inside, which is not read"));
+        found.extend(segment.bytes(EMBEDDED).filter(|data| is_executable(data)));
+        if found.iter().map(|data| data.len()).sum::<usize>() > buffer.len() {
+            return Err(format!("executables inside `{MODULE}` overlap"));
         }
         let number = |field| {
             let [low, high] = segment.numbers::<2>(field).unwrap_or_default();
@@ -176,7 +186,7 @@ fn check_segments(bytes: &[u8], start: u64, entries: &[(u64, u64)]) -> Result<()
             return Err(format!("`{MODULE}` refers to data that is not an entry of the archive"));
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Bytes that show what an entry is.
