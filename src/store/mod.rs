@@ -32,6 +32,8 @@ mod summarise;
 #[cfg(test)]
 mod tests;
 mod update;
+#[cfg(test)]
+mod young_tests;
 
 use std::path::PathBuf;
 

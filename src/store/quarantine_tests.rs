@@ -224,8 +224,8 @@ fn deviate(night: usize, row: usize) -> f64 {
 
 const ROWS: usize = 6;
 
-/// A session of six benchmarks that vary by 0.4 % between sessions. `level` is that of the first one, as a factor.
-fn long_night(night: usize, level: f64) -> RunFile {
+/// A session of six benchmarks that vary by `noise` between sessions. `level` is that of the first one, as a factor.
+pub(super) fn long_night(night: usize, level: f64, noise: f64) -> RunFile {
     let mut file = run(1, 'a', 1.0);
     let first: jiff::civil::Date = "2026-01-01".parse().unwrap();
     let day = first.checked_add(jiff::Span::new().days(night as i64)).unwrap();
@@ -240,7 +240,7 @@ fn long_night(night: usize, level: f64) -> RunFile {
             benchmark.name = format!("m{row}/cpu/main");
             benchmark.artifact.as_mut().unwrap().vmfb_sha256 = format!("{commit}{:024}", row);
             let change = if row == 0 { level } else { 1.0 };
-            let latency = 1e6 * (row + 1) as f64 * change * (0.004 * deviate(night, row)).exp();
+            let latency = 1e6 * (row + 1) as f64 * change * (noise * deviate(night, row)).exp();
             for (at, process) in benchmark.processes.iter_mut().enumerate() {
                 let noise = 1.0 + 0.001 * (at as f64 - 0.5);
                 let samples = process.samples.get_mut("latency").unwrap();
@@ -254,7 +254,7 @@ fn long_night(night: usize, level: f64) -> RunFile {
 
 /// The reason why the first benchmark of a session is quarantined.
 fn stored_cause(files: &mut dyn super::Files, night: usize, level: f64) -> Option<QuarantineCause> {
-    let stored = put(files, &long_night(night, level)).unwrap();
+    let stored = put(files, &long_night(night, level, 0.004)).unwrap();
     let others = |reason: &crate::record::QuarantineRecord| {
         reason.benchmark.as_deref().is_none_or(|name| name != "m0/cpu/main")
             && reason.cause == QuarantineCause::Regressed
@@ -340,7 +340,7 @@ fn a_gradual_slowdown_is_never_stored_as_good_from_three_percent_on() {
         }
     }
     assert!(turned_red.is_some_and(|night| creep(night) < 1.06), "{turned_red:?}");
-    let red = put(&mut files, &long_night(130, creep(130))).unwrap().comparison.unwrap();
+    let red = put(&mut files, &long_night(130, creep(130), 0.004)).unwrap().comparison.unwrap();
     let row = red.rows.iter().find(|row| row.benchmark.as_str() == "m0/cpu/main" && row.fatal).unwrap();
     let lint = row.lints.iter().find(|lint| lint.code == LintCode::Gradual).unwrap();
     assert!(lint.detail.ends_with("% since 2026-01-01 (gradual)"), "{}", lint.detail);
@@ -388,7 +388,7 @@ fn damaged_first_sessions_do_not_hide_a_gradual_slowdown() {
         let damaged = format!("quickstart/9c1f0e57/202601{day:02}T020000Z-{day:040x}.json");
         fs::write(folder.path().join(damaged), "{").unwrap();
     }
-    let stored = put(&mut files, &long_night(66, 1.04)).unwrap();
+    let stored = put(&mut files, &long_night(66, 1.04, 0.004)).unwrap();
     assert!(stored.quarantine.iter().any(|reason| reason.benchmark.as_deref() == Some("m0/cpu/main")));
     assert_eq!(stored.faults.len(), 8, "{:?}", stored.faults);
 }

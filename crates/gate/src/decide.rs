@@ -157,8 +157,11 @@ impl Question {
     /// Likely slower than at an earlier level, which forbids a pass whatever the newest sessions show.
     pub fn since_earlier(self, gradual: Option<&Gradual>) -> Self {
         let gradual = gradual.map(|gradual| {
-            let why = format!("a gradual slowdown can't be excluded: {}", gradual.text());
-            TooLittle::new("may be gradual", why)
+            let (short, what) = match gradual.first {
+                None => ("may be gradual", "a gradual slowdown"),
+                Some(_) => ("may be slower", "a slowdown after the first nights"),
+            };
+            TooLittle::new(short, format!("{what} can't be excluded: {}", gradual.text()))
         });
         Self { gradual, ..self }
     }

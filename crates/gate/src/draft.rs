@@ -10,6 +10,7 @@ use benchgate_core::model::{
 use super::decide::{decide_exact, log_floor, log_tolerance};
 use super::estimate::shift;
 use super::evidence::{self, Evidence, gather, prior_spread};
+use super::gradual::GradualQuestion;
 use super::matching::Matched;
 use super::rules::Rules;
 use super::series::{self, Readings};
@@ -462,6 +463,11 @@ fn metric_draft(
         }
         return Draft::settled(row);
     }
+    let calibrated = [session.head, session.base].into_iter().find_map(|run| {
+        let spreads = &run.calibration.as_ref()?.spreads;
+        spreads.get(&(row.benchmark.clone(), metric.name.to_string()))
+    });
+    let declared = rules.between_cv(&row.benchmark, metric);
     // Equal modules can have different compile times.
     let identical = identical && !metric.is_compile_time();
     let copied =
@@ -490,7 +496,10 @@ fn metric_draft(
                 return false;
             };
             let floor = log_floor(rule, &base_readings.stats, &head_readings.stats);
-            sessions.is_slowed(&row.benchmark, metric, (floor, log_tolerance(rule, floor)))
+            let (tolerance, storing) = (log_tolerance(rule, floor), true);
+            let (assumed_sd, _) = history::prior(calibrated, declared, gpu);
+            let question = GradualQuestion { floor, tolerance, storing, assumed_sd };
+            sessions.is_slowed(&row.benchmark, metric, &question)
         };
         match question {
             None if was_slowed() => {}
@@ -517,11 +526,6 @@ fn metric_draft(
         row.reason = Reason::too_little("a value is zero", "a value is zero, so there is no ratio to judge");
         return Draft::settled(row);
     }
-    let calibrated = [session.head, session.base].into_iter().find_map(|run| {
-        let spreads = &run.calibration.as_ref()?.spreads;
-        spreads.get(&(row.benchmark.clone(), metric.name.to_string()))
-    });
-    let declared = rules.between_cv(&row.benchmark, metric);
     let evidence = match &session.history {
         Some(sessions) => history::gather(sessions, &row.benchmark, metric, calibrated, declared, gpu),
         None => {

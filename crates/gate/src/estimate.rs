@@ -10,7 +10,7 @@ use benchgate_stats::stability::{Counts, RatePrior, SLOW_SCALES, SlowLoad, SlowS
 use benchgate_stats::tail::StallTail;
 use benchgate_stats::{Effect, Inference, describe, sign_test};
 
-use super::gradual::{Earlier, Gradual};
+use super::gradual::{ASSUMED_DF, Earlier, Gradual, GradualQuestion, is_over};
 use super::threads;
 
 /// The evidence of blocks about one row.
@@ -230,8 +230,6 @@ pub struct HistoryEstimate {
 /// Sessions from which rows' own histories outweigh the assumed spread. With fewer, all rows share the chip and the
 /// conditions of a few days, so that many rows don't help.
 pub const ENOUGH_SESSIONS: usize = 5;
-/// Degrees of freedom of an assumed spread in addition to data.
-const ASSUMED_DF: f64 = 4.0;
 
 /// The effects of one session against history: the prediction of a further session, whose variance is
 /// the spread between sessions plus that of their centre. If the session joins the baseline (`storing`), a slowdown is over
@@ -245,7 +243,12 @@ pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEs
     let neighbors = ScalePrior::pooled(&long);
     rows.iter()
         .map(|row| {
-            let gradual = row.earlier.judge(row.floor, row.tolerance, storing);
+            let gradual = row.earlier.judge(&GradualQuestion {
+                floor: row.floor,
+                tolerance: row.tolerance,
+                storing,
+                assumed_sd: row.assumed_sd,
+            });
             let enough = row.stored.len() >= ENOUGH_SESSIONS && neighbors != ScalePrior::NONE;
             let assumed = ScalePrior { variance: row.assumed_sd * row.assumed_sd, df: ASSUMED_DF };
             let Some(fit) = fit(row.stored, if enough { neighbors } else { assumed }) else {
@@ -267,21 +270,11 @@ pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEs
 
 /// A slow session lies this many scales above the floor: the point from which an undecided row is likely slower.
 const LIKELY_SLOW: f64 = 1.7;
-/// How much more likely the sessions must be under the earlier level than under the slow one: the logarithm of a thousand.
-const SETTLED: f64 = 7.0;
-/// The most that one session can contribute, so that two are needed.
-const OF_ONE: f64 = 5.0;
-
-/// The slow sessions, if neither they nor this one show that the slowdown is over: a cumulative sum of the log likelihood
-/// ratio between the level of the baseline and that of the slow sessions (Page 1954, Biometrika 41:100–115).
+/// The slow sessions, if neither they nor this one show that the slowdown is over.
 fn unsettled(row: &HistoryRow<'_>, center: f64, scale: f64, storing: bool) -> Option<usize> {
     let slower: Vec<f64> =
         row.slow.iter().copied().filter(|cost| *cost > center + row.floor + LIKELY_SLOW * scale).collect();
-    let distance = (describe::median(&slower)? - center) / scale;
-    let most = if storing { OF_ONE } else { f64::INFINITY };
-    let over = row.slow.iter().chain([&row.now]).fold(0.0_f64, |sum, cost| {
-        let ratio = distance * (distance / 2.0 - (cost - center) / scale);
-        (sum + ratio.min(most)).max(0.0)
-    });
-    (over < SETTLED).then_some(slower.len())
+    let levels = (center, describe::median(&slower)?);
+    let is_over = is_over(&[row.slow, &[row.now]].concat(), levels, scale, storing);
+    (!is_over).then_some(slower.len())
 }

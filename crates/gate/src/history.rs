@@ -12,7 +12,7 @@ use benchgate_stats::describe;
 use super::common::{Common, CommonShifts, RowCosts};
 use super::estimate::ENOUGH_SESSIONS;
 use super::evidence::{Evidence, SpreadSource, usable};
-use super::gradual::{Earlier, EarlierCosts, EarlierSessions};
+use super::gradual::{Earlier, EarlierCosts, EarlierSessions, GradualQuestion};
 use super::{CompareOptions, Method, Policy, TooLittle, compare, series};
 
 /// Assumed standard deviation between sessions on one GPU testbed where neither history, calibration
@@ -90,7 +90,13 @@ impl<'a> Sessions<'a> {
         for sessions in earlier {
             add_earlier(&mut rows, sessions, head);
         }
-        let earlier = rows.iter_mut().filter_map(|(key, row)| Some((*key, row.take_earlier()?))).collect();
+        let mut earlier: HashMap<_, _> =
+            rows.iter_mut().filter_map(|(key, row)| Some((*key, row.take_earlier()?))).collect();
+        let mut past: BTreeMap<&str, Vec<&mut Earlier>> = BTreeMap::new();
+        for ((_, metric), row) in &mut earlier {
+            past.entry(metric).or_default().push(row);
+        }
+        past.values_mut().for_each(|rows| Earlier::share_scale(rows));
         let mut by_metric: BTreeMap<&str, Vec<&mut Costs<'a>>> = BTreeMap::new();
         for ((_, metric), costs) in &mut rows {
             by_metric.entry(metric).or_default().push(costs);
@@ -134,11 +140,14 @@ impl<'a> Sessions<'a> {
     }
 
     /// Whether this row was slowed before: sessions are excluded because they were slow, or head continues a slowdown that
-    /// came by small steps. Floor and tolerance are on the log scale.
-    pub fn is_slowed(&self, name: &BenchmarkName, metric: &Metric, (floor, tolerance): (f64, f64)) -> bool {
+    /// came by small steps or that the first sessions can't exclude.
+    pub fn is_slowed(&self, name: &BenchmarkName, metric: &Metric, question: &GradualQuestion) -> bool {
         let key = (name, metric.name.as_ref());
+        let was_slowed = |earlier: &Earlier| {
+            earlier.judge(question).is_some() || earlier.may_be_slower_than_first(question.tolerance)
+        };
         self.rows.get(&key).is_some_and(|row| !row.slow.is_empty())
-            || self.earlier.get(&key).is_some_and(|it| it.judge(floor, tolerance, true).is_some())
+            || self.earlier.get(&key).is_some_and(was_slowed)
     }
 
     /// The common shift of all rows of a metric, by session, and head's; absent if none was removed.
@@ -368,7 +377,8 @@ pub fn gather_common(sessions: &Sessions<'_>, metric: &str, gpu: bool) -> Option
     Some(Evidence::History { stored, slow, earlier, now, assumed_sd, lints })
 }
 
-fn prior(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> (f64, SpreadSource) {
+/// The spread between sessions without their history, and where it is from.
+pub fn prior(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> (f64, SpreadSource) {
     if let Some(between) = declared.filter(usable) {
         return (between, SpreadSource::Declared);
     }
