@@ -48,8 +48,11 @@ fn main() {
             if !(year.stored_as_good.is_empty() && year.passed.is_empty() && year.steps_not_shown.is_empty())
             {
                 println!(
-                    "  seed {seed}: stored as good {:?}, passed {:?}, not shown {:?}",
-                    year.stored_as_good, year.passed, year.steps_not_shown
+                    "  seed {seed}: stored as good {:?}, passed {:?}, not shown {:?}, of {:?}",
+                    year.stored_as_good,
+                    year.passed,
+                    year.steps_not_shown,
+                    slowdowns(*seed, NIGHTS)
                 );
             }
         }
@@ -65,7 +68,18 @@ fn years(seeds: Range<u64>, between: f64) -> Vec<(u64, NightsYear)> {
             let play = move |seed| {
                 let began = Instant::now();
                 let year = play_nights(seed, NIGHTS, between, &slowdowns(seed, NIGHTS));
-                println!("seed {seed} at {:.1} %: {:.0} s", between * 100.0, began.elapsed().as_secs_f64());
+                println!(
+                    "seed {seed} at {:.1} %: {} slow nights, {} stored as good, {} passed; {} of {} steps without an alert; \
+                     {} false reds; {:.0} s",
+                    between * 100.0,
+                    year.slow_nights,
+                    year.stored_as_good.len(),
+                    year.passed.len(),
+                    year.steps_not_shown.len(),
+                    year.steps,
+                    year.false_red.len(),
+                    began.elapsed().as_secs_f64()
+                );
                 (seed, year)
             };
             scope.spawn(move || seeds.map(play).collect::<Vec<_>>())

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::gate::{EarlierSessions, LEVEL_SESSIONS};
 use crate::record::AcceptanceFile;
@@ -11,15 +11,20 @@ use crate::record::AcceptanceFile;
 use super::select::{HistoryQuery, Lineage, UsableSession, usable};
 use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError};
 
-/// Sessions from each day on. A few of them may be quarantined.
-const FROM_EACH: usize = 10;
+/// Sessions from each day on. Some of them may be quarantined.
+const FROM_EACH: usize = 7;
 /// Files that are opened from each day on, if some can't be read.
 const MOST_FROM_EACH: usize = 2 * FROM_EACH;
 /// Days before the comparison from which sessions are read, in addition to the first ones and those from each acceptance on:
-/// a benchmark that got faster since its first session, or that is newer, has its best level between them.
-const DAYS_BEFORE: [i64; 6] = [30, 60, 120, 240, 480, 960];
+/// a benchmark that got faster since its first session, or that is newer, has its best level between them. Each day is about
+/// 1.4 times as far back as the one before: with a factor of two, a slowdown of 3 % over half a year passed for weeks while
+/// one day fell before the improvement and the next one into the slowdown. They are counted from the comparison, and from the last
+/// good session of each benchmark that is red: its level must not move along while nobody accepts the slowdown.
+const DAYS_BEFORE: [i64; 12] = [15, 30, 45, 60, 90, 120, 180, 240, 360, 480, 720, 960];
 /// Acceptances whose first sessions are read: the newest ones.
 const ACCEPTANCES: usize = 8;
+/// Days without a good session after which a benchmark has days of its own. A single excluded session moves nothing.
+const RED_FOR: i64 = 7;
 /// Periods that are listed from each day on.
 const PERIODS: usize = 12;
 
@@ -44,7 +49,7 @@ pub(super) fn sessions(
         unknown: BTreeSet::new(),
     };
     let (mut known, mut found) = (BTreeSet::new(), Vec::new());
-    for start in starts(baseline, query) {
+    for start in starts(baseline, query, kept) {
         let names = listing.from(start.as_ref(), query)?;
         // Days without a session between them begin with the same one.
         let Some(first) = names.first().filter(|first| known.insert((*first).clone())) else { continue };
@@ -82,14 +87,29 @@ pub(super) fn sessions(
 }
 
 /// Starts of the ranges of sessions to read, in ascending order; `None` is the first one of all.
-fn starts(baseline: &BaselineFolder, query: &HistoryQuery<'_>) -> BTreeSet<Option<RunName>> {
-    let days = DAYS_BEFORE.iter().filter_map(|days| {
-        let day = query.now.checked_sub(SignedDuration::from_hours(24 * days)).ok()?;
-        RunName::new(&day.to_string(), None)
-    });
+fn starts(
+    baseline: &BaselineFolder,
+    query: &HistoryQuery<'_>,
+    kept: &[UsableSession],
+) -> BTreeSet<Option<RunName>> {
+    let before = |end: Timestamp, days: i64| end.checked_sub(SignedDuration::from_hours(24 * days)).ok();
+    let long_ago = before(query.now, RED_FOR);
+    let ends =
+        last_good(kept).into_iter().filter(|end| long_ago.is_some_and(|ago| *end < ago)).chain([query.now]);
+    let days = ends.flat_map(|end| DAYS_BEFORE.iter().filter_map(move |days| before(end, *days)));
+    let days = days.filter_map(|day| RunName::new(&day.to_string(), None));
     let fixed = fixed_starts(baseline);
     let first = fixed.first().cloned().flatten();
     days.map(Some).filter(|day| *day > first).chain(fixed).collect()
+}
+
+/// The times at which the last good sessions of all benchmarks began.
+fn last_good(kept: &[UsableSession]) -> BTreeSet<Timestamp> {
+    let mut known = BTreeSet::new();
+    let newest_first = kept.iter().rev();
+    let last =
+        newest_first.filter(|session| session.names(true).filter(|name| known.insert(*name)).count() > 0);
+    last.filter_map(|session| session.stored.name.began()).collect()
 }
 
 /// Starts that don't move with time: the first session that counts for any benchmark, and acceptances.

@@ -7,7 +7,7 @@ use crate::gate::{CompareOptions, Policy};
 use crate::model::{LintCode, SideName, Stage, Verdict};
 use crate::record::{OutcomeRecord, OutcomeStatus, QuarantineCause, RunFile};
 
-use super::tests::{SESSIONS, acceptance, commit, found, latencies_of, now, put, run};
+use super::tests::{SESSIONS, acceptance, ancestor, commit, found, latencies_of, now, put, run};
 use super::{Acceptance, Directory, Lineage, UpdateOptions, accept, prunable, update, verify};
 
 /// A run of two benchmarks, of which the second is always the same.
@@ -391,4 +391,33 @@ fn damaged_first_sessions_do_not_hide_a_gradual_slowdown() {
     let stored = put(&mut files, &long_night(66, 1.04, 0.004)).unwrap();
     assert!(stored.quarantine.iter().any(|reason| reason.benchmark.as_deref() == Some("m0/cpu/main")));
     assert_eq!(stored.faults.len(), 8, "{:?}", stored.faults);
+}
+
+/// The reason why the first benchmark of a session is quarantined in a baseline whose gate compares with four sessions.
+fn stored_in_time(files: &mut dyn super::Files, night: usize, level: f64) -> Option<QuarantineCause> {
+    let run = long_night(night, level, 0.004);
+    let policy = Policy::default();
+    let writing = UpdateOptions {
+        side: SideName::Head,
+        sessions: 4,
+        policy: &policy,
+        options: CompareOptions::default(),
+        lineage: &ancestor,
+        now: run.created.parse().unwrap(),
+    };
+    let stored = update(files, &run, &writing).unwrap();
+    let own = stored.quarantine.iter().find(|reason| reason.benchmark.as_deref() == Some("m0/cpu/main"));
+    own.map(|reason| reason.cause)
+}
+
+#[test]
+fn a_gradual_slowdown_that_no_one_accepts_stays_red_while_the_days_that_it_is_compared_with_move_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    for night in 0..100_usize {
+        let better = if night < 12 { 1.0 } else { 0.92 };
+        let level = (0.003_f64 * night.saturating_sub(32).min(14) as f64).exp();
+        let cause = stored_in_time(&mut files, night, better * level);
+        assert!(level < 1.04 || cause.is_some(), "night {night} at {level} is stored as good");
+    }
 }

@@ -200,9 +200,10 @@ impl SessionSearch {
         self.good.get(&Some(name.to_owned())).copied().unwrap_or_default()
     }
 
-    /// Whether a benchmark only has quarantined, slow sessions.
+    /// Whether good sessions are searched of a benchmark that is red. The few that are left at the end of a gradual
+    /// slowdown belong to it.
     fn wants_red(&self) -> bool {
-        self.wanted.iter().any(|name| self.still_red.contains(name) && self.good(name) == 0)
+        self.wanted.iter().any(|name| self.still_red.contains(name))
     }
 
     /// Adds a session that is older than all before. Returns whether it is used.
@@ -294,7 +295,7 @@ fn is_about_speed(reason: &QuarantineRecord) -> bool {
 
 impl UsableSession {
     /// The names of the benchmarks that are part of the baseline, or of those that are not.
-    fn names(&self, usable: bool) -> impl Iterator<Item = &str> {
+    pub(super) fn names(&self, usable: bool) -> impl Iterator<Item = &str> {
         let benchmarks = self.stored.file.benchmarks.iter().zip(&self.usable);
         benchmarks.filter(move |(_, is)| **is == usable).map(|(benchmark, _)| benchmark.name.as_str())
     }
