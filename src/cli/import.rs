@@ -1,14 +1,16 @@
 //! `benchgate import`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::config;
 use crate::exit_code::ExitCode;
 use crate::files;
-use crate::import::{self, SuiteFiles};
-use crate::model::counted;
+use crate::import::{self, FetchedFile, SuiteFiles};
+use crate::model::{Event, Stage, counted};
+use crate::toolchain;
 
-use super::{CliError, Terminal};
+use super::{CliError, Terminal, paths, runtime};
 
 /// Files of a checkout; more is a mistake in the path.
 const MOST_FILES: usize = 100_000;
@@ -23,7 +25,8 @@ const LARGEST_DEFINITION: u64 = 16 << 20;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   benchgate import iree-test-suites iree-test-suites
-  benchgate import iree-test-suites iree-test-suites --lists iree/tests/external/iree-test-suites")]
+  benchgate import iree-test-suites iree-test-suites --lists iree/tests/external/iree-test-suites
+  benchgate import iree-test-suites iree-test-suites --lists lists --fetch")]
 pub struct ImportArgs {
     /// The project whose definitions are read
     #[arg(value_name = "PROJECT", value_enum)]
@@ -34,6 +37,15 @@ pub struct ImportArgs {
     /// Another folder with test configurations: flags, expected failures and skipped tests
     #[arg(long, value_name = "FOLDER")]
     lists: Option<PathBuf>,
+    /// Download the files that definitions name only by address, and record their SHA-256
+    ///
+    /// Each is downloaded once, into the cache that later runs use. What the server has today becomes the expected
+    /// content.
+    #[arg(long)]
+    fetch: bool,
+    /// Cache directory for downloaded files [default: $XDG_CACHE_HOME/benchgate]
+    #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
+    cache_dir: Option<PathBuf>,
 }
 
 /// A project whose definitions are known.
@@ -54,7 +66,12 @@ pub fn run(args: &ImportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
         collect(lists, &format!("{}/", lists.display()), DEEPEST, &mut found)?;
     }
     let Project::IreeTestSuites = args.project;
-    let imported = import::iree_test_suites(&found);
+    let mut fetched = BTreeMap::new();
+    let mut imported = import::iree_test_suites(&found, &fetched);
+    if args.fetch && !imported.missing.is_empty() {
+        fetched = fetch(&imported.missing, args.cache_dir.as_deref(), terminal)?;
+        imported = import::iree_test_suites(&found, &fetched);
+    }
     if imported.models == 0 {
         return Err(CliError::usage(format!("no test of {} can be imported", args.folder.display()))
             .hint("name a checkout of iree-org/iree-test-suites"));
@@ -73,14 +90,35 @@ pub fn run(args: &ImportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     }
     terminal.say(&text);
     terminal.note(&format!(
-        "wrote {}: {}, {}, {} that fail as expected; {} not translated",
+        "wrote {}: {}, {}, {}, {} that fail as expected; {} not translated",
         output.display(),
         counted(imported.models, "model"),
         counted(imported.targets, "target"),
+        counted(imported.limits, "limit"),
         counted(imported.expectations, "benchmark"),
         counted(imported.untranslated.len(), "definition"),
     ));
     Ok(ExitCode::Pass)
+}
+
+/// Downloads files into the cache.
+fn fetch(
+    urls: &BTreeSet<String>,
+    cache: Option<&Path>,
+    terminal: &Terminal,
+) -> Result<BTreeMap<String, FetchedFile>, CliError> {
+    let cache = paths::cache_dir(cache)?;
+    runtime::block_on(async |cancel| {
+        let progress = terminal.progress();
+        progress.on(Event::StageStarted { stage: Stage::Toolchain, steps: urls.len() });
+        let mut fetched = BTreeMap::new();
+        for url in urls {
+            let (sha256, size) = toolchain::record_artifact(url, &cache, &*progress, &cancel).await?;
+            fetched.insert(url.clone(), FetchedFile { sha256, size });
+        }
+        progress.on(Event::StageFinished { stage: Stage::Toolchain });
+        Ok(fetched)
+    })
 }
 
 /// The files below a folder, with the text of definitions. Links are not followed.

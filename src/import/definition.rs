@@ -23,6 +23,7 @@ impl fmt::Display for Untranslated {
     }
 }
 
+#[derive(Debug, Clone)]
 pub(super) struct Definition {
     pub(super) file: String,
     keys: Map<String, Value>,
@@ -53,6 +54,17 @@ impl Definition {
         self.keys.contains_key(key)
     }
 
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+        self.keys.get(key)
+    }
+
+    /// Takes a text; other content stays and is reported as unread.
+    pub(super) fn text(&mut self, key: &str) -> Option<String> {
+        let text = self.get(key)?.as_str()?.to_owned();
+        self.keys.remove(key);
+        Some(text)
+    }
+
     pub(super) fn untranslated(&self, what: &str, why: impl Into<String>) -> Untranslated {
         Untranslated { file: self.file.clone(), what: what.to_owned(), why: why.into() }
     }
@@ -79,8 +91,34 @@ impl Definition {
         self.keys.remove(key);
     }
 
-    /// The keys that nobody took, each with its value.
-    pub(super) fn rest(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.keys.iter().map(|(key, value)| (key.as_str(), value))
+    /// Lists the keys that nobody took.
+    pub(super) fn unread(&self, untranslated: &mut Vec<Untranslated>) {
+        untranslated
+            .extend(self.keys.keys().map(|key| self.untranslated(key, "not a key of a test configuration")));
     }
+
+    /// Lists every key, and every entry of its lists, with the reason for that key.
+    pub(super) fn listed(&self, reason: impl Fn(&str) -> String, untranslated: &mut Vec<Untranslated>) {
+        for (key, value) in &self.keys {
+            let entries: Vec<String> = match value {
+                Value::Array(items) => items
+                    .iter()
+                    .enumerate()
+                    .map(|(at, item)| format!("{key}[{at}] {}", short(item)))
+                    .collect(),
+                Value::Object(entries) => {
+                    entries.iter().map(|(name, item)| format!("{key}.{name} {}", short(item))).collect()
+                }
+                _ => vec![format!("{key} {}", short(value))],
+            };
+            untranslated.extend(entries.iter().map(|entry| self.untranslated(entry, reason(key))));
+        }
+    }
+}
+
+/// A value as one short line.
+fn short(value: &Value) -> String {
+    const LONGEST: usize = 120;
+    let text = value.to_string();
+    if text.chars().count() <= LONGEST { text } else { text.chars().take(LONGEST).chain(['…']).collect() }
 }

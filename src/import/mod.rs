@@ -4,15 +4,17 @@
 
 mod definition;
 mod onnx_ops;
+mod remote;
 mod suite;
+mod torch_models;
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use definition::Untranslated;
+pub use remote::FetchedFile;
 
 use definition::Definition;
+use remote::RemoteFiles;
 use suite::ImportedSuite;
 
 /// The files below a folder, by path relative to the configuration that is written. The text is there for the
@@ -27,6 +29,9 @@ pub struct Imported {
     pub models: usize,
     pub targets: usize,
     pub expectations: usize,
+    pub limits: usize,
+    /// Addresses of files that definitions need and that were not downloaded.
+    pub missing: BTreeSet<String>,
     /// Definitions that the configuration does not hold, with the reason for each.
     pub untranslated: Vec<Untranslated>,
 }
@@ -36,11 +41,12 @@ pub fn is_definition(path: &str) -> bool {
     [".json", ".mlir"].iter().any(|ending| path.ends_with(ending)) || path.ends_with(onnx_ops::FLAG_FILE)
 }
 
-/// The suites of iree-org/iree-test-suites, with the lists that iree-org/iree keeps of them.
-pub fn iree_test_suites(files: &SuiteFiles) -> Imported {
+/// The suites of iree-org/iree-test-suites, with the lists that iree-org/iree keeps of them. `fetched`: the files that
+/// were downloaded, by address.
+pub fn iree_test_suites(files: &SuiteFiles, fetched: &BTreeMap<String, FetchedFile>) -> Imported {
     let mut suite = ImportedSuite::default();
     let mut untranslated = Vec::new();
-    let mut of_onnx_ops = Vec::new();
+    let (mut of_onnx_ops, mut of_torch_models) = (Vec::new(), Vec::new());
     for (path, text) in files {
         let Some(text) = text.as_ref().filter(|_| path.ends_with(".json")) else { continue };
         let definition = match Definition::parse(path, text) {
@@ -52,40 +58,23 @@ pub fn iree_test_suites(files: &SuiteFiles) -> Imported {
         };
         match definition.family() {
             Some("onnx_ops") if definition.has("iree_compile_flags") => of_onnx_ops.push(definition),
-            Some(family) => list(family, definition, &mut untranslated),
+            Some("torch_models") => of_torch_models.push(definition),
+            Some(family) => definition.listed(|key| reason(family, key).to_owned(), &mut untranslated),
             // Settings of editors and test runners.
             None => {}
         }
     }
     onnx_ops::read(files, of_onnx_ops, &mut suite, &mut untranslated);
+    let mut remote = RemoteFiles::new(fetched);
+    torch_models::read(of_torch_models, &mut remote, &mut suite, &mut untranslated);
     Imported {
         config: suite.to_toml(),
         models: suite.models.len(),
         targets: suite.targets.len(),
         expectations: suite.expectations.iter().map(|expected| expected.benchmarks.len()).sum(),
+        limits: suite.limits.len(),
+        missing: remote.missing,
         untranslated,
-    }
-}
-
-/// Lists every key of a definition, and every entry of its lists, with the reason.
-fn list(family: &str, definition: Definition, untranslated: &mut Vec<Untranslated>) {
-    for (key, value) in definition.rest() {
-        let why = reason(family, key);
-        match value {
-            Value::Array(items) => {
-                untranslated.extend(
-                    items.iter().enumerate().map(|(at, item)| {
-                        definition.untranslated(&format!("{key}[{at}] {}", short(item)), why)
-                    }),
-                );
-            }
-            Value::Object(entries) => {
-                untranslated.extend(entries.iter().map(|(name, item)| {
-                    definition.untranslated(&format!("{key}.{name} {}", short(item)), why)
-                }));
-            }
-            _ => untranslated.push(definition.untranslated(&format!("{key} {}", short(value)), why)),
-        }
     }
 }
 
@@ -111,11 +100,4 @@ fn reason(family: &str, key: &str) -> &'static str {
             "its program, weights or data are downloaded, and no SHA-256 of them is recorded, which an [[artifact]] needs"
         }
     }
-}
-
-/// A value as one short line.
-fn short(value: &Value) -> String {
-    const LONGEST: usize = 120;
-    let text = value.to_string();
-    if text.chars().count() <= LONGEST { text } else { text.chars().take(LONGEST).chain(['…']).collect() }
 }

@@ -52,16 +52,18 @@ pub(super) fn read(
     }
     let targets: Vec<String> = suite.targets.iter().map(|target| target.name.clone()).collect();
     for (test, mut model) in tests {
-        if let Some(excluded) = excluded.get(&test) {
-            model.targets = targets.iter().filter(|target| !excluded.contains(*target)).cloned().collect();
-            if model.targets.is_empty() {
-                // Each of its targets was listed when it was excluded.
-                continue;
-            }
+        let excluded = excluded.get(&test);
+        let is_included = |target: &&String| excluded.is_none_or(|excluded| !excluded.contains(*target));
+        // Those of other suites come later.
+        model.targets = targets.iter().filter(is_included).cloned().collect();
+        if model.targets.is_empty() && !targets.is_empty() {
+            // Each of its targets was listed when it was excluded.
+            continue;
         }
         suite.models.push(model);
     }
-    suite.tolerances = ATOL.map(|(dtype, atol)| Tolerance { dtype, atol, rtol: RTOL }).to_vec();
+    suite.tolerances =
+        ATOL.map(|(dtype, atol)| Tolerance { dtype: dtype.to_owned(), atol, rtol: RTOL }).to_vec();
 }
 
 /// `onnx/node/generated/test_abs` of `onnx_ops/onnx/node/generated/test_abs`.
@@ -113,7 +115,8 @@ fn test(
         function: function.to_owned(),
         inputs,
         expected,
-        tags: vec!["onnx_ops"],
+        parameters: Vec::new(),
+        tags: vec!["onnx_ops".to_owned()],
         targets: Vec::new(),
     })
 }
@@ -174,9 +177,7 @@ fn target(
             suite.expectations.push(expected);
         }
     }
-    let left: Vec<Untranslated> =
-        config.rest().map(|(key, _)| config.untranslated(key, "not a key of a test configuration")).collect();
-    untranslated.extend(left);
+    config.unread(untranslated);
     suite.targets.push(target);
 }
 

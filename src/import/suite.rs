@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use crate::model::{DeviceKind, FailureKind};
 
+use super::remote::ImportedArtifact;
+
 /// A suite on its way into a configuration.
 #[derive(Debug, Default)]
 pub(super) struct ImportedSuite {
@@ -11,6 +13,28 @@ pub(super) struct ImportedSuite {
     pub(super) targets: Vec<ImportedTarget>,
     pub(super) expectations: Vec<Expected>,
     pub(super) tolerances: Vec<Tolerance>,
+    /// By benchmark.
+    pub(super) overrides: Vec<(String, Tolerance)>,
+    pub(super) limits: Vec<ImportedLimit>,
+    pub(super) artifacts: Vec<ImportedArtifact>,
+}
+
+/// A value that a benchmark must not exceed.
+#[derive(Debug)]
+pub(super) struct ImportedLimit {
+    pub(super) benchmark: String,
+    pub(super) metric: &'static str,
+    /// As TOML.
+    pub(super) max: String,
+    pub(super) testbed: Option<String>,
+}
+
+/// What a target's benchmarks are judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Judged {
+    Latency,
+    Outputs,
+    Code,
 }
 
 #[derive(Debug)]
@@ -20,7 +44,8 @@ pub(super) struct ImportedModel {
     pub(super) function: String,
     pub(super) inputs: Vec<String>,
     pub(super) expected: Vec<String>,
-    pub(super) tags: Vec<&'static str>,
+    pub(super) parameters: Vec<String>,
+    pub(super) tags: Vec<String>,
     /// Empty for all.
     pub(super) targets: Vec<String>,
 }
@@ -32,6 +57,8 @@ pub(super) struct ImportedTarget {
     device: Option<String>,
     flags: Vec<String>,
     run_flags: Vec<String>,
+    pub(super) allocators: Vec<String>,
+    pub(super) judged: Judged,
 }
 
 /// Benchmarks that are known to fail in one of these ways.
@@ -43,9 +70,9 @@ pub(super) struct Expected {
 }
 
 /// |a − b| ≤ atol + rtol·|b|.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Tolerance {
-    pub(super) dtype: &'static str,
+    pub(super) dtype: String,
     pub(super) atol: f64,
     pub(super) rtol: f64,
 }
@@ -77,19 +104,35 @@ impl ImportedTarget {
                 None => run_flags.push(flag),
             }
         }
-        Some(Self { name: name.to_owned(), backend: backend?, device, flags, run_flags })
+        // Tests of single operators are too short to be timed.
+        let (name, allocators, judged) = (name.to_owned(), Vec::new(), Judged::Outputs);
+        Some(Self { name, backend: backend?, device, flags, run_flags, allocators, judged })
+    }
+}
+
+impl Tolerance {
+    /// Only the two parts that the suite's own tool knows.
+    fn keys(&self) -> String {
+        let Self { atol, rtol, .. } = self;
+        format!("atol = {atol:?}\nrtol = {rtol:?}\nstol = 0.0\nmax-error = 0.5\nmin-cosine = -1.0\n")
     }
 }
 
 impl ImportedSuite {
-    /// The configuration. Tests of single operators are too short to be timed, so outputs decide.
+    /// The configuration.
     pub(super) fn to_toml(&self) -> String {
         let mut toml = String::from(HEAD);
-        for Tolerance { dtype, atol, rtol } in &self.tolerances {
-            // Only the two parts that the suite's own tool knows.
+        for tolerance in &self.tolerances {
+            let _ = writeln!(toml, "[numerics.{}]\n{}", tolerance.dtype, tolerance.keys());
+        }
+        for artifact in &self.artifacts {
             let _ = writeln!(
                 toml,
-                "[numerics.{dtype}]\natol = {atol:?}\nrtol = {rtol:?}\nstol = 0.0\nmax-error = 0.5\nmin-cosine = -1.0\n"
+                "[[artifact]]\nname = {}\nurl = {}\nsha256 = {}\nsize = {}\n",
+                quoted(&artifact.name),
+                quoted(&artifact.url),
+                quoted(&artifact.file.sha256),
+                artifact.file.size
             );
         }
         for target in &self.targets {
@@ -98,7 +141,12 @@ impl ImportedSuite {
             if let Some(device) = &target.device {
                 let _ = writeln!(toml, "device = {}", quoted(device));
             }
-            toml.push_str("judge = \"outputs\"\n");
+            match target.judged {
+                Judged::Latency => {}
+                Judged::Outputs => toml.push_str("judge = \"outputs\"\n"),
+                Judged::Code => toml.push_str("judge = \"code\"\n"),
+            }
+            list(&mut toml, "allocators", &target.allocators);
             list(&mut toml, "flags", &target.flags);
             list(&mut toml, "run-flags", &target.run_flags);
             toml.push('\n');
@@ -109,8 +157,11 @@ impl ImportedSuite {
             let _ = writeln!(toml, "function = {}", quoted(&model.function));
             list(&mut toml, "inputs", &model.inputs);
             list(&mut toml, "expected", &model.expected);
+            list(&mut toml, "parameters", &model.parameters);
             list(&mut toml, "tags", &model.tags);
-            list(&mut toml, "targets", &model.targets);
+            if model.targets.len() < self.targets.len() {
+                list(&mut toml, "targets", &model.targets);
+            }
             toml.push('\n');
         }
         for Expected { failures, reason, benchmarks } in &self.expectations {
@@ -122,6 +173,24 @@ impl ImportedSuite {
                 let _ = writeln!(toml, "  {},", quoted(benchmark));
             }
             toml.push_str("]\n\n");
+        }
+        for ImportedLimit { benchmark, metric, max, testbed } in &self.limits {
+            let _ =
+                writeln!(toml, "[[limit]]\nbenchmark = {}\nmetric = {}", quoted(benchmark), quoted(metric));
+            let _ = writeln!(toml, "max = {max}");
+            if let Some(testbed) = testbed {
+                let _ = writeln!(toml, "testbed = {}", quoted(testbed));
+            }
+            toml.push('\n');
+        }
+        for (benchmark, tolerance) in &self.overrides {
+            let _ = writeln!(
+                toml,
+                "[[numerics-override]]\nbenchmark = {}\ntype = {}\n{}",
+                quoted(benchmark),
+                quoted(&tolerance.dtype),
+                tolerance.keys()
+            );
         }
         toml.truncate(toml.trim_end().len());
         toml.push('\n');

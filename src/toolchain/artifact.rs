@@ -16,7 +16,7 @@ use super::ToolchainError;
 use super::fetch::{Arrived, RemoteFile, hash};
 use super::install::{ToolPlace, remove_tree};
 use crate::config::Artifact;
-use crate::files::{self, KeptFolder};
+use crate::files::{self, KeptFolder, Scratch};
 use crate::model::{Event, Progress, Stage, Unit, is_sha256};
 use crate::process::Cancel;
 use crate::report::quantity;
@@ -91,6 +91,34 @@ pub async fn ensure_artifact(
     std::path::absolute(&path).map_err(ToolchainError::io("find", &path))
 }
 
+/// Downloads a file whose content is not known yet into the cache. Returns its SHA-256 and size.
+///
+/// # Errors
+/// It can't be downloaded or stored.
+pub async fn record_artifact(
+    url: &str,
+    cache: &Path,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<(String, u64), ToolchainError> {
+    let started = Instant::now();
+    let folder = cache.join(KIND);
+    fs::create_dir_all(&folder).map_err(ToolchainError::io("make", &folder))?;
+    let scratch =
+        Scratch::new_in(&folder, "new-").map_err(ToolchainError::io("make a folder in", &folder))?;
+    let what = url.split(['?', '#']).next().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    progress.on(Event::StepStarted { stage: Stage::Toolchain, what });
+    let part = scratch.path().join("download");
+    let file = RemoteFile { url, sha256: None, size: None };
+    let sha256 = file.fetch(&part, &reporting(what, progress), cancel).await?;
+    let size = fs::metadata(&part).map_err(ToolchainError::io("read", &part))?.len();
+    let place = ToolPlace::new(cache, KIND, &sha256);
+    place.install(async { keep(&part, &place) }, progress, cancel).await?;
+    let took = started.elapsed();
+    progress.on(Event::StepFinished { stage: Stage::Toolchain, what, note: "downloaded", took });
+    Ok((sha256, size))
+}
+
 /// Fills the staged folder of an artifact.
 async fn download(
     artifact: &Artifact,
@@ -100,18 +128,26 @@ async fn download(
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
     let part = place.work().join("download");
-    let report = |Arrived { bytes, of }: Arrived| {
+    let file = RemoteFile { url: &artifact.url, sha256: Some(&artifact.sha256), size: artifact.size };
+    file.fetch(&part, &reporting(what, progress), cancel).await?;
+    keep(&part, place)
+}
+
+fn reporting<'a>(what: &'a str, progress: &'a dyn Progress) -> impl Fn(Arrived) + Sync + 'a {
+    move |Arrived { bytes, of }| {
         let of = of.map(|of| format!(" of {}", quantity(of as f64, &Unit::Bytes))).unwrap_or_default();
         let note = format!("{}{of}", quantity(bytes as f64, &Unit::Bytes));
         progress.on(Event::StepContinues { stage: Stage::Toolchain, what, note: &note });
-    };
-    let file = RemoteFile { url: &artifact.url, sha256: &artifact.sha256, size: artifact.size };
-    file.fetch(&part, &report, cancel).await?;
+    }
+}
+
+/// Moves a downloaded file into the staged folder.
+fn keep(part: &Path, place: &ToolPlace) -> Result<(), ToolchainError> {
     // A tool that writes to its input must not change the cache.
     let read_only = fs::Permissions::from_mode(0o444);
-    fs::set_permissions(&part, read_only).map_err(ToolchainError::io("protect", &part))?;
+    fs::set_permissions(part, read_only).map_err(ToolchainError::io("protect", part))?;
     let whole = place.tree().join(DATA);
-    fs::rename(&part, &whole).map_err(ToolchainError::io("rename to", &whole))
+    fs::rename(part, &whole).map_err(ToolchainError::io("rename to", &whole))
 }
 
 /// Folders of the cache with artifacts, and with parts of interrupted downloads.

@@ -49,17 +49,17 @@ pub(super) async fn wheel(
     if sha256_of(&path).is_ok_and(|found| found == sha256) {
         return Ok(path);
     }
-    let file = RemoteFile { url, sha256, size: None };
+    let file = RemoteFile { url, sha256: Some(sha256), size: None };
     file.fetch(&path, &|_| {}, cancel).await?;
     Ok(path)
 }
 
-/// A file of known content on a server.
+/// A file on a server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RemoteFile<'a> {
     pub(super) url: &'a str,
-    /// Lowercase hexadecimal.
-    pub(super) sha256: &'a str,
+    /// Lowercase hexadecimal. Without it, whatever the server has is accepted.
+    pub(super) sha256: Option<&'a str>,
     pub(super) size: Option<u64>,
 }
 
@@ -80,13 +80,13 @@ enum Failure {
 
 impl RemoteFile<'_> {
     /// Downloads it to `path`; what an earlier attempt left there is continued. If this fails, `path` holds at most a part
-    /// for the next attempt.
+    /// for the next attempt. Returns the file's SHA-256.
     pub(super) async fn fetch(
         &self,
         path: &Path,
         report: &(dyn Fn(Arrived) + Sync),
         cancel: &Cancel,
-    ) -> Result<(), ToolchainError> {
+    ) -> Result<String, ToolchainError> {
         let mut continued = bytes_of(path) > 0;
         loop {
             tokio::select! {
@@ -96,13 +96,11 @@ impl RemoteFile<'_> {
                 () = cancel.requested() => return Err(ToolchainError::Interrupted),
             }
             let found = hash(path, cancel).await?;
-            if found == self.sha256 {
-                return Ok(());
-            }
+            let Some(expected) = self.sha256.filter(|expected| found != *expected) else { return Ok(found) };
             // Not kept under a name that a later step might trust.
             fs::remove_file(path).map_err(ToolchainError::io("remove", path))?;
             if !continued {
-                let (url, expected) = (without_secrets(self.url), self.sha256.to_owned());
+                let (url, expected) = (without_secrets(self.url), expected.to_owned());
                 return Err(ToolchainError::WrongFile { url, expected, found });
             }
             // The part was of another file.

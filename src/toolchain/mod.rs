@@ -26,7 +26,7 @@ mod python_env;
 mod suite_packages;
 mod wheel;
 
-pub use artifact::{cached_artifacts, ensure_artifact, place_artifacts};
+pub use artifact::{cached_artifacts, ensure_artifact, place_artifacts, record_artifact};
 pub use error::ToolchainError;
 pub use install::{InstalledTree, list, remove_tree};
 pub use installed::Installed;

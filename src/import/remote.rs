@@ -1,0 +1,74 @@
+//! Files that definitions name by address.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::suite::ImportedSuite;
+
+/// A file that was downloaded once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchedFile {
+    pub sha256: String,
+    pub size: u64,
+}
+
+/// A file that becomes an `[[artifact]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ImportedArtifact {
+    pub(super) name: String,
+    pub(super) url: String,
+    pub(super) file: FetchedFile,
+}
+
+/// The files that were downloaded, and the addresses of those that are missing.
+pub(super) struct RemoteFiles<'a> {
+    fetched: &'a BTreeMap<String, FetchedFile>,
+    pub(super) missing: BTreeSet<String>,
+}
+
+impl<'a> RemoteFiles<'a> {
+    pub(super) fn new(fetched: &'a BTreeMap<String, FetchedFile>) -> Self {
+        Self { fetched, missing: BTreeSet::new() }
+    }
+
+    /// Asks for files, all of which a test needs.
+    pub(super) fn want<'b>(&mut self, urls: impl Iterator<Item = &'b str>) -> Result<(), String> {
+        let mut is_complete = true;
+        for url in urls.filter(|url| !self.fetched.contains_key(*url)) {
+            is_complete = false;
+            self.missing.insert(url.to_owned());
+        }
+        let why = "no SHA-256 of its files is recorded, which an [[artifact]] needs; `--fetch` downloads and records them";
+        if is_complete { Ok(()) } else { Err(why.to_owned()) }
+    }
+
+    /// The path below the sources of a file that is there.
+    pub(super) fn place(&self, url: &str, suite: &mut ImportedSuite) -> String {
+        let known = suite.artifacts.iter().find(|artifact| artifact.url == url);
+        let name = known.map(|artifact| artifact.name.clone()).unwrap_or_else(|| {
+            let mut name = name_of(url);
+            // Addresses that differ only in characters that a name can't have.
+            while suite.artifacts.iter().any(|artifact| artifact.name == name) {
+                name = format!("other/{name}");
+            }
+            if let Some(file) = self.fetched.get(url).cloned() {
+                suite.artifacts.push(ImportedArtifact { name: name.clone(), url: url.to_owned(), file });
+            }
+            name
+        });
+        format!("artifacts/{name}")
+    }
+}
+
+/// The path of an address, in characters that an artifact's name may have.
+fn name_of(url: &str) -> String {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let path = path.split_once("://").map_or(path, |(_, rest)| rest);
+    let below = path.split_once('/').map_or(path, |(_, below)| below);
+    let part = |part: &str| -> String {
+        let kept = part.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' });
+        // A name begins with a letter, a digit or `_`.
+        kept.collect::<String>().trim_start_matches(['.', '-']).to_owned()
+    };
+    let parts: Vec<String> = below.split('/').map(part).filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { "file".to_owned() } else { parts.join("/") }
+}

@@ -1,0 +1,250 @@
+//! torch_models: tests that name a module, which names an MLIR program by address and its compile flags.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::definition::{Definition, Untranslated};
+use super::remote::RemoteFiles;
+use super::suite::{ImportedLimit, ImportedModel, ImportedSuite, ImportedTarget, Judged, Tolerance};
+
+const FAMILY: &str = "torch_models/";
+/// Flags whose effect benchgate has by itself.
+const STATISTICS: &str = "--iree-scheduling-dump-statistics-";
+const BENCHMARK_FLAG: &str = "--benchmark_";
+/// By how much the minimum may exceed the golden time, if a test does not say it.
+const TOLERANCE_FACTOR: f64 = 1.1;
+/// The keys of each kind of test that are read.
+const KEYS: [(&str, &[&str]); 3] = [
+    (
+        "benchmark",
+        &["markers", "modules", "weights", "inputs", "run_args", "golden_time_ms", "tolerance_factor"],
+    ),
+    ("quality", &["markers", "modules", "weights", "inputs", "run_args", "expected_outputs"]),
+    ("compstat", &["markers", "module", "golden_dispatch_count", "golden_binary_size"]),
+];
+
+/// A module's program and flags.
+struct Module {
+    file: String,
+    mlir: String,
+    flags: Vec<String>,
+    /// The function that a test calls.
+    function: Option<String>,
+    is_used: bool,
+}
+
+pub(super) fn read(
+    definitions: Vec<Definition>,
+    remote: &mut RemoteFiles<'_>,
+    suite: &mut ImportedSuite,
+    untranslated: &mut Vec<Untranslated>,
+) {
+    let (mut modules, mut tests) = (BTreeMap::new(), Vec::new());
+    for mut definition in definitions {
+        if definition.has("type") {
+            tests.push(definition);
+            continue;
+        }
+        let Some(mlir) = definition.text("mlir") else {
+            untranslated.push(definition.untranslated("mlir", "expected a text"));
+            continue;
+        };
+        let (mine, flags): (Vec<String>, Vec<String>) = definition
+            .texts("compiler_flags", untranslated)
+            .into_iter()
+            .partition(|flag| flag.starts_with(STATISTICS));
+        for flag in mine {
+            untranslated.push(definition.untranslated(&flag, "benchgate reads these statistics itself"));
+        }
+        definition.unread(untranslated);
+        let file = definition.file.clone();
+        modules.insert(name_of(&file), Module { file, mlir, flags, function: None, is_used: false });
+    }
+    for test in &tests {
+        if let (Some(module), Some(function)) = (only_module(test), function(test))
+            && let Some(module) = modules.get_mut(module)
+        {
+            module.function = Some(function.to_owned());
+        }
+    }
+    for test in tests {
+        let whole = test.clone();
+        let (mut model, mut partly) = (Test { suite, remote, modules: &mut modules }, Vec::new());
+        match model.read(test, &mut partly) {
+            Ok(()) => untranslated.append(&mut partly),
+            // Everything that it says is lost, so everything is listed.
+            Err(why) => whole.listed(|_| why.clone(), untranslated),
+        }
+    }
+    for module in modules.into_values().filter(|module| !module.is_used) {
+        let why = "no test that is imported uses this module".to_owned();
+        untranslated.push(Untranslated { file: module.file, what: String::new(), why });
+    }
+}
+
+/// `sdxl/modules/clip_cpu` of `torch_models/sdxl/modules/clip_cpu.json`, as tests name a module.
+fn name_of(file: &str) -> String {
+    let below = file.split_once(FAMILY).map_or(file, |(_, below)| below);
+    below.strip_suffix(".json").unwrap_or(below).to_owned()
+}
+
+fn only_module(test: &Definition) -> Option<&str> {
+    match (test.get("module"), test.get("modules")) {
+        (Some(Value::String(module)), None) => Some(module),
+        (None, Some(Value::Array(modules))) if modules.len() == 1 => modules[0].as_str(),
+        _ => None,
+    }
+}
+
+fn function(test: &Definition) -> Option<&str> {
+    let arguments = test.get("run_args")?.as_array()?;
+    arguments.iter().filter_map(Value::as_str).find_map(|argument| argument.strip_prefix("--function="))
+}
+
+/// What a test is translated into.
+struct Test<'a, 'b> {
+    suite: &'a mut ImportedSuite,
+    remote: &'a mut RemoteFiles<'b>,
+    modules: &'a mut BTreeMap<String, Module>,
+}
+
+/// The run flags of a test, by what becomes of them.
+#[derive(Default)]
+struct RunFlags {
+    device: Vec<String>,
+    allocators: Vec<String>,
+    /// The largest absolute difference of each element type.
+    thresholds: Vec<(String, f64)>,
+}
+
+impl Test<'_, '_> {
+    /// Adds the test. An error is about the whole test, and nothing of it was added.
+    fn read(&mut self, mut test: Definition, untranslated: &mut Vec<Untranslated>) -> Result<(), String> {
+        let kind = test.text("type").unwrap_or_default();
+        let Some((_, keys)) = KEYS.into_iter().find(|(name, _)| *name == kind) else {
+            return Err(format!("`{kind}` is not a type of test that is known"));
+        };
+        let named = only_module(&test).ok_or("a benchmark has one module")?.to_owned();
+        let module = self.modules.get(&named).ok_or_else(|| format!("there is no module `{named}`"))?;
+        let (mlir, compile, called) = (module.mlir.clone(), module.flags.clone(), module.function.clone());
+        let weights = Self::weights(&test)?;
+        let typed = |key| arguments(&test, key);
+        let (inputs, outputs) = (typed("inputs")?, typed("expected_outputs")?);
+        let flags = Self::run_flags(&mut test, untranslated);
+        let name = name_of(&test.file).replace('/', "-");
+        let judged = match kind.as_str() {
+            "benchmark" => Judged::Latency,
+            "quality" => Judged::Outputs,
+            _ => Judged::Code,
+        };
+        let mut target = ImportedTarget::of_flags(&name, compile, flags.device)
+            .ok_or("its flags name no backend that benchgate knows")?;
+        // All addresses are known before any is needed, so that each is downloaded.
+        let urls = [mlir.as_str()].into_iter().chain(weights.iter().map(|(_, url)| url.as_str()));
+        let data = inputs.iter().chain(&outputs).filter_map(|(_, url)| url.as_deref());
+        self.remote.want(urls.chain(data))?;
+        let mut place = |url: &str| self.remote.place(url, self.suite);
+        let source = place(&mlir);
+        let parameters = weights.iter().map(|(scope, url)| format!("{scope}={}", place(url))).collect();
+        let mut values = |list: Vec<(String, Option<String>)>| -> Vec<String> {
+            let value = |(kind, url): (String, Option<String>)| match url {
+                Some(url) => format!("{kind}=@{}", place(&url)),
+                // The runtime's default for a shape without values.
+                None if !kind.contains('=') => format!("{kind}=0"),
+                None => kind,
+            };
+            list.into_iter().map(value).collect()
+        };
+        let (inputs, expected) = (values(inputs), values(outputs));
+        let markers = test.texts("markers", untranslated);
+        let testbed = markers.iter().find_map(|marker| machine(marker));
+        let tags = ["torch_models".to_owned()].into_iter().chain(markers).collect();
+        let function = called.unwrap_or_else(|| "main".to_owned());
+        let benchmark = format!("{name}/{name}/{function}");
+        for (metric, max) in goldens(&test) {
+            let (benchmark, testbed) = (benchmark.clone(), testbed.clone());
+            self.suite.limits.push(ImportedLimit { benchmark, metric, max, testbed });
+        }
+        for (dtype, atol) in flags.thresholds {
+            self.suite.overrides.push((benchmark.clone(), Tolerance { dtype, atol, rtol: 0.0 }));
+        }
+        (target.judged, target.allocators) = (judged, flags.allocators);
+        self.suite.targets.push(target);
+        let targets = vec![name.clone()];
+        let model = ImportedModel { name, source, function, inputs, expected, parameters, tags, targets };
+        self.suite.models.push(model);
+        keys.iter().for_each(|key| test.drop_key(key));
+        test.unread(untranslated);
+        if let Some(module) = self.modules.get_mut(&named) {
+            module.is_used = true;
+        }
+        Ok(())
+    }
+
+    /// Scopes and addresses of the archives.
+    fn weights(test: &Definition) -> Result<Vec<(String, String)>, String> {
+        let listed = test.get("weights").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let archive = |entry: &Value| {
+            let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+            if text("type").as_deref() != Some("url") {
+                return Err(
+                    "its weights are random numbers, of which the test makes an archive when it runs",
+                );
+            }
+            text("scope").zip(text("url")).ok_or("its weights have no scope and address")
+        };
+        listed.iter().map(archive).collect::<Result<_, _>>().map_err(str::to_owned)
+    }
+
+    fn run_flags(test: &mut Definition, untranslated: &mut Vec<Untranslated>) -> RunFlags {
+        let mut flags = RunFlags::default();
+        for flag in test.texts("run_args", untranslated) {
+            let (key, value) = flag.split_once('=').unwrap_or((&flag, ""));
+            let dtype = key.strip_prefix("--expected_").and_then(|rest| rest.strip_suffix("_threshold"));
+            let threshold = value.trim_end_matches('f').parse::<f64>().ok();
+            if let Some((dtype, threshold)) = dtype.zip(threshold) {
+                flags.thresholds.push((dtype.to_owned(), threshold));
+            } else if key == "--device_allocator" {
+                flags.allocators.push(value.to_owned());
+            } else if key.starts_with(BENCHMARK_FLAG) {
+                untranslated.push(test.untranslated(&flag, "[measure] decides how often and how long"));
+            } else if key != "--function" {
+                flags.device.push(flag);
+            }
+        }
+        flags
+    }
+}
+
+/// Types with values or addresses.
+fn arguments(test: &Definition, key: &str) -> Result<Vec<(String, Option<String>)>, String> {
+    let listed = test.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let argument = |entry: &Value| {
+        let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+        text("value")
+            .map(|value| (value, text("url")))
+            .ok_or_else(|| format!("`{key}` has an entry without `value`"))
+    };
+    listed.iter().map(argument).collect()
+}
+
+/// The metrics that a test limits, and their limits as TOML.
+fn goldens(test: &Definition) -> Vec<(&'static str, String)> {
+    let number = |key: &str| test.get(key).and_then(Value::as_f64);
+    let time = number("golden_time_ms").map(|golden| {
+        let most = golden * number("tolerance_factor").unwrap_or(TOLERANCE_FACTOR);
+        // Microseconds, without the binary fraction of 1.1.
+        ("latency", format!("\"{}ms\"", (most * 1e3).round() / 1e3))
+    });
+    let count = number("golden_dispatch_count").map(|most| ("dispatch-count", most.to_string()));
+    let size = number("golden_binary_size").map(|most| ("vmfb-size", most.to_string()));
+    time.into_iter().chain(count).chain(size).collect()
+}
+
+/// The machines that a marker stands for: `mi325` is AMD's Instinct MI325X.
+fn machine(marker: &str) -> Option<String> {
+    let number = marker.strip_prefix("mi")?;
+    let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    is_number.then(|| format!("*MI{number}*"))
+}
