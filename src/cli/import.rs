@@ -43,7 +43,7 @@ pub struct ImportArgs {
     /// content.
     #[arg(long)]
     fetch: bool,
-    /// Cache directory for downloaded files [default: $XDG_CACHE_HOME/benchgate]
+    /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
     #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
     cache_dir: Option<PathBuf>,
 }

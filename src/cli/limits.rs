@@ -51,7 +51,7 @@ struct Propose {
     /// Assume no distribution, which needs more sessions; the default assumes that times are log-normal
     #[arg(long)]
     distribution_free: bool,
-    /// A metric to limit; repeatable
+    /// Only this metric; repeatable
     #[arg(long, value_name = "NAME", default_value = Metric::LATENCY.name.as_ref())]
     metric: Vec<String>,
     /// Only benchmarks whose name (model/target/function) matches this regular expression; repeatable
@@ -62,7 +62,7 @@ struct Propose {
     sessions: usize,
     /// The responsible person or team, written into each limit
     #[arg(long, value_name = "TEXT")]
-    owner: Option<String>,
+    owned_by: Option<String>,
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -230,7 +230,7 @@ impl Proposal<'_> {
             limits.push_str(&format!("\n# {basis}{left_out}\n[[limit]]\n"));
             limits.push_str(&format!("benchmark = {}\nmetric = {}\n", quoted(benchmark), quoted(metric)));
             limits.push_str(&format!("{}\n", row.bound(limit)));
-            for (key, value) in [("testbed", testbed), ("owner", propose.owner.as_deref())] {
+            for (key, value) in [("testbed", testbed), ("owner", propose.owned_by.as_deref())] {
                 if let Some(value) = value {
                     limits.push_str(&format!("{key} = {}\n", quoted(value)));
                 }

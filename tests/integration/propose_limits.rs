@@ -15,7 +15,7 @@ fn store(world: &World, days: std::ops::RangeInclusive<u8>, latency: f64) {
 fn limits_come_from_the_stored_sessions_and_state_their_rate() {
     let world = World::new();
     store(&world, 1..=24, 120_000.0);
-    let proposed = world.run(["limits", "propose", "--owner", "@ada"]).expect_code(0).stdout;
+    let proposed = world.run(["limits", "propose", "--owned-by", "@ada"]).expect_code(0).stdout;
     insta::assert_snapshot!(proposed);
     // A rate that needs more sessions than there are is refused with their number.
     let refused = world.run(["limits", "propose", "--distribution-free"]).expect_code(20).stderr;
