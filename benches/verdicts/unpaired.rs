@@ -32,7 +32,7 @@ pub fn print(suites: u32, seed: u64) {
     let rounds = loaded("3.13.0");
     let models = rounds.iter().map(std::collections::BTreeMap::len).min().unwrap();
     println!(
-        "## Two files from a loaded machine (loaded.jsonl): {models} models, one process a side, neighbouring rounds"
+        "## Two files from a loaded machine (loaded.jsonl): {models} models, one process a side, neighboring rounds"
     );
     println!(
         "{:<30} {:>16} {:>16} {:>16} {:>16}",

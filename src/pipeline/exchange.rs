@@ -97,7 +97,7 @@ pub(super) async fn plan(
             .cpus(host.cpus_for(&base.execution.device))
     };
     let capturing = command("iree-run-module").args(base.execution.capture(&capture));
-    let finished = host.run(&capturing.log(&folder.join("capture.log"))).await?;
+    let finished = host.run(&capturing.log(folder.join("capture.log"))).await?;
     host.fail_on_full_disk(&finished, &capture)?;
     if finished.exit != Exit::Success {
         return Err(refused(format!("capturing {benchmark} {}", failure(&finished, None).why)));

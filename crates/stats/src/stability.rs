@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn calm_neighbours_make_the_same_count_more_surprising() {
+    fn calm_neighbors_make_the_same_count_more_surprising() {
         let row = Counts { head_slower: 4, base_slower: 0, blocks: 12, ..Counts::default() };
         let calm = RatePrior::pooled(&[Counts { blocks: 12, ..Counts::default() }; 11]);
         let wild = RatePrior::pooled(&[Counts { base_slower: 4, blocks: 12, ..Counts::default() }; 11]);

@@ -110,7 +110,7 @@ fn a_fork_s_code_on_a_runner_that_is_kept_is_an_error_where_nothing_refuses_it()
 }
 
 #[test]
-fn another_job_on_the_measuring_runner_is_a_neighbour() {
+fn another_job_on_the_measuring_runner_is_a_neighbor() {
     let measuring = workflow("pull_request", OWN, &format!("      - uses: {PINNED}\n"));
     let other = |runner: &str| {
         format!("on: push\njobs:\n  build:\n    runs-on: {runner}\n    steps: [{{run: make}}]\n")

@@ -207,14 +207,14 @@ fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Plac
         .filter(|placed| !placed.job.is_hosted())
         .map(|placed| placed.job.runner.as_slice())
         .collect();
-    let is_neighbour = |placed: &Placed<'_>| {
+    let is_neighbor = |placed: &Placed<'_>| {
         let roles = [Role::Measures, Role::Publishes, Role::Stores];
         let ours = roles.iter().any(|role| workflows.has(placed.job, *role));
         // A runner takes every job whose labels it has all of.
         let meets = |of: &&[String]| placed.job.runner.iter().all(|label| of.contains(label));
         !ours && !placed.job.runner.is_empty() && labels.iter().any(meets)
     };
-    let neighbors: Vec<Placed<'_>> = workflows.jobs().filter(is_neighbour).collect();
+    let neighbors: Vec<Placed<'_>> = workflows.jobs().filter(is_neighbor).collect();
     if !neighbors.is_empty() {
         return Finding::warning(
             ID,
