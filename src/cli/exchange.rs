@@ -6,9 +6,7 @@ use crate::config::{self, CommandLine, CommandSpec, Config, OutputReading};
 use crate::gate::{Exchange, SequentialPolicy};
 use crate::ingest::Format;
 use crate::model::{BenchmarkName, SideName, counted};
-use crate::pipeline::{
-    self, CalibrationSource, CommandRows, ExchangePlan, Extras, Filter, PrepareFrom, SideInput, SuiteRun,
-};
+use crate::pipeline::{self, ExchangePlan, Filter, PrepareFrom, SideInput, SuiteRun};
 use crate::report::ExchangeReport;
 use crate::toolchain::Lock;
 
@@ -78,22 +76,12 @@ pub fn measure(
     let folder = work.join("exchange").join(name.as_str().replace('/', "-"));
     let only = regex::Regex::new(&format!("^{}$", regex::escape(benchmark)))
         .map_err(|error| CliError::usage(format!("failed to read `{benchmark}`: {error}")))?;
+    let cache = paths::cache_dir(args.cache_dir.as_deref())?;
     let options = pipeline::Options {
-        cache: paths::cache_dir(args.cache_dir.as_deref())?,
-        output: folder.join("run.json"),
-        work,
         filter: Filter::new(&[only]),
-        shard: None,
         lock_timeout: args.schedule.lock_timeout(),
-        identical_blocks: None,
-        claims_identity: false,
-        calibration: CalibrationSource::None,
-        dump_ir: false,
-        keep_modules: None,
         resume_commands: Some(false),
-        command_rows: CommandRows::BelowCommand,
-        axes: None,
-        extras: Extras::default(),
+        ..pipeline::Options::new(cache, work, folder.join("run.json"))
     };
     let progress = terminal.progress();
     let plan = super::runtime::block_on(async |cancel| {
@@ -110,11 +98,11 @@ pub fn measure(
     terminal.note(&format!("exchanging {} of base for head's", counted(plan.kernels.len(), "kernel")));
     let mut commands = commands(&plan, &settings, &sides)?;
     for side in &mut commands {
-        let blocks = SequentialPolicy { min_blocks: BLOCKS, max_blocks: BLOCKS };
-        side.config.policy.sequential = blocks;
+        side.config.policy.sequential = SequentialPolicy { min_blocks: BLOCKS, max_blocks: BLOCKS };
         side.config.policy = args.schedule.limit(side.config.policy.clone());
-        let most = side.config.policy.sequential.max_blocks;
-        side.config.policy.sequential = SequentialPolicy { min_blocks: most, max_blocks: most };
+        // A row that is decided early would have a wider interval than the others.
+        let sequential = &mut side.config.policy.sequential;
+        sequential.min_blocks = sequential.max_blocks;
     }
     let measured =
         measure_sides(&commands, &pipeline::Options { filter: Filter::default(), ..options }, terminal)?;

@@ -9,7 +9,7 @@ use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
 use crate::ingest::Format;
 use crate::model::{GpuClock, SideName};
-use crate::pipeline::{self, CalibrationSource, CommandRows, Extras, Filter, SideInput};
+use crate::pipeline::{self, CommandRows, SideInput};
 use crate::toolchain::Lock;
 
 use super::policy_args::PolicyArgs;
@@ -135,21 +135,10 @@ pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliE
     }
     prepare_work_dir(&work)?;
     let options = pipeline::Options {
-        cache: work.join("cache"),
-        output,
-        work,
-        filter: Filter::default(),
-        shard: None,
         lock_timeout: args.schedule.lock_timeout(),
-        identical_blocks: None,
-        claims_identity: false,
-        calibration: CalibrationSource::None,
-        dump_ir: false,
-        keep_modules: None,
         resume_commands: Some(args.resume),
         command_rows: CommandRows::AsPrinted,
-        axes: None,
-        extras: Extras::default(),
+        ..pipeline::Options::new(work.join("cache"), work, output)
     };
     let run = options.output.clone();
     let session = measure_sides(&sides, &options, terminal)?;

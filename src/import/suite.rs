@@ -29,7 +29,7 @@ pub(super) struct ImportedLimit {
     pub(super) testbed: Option<String>,
 }
 
-/// What a target's benchmarks are judged by.
+/// The criterion of a target's benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judged {
     Latency,

@@ -102,7 +102,7 @@ fn function(test: &Definition) -> Option<&str> {
     arguments.iter().filter_map(Value::as_str).find_map(|argument| argument.strip_prefix("--function="))
 }
 
-/// What a test is translated into.
+/// A test's surroundings while it is read: the suite that it becomes part of, the files and the modules that it names.
 struct Test<'a, 'b> {
     suite: &'a mut ImportedSuite,
     remote: &'a mut RemoteFiles<'b>,
@@ -127,10 +127,13 @@ impl Test<'_, '_> {
         };
         let named = only_module(&test).ok_or("a benchmark has one module")?.to_owned();
         let module = self.modules.get(&named).ok_or_else(|| format!("there is no module `{named}`"))?;
-        let (mlir, compile, called) = (module.mlir.clone(), module.flags.clone(), module.function.clone());
+        let (mlir, compile) = (module.mlir.clone(), module.flags.clone());
+        // A test that only counts calls nothing.
+        let called = function(&test).map(str::to_owned).or_else(|| module.function.clone());
         let weights = Self::weights(&test)?;
         let typed = |key| arguments(&test, key);
         let (inputs, outputs) = (typed("inputs")?, typed("expected_outputs")?);
+        let goldens = goldens(&test)?;
         let flags = Self::run_flags(&mut test, untranslated);
         let name = name_of(&test.file).replace('/', "-");
         let judged = match kind.as_str() {
@@ -162,7 +165,7 @@ impl Test<'_, '_> {
         let tags = ["torch_models".to_owned()].into_iter().chain(markers).collect();
         let function = called.unwrap_or_else(|| "main".to_owned());
         let benchmark = format!("{name}/{name}/{function}");
-        for (metric, max) in goldens(&test) {
+        for (metric, max) in goldens {
             let (benchmark, testbed) = (benchmark.clone(), testbed.clone());
             self.suite.limits.push(ImportedLimit { benchmark, metric, max, testbed });
         }
@@ -184,17 +187,17 @@ impl Test<'_, '_> {
 
     /// Scopes and addresses of the archives.
     fn weights(test: &Definition) -> Result<Vec<(String, String)>, String> {
-        let listed = test.get("weights").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let archive = |entry: &Value| {
             let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
             if text("type").as_deref() != Some("url") {
                 return Err(
-                    "its weights are random numbers, of which the test makes an archive when it runs",
+                    "its weights are random numbers, of which the test makes an archive when it runs"
+                        .to_owned(),
                 );
             }
-            text("scope").zip(text("url")).ok_or("its weights have no scope and address")
+            text("scope").zip(text("url")).ok_or_else(|| "its weights have no scope and address".to_owned())
         };
-        listed.iter().map(archive).collect::<Result<_, _>>().map_err(str::to_owned)
+        entries(test, "weights")?.iter().map(archive).collect()
     }
 
     fn run_flags(test: &mut Definition, untranslated: &mut Vec<Untranslated>) -> RunFlags {
@@ -219,27 +222,36 @@ impl Test<'_, '_> {
 
 /// Types with values or addresses.
 fn arguments(test: &Definition, key: &str) -> Result<Vec<(String, Option<String>)>, String> {
-    let listed = test.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let argument = |entry: &Value| {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
         text("value")
             .map(|value| (value, text("url")))
             .ok_or_else(|| format!("`{key}` has an entry without `value`"))
     };
-    listed.iter().map(argument).collect()
+    entries(test, key)?.iter().map(argument).collect()
+}
+
+/// The entries of a list, which may be absent.
+fn entries<'a>(test: &'a Definition, key: &str) -> Result<&'a [Value], String> {
+    test.get(key).map_or(Ok(&[]), |list| {
+        list.as_array().map(Vec::as_slice).ok_or_else(|| format!("`{key}` is not a list"))
+    })
 }
 
 /// The metrics that a test limits, and their limits as TOML.
-fn goldens(test: &Definition) -> Vec<(&'static str, String)> {
-    let number = |key: &str| test.get(key).and_then(Value::as_f64);
-    let time = number("golden_time_ms").map(|golden| {
-        let most = golden * number("tolerance_factor").unwrap_or(TOLERANCE_FACTOR);
+fn goldens(test: &Definition) -> Result<Vec<(&'static str, String)>, String> {
+    let number = |key: &str| {
+        let number = |value: &Value| value.as_f64().ok_or_else(|| format!("`{key}` is not a number"));
+        test.get(key).map(number).transpose()
+    };
+    let factor = number("tolerance_factor")?.unwrap_or(TOLERANCE_FACTOR);
+    let time = number("golden_time_ms")?.map(|golden| {
         // Microseconds, without the binary fraction of 1.1.
-        ("latency", format!("\"{}ms\"", (most * 1e3).round() / 1e3))
+        ("latency", format!("\"{}ms\"", (golden * factor * 1e3).round() / 1e3))
     });
-    let count = number("golden_dispatch_count").map(|most| ("dispatch-count", most.to_string()));
-    let size = number("golden_binary_size").map(|most| ("vmfb-size", most.to_string()));
-    time.into_iter().chain(count).chain(size).collect()
+    let count = number("golden_dispatch_count")?.map(|most| ("dispatch-count", most.to_string()));
+    let size = number("golden_binary_size")?.map(|most| ("vmfb-size", most.to_string()));
+    Ok(time.into_iter().chain(count).chain(size).collect())
 }
 
 /// The machines that a marker stands for: `mi325` is AMD's Instinct MI325X.

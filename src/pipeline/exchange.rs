@@ -20,6 +20,9 @@ use super::host::Host;
 /// The largest module, and the largest capture: one with the weights that the call reads.
 const MOST_BYTES: u64 = 1 << 30;
 
+/// Limit of capturing a call, and of reading the capture.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
 /// Enough that a process is measured for longer than it takes to start.
 const TIMING: Timing = Timing {
     repetitions: 5,
@@ -120,8 +123,7 @@ pub(super) async fn plan(
         identical: 0,
         unmatched: Vec::new(),
     };
-    for (number, pair) in partners(&of_base, of_head).into_iter().enumerate() {
-        let (base, partner) = pair;
+    for (number, (base, partner)) in partners(&of_base, of_head).into_iter().enumerate() {
         let name = name(base);
         let Some(head) = partner else {
             plan.unmatched.push((name, "head has no kernel of this name".to_owned()));
@@ -143,8 +145,6 @@ pub(super) async fn plan(
     }
     Ok(plan)
 }
-
-const TIMEOUT: Duration = Duration::from_secs(300);
 
 fn runtime_versions(base: Measurable<'_>, head: Measurable<'_>) -> String {
     let [base, head] = [base, head].map(|side| side.tools.identity.version.clone());

@@ -70,6 +70,28 @@ pub struct Options {
 }
 
 impl Options {
+    /// All of a suite is prepared and measured here, without an earlier calibration, and sides that execute the same bytes
+    /// are measured too.
+    pub fn new(cache: PathBuf, work: PathBuf, output: PathBuf) -> Self {
+        Self {
+            cache,
+            work,
+            output,
+            filter: Filter::default(),
+            shard: None,
+            lock_timeout: None,
+            identical_blocks: None,
+            claims_identity: false,
+            calibration: CalibrationSource::None,
+            dump_ir: false,
+            keep_modules: None,
+            resume_commands: None,
+            command_rows: CommandRows::BelowCommand,
+            axes: None,
+            extras: Extras::default(),
+        }
+    }
+
     /// Whether a benchmark of the suite is in the part that is run here.
     fn is_here(&self, benchmark: &str) -> bool {
         self.shard.as_ref().is_none_or(|shard| shard.has(benchmark))

@@ -13,8 +13,8 @@ use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError};
 
 /// Sessions from each day on. Some of them may be quarantined.
 const FROM_EACH: usize = 7;
-/// Files that are opened from each day on, if some can't be read.
-const MOST_FROM_EACH: usize = 2 * FROM_EACH;
+/// Files that are opened from each day on, if some are quarantined or can't be read.
+const MOST_FROM_EACH: usize = 20;
 /// Days before the comparison from which sessions are read, in addition to the first ones and those from each acceptance on:
 /// a benchmark that got faster since its first session, or that is newer, has its best level between them. Each day is about
 /// 1.4 times as far back as the one before: with a factor of two, a slowdown of 3 % over half a year passed for weeks while

@@ -7,7 +7,7 @@ use crate::gate::{CompareOptions, Policy};
 use crate::model::{LintCode, SideName, Stage, Verdict};
 use crate::record::{OutcomeRecord, OutcomeStatus, QuarantineCause, RunFile};
 
-use super::tests::{SESSIONS, acceptance, ancestor, commit, found, latencies_of, now, put, run};
+use super::tests::{SESSIONS, acceptance, commit, found, latencies_of, now, put, put_at, run};
 use super::{Acceptance, Directory, Lineage, UpdateOptions, accept, prunable, update, verify};
 
 /// A run of two benchmarks, of which the second is always the same.
@@ -396,16 +396,7 @@ fn damaged_first_sessions_do_not_hide_a_gradual_slowdown() {
 /// The reason why the first benchmark of a session is quarantined in a baseline whose gate compares with four sessions.
 fn stored_in_time(files: &mut dyn super::Files, night: usize, level: f64) -> Option<QuarantineCause> {
     let run = long_night(night, level, 0.004);
-    let policy = Policy::default();
-    let writing = UpdateOptions {
-        side: SideName::Head,
-        sessions: 4,
-        policy: &policy,
-        options: CompareOptions::default(),
-        lineage: &ancestor,
-        now: run.created.parse().unwrap(),
-    };
-    let stored = update(files, &run, &writing).unwrap();
+    let stored = put_at(files, &run, 4, run.created.parse().unwrap()).unwrap();
     let own = stored.quarantine.iter().find(|reason| reason.benchmark.as_deref() == Some("m0/cpu/main"));
     own.map(|reason| reason.cause)
 }

@@ -200,8 +200,8 @@ impl SessionSearch {
         self.good.get(&Some(name.to_owned())).copied().unwrap_or_default()
     }
 
-    /// Whether good sessions are searched of a benchmark that is red. The few that are left at the end of a gradual
-    /// slowdown belong to it.
+    /// Whether a benchmark that is red still lacks good sessions. A few are not enough: the last ones before a gradual
+    /// slowdown was found are part of it.
     fn wants_red(&self) -> bool {
         self.wanted.iter().any(|name| self.still_red.contains(name))
     }

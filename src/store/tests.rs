@@ -53,17 +53,20 @@ pub(super) fn now() -> Timestamp {
 }
 
 pub(super) fn put(files: &mut dyn Files, run: &RunFile) -> Result<Updated, StoreError> {
+    put_at(files, run, SESSIONS, now())
+}
+
+/// Stores a run at a time, in a baseline whose gate compares with so many sessions.
+pub(super) fn put_at(
+    files: &mut dyn Files,
+    run: &RunFile,
+    sessions: usize,
+    now: Timestamp,
+) -> Result<Updated, StoreError> {
     let policy = Policy::default();
     let options = CompareOptions::default();
-    let writing = UpdateOptions {
-        side: SideName::Head,
-        sessions: SESSIONS,
-        policy: &policy,
-        options,
-        lineage: &ancestor,
-        now: now(),
-    };
-    update(files, run, &writing)
+    let side = SideName::Head;
+    update(files, run, &UpdateOptions { side, sessions, policy: &policy, options, lineage: &ancestor, now })
 }
 
 fn select(files: &dyn Files, testbed: &Testbed, lineage: &dyn Fn(&str) -> Lineage) -> Selection {

@@ -30,12 +30,9 @@ fn gated_and_stored(
         let same = format!("{:064x}", u8::from(level > 1.0));
         file.sides[0].benchmarks[0].artifact.as_mut().unwrap().vmfb_sha256 = same;
     }
-    let policy = Policy::default();
     let verdict = (night > 0).then(|| {
-        let head = judged_side(&file, SideName::Head, "run.json", &policy).unwrap();
-        let history = found(files);
-        let gate = compare_with_history(&head, history.sessions(false), &policy, &CompareOptions::default());
-        gate.rows.iter().find(|row| row.benchmark.as_str() == SLOW && row.fatal).unwrap().verdict
+        let rows = gate(files, &file).rows;
+        rows.iter().find(|row| row.benchmark.as_str() == SLOW && row.fatal).unwrap().verdict
     });
     let stored = put(files, &file).unwrap();
     let mut own = stored.quarantine.iter().filter(|reason| reason.benchmark.as_deref() == Some(SLOW));

@@ -190,3 +190,34 @@ fn a_file_that_is_not_there_ends_the_import_and_writes_nothing() {
     assert!(refused.stderr.contains("the server answers 404 Not Found"), "{}", refused.stderr);
     assert!(!world.work().join("suites/benchgate.toml").exists());
 }
+
+#[test]
+fn each_test_calls_its_own_function_of_a_module_and_a_golden_that_is_no_number_is_listed() {
+    let address = serve(vec![("/vae/model.mlir", b"// module\n".to_vec())]);
+    let world = world();
+    let write = |name: &str, json: String| world.write(&format!("suites/torch_models/vae/{name}.json"), json);
+    write(
+        "modules/vae",
+        format!(
+            r#"{{"mlir": "{address}/vae/model.mlir", "compiler_flags": ["--iree-hal-target-backends=llvm-cpu"]}}"#
+        ),
+    );
+    for (name, golden) in [("encode", "0.5"), ("decode", "0.5"), ("broken", "\"0.5 ms\"")] {
+        write(
+            name,
+            format!(
+                r#"{{"type": "benchmark", "modules": ["vae/modules/vae"], "run_args": ["--function={name}"], "golden_time_ms": {golden}}}"#
+            ),
+        );
+    }
+    let imported = world.run(["import", "iree-test-suites", "suites", "--fetch"]).expect_code(0);
+    let toml = world.read("suites/benchgate.toml");
+    for function in ["encode", "decode"] {
+        assert!(
+            toml.contains(&format!("benchmark = \"vae-{function}/vae-{function}/{function}\"")),
+            "{toml}"
+        );
+    }
+    assert!(!toml.contains("broken"), "{toml}");
+    assert!(imported.stdout.contains("`golden_time_ms` is not a number"), "{}", imported.stdout);
+}

@@ -2,7 +2,7 @@
 //!
 //! Evidence for a person who looks for a cause. Nothing here decides anything.
 
-use benchgate_core::model::{Metric, Run};
+use benchgate_core::model::{Benchmark, Metric, Run};
 
 use super::Interval;
 use super::estimate::shift;
@@ -13,11 +13,12 @@ use super::series;
 /// Chance that an interval misses on one side.
 const MISSED: f64 = 0.025;
 
-/// What an exchange did to the time of base, as a fraction of it: 0.5 is half as much again.
+/// The effect of an exchange on base's time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchanged {
     /// The kernel, or the name under which all of them were exchanged.
     pub name: String,
+    /// As a fraction of base's time: 0.5 if base takes 1.5 times as long with this kernel.
     pub change: f64,
     /// Bounds of the change.
     pub interval: Interval,
@@ -65,7 +66,7 @@ impl Exchange {
             // A command's benchmark has the command's name in front.
             let name = benchmark.name.as_str();
             let name = name.split_once('/').map_or(name, |(command, _)| command);
-            let metric = |side: Option<&benchgate_core::model::Benchmark>| {
+            let metric = |side: Option<&Benchmark>| {
                 let metric = side?.metric(&Metric::LATENCY.name)?;
                 series::read(metric).ok()
             };
@@ -80,13 +81,12 @@ impl Exchange {
                 failed.push((name.to_owned(), why.to_owned()));
                 continue;
             };
-            let part = |log: f64| log.exp_m1();
             let exchanged = Exchanged {
                 name: name.to_owned(),
-                change: part(shift.center()),
+                change: shift.center().exp_m1(),
                 interval: Interval {
-                    low: part(shift.lower(MISSED)),
-                    high: part(shift.upper(MISSED)),
+                    low: shift.lower(MISSED).exp_m1(),
+                    high: shift.upper(MISSED).exp_m1(),
                     level: 1.0 - 2.0 * MISSED,
                 },
                 blocks,
@@ -126,12 +126,14 @@ impl Exchange {
     /// leave each other data in caches.
     pub fn sum_is(&self) -> Sum {
         let allowance = self.allowance();
-        // What chance allows must be less than what is divided, or any kernels would add up.
+        // If the uncertainty is as large as the change of the whole, any kernels add up.
         let is_known = self.failed.is_empty() && self.has_changed() && allowance < self.whole.change.abs();
-        match (self.sum() - self.whole.change).abs() <= allowance {
-            _ if !is_known => Sum::Unknown,
-            true => Sum::AddsUp,
-            false => Sum::Differs,
+        if !is_known {
+            Sum::Unknown
+        } else if (self.sum() - self.whole.change).abs() <= allowance {
+            Sum::AddsUp
+        } else {
+            Sum::Differs
         }
     }
 
@@ -156,7 +158,7 @@ impl Exchange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use benchgate_core::model::{Benchmark, BlockSlot, MetricSeries, Process, Series};
+    use benchgate_core::model::{BlockSlot, MetricSeries, Process, Series};
 
     /// Both sides of an exchange whose head takes `factor` times as long, with noise of `spread`.
     fn exchanged(name: &str, factor: f64, spread: f64) -> [Benchmark; 2] {

@@ -32,7 +32,7 @@ pub struct Earlier {
     levels: Vec<EarlierCosts>,
     /// The first sessions since the last acceptance, however few.
     first: EarlierCosts,
-    /// How much other rows of the metric differ between sessions, once they have enough of them.
+    /// The spread between sessions of the metric's other rows, once these have enough sessions.
     neighbors: Option<ScalePrior>,
     /// Values of the newest sessions, and of those that are excluded because they were slow: oldest first.
     recent: Vec<f64>,
@@ -67,7 +67,15 @@ impl Gradual {
     }
 }
 
-/// How a row is compared with its past. Floor and tolerance are on the log scale.
+/// A slowdown against some sessions.
+struct Slowdown {
+    effect: Effect,
+    is_certain: bool,
+    /// The sessions in which it is visible, oldest first.
+    nights: Vec<f64>,
+}
+
+/// A row's question to its past. Floor and tolerance are on the log scale.
 #[derive(Debug, Clone, Copy)]
 pub struct GradualQuestion {
     pub floor: f64,
@@ -141,9 +149,10 @@ impl Earlier {
     fn since_level(&self, question: &GradualQuestion) -> Option<Gradual> {
         let (scale, df) = self.scale()?;
         let (level, center) = self.level(scale, question.floor)?;
-        let (found, _) = self.since(center, level.costs.len(), (scale, df), question)?;
-        let is_likely = found.effect.center > LIKELY * found.effect.se;
-        is_likely.then(|| Gradual { since: level.since.clone(), ..found })
+        let Slowdown { effect, is_certain, .. } =
+            self.slowdown(center, level.costs.len(), (scale, df), question)?;
+        let is_likely = effect.center > LIKELY * effect.se;
+        is_likely.then(|| Gradual { effect, since: level.since.clone(), first: None, is_certain })
     }
 
     /// The clearest slowdown after any number of the first sessions, if the first level contains it or there is none yet.
@@ -160,13 +169,15 @@ impl Earlier {
             if level.is_some_and(|level| level - center <= clear(scale * share.sqrt())) {
                 return None;
             }
-            let (found, nights) = self.since(center, count, (scale, df), question)?;
-            let is_clear = found.effect.center > clear(found.effect.se);
-            let slow = center + found.effect.center;
-            (is_clear && !is_over(&nights, (center, slow), scale, question.storing)).then(|| Gradual {
+            let Slowdown { effect, is_certain, nights } =
+                self.slowdown(center, count, (scale, df), question)?;
+            let levels = (center, center + effect.center);
+            let is_clear = effect.center > clear(effect.se);
+            (is_clear && !is_over(&nights, levels, scale, question.storing)).then(|| Gradual {
+                effect,
                 since: self.first.since.clone(),
                 first: Some(count),
-                ..found
+                is_certain,
             })
         });
         found.max_by(|a, b| (a.effect.center / a.effect.se).total_cmp(&(b.effect.center / b.effect.se)))
@@ -183,15 +194,14 @@ impl Earlier {
     }
 
     /// The slowdown against `sessions` sessions around `center`: a cumulative sum of the log likelihood ratio between that
-    /// level and one that is slower by the tolerance (Page 1954, Biometrika 41:100–115). Also returns the sessions since
-    /// then.
-    fn since(
+    /// level and one that is slower by the tolerance (Page 1954, Biometrika 41:100–115).
+    fn slowdown(
         &self,
         center: f64,
         sessions: usize,
         (scale, df): (f64, f64),
         question: &GradualQuestion,
-    ) -> Option<(Gradual, Vec<f64>)> {
+    ) -> Option<Slowdown> {
         let &GradualQuestion { floor, tolerance, storing, .. } = question;
         // A change of exactly the floor is not a slowdown, whatever the tolerance.
         let slow = tolerance.max(1.5 * floor);
@@ -216,7 +226,7 @@ impl Earlier {
         let share = share_of_median(slower.len()) + share_of_median(sessions);
         let effect = Effect { center: describe::median(slower)? - center, se: scale * share.sqrt(), df };
         let is_certain = evidence >= CERTAIN && slower.len() > 1;
-        Some((Gradual { effect, since: String::new(), first: None, is_certain }, nights))
+        Some(Slowdown { effect, is_certain, nights })
     }
 
     /// The standard deviation between sessions and its degrees of freedom, from differences of neighbors: a gradual

@@ -125,7 +125,7 @@ pub struct Executable<'a> {
 /// The executables of an IREE module, in its order.
 ///
 /// # Errors
-/// What kept the module from being read.
+/// The module is damaged, or in a form that is not known.
 pub fn executables(module: &[u8]) -> Result<Vec<Executable<'_>>, String> {
     let executable = |container::Entry { content, objects }| {
         let kernels = objects.into_iter().flat_map(|object| object.kernels);

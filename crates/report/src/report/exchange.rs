@@ -62,13 +62,11 @@ pub fn exchange(report: &ExchangeReport, options: TerminalOptions) -> String {
     let exchange = &report.exchange;
     let mut table = Table::new(&["kernel of head"], &["adds", "95 % interval", "share of"], Rules::Header);
     table.columns[3].title.push("the change".into());
-    let row = |kernel: &'_ Exchanged| {
-        let share = exchange.has_changed().then(|| percent_share(exchange.share(kernel)));
-        (kernel.name.clone(), adds(kernel), bounds(kernel), share.unwrap_or_default())
-    };
     for kernel in exchange.kernels.iter().chain([&exchange.whole]) {
-        let (name, adds, bounds, share) = row(kernel);
-        table.rows.push(vec![Text::named(name).into(), adds.into(), bounds.into(), share.into()]);
+        let share = exchange.has_changed().then(|| percent_share(exchange.share(kernel))).unwrap_or_default();
+        let name = Text::named(kernel.name.as_str());
+        let adds = signed_percent(kernel.change);
+        table.rows.push(vec![name.into(), adds.into(), bounds(kernel).into(), share.into()]);
     }
     let mut said: Vec<Text<'_>> = Vec::new();
     let blamed = exchange.to_blame();
@@ -90,10 +88,6 @@ pub fn exchange(report: &ExchangeReport, options: TerminalOptions) -> String {
     let title = Block::Title(Text::named(report.benchmark.as_str()));
     let blocks = [title, Block::Table(vec![table.without_empty_columns()]), Block::list(said)];
     document::terminal(&blocks, TerminalOptions { all: true, ..options })
-}
-
-fn adds(kernel: &Exchanged) -> String {
-    signed_percent(kernel.change)
 }
 
 fn bounds(kernel: &Exchanged) -> String {
@@ -121,7 +115,7 @@ struct ExchangeJson<'a> {
 #[derive(Serialize)]
 struct ExchangedJson<'a> {
     kernel: &'a str,
-    /// What it adds to the time of base, as a fraction of it.
+    /// As a fraction of base's time.
     change: Number,
     low: Number,
     high: Number,
@@ -137,22 +131,26 @@ struct MissingJson<'a> {
     why: &'a str,
 }
 
+impl<'a> ExchangedJson<'a> {
+    fn new(kernel: &'a Exchanged, exchange: &Exchange) -> Self {
+        Self {
+            kernel: &kernel.name,
+            change: Number(kernel.change),
+            low: Number(kernel.interval.low),
+            high: Number(kernel.interval.high),
+            share: exchange.has_changed().then(|| Number(exchange.share(kernel)[0])),
+            blocks: kernel.blocks,
+        }
+    }
+}
+
 /// JSON for programs.
 pub fn exchange_json(report: &ExchangeReport) -> String {
     let exchange = &report.exchange;
-    let one = |kernel: &'_ Exchanged| ExchangedJson {
-        kernel: "",
-        change: Number(kernel.change),
-        low: Number(kernel.interval.low),
-        high: Number(kernel.interval.high),
-        share: exchange.has_changed().then(|| Number(exchange.share(kernel)[0])),
-        blocks: kernel.blocks,
-    };
-    let kernels = exchange.kernels.iter().map(|it| ExchangedJson { kernel: &it.name, ..one(it) });
     let json = ExchangeJson {
         benchmark: &report.benchmark,
-        kernels: kernels.collect(),
-        all: ExchangedJson { kernel: &exchange.whole.name, ..one(&exchange.whole) },
+        kernels: exchange.kernels.iter().map(|kernel| ExchangedJson::new(kernel, exchange)).collect(),
+        all: ExchangedJson::new(&exchange.whole, exchange),
         sum: Number(exchange.sum()),
         allowance: Number(exchange.allowance()),
         sum_is: report.sum_is().as_str(),
