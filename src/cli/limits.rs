@@ -228,9 +228,11 @@ impl Proposal<'_> {
                 ),
             };
             limits.push_str(&format!("\n# {basis}{left_out}\n[[limit]]\n"));
-            limits.push_str(&format!("benchmark = {}\nmetric = {}\n", quoted(benchmark), quoted(metric)));
+            let name = quoted(&globset::escape(benchmark));
+            limits.push_str(&format!("benchmark = {name}\nmetric = {}\n", quoted(metric)));
             limits.push_str(&format!("{}\n", row.bound(limit)));
-            for (key, value) in [("testbed", testbed), ("owner", propose.owned_by.as_deref())] {
+            let testbed = testbed.map(globset::escape);
+            for (key, value) in [("testbed", testbed.as_deref()), ("owner", propose.owned_by.as_deref())] {
                 if let Some(value) = value {
                     limits.push_str(&format!("{key} = {}\n", quoted(value)));
                 }
