@@ -63,7 +63,8 @@ pub fn exchange(report: &ExchangeReport, options: TerminalOptions) -> String {
     let mut table = Table::new(&["kernel of head"], &["adds", "95 % interval", "share of"], Rules::Header);
     table.columns[3].title.push("the change".into());
     for kernel in exchange.kernels.iter().chain([&exchange.whole]) {
-        let share = exchange.has_changed().then(|| percent_share(exchange.share(kernel))).unwrap_or_default();
+        let share =
+            if exchange.has_changed() { percent_share(exchange.share(kernel)) } else { String::new() };
         let name = Text::named(kernel.name.as_str());
         let adds = signed_percent(kernel.change);
         table.rows.push(vec![name.into(), adds.into(), bounds(kernel).into(), share.into()]);
