@@ -83,6 +83,21 @@ fn two_slowdowns_that_a_first_night_finds_in_one_benchmark_are_one_issue() {
 }
 
 #[test]
+fn two_causes_three_nights_apart_are_two_issues() {
+    let mut both = nights(&[[0.0; 40].as_slice(), &[0.09; 20]].concat());
+    let other = nights(&[[0.0; 43].as_slice(), &[0.3; 17]].concat()).remove(0);
+    both[0]
+        .benchmarks
+        .extend(other.benchmarks.into_values().map(|history| ("bert/gpu/main".to_owned(), history)));
+    let opened = decided(&both, &[]);
+    let members = |action: &Action<'_>| match action {
+        Action::Open { cause, .. } => cause.members.len(),
+        _ => 0,
+    };
+    assert_eq!(opened.iter().map(members).collect::<Vec<_>>(), [1, 1]);
+}
+
+#[test]
 fn an_open_slowdown_lists_the_commits_of_its_range_with_their_authors() {
     let mut timelines = nights(&[[0.0; 40].as_slice(), &[0.05; 20]].concat());
     for (night, session) in timelines[0].sessions.iter_mut().enumerate() {

@@ -9,8 +9,8 @@ use benchgate_stats::change_points::change_points;
 use super::history::{Session, Timeline, Track};
 use super::layout::slug;
 
-/// Maximum number of sessions between two causes that are merged.
-const APART: usize = 2;
+/// Maximum number of sessions between two causes that are merged: an outlier shifts an estimated change by one or two.
+const APART: usize = 1;
 /// A cause with this many times as many benchmarks as the other keeps its own range.
 const OUTNUMBERED: usize = 4;
 
