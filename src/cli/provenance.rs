@@ -8,7 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 use crate::config::{Config, Pin};
 use crate::gate::{CompareOptions, Comparison, Expected, Policy, compare_untrusted};
 use crate::github::{GitHubEvent, Job, WorkflowRun};
-use crate::model::{BenchmarkName, Divergence, RENAMED_FROM, SideName, VerifyCode, is_hex};
+use crate::model::{
+    BenchmarkName, Divergence, OutputCheck, RENAMED_FROM, SideName, VerifyCode, is_hex, is_of_command,
+};
+use crate::numerics::TensorFile;
 use crate::pipeline;
 use crate::record::{BenchmarkRecord, RunFile, SideRecord};
 
@@ -138,6 +141,7 @@ fn check(
             expected.map_or(Ok(()), |expected| agrees(side.name, benchmark, expected, config))?;
         }
     }
+    one_bound(file)?;
     if let Some(seed) = config.measure.seed.filter(|seed| *seed != file.seed) {
         return Err(refused(format!("its seed is {}, and the base's configuration sets {seed}", file.seed)));
     }
@@ -250,24 +254,66 @@ fn agrees(
         return wrong("has a process that took no time".to_owned());
     }
     let bounds = config.numerics.for_benchmark(&expected.judged_as);
-    // Integers have no bound of the whole output, and no error unless the policy allows some.
-    let any_error = bounds.iter().any(|bound| {
-        bound.max_error == f64::MAX && [bound.atol, bound.rtol, bound.stol].iter().any(|it| *it > 0.0)
-    });
-    let is_allowed = |found: &Divergence| match found.allowed_error {
-        Some(allowed) => bounds.iter().any(|bound| bound.max_error == allowed),
-        None => any_error || found.error.is_none_or(|error| error == 0.0),
+    let types = declared_types(&expected.judged_as, config);
+    let is_allowed = |check: &OutputCheck, found: &Divergence| {
+        let declared = types.get(check.index).and_then(Option::as_ref);
+        let mut bounds =
+            bounds.iter().filter(|bound| declared.is_none_or(|declared| bound.dtype == *declared));
+        match found.allowed_error {
+            Some(allowed) => bounds.any(|bound| bound.max_error == allowed),
+            // Integers have no bound of the whole output, and no error unless the policy allows some.
+            None => bounds.any(|bound| {
+                let allows = [bound.atol, bound.rtol, bound.stol].iter().any(|it| *it > 0.0);
+                bound.max_error == f64::MAX && (allows || found.error.is_none_or(|error| error == 0.0))
+            }),
+        }
     };
-    let mut checks =
-        record.verification.iter().flat_map(|found| found.outputs.iter().chain(&found.against_base));
-    let unknown = checks.find_map(|check| {
-        check.divergence.filter(|found| check.code == VerifyCode::Pass && !is_allowed(found))
+    let unknown = checks(record).find_map(|check| {
+        check.divergence.filter(|found| check.code == VerifyCode::Pass && !is_allowed(check, found))
     });
     unknown.map_or(Ok(()), |found| {
         let allowed =
             found.allowed_error.map_or("any error".to_owned(), |allowed| format!("an error of {allowed:e}"));
         wrong(format!("was allowed {allowed}, which is not a bound of the base's policy"))
     })
+}
+
+/// Comparisons of the outputs of a benchmark.
+fn checks(record: &BenchmarkRecord) -> impl Iterator<Item = &OutputCheck> {
+    record.verification.iter().flat_map(|found| found.outputs.iter().chain(&found.against_base))
+}
+
+/// The element types that the configuration states of a benchmark's outputs. `.npy` files state theirs themselves.
+fn declared_types(benchmark: &BenchmarkName, config: &Config) -> Vec<Option<String>> {
+    let stated = |file: &TensorFile| file.dtype().map(|dtype| dtype.to_string());
+    let named = |name: &str| is_of_command(benchmark.as_str(), name);
+    if let Some(model) = config.models.iter().find(|model| named(&model.name)) {
+        return model.expected.iter().map(stated).collect();
+    }
+    let command = config.commands.iter().find(|command| named(&command.name));
+    let outputs = command.into_iter().flat_map(|command| &command.outputs);
+    outputs.map(|output| TensorFile::parse(output).as_ref().and_then(stated)).collect()
+}
+
+/// An output has one element type, and so one bound on both sides, whatever it is compared with: the bound of a coarser
+/// type would accept a larger error. If head has changed the type, its comparison with base has failed.
+fn one_bound(file: &RunFile) -> Result<(), CliError> {
+    let mut benchmarks: BTreeMap<&str, Vec<&OutputCheck>> = BTreeMap::new();
+    for record in file.sides.iter().flat_map(|side| &side.benchmarks) {
+        benchmarks.entry(&record.name).or_default().extend(checks(record));
+    }
+    benchmarks.retain(|_, checks| checks.iter().all(|check| check.code == VerifyCode::Pass));
+    for (name, checks) in benchmarks {
+        let mut bounds: BTreeMap<usize, Option<f64>> = BTreeMap::new();
+        for (index, found) in checks.iter().filter_map(|check| Some((check.index, check.divergence?))) {
+            if *bounds.entry(index).or_insert(found.allowed_error) != found.allowed_error {
+                return Err(refused(format!(
+                    "output {index} of {name:?} was judged with the bounds of two element types"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The base's benchmarks are those that its configuration declares, in its order. One that is missing is a

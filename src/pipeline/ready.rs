@@ -145,6 +145,7 @@ impl ReadyRun<'_> {
         let measured = measuring.run().await;
         measured.map_err(|error| interrupted(error, &sides, options, journal.len()))?;
 
+        commands::observe(&host, &sides, &journal).await?;
         let mut file = assemble::run_file(&frame, &journal, true);
         commands::compare_outputs(&sides, &mut file)?;
         file.shard = shard.map(Shard::record);

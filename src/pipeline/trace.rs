@@ -130,7 +130,8 @@ impl Sources {
         Ok(self.trees.get(folder.clone(), look).await??)
     }
 
-    fn is_own(&self, path: &Path) -> bool {
+    /// Whether it is a file that this run writes.
+    pub(super) fn is_own(&self, path: &Path) -> bool {
         let below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
         below(&self.own) && !below(&self.checkouts)
     }
@@ -222,7 +223,7 @@ impl Trace {
 
 /// A digest of the content, of where a link leads, and of whether the file may be executed: a program can ask for each.
 /// `None` if nothing has this name.
-async fn file_state(path: &Path, digests: &Digests) -> Option<String> {
+pub(super) async fn file_state(path: &Path, digests: &Digests) -> Option<String> {
     let itself = fs::symlink_metadata(path).ok()?;
     let link = if itself.is_symlink() { fs::read_link(path).ok() } else { None };
     // Whether it may be written differs between a checkout and a working tree.

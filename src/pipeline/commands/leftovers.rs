@@ -1,9 +1,10 @@
-//! Files that the processes of a command leave in its build folder. A later process finds them there, so what it computes can
+//! What the processes of a command leave in its build folder. A later process finds it there, so what it computes can
 //! depend on an earlier one: a cache that base has as well, or a result that head does not compute again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::files::Stamp;
 use crate::model::{Lint, LintCode, excerpt};
 
 use super::PreparedCommand;
@@ -11,44 +12,55 @@ use super::guard::walk;
 use crate::pipeline::PipelineError;
 
 /// Characters of a name in a finding.
-const LONGEST_NAME: usize = 80;
+pub(super) const LONGEST_NAME: usize = 80;
 
 impl PreparedCommand {
     /// Everything below its build folder.
-    pub(super) fn built_files(&self) -> Result<BTreeSet<PathBuf>, PipelineError> {
+    pub(super) fn built_files(&self) -> Result<BTreeMap<PathBuf, Stamp>, PipelineError> {
         let mut found = BTreeMap::new();
         if let Some(folder) = self.build_folder() {
             walk(folder, &mut found).map_err(PipelineError::io("look at", folder))?;
         }
-        Ok(found.into_keys().collect())
+        Ok(found)
     }
 
-    /// What its processes added to its build folder: files, and folders as a whole. Digits are left out of the names, because
-    /// they number processes.
-    fn leftovers(&self) -> Result<BTreeSet<String>, PipelineError> {
+    /// The entries of its build folder that its processes added, changed or removed, with the verb for it. A new folder
+    /// stands for what is in it.
+    fn leftovers(&self) -> Result<BTreeMap<String, &'static str>, PipelineError> {
         let (Some(folder), Some(before)) = (self.build_folder(), self.built.get()) else {
-            return Ok(BTreeSet::new());
+            return Ok(BTreeMap::new());
         };
         let now = self.built_files()?;
-        let is_new = |path: &Path| !before.contains(path);
-        let added =
-            now.iter().filter(|path| is_new(path) && path.parent().is_none_or(|parent| !is_new(parent)));
-        let name = |path: &PathBuf| {
-            let path = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
-            path.chars().filter(|c| !c.is_ascii_digit()).collect()
-        };
-        Ok(added.map(name).collect())
+        let is_in_both = |path: &Path| before.contains_key(path) && now.contains_key(path);
+        let is_first = |path: &Path| path.parent().is_none_or(is_in_both);
+        let added = now.keys().filter(|path| !before.contains_key(*path)).map(|path| (path, "leave"));
+        let removed = before.keys().filter(|path| !now.contains_key(*path)).map(|path| (path, "remove"));
+        // A folder's stamp only changes with its entries.
+        let changed = now.iter().filter(|(path, stamp)| {
+            before.get(*path).is_some_and(|before| before != *stamp) && !path.is_dir()
+        });
+        let changed = changed.map(|(path, _)| (path, "change"));
+        let entries = added.chain(removed).chain(changed).filter(|(path, _)| is_first(path));
+        Ok(entries
+            .map(|(path, verb)| (without_digits(path.strip_prefix(folder).unwrap_or(path)), verb))
+            .collect())
     }
 }
 
-/// The finding about files that head's processes leave to later ones, and base's don't.
+/// A name without digits, because they number processes.
+pub(super) fn without_digits(path: &Path) -> String {
+    path.to_string_lossy().chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
+/// The finding about what head's processes leave to later ones, and base's don't.
 pub(super) fn lint(base: &PreparedCommand, head: &PreparedCommand) -> Result<Option<Lint>, PipelineError> {
     let of_base = base.leftovers()?;
-    let of_head = head.leftovers()?;
-    Ok(of_head.difference(&of_base).next().map(|name| {
+    let mut of_head = head.leftovers()?;
+    of_head.retain(|name, _| !of_base.contains_key(name));
+    Ok(of_head.first_key_value().map(|(name, verb)| {
+        let name = excerpt(name, LONGEST_NAME);
         let detail = format!(
-            "head's processes leave `{}` in {{build}}, where later ones find it, and base's don't",
-            excerpt(name, LONGEST_NAME)
+            "head's processes {verb} `{name}` in {{build}}, where later ones find it, and base's don't"
         );
         Lint::new(LintCode::WorkloadChanged, detail)
     }))

@@ -5,6 +5,8 @@ mod build;
 mod filter;
 mod guard;
 mod leftovers;
+mod named;
+mod observed;
 mod outputs;
 mod reading;
 mod records;
@@ -14,11 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::{CommandLine, CommandSpec};
-use crate::files::Scratch;
+use crate::files::{Scratch, Stamp};
 use crate::ingest::Format;
 use crate::model::{BenchmarkName, Lint, Metric};
 use crate::process::{Command, Exit, Finished, ProcessError, shell_word};
@@ -31,10 +34,13 @@ use super::compile::failure;
 use super::host::Host;
 use super::plan::SideInput;
 use super::stage::StageFailure;
+use super::trace::clean;
 
 pub(super) use build::built;
 use filter::EVERYTHING;
 pub(super) use guard::{GuardedFiles, GuardedFolders};
+use named::NamedFiles;
+pub(super) use observed::observe;
 use outputs::KeptOutputs;
 pub(super) use outputs::compare_outputs;
 pub(super) use reading::{CommandOutput, read};
@@ -122,7 +128,17 @@ pub(super) struct PreparedCommand {
     /// Outputs of its processes.
     kept: Mutex<KeptOutputs>,
     /// Everything that was in the build folder before its first process.
-    built: OnceLock<BTreeSet<PathBuf>>,
+    built: OnceLock<BTreeMap<PathBuf, Stamp>>,
+    /// The sources of its side, by name and by where links lead.
+    sources: [PathBuf; 2],
+    /// When its side began to be built.
+    began: SystemTime,
+    /// Files of the sources that its lines name.
+    named: NamedFiles,
+    /// When `setup` had ended.
+    set_up: OnceLock<SystemTime>,
+    /// Findings about the process that was observed after everything was measured.
+    observed: OnceLock<Vec<Lint>>,
     /// `setup` and `prepare` as the configuration has them: `{build}` is another folder on each side.
     preparation: [Option<CommandLine>; 2],
     /// Folders that must not change while its processes run.
@@ -153,6 +169,11 @@ impl PreparedCommand {
             given: OnceLock::new(),
             kept: Mutex::default(),
             built: OnceLock::new(),
+            sources: [clean(&side.side.sources), real(&side.side.sources)],
+            began: SystemTime::now(),
+            named: NamedFiles::new(),
+            set_up: OnceLock::new(),
+            observed: OnceLock::new(),
             preparation: [spec.setup.clone(), spec.prepare.clone()],
             guarded,
             program_sha256: None,
@@ -202,6 +223,7 @@ impl PreparedCommand {
             .list("files", program_sha256.iter().chain(&named))
             .finish();
         (self.program_sha256, self.files) = (program_sha256, files);
+        self.named = self.look_at_named(digests).await;
         Ok(())
     }
 
@@ -304,6 +326,7 @@ impl PreparedCommand {
                 return Err(PipelineError::Setup { command: self.spec.name.clone(), why });
             }
         }
+        self.set_up.get_or_init(SystemTime::now);
         self.expect_given(base);
         let built = self.built_files()?;
         self.built.get_or_init(|| built);
@@ -359,6 +382,11 @@ pub(super) fn find_programs(sides: &[PreparedSide<'_>]) -> Result<(), PipelineEr
         Some(program) => Err(ProcessError::NotFound { program }.into()),
         None => Ok(()),
     }
+}
+
+/// A folder by where its links lead.
+fn real(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| clean(folder))
 }
 
 /// The file that a program's name means in this folder and environment.

@@ -7,12 +7,14 @@ use std::sync::PoisonError;
 
 use crate::files;
 use crate::gate::NumericsPolicy;
-use crate::model::{BenchmarkName, OutputCheck, SideName, Verification, VerifyCode, is_of_command};
-use crate::numerics::{NumericsTolerance, TensorFile, check};
+use crate::model::{
+    BenchmarkName, Lint, LintCode, OutputCheck, SideName, Verification, VerifyCode, is_of_command,
+};
+use crate::numerics::{self, NumericsTolerance, TensorFile, check};
 use crate::process::{Exit, Finished};
 use crate::record::RunFile;
 
-use super::{PreparedCommand, leftovers};
+use super::{PreparedCommand, leftovers, named};
 use crate::pipeline::PipelineError;
 use crate::pipeline::candidates::PreparedSide;
 
@@ -154,8 +156,8 @@ fn read(folder: &Path, output: &str, path: &Path) -> Result<Vec<u8>, String> {
     files::read_bounded(&real, MOST).map_err(|error| format!("left an unreadable `{output}`: {error}"))
 }
 
-/// Compares the outputs of each command of head with base's, after all of its processes, and adds the result to head's
-/// benchmarks, with the finding about files that its processes left to later ones.
+/// Compares each command of head with base's after all of its processes: its outputs, the files that its lines name, and
+/// what its processes leave to later ones. Adds the result to head's benchmarks.
 pub(in crate::pipeline) fn compare_outputs(
     sides: &[PreparedSide<'_>],
     file: &mut RunFile,
@@ -165,32 +167,36 @@ pub(in crate::pipeline) fn compare_outputs(
     for command in &head.commands {
         let name = command.spec.name.as_str();
         let Some(reference) = base.commands.iter().find(|base| base.spec.name == name) else { continue };
-        let found = compared(reference, command, &head.input.config.numerics);
-        let left = leftovers::lint(reference, command)?;
+        let (found, vacuous) = compared(reference, command, &head.input.config.numerics).unzip();
+        let mut lints: Vec<Lint> = vacuous.flatten().into_iter().collect();
+        lints.extend(leftovers::lint(reference, command)?);
+        lints.extend(named::lints(reference, command));
+        lints.extend(command.observed.get().into_iter().flatten().cloned());
         let records = file.sides.iter_mut().filter(|side| side.name == SideName::Head);
         for record in records.flat_map(|side| &mut side.benchmarks) {
             if is_of_command(&record.name, name) {
                 record.verification = found.clone().or(record.verification.take());
-                record.lints.extend(left.clone());
+                record.lints.extend(lints.clone());
             }
         }
     }
     Ok(())
 }
 
-/// `None` if there is nothing to compare: the configuration names no outputs, or a side could not be built.
+/// The comparison of the outputs, with the finding that they verify nothing. `None` if there is nothing to compare: the
+/// configuration names no outputs, or a side could not be built.
 fn compared(
     base: &PreparedCommand,
     head: &PreparedCommand,
     numerics: &NumericsPolicy,
-) -> Option<Verification> {
+) -> Option<(Verification, Option<Lint>)> {
     // Base says which files there are.
     let wanted = &base.spec.outputs;
     if wanted.is_empty() || base.failure.is_some() || head.failure.is_some() {
         return None;
     }
     let tolerances = numerics.for_benchmark(&BenchmarkName::new(&head.spec.name));
-    let mut checks = Vec::new();
+    let (mut checks, mut vacuous) = (Vec::new(), Vec::new());
     for (index, output) in wanted.iter().enumerate() {
         let contents = |side: &PreparedCommand, name| {
             let place = side.spec.outputs.iter().position(|it| file_of(it) == file_of(output));
@@ -198,18 +204,48 @@ fn compared(
         };
         let both =
             contents(base, SideName::Base).and_then(|of_base| Ok((of_base, contents(head, SideName::Head)?)));
-        match both.and_then(|(base, head)| compared_file(index, output, &base, &head, &tolerances)) {
-            Ok(check) => checks.push(check),
-            Err(why) => return Some(Verification::bare(VerifyCode::VerifierDidntRun, Some(why))),
+        let both = both.and_then(|(base, head)| {
+            let check = compared_file(index, output, &base, &head, &tolerances)?;
+            Ok((check, vacuous_output(output, &base, &tolerances)))
+        });
+        match both {
+            Ok((check, why)) => {
+                checks.push(check);
+                vacuous.push(why);
+            }
+            Err(why) => return Some((Verification::bare(VerifyCode::VerifierDidntRun, Some(why)), None)),
         }
     }
-    let differs = checks.iter().find(|check| check.code != VerifyCode::Pass);
+    let differs = checks.iter().find(|check| check.code == VerifyCode::Fail);
+    // One meaningful output is enough: another one may be a mask of ones.
+    let vacuous: Option<Vec<String>> = vacuous.into_iter().collect();
+    if let Some(why) = vacuous.filter(|_| differs.is_none()).and_then(|all| all.into_iter().next()) {
+        let verification = Verification::bare(VerifyCode::VerifierSkipped, Some(why.clone()));
+        return Some((verification, Some(Lint::new(LintCode::VacuousReference, why))));
+    }
     let why = differs.map(|check| {
         format!("`{}`: {}", wanted[check.index], check.why.as_deref().unwrap_or("differs from base's"))
     });
     let code = differs.map_or(VerifyCode::Pass, |check| check.code);
-    Some(Verification { outputs: checks, ..Verification::bare(code, why) })
+    Some((Verification { outputs: checks, ..Verification::bare(code, why) }, None))
 }
+
+/// Why agreeing with an output of base proves nothing.
+fn vacuous_output(output: &str, base: &[Vec<u8>], tolerances: &[NumericsTolerance]) -> Option<String> {
+    let bytes = base.first()?;
+    let why = match TensorFile::parse(output) {
+        Some(file) => {
+            let tensor = file.read(bytes).ok()?;
+            let is_finite = tensor.is_empty() || tensor.to_f64().iter().any(|value| value.is_finite());
+            if is_finite { numerics::vacuous(&tensor, tolerances) } else { Some(NOT_FINITE.to_owned()) }
+        }
+        None if bytes.is_empty() => Some("the reference has no byte".to_owned()),
+        None => bytes.iter().all(|byte| *byte == 0).then(|| "the reference has only zero bytes".to_owned()),
+    };
+    why.map(|why| format!("base's `{output}` proves nothing: {why}"))
+}
+
+const NOT_FINITE: &str = "the reference has no finite element";
 
 /// The file that an output names, with or without the shape and type of a tensor.
 pub(super) fn file_of(output: &str) -> PathBuf {
@@ -248,11 +284,17 @@ fn compared_file(
         tensor.read(bytes).map_err(|error| format!("`{output}` of {side}: {error}"))
     };
     let reference = tensor(SideName::Base, reference)?;
+    let is_finite = reference.is_empty() || reference.to_f64().iter().any(|value| value.is_finite());
     let compared = |side: SideName, bytes: &[u8]| {
-        tensor(side, bytes).map(|found| check(index, &found, &reference, None, tolerances))
+        let check = check(index, &tensor(side, bytes)?, &reference, None, tolerances);
+        let agrees = !is_finite && check.divergence.is_some_and(|found| found.mismatched == 0);
+        // Nothing was verified, and nothing differs either.
+        let skipped =
+            || OutputCheck { code: VerifyCode::VerifierSkipped, why: Some(NOT_FINITE.to_owned()), ..pass() };
+        Ok::<_, String>(if agrees { skipped() } else { check })
     };
     for other in others {
-        if compared(SideName::Base, other)?.code != VerifyCode::Pass {
+        if compared(SideName::Base, other)?.code == VerifyCode::Fail {
             return disagree();
         }
     }
@@ -260,6 +302,6 @@ fn compared_file(
     for content in head {
         checks.push(compared(SideName::Head, content)?);
     }
-    let wrong = checks.iter().position(|check| check.code != VerifyCode::Pass).unwrap_or(0);
+    let wrong = checks.iter().position(|check| check.code == VerifyCode::Fail).unwrap_or(0);
     Ok(checks.into_iter().nth(wrong).unwrap_or_else(pass))
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use benchgate::numerics::NumericsTolerance;
 use serde_json::{Value, json};
 
 use super::red::Red;
@@ -522,6 +523,20 @@ fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
                 check["divergence"]["error"] = json!(0.4);
             }
         });
+        // What the base's configuration does not say of a type has to be the same on both sides.
+        for benchmark in if sides.len() == 1 { &[0, 2][..] } else { &[0] } {
+            for dtype in ["f16", "bf16"] {
+                forge("the bounds of another type", &|run| {
+                    let bounds = NumericsTolerance::default_for(dtype).unwrap();
+                    for &side in sides {
+                        let found = &mut run["sides"][side]["benchmarks"][*benchmark]["verification"];
+                        let divergence = &mut found["outputs"][0]["divergence"];
+                        divergence["allowed_error"] = json!(bounds.max_error);
+                        divergence["error"] = json!(bounds.max_error / 2.0);
+                    }
+                });
+            }
+        }
         forge("no workload", &|run| {
             for &side in sides {
                 let artifact = run["sides"][side]["benchmarks"][0]["artifact"].as_object_mut().unwrap();

@@ -41,13 +41,16 @@ impl Red {
                 world.write(&format!("{side}/{name}.mlir"), source);
             }
             world.write(&format!("{side}/y.npy"), npy(&[1.0, 2.0, 3.0]));
+            world.write(&format!("{side}/y.bin"), [1.0_f32, 2.0, 3.0].map(f32::to_le_bytes).concat());
         }
         let models: String = NAMES
             .iter()
             .map(|name| {
                 format!(
                     "[[model]]\nname = \"{name}\"\nsource = \"{name}.mlir\"\ninputs = [\"3xf32=1\"]\n\
-                     expected = [\"y.npy\"]\n"
+                     expected = [\"{}\"]\n",
+                    // The configuration states the type of one of them.
+                    if *name == "slow" { "3xf32=@y.bin" } else { "y.npy" }
                 )
             })
             .collect();

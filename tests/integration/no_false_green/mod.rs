@@ -16,8 +16,10 @@ mod foreign;
 mod head_choices;
 mod head_configuration;
 mod history;
+mod kept_state;
 mod keys;
 mod left_out;
+mod named_files;
 mod suite_commands;
 mod tools;
 

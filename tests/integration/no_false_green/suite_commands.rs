@@ -15,23 +15,33 @@ rows() { printf '{"context":{},"benchmarks":['; row BM_a; printf ','; row BM_b; 
 const SHORT: [&str; 6] =
     ["gate", "--base=main", "--max-blocks=2", "--fail-on", "regressed,diverged,error,missing", "--all"];
 
-const CONFIG: &str = "[suite]\nname = \"micro\"\n\n[[command]]\nname = \"micro\"\nbuild = \"cp bench.sh {build}/bench\"\n\
+pub(super) const CONFIG: &str = "[suite]\nname = \"micro\"\n\n[[command]]\nname = \"micro\"\nbuild = \"cp bench.sh {build}/bench\"\n\
                       run = \"sh {build}/bench\"\ntimeout = \"2s\"\nwarmup = 0\n\n[measure]\ncompile-timeout = \"2s\"\n";
 
 /// A repository whose head is its working tree.
-struct Change(World);
+pub(super) struct Change(pub(super) World);
 
 impl Change {
     /// The base's benchmark and its configuration.
-    fn new(bench: &str, config: &str) -> Self {
-        let change = Self(World::new());
-        change.0.write("benchgate.toml", config);
-        change.bench(bench);
-        branch(&change.0.work());
+    pub(super) fn new(bench: &str, config: &str) -> Self {
+        let change = Self::empty();
+        change.begin(bench, config);
         change
     }
 
-    fn bench(&self, body: &str) {
+    /// A folder for the files of the base.
+    pub(super) fn empty() -> Self {
+        Self(World::new())
+    }
+
+    /// Makes the folder the base.
+    pub(super) fn begin(&self, bench: &str, config: &str) {
+        self.0.write("benchgate.toml", config);
+        self.bench(bench);
+        branch(&self.0.work());
+    }
+
+    pub(super) fn bench(&self, body: &str) {
         self.0.write("bench.sh", format!("{ROWS}\n{body}\n"));
     }
 
@@ -42,6 +52,12 @@ impl Change {
 
     fn gate(&self) -> Outcome {
         self.0.run(SHORT)
+    }
+
+    /// As JSON, where nothing but a pass is green.
+    pub(super) fn strictly(&self) -> Outcome {
+        let args = ["gate", "--base=main", "--max-blocks=2", "--fail-on", super::FAIL_ON, "--format=json"];
+        self.0.run(args)
     }
 }
 
@@ -111,7 +127,7 @@ fn a_base_that_is_not_built_is_never_green() {
 
 /// Base's files, as a program of head finds them.
 const BASES_SOURCES: &str = "../cache/benchgate/checkouts/checkout-*/content/tree";
-const BASES_BUILD: &str = ".benchgate/scratch/*/content/base";
+pub(super) const BASES_BUILD: &str = ".benchgate/scratch/*/content/base";
 
 #[test]
 fn a_head_that_writes_to_bases_files_is_never_green() {
@@ -140,9 +156,9 @@ fn a_head_that_writes_to_bases_files_is_never_green() {
 }
 
 /// Computes for a millisecond and leaves a result in the build folder.
-const COMPUTES: &str = "echo 42 > \"$1/y.txt\"; rows";
+pub(super) const COMPUTES: &str = "echo 42 > \"$1/y.txt\"; rows";
 
-const WITH_OUTPUTS: &str = "[suite]\nname = \"micro\"\n\n[[command]]\nname = \"micro\"\nbuild = \"true\"\n\
+pub(super) const WITH_OUTPUTS: &str = "[suite]\nname = \"micro\"\n\n[[command]]\nname = \"micro\"\nbuild = \"true\"\n\
                             run = \"sh bench.sh {build}\"\noutputs = [\"y.txt\"]\ntimeout = \"2s\"\nwarmup = 0\n";
 
 #[test]
@@ -182,43 +198,9 @@ fn no_process_of_head_finds_or_leaves_out_what_it_has_to_compute() {
 }
 
 #[test]
-fn a_result_that_heads_processes_leave_to_later_ones_is_never_green() {
-    let memo = |name: &str| {
-        format!("[ -e \"$1/{name}\" ] || echo 42 > \"$1/{name}\"; cp \"$1/{name}\" \"$1/y.txt\"; rows")
-    };
-    let change = Change::new(COMPUTES, WITH_OUTPUTS);
-    let strictly = || {
-        change.0.run(["gate", "--base=main", "--max-blocks=2", "--fail-on", super::FAIL_ON, "--format=json"])
-    };
-    let found = |outcome: &Outcome| outcome.stdout.contains("workload-changed");
-    change.bench(&format!(": > \"$1/profile.$$\"; rm \"$1/profile.$$\"; {COMPUTES}"));
-    assert!(!found(&strictly()));
-    for name in ["memo", "true/memo"] {
-        change.bench(&format!("mkdir -p \"$1/true\"; {}", memo(name)));
-        let outcome = strictly();
-        assert!(found(&outcome), "{}", outcome.said());
-        assert_ne!(outcome.code, Some(0));
-    }
-    // A cache that base has as well.
-    let change =
-        Change::new(&format!(": > \"$1/log.$$\"; mkdir -p \"$1/cache\"; {}", memo("cache/a")), WITH_OUTPUTS);
-    change.bench(&format!(": > \"$1/log.$$\"; mkdir -p \"$1/cache\"; {}", memo("cache/b")));
-    assert!(!found(&change.0.run([
-        "gate",
-        "--base=main",
-        "--max-blocks=2",
-        "--fail-on",
-        super::FAIL_ON,
-        "--format=json"
-    ])));
-}
-
-#[test]
 fn work_that_head_moves_before_the_measured_process_is_never_green() {
     let change = Change::new("rows", CONFIG);
-    let gate = || {
-        change.0.run(["gate", "--base=main", "--max-blocks=2", "--fail-on", super::FAIL_ON, "--format=json"])
-    };
+    let gate = || change.strictly();
     let found = |outcome: &Outcome| outcome.stdout.contains("workload-changed");
     assert!(!found(&gate()));
     let mut greens = Greens::default();
@@ -233,9 +215,7 @@ fn work_that_head_moves_before_the_measured_process_is_never_green() {
     // Lines that base has too are no difference.
     let with = |line: &str| CONFIG.replace("run = ", &format!("prepare = \"{line}\"\nrun = "));
     let change = Change::new("rows", &with("test -d {build}"));
-    let gate = || {
-        change.0.run(["gate", "--base=main", "--max-blocks=2", "--fail-on", super::FAIL_ON, "--format=json"])
-    };
+    let gate = || change.strictly();
     assert!(!found(&gate()));
     change.0.write("benchgate.toml", with("true"));
     assert!(found(&gate()));

@@ -218,6 +218,12 @@ lint_codes! {
     WorkloadChanged "workload-changed" Inconclusive,
         "The two sides were measured with different inputs, devices or runtime settings, so they did different work.",
         "Change inputs, devices and runtime flags in a separate commit and accept it with a waiver, or give the model or target a new name; later changes are compared with the new ones.";
+    ScriptChanged "script-changed" Note,
+        "A file of the sources that the command names differs from base's. It may be the program, or what decides how the program is measured.",
+        "Review the change: it must measure the same work. To keep both apart, name the program by `{build}`.";
+    KeptState "kept-state" Note,
+        "Timed calls or processes of both sides start from what earlier ones wrote, so the work that wrote it is not timed.",
+        "Nothing to do for a cache that users have as well; otherwise remove it in `prepare`, or give each call its own inputs.";
     ReferenceChanged "reference-changed" Note,
         "Head's model or its reference differs from base's, and its outputs changed or could not be compared with \
         base's.",

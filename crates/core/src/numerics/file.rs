@@ -69,6 +69,11 @@ impl TensorFile {
         self.raw.as_deref().filter(|raw| lacks_npy(raw))
     }
 
+    /// The element type that the notation states; a `.npy` file states its own.
+    pub fn dtype(&self) -> Option<DType> {
+        self.raw.as_deref().and_then(parse_type).map(|(dtype, _)| dtype)
+    }
+
     /// Reads the tensor from the bytes of the file.
     pub fn read(&self, bytes: &[u8]) -> Result<Tensor, TensorFileError> {
         let Some(raw) = &self.raw else { return Ok(Tensor::from_npy(bytes)?) };

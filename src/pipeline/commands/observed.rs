@@ -1,0 +1,230 @@
+//! One more process of each side, after everything is measured, whose files are observed: what `prepare` reads of the sources,
+//! and what a process finds that earlier ones wrote, wherever that is.
+//!
+//! Processes share the folders of their user with each other and with the other side. Folders of their own would make honest
+//! tools slow or fail: they look for their packages, downloads and compilers below the home folder. So nothing is isolated,
+//! and a side that reads what earlier processes wrote is found by reading it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::model::{BenchmarkName, Event, Lint, LintCode, SideName, Stage, excerpt};
+use crate::pipeline::PipelineError;
+use crate::pipeline::candidates::PreparedSide;
+use crate::pipeline::host::Host;
+use crate::pipeline::journal::Journal;
+use crate::pipeline::trace::file_state;
+use crate::process::{Exit, Finished, Opened};
+
+use super::filter::EVERYTHING;
+use super::leftovers::{LONGEST_NAME, without_digits};
+use super::{CommandRows, PreparedCommand};
+
+/// What the observed process of a side read.
+#[derive(Debug, Default)]
+struct ObservedProcess {
+    /// Names below the sources that `prepare` read or looked for. `None` if that could not be observed.
+    prepared_with: Option<BTreeSet<String>>,
+    /// Files that earlier processes wrote, by the place that they belong to. `None` if that could not be observed.
+    reused: Option<BTreeMap<String, ReusedFile>>,
+}
+
+#[derive(Debug)]
+struct ReusedFile {
+    path: PathBuf,
+    /// Written after `setup`.
+    by_process: bool,
+}
+
+/// Runs one more process of each command that both sides have, and keeps the findings about head's.
+pub(in crate::pipeline) async fn observe(
+    host: &Host<'_>,
+    sides: &[PreparedSide<'_>],
+    journal: &Journal,
+) -> Result<(), PipelineError> {
+    let of = |name| sides.iter().find(|side| side.input.name == name);
+    let (Some(base), Some(head)) = (of(SideName::Base), of(SideName::Head)) else { return Ok(()) };
+    let pairs = head.commands.iter().filter_map(|command| {
+        let name = &command.spec.name;
+        let reference = base.commands.iter().find(|base| base.spec.name == *name)?;
+        let is_measured = [command, reference].iter().all(|side| side.failure.is_none())
+            && !journal.has_failed(&BenchmarkName::new(name));
+        // The commands of `pair` are different programs.
+        (is_measured && command.rows == CommandRows::BelowCommand).then_some((reference, command))
+    });
+    let pairs: Vec<(&PreparedCommand, &PreparedCommand)> = pairs.collect();
+    let stage = Stage::Verify;
+    if !pairs.is_empty() {
+        host.progress.on(Event::StageStarted { stage, steps: 2 * pairs.len() });
+    }
+    for (reference, command) in &pairs {
+        let mut observed = Vec::new();
+        for (side, process) in [(SideName::Base, reference), (SideName::Head, command)] {
+            let what = format!("{} {side}", command.spec.name);
+            host.progress.on(Event::StepStarted { stage, what: &what });
+            let started = Instant::now();
+            let [output, log] = ["raw", "log"].map(|ending| journal.trial_file(side, ending));
+            let guard = process.guard()?;
+            observed.push(process.observe(host, reference.began, &log, &output).await?);
+            guard.check()?;
+            host.progress.on(Event::StepFinished { stage, what: &what, note: "", took: started.elapsed() });
+        }
+        if let [of_base, of_head] = observed.as_slice() {
+            let mut lints: Vec<Lint> =
+                other_preparation(host, (reference, of_base), (command, of_head)).await.into_iter().collect();
+            lints.extend(kept_state(of_base, of_head));
+            command.observed.get_or_init(|| lints);
+        }
+    }
+    if !pairs.is_empty() {
+        host.progress.on(Event::StageFinished { stage });
+    }
+    Ok(())
+}
+
+impl PreparedCommand {
+    /// Runs `prepare` and a process. `since` is when the first code of a side began to run.
+    async fn observe(
+        &self,
+        host: &Host<'_>,
+        since: SystemTime,
+        log: &Path,
+        output: &Path,
+    ) -> Result<ObservedProcess, PipelineError> {
+        self.remove_outputs()?;
+        let seen = |finished: Finished| finished.opened.filter(|_| finished.exit == Exit::Success);
+        let mut observed = ObservedProcess::default();
+        if let Some(line) = &self.spec.prepare {
+            let line = self.line(line, Path::new(""), EVERYTHING).log(log).observed();
+            observed.prepared_with = seen(host.run(&line).await?).map(|opened| {
+                let old = opened.read.iter().filter(|path| written(path).is_none_or(|at| at < since));
+                old.filter_map(|path| self.name_in_sources(host, path)).collect()
+            });
+        }
+        let start = self.start(output, EVERYTHING).capture_stdout().log(log).observed();
+        let finished = host.run(&start.cpus(host.cpus_for(&self.spec.device))).await?;
+        self.keep_outputs(&finished, true)?;
+        observed.reused = seen(finished).map(|opened| self.reused(&opened, since, output));
+        Ok(observed)
+    }
+
+    fn is_built(&self, path: &Path) -> bool {
+        self.build_folder().is_some_and(|folder| path.starts_with(folder))
+    }
+
+    /// The name of a file of the sources. Folders that tools fill are not part of them.
+    fn name_in_sources(&self, host: &Host<'_>, path: &Path) -> Option<String> {
+        let name = self.sources.iter().find_map(|sources| path.strip_prefix(sources).ok())?;
+        let is_made = name.iter().any(|part| part == ".git" || part == PYTHON_CACHE);
+        let is_source = !is_made && !self.is_built(path) && !host.sources.is_own(path) && !path.is_dir();
+        is_source.then(|| name.to_string_lossy().into_owned())
+    }
+
+    /// Files outside of its build folder that were written since `since`, and not by this process.
+    fn reused(&self, opened: &Opened, since: SystemTime, output: &Path) -> BTreeMap<String, ReusedFile> {
+        let mut found = BTreeMap::new();
+        for path in &opened.read {
+            let is_own =
+                path == output || self.is_built(path) || path.iter().any(|part| part == PYTHON_CACHE);
+            if let Some(at) = written(path).filter(|at| !is_own && *at >= since) {
+                let by_process = self.set_up.get().is_some_and(|set_up| at >= *set_up);
+                let file = found
+                    .entry(self.place(path))
+                    .or_insert_with(|| ReusedFile { path: path.clone(), by_process });
+                file.by_process |= by_process;
+            }
+        }
+        found
+    }
+
+    /// The place that a file belongs to: a folder of the sources, of the temporary folder, or of a program below the home
+    /// folder. The names in it may be digests of what they cache.
+    fn place(&self, path: &Path) -> String {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let temporary = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
+        let temporary = temporary.into_iter().chain([std::env::temp_dir()]);
+        let roots = self.sources.iter().map(|sources| (sources.clone(), 1));
+        let roots = roots.chain(home.map(|home| (home, 2))).chain(temporary.map(|folder| (folder, 1)));
+        for (root, parts) in roots {
+            if let Ok(inside) = path.strip_prefix(&root) {
+                let root = if self.sources.contains(&root) { PathBuf::from("sources") } else { root };
+                return without_digits(&root.join(inside.iter().take(parts).collect::<PathBuf>()));
+            }
+        }
+        without_digits(path.parent().unwrap_or(path))
+    }
+}
+
+/// Python compares what is in these folders with the sources before it uses it.
+const PYTHON_CACHE: &str = "__pycache__";
+
+/// When a file was changed last, by the time that no program can set.
+fn written(path: &Path) -> Option<SystemTime> {
+    let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let seconds = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
+    let rest = Duration::from_nanos(u64::try_from(metadata.ctime_nsec()).ok()?);
+    Some(SystemTime::UNIX_EPOCH + seconds + rest)
+}
+
+fn shown(name: &str) -> String {
+    excerpt(name, LONGEST_NAME)
+}
+
+fn other_work(detail: String) -> Option<Lint> {
+    Some(Lint::new(LintCode::WorkloadChanged, detail))
+}
+
+/// The finding that `prepare` reads other files of the sources than base's.
+async fn other_preparation(
+    host: &Host<'_>,
+    (base, of_base): (&PreparedCommand, &ObservedProcess),
+    (head, of_head): (&PreparedCommand, &ObservedProcess),
+) -> Option<Lint> {
+    let with_base = of_base.prepared_with.as_ref()?;
+    let Some(with_head) = &of_head.prepared_with else {
+        let is_gone = head.spec.prepare.is_none();
+        return if is_gone {
+            None
+        } else {
+            other_work("head's `prepare` can't be observed, and base's can".to_owned())
+        };
+    };
+    for name in with_base.union(with_head) {
+        let [first, second] = [base, head].map(|side| side.sources[0].join(name));
+        if file_state(&first, &host.digests).await != file_state(&second, &host.digests).await {
+            return other_work(format!("`prepare` reads `{}`, which differs from base's", shown(name)));
+        }
+    }
+    None
+}
+
+/// Findings about what earlier processes wrote: base decides whether that is part of the benchmark.
+fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
+    let Some(by_base) = &base.reused else {
+        return Some(Lint::new(
+            LintCode::Unobserved,
+            "files that the command's processes open can't be observed",
+        ));
+    };
+    let Some(by_head) = &head.reused else {
+        return other_work("a process of head can't be observed, and base's can".to_owned());
+    };
+    let only = by_head.iter().find(|(place, _)| !by_base.contains_key(*place));
+    if let Some((_, ReusedFile { path, .. })) = only {
+        let path = shown(&path.to_string_lossy());
+        return other_work(format!(
+            "head's processes read `{path}`, which was written during the run, and base's don't"
+        ));
+    }
+    let both = by_head
+        .iter()
+        .find(|(place, file)| file.by_process || by_base.get(*place).is_some_and(|file| file.by_process));
+    both.map(|(_, ReusedFile { path, .. })| {
+        let path = shown(&path.to_string_lossy());
+        let detail = format!("processes of both sides read what earlier ones wrote, such as `{path}`");
+        Lint::new(LintCode::KeptState, detail)
+    })
+}
