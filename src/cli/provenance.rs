@@ -342,10 +342,21 @@ fn on_schedule(file: &RunFile) -> Result<(), CliError> {
             names.entry(file.declared_name(&benchmark.name)).or_insert(next);
         }
     }
+    let measured = |side: &SideName, name: &str| {
+        let mut benchmarks = file.side(*side).into_iter().flat_map(|side| &side.benchmarks);
+        benchmarks.any(|benchmark| benchmark.name == name && !benchmark.processes.is_empty())
+    };
     let mut drawn: BTreeMap<u32, Vec<[SideName; 4]>> = BTreeMap::new();
     for side in &file.sides {
         for benchmark in &side.benchmarks {
             let at = names.get(file.declared_name(&benchmark.name)).copied().unwrap_or_default();
+            let unscheduled = benchmark.processes.iter().any(|process| process.slot.is_none());
+            if unscheduled && SideName::BOTH.iter().all(|side| measured(side, &benchmark.name)) {
+                return Err(refused(format!(
+                    "processes of {:?} have no place in the schedule, so others could be left out",
+                    benchmark.name
+                )));
+            }
             for slot in benchmark.processes.iter().filter_map(|process| process.slot) {
                 if slot.block >= MOST_BLOCKS {
                     return Err(refused(format!("block {} is not one that benchgate measures", slot.block)));

@@ -77,7 +77,8 @@ const DEEPEST: usize = 16;
 /// A folder that can't be listed, has no files, or has too many.
 pub fn results(folder: &Path) -> Result<Vec<String>, CliError> {
     let mut found = Vec::new();
-    collect(folder, DEEPEST, &mut found)?;
+    let real = folder.canonicalize().map_err(|error| failed(folder, &error.to_string()))?;
+    collect(folder, &real, DEEPEST, &mut found)?;
     found.sort();
     let kept: Vec<String> = found
         .iter()
@@ -90,7 +91,9 @@ pub fn results(folder: &Path) -> Result<Vec<String>, CliError> {
     Ok(kept)
 }
 
-fn collect(folder: &Path, deepest: usize, found: &mut Vec<PathBuf>) -> Result<(), CliError> {
+/// `root` is the folder that the user named, by where links lead. Links in it are not followed: those to what is in it, such
+/// as `latest`, name a result again.
+fn collect(folder: &Path, root: &Path, deepest: usize, found: &mut Vec<PathBuf>) -> Result<(), CliError> {
     if deepest == 0 {
         return Err(failed(folder, "folders are nested too deeply"));
     }
@@ -100,10 +103,16 @@ fn collect(folder: &Path, deepest: usize, found: &mut Vec<PathBuf>) -> Result<()
             .and_then(|entry| entry.file_type().map(|kind| (entry, kind)))
             .map_err(|error| failed(folder, &error.to_string()))?;
         if kind.is_dir() {
-            collect(&entry.path(), deepest - 1, found)?;
+            collect(&entry.path(), root, deepest - 1, found)?;
         } else if kind.is_file() || !entry.path().exists() {
             // A link to nothing stands for a result that is gone; reading it says so.
             found.push(entry.path());
+        } else if !kind.is_symlink()
+            || !entry.path().canonicalize().is_ok_and(|target| target.starts_with(root))
+        {
+            let what =
+                if kind.is_symlink() { "a link out of the folder" } else { "neither a file nor a folder" };
+            return Err(failed(&entry.path(), &format!("it is {what}, and a result may be behind it")));
         }
         if found.len() > MOST_FILES {
             return Err(failed(folder, &format!("it has more than {MOST_FILES} files")));

@@ -103,6 +103,10 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         else {
             continue;
         };
+        if partner.had_other_inputs && !prepared.had_other_inputs {
+            let why = "base can be called with other inputs and head can't, so what head remembers could not be checked";
+            prepared.lints.push(Lint::new(LintCode::Stateful, why));
+        }
         // With the same bytes, a difference is not caused by the change. Outputs of different inputs can't be compared
         // at all.
         let identical = prepared.artifact.is_some() && prepared.artifact == partner.artifact;

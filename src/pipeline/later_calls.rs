@@ -4,8 +4,11 @@
 //! its first call and does nothing in all others would look quick. A small module of benchgate's own therefore calls the
 //! function twice in one process. The results of the second call are verified. Inputs that are the same after two calls as
 //! after one show that every later call starts as the second one did, so what holds for it holds for all. If the first call
-//! changed them, the work that is timed is not the one that was given, and both sides must do so. Values that a program keeps
-//! in globals are another matter ([`super::stores::storing_operation`]).
+//! changed them, the work that is timed is not the one that was given, and both sides must do so.
+//!
+//! A program that remembers its result elsewhere is right in every call with the same inputs. So a third call has other
+//! inputs ([`super::other_inputs`]), and must compute what a first call with them does. Values that a program keeps in globals
+//! are found in its source, too ([`super::stores::storing_operation`]).
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -21,6 +24,7 @@ use super::PipelineError;
 use super::argv::Execution;
 use super::compile::failure;
 use super::host::Host;
+use super::other_inputs;
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::Caller;
@@ -33,6 +37,11 @@ const GIVEN: &str = "given";
 const ONCE: &str = "once";
 /// Calls twice and returns the second call's results, then the inputs.
 const TWICE: &str = "twice";
+/// Calls once with the second half of the inputs and returns the results.
+const ALONE: &str = "alone";
+/// Calls twice with the first half of the inputs, then once with the second. Returns what [`TWICE`] does, then the third call's
+/// results.
+const THRICE: &str = "thrice";
 /// The type that `iree-dump-module` prints for every value that is not a number.
 const REFERENCE: &str = "!vm.ref<?>";
 
@@ -99,7 +108,8 @@ impl Signature {
         let arguments: Vec<String> = (0..parameters.len()).map(|number| format!("%a{number}")).collect();
         let buffers = arguments.iter().zip(parameters).filter(|(_, parameter)| is_buffer(parameter));
         let buffers: Vec<(&str, &str)> = buffers.map(|(argument, kind)| (argument.as_str(), *kind)).collect();
-        let call = |text: &mut String, result: &str| {
+        let others: Vec<String> = (0..parameters.len()).map(|number| format!("%b{number}")).collect();
+        let call_with = |text: &mut String, result: &str, arguments: &[String]| {
             let bound = match results.len() {
                 0 => String::new(),
                 count => format!("{result}:{count} = "),
@@ -109,6 +119,7 @@ impl Signature {
             // Writing to a String can't fail.
             let _ = writeln!(text, "    {bound}vm.call @\"{name}\"({arguments}) : ({from}) -> ({to})");
         };
+        let call = |text: &mut String, result: &str| call_with(text, result, &arguments);
         let returned = |text: &mut String, values: &[(String, &str)]| {
             let names = values.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
             let kinds = values.iter().map(|(_, kind)| *kind).collect::<Vec<_>>().join(", ");
@@ -119,14 +130,18 @@ impl Signature {
             |values: &[(String, &str)]| values.iter().map(|(_, kind)| *kind).collect::<Vec<_>>().join(", ");
         let inputs: Vec<(String, &str)> =
             buffers.iter().map(|(argument, kind)| ((*argument).to_owned(), *kind)).collect();
-        let second = results.iter().enumerate().filter(|(_, kind)| is_buffer(kind));
-        let second = second.map(|(number, kind)| (format!("%second#{number}"), *kind));
-        let all: Vec<(String, &str)> = second.chain(inputs.iter().cloned()).collect();
+        let of_call = |call: &str| -> Vec<(String, &str)> {
+            let buffers = results.iter().enumerate().filter(|(_, kind)| is_buffer(kind));
+            buffers.map(|(number, kind)| (format!("%{call}#{number}"), *kind)).collect()
+        };
+        let all: Vec<(String, &str)> = [of_call("second"), inputs.clone()].concat();
+        let with_third: Vec<(String, &str)> = [all.clone(), of_call("third")].concat();
+        let both = [declared.clone(), declared.replace("%a", "%b")].join(", ");
 
         let mut text = format!("vm.module @{MODULE} {{\n");
         let _ = writeln!(
             text,
-            "  vm.import private @\"{name}\"({declared}) -> ({})\n  vm.export @{GIVEN}\n  vm.export @{ONCE}\n  vm.export @{TWICE}",
+            "  vm.import private @\"{name}\"({declared}) -> ({})\n  vm.export @{GIVEN}\n  vm.export @{ONCE}\n  vm.export @{TWICE}\n  vm.export @{ALONE}\n  vm.export @{THRICE}",
             results.join(", ")
         );
         let _ = writeln!(text, "  vm.func @{GIVEN}({declared}) -> ({}) {{", kinds(&inputs));
@@ -138,6 +153,16 @@ impl Signature {
         call(&mut text, "%first");
         call(&mut text, "%second");
         returned(&mut text, &all);
+        // Without parameters there are no other inputs.
+        let both = if parameters.is_empty() { String::new() } else { both };
+        let _ = writeln!(text, "  vm.func @{ALONE}({both}) -> ({}) {{", kinds(&of_call("third")));
+        call_with(&mut text, "%third", &others);
+        returned(&mut text, &of_call("third"));
+        let _ = writeln!(text, "  vm.func @{THRICE}({both}) -> ({}) {{", kinds(&with_third));
+        call(&mut text, "%first");
+        call(&mut text, "%second");
+        call_with(&mut text, "%third", &others);
+        returned(&mut text, &with_third);
         text.push_str("}\n");
         text
     }
@@ -207,8 +232,17 @@ pub(super) async fn caller(
     Ok(made.map_err(NoCaller::Unchecked))
 }
 
-/// Calls the function once in one process and twice in another. The second call's results are written to `results`, and
-/// `start` makes a process of arguments. Returns the inputs that the first call changes and later ones leave so.
+/// The later calls of a function that keeps no state as far as its inputs show.
+#[derive(Debug, Default)]
+pub(super) struct LaterCalls {
+    /// The inputs that the first call changes and later ones leave so.
+    pub(super) changed: Vec<u32>,
+    /// Results of a first and of a third call with other inputs, if there are any with which a first call works.
+    pub(super) with_others: Option<[Vec<TensorFile>; 2]>,
+}
+
+/// Calls the function once in one process, and twice, then with other inputs, in another. The second call's results are
+/// written to `results`, those with other inputs to files of the same types, and `start` makes a process of arguments.
 ///
 /// # Errors
 /// How the function keeps state, or why that could not be checked.
@@ -219,14 +253,39 @@ pub(super) async fn check(
     results: &[TensorFile],
     folder: &Path,
     start: impl Fn(Vec<OsString>) -> Command,
-) -> Result<Result<Vec<u32>, String>, PipelineError> {
+) -> Result<Result<LaterCalls, String>, PipelineError> {
     let places = |calls: &str| -> Vec<TensorFile> {
         let name = |number| folder.join(format!("{calls}{number}.bin"));
         let bytes = |number| TensorFile { path: name(number), raw: Some("bytes".to_owned()) };
         (0..caller.inputs).map(bytes).collect()
     };
     let [given, once, twice] = [GIVEN, ONCE, TWICE].map(places);
-    let mut processes = vec![execution.through(&caller.module, TWICE, &[results, &twice].concat())];
+    let renamed = |calls: &str| -> Vec<TensorFile> {
+        let name = |(number, file): (usize, &TensorFile)| TensorFile {
+            path: folder.join(format!("{calls}{number}.{}", file.ending())),
+            raw: file.raw.clone(),
+        };
+        results.iter().enumerate().map(name).collect()
+    };
+    let [alone, third] = [ALONE, "third"].map(renamed);
+    let others = if caller.inputs > 0 { other_inputs::made(&execution.inputs, folder)? } else { None };
+    let both = others.map(|others| Execution {
+        inputs: [execution.inputs.as_slice(), &others].concat(),
+        ..execution.clone()
+    });
+    // Other inputs may be ones that the function does not accept.
+    let both = match both {
+        Some(both) => {
+            let finished = host.run(&start(both.through(&caller.module, ALONE, &alone))).await?;
+            Some(both).filter(|_| finished.exit == Exit::Success)
+        }
+        None => None,
+    };
+    let second = [results, &twice].concat();
+    let mut processes = vec![match &both {
+        Some(both) => both.through(&caller.module, THRICE, &[&second[..], &third].concat()),
+        None => execution.through(&caller.module, TWICE, &second),
+    }];
     if !once.is_empty() {
         processes.push(execution.through(&caller.module, ONCE, &once));
         processes.push(execution.through(&caller.module, GIVEN, &given));
@@ -250,7 +309,7 @@ pub(super) async fn check(
             changed.push(number);
         }
     }
-    Ok(Ok(changed))
+    Ok(Ok(LaterCalls { changed, with_others: both.map(|_| [alone, third]) }))
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ mod later_calls;
 mod loaded;
 mod measure;
 mod memo;
+mod other_inputs;
 mod plan;
 mod prepare;
 mod profile;

@@ -237,6 +237,8 @@ pub(super) struct Prepared<'a> {
     pub(super) execution: Option<Execution>,
     /// Outputs of the verified call, until both sides are available.
     pub(super) outputs: Option<Outputs>,
+    /// Whether a later call had other inputs than the first one.
+    pub(super) had_other_inputs: bool,
 }
 
 impl<'a> Prepared<'a> {
@@ -258,6 +260,7 @@ impl<'a> Prepared<'a> {
             code: None,
             execution: None,
             outputs: None,
+            had_other_inputs: false,
         }
     }
 

@@ -15,12 +15,13 @@ use super::cache::KeyBuilder;
 use super::compile::{failure, printed_error};
 use super::divergence::{self, tensors};
 use super::host::Host;
+use super::later_calls::{self, LaterCalls};
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::{
     Caller, Outputs, PreparedSource, StageError, StageFailure, StageOutput, StageReport, Staged,
 };
-use super::{diagnostics, later_calls};
+use super::{PipelineError, diagnostics};
 
 /// One module to verify.
 pub(super) struct VerifyJob<'a> {
@@ -49,6 +50,8 @@ pub(super) struct VerifiedModule {
     pub(super) stateful: Option<String>,
     /// The inputs that the first call changes.
     pub(super) changed_inputs: Vec<u32>,
+    /// Whether a later call had other inputs.
+    pub(super) had_other_inputs: bool,
 }
 
 impl StageOutput for VerifiedModule {
@@ -98,6 +101,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
                 outputs: None,
                 stateful: None,
                 changed_inputs: Vec::new(),
+                had_other_inputs: false,
             });
         }
         // By benchmark and side, not by module: benchmarks may share one and fail for reasons of their own.
@@ -135,7 +139,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     } else {
         outputs
     };
-    let mut changed_inputs = Vec::new();
+    let mut later = LaterCalls::default();
     let stateful = match job
         .caller
         .filter(|_| matches!(verification.code, VerifyCode::Pass | VerifyCode::VerifierSkipped))
@@ -149,7 +153,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
             let second = places(folder.path(), "second", &known);
             let checked =
                 later_calls::check(caller, host, job.execution, &second, folder.path(), call).await?;
-            let stateful = checked.map(|changed| changed_inputs = changed).err();
+            let stateful = checked.map(|found| later = found).err();
             if stateful.is_some() {
                 stateful
             } else if !is_known {
@@ -157,14 +161,18 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
                 verified
                     .then(|| "the results of a second call in the same process could not be read".to_owned())
             } else if verification.code == VerifyCode::Pass {
-                let later = compare(planned, &second, source)?;
-                if later.code != VerifyCode::Pass {
+                let wrong = compare(planned, &second, source)?;
+                if wrong.code != VerifyCode::Pass {
                     let why = "the first call of a process is right, and the second one is not";
-                    verification = Verification { why: Some(why.to_owned()), ..later };
+                    verification = Verification { why: Some(why.to_owned()), ..wrong };
                 }
-                None
+                remembers(planned, &later)?
             } else {
-                differs(planned, &outputs, &second)?
+                match differs(planned, &outputs, &second)? {
+                    // The outputs of a nondeterministic function prove nothing.
+                    None if !outputs.is_empty() => remembers(planned, &later)?,
+                    found => found,
+                }
             }
         }
     };
@@ -185,7 +193,8 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         opened: finished.opened,
         outputs: kept,
         stateful,
-        changed_inputs,
+        changed_inputs: later.changed,
+        had_other_inputs: later.with_others.is_some(),
     })
 }
 
@@ -231,6 +240,21 @@ fn differs(
     let checks = numerics::against_base(&tensors(first)?, &tensors(second)?, &[], &planned.tolerances());
     let differ = checks.iter().any(|check| check.code != VerifyCode::Pass);
     Ok(differ.then(|| "a second call in the same process computes other results than the first".to_owned()))
+}
+
+/// Whether a later call with other inputs computed something else than a first call with them.
+fn remembers(planned: PlannedBenchmark<'_>, later: &LaterCalls) -> Staged<Option<String>> {
+    let Some([alone, third]) = &later.with_others else { return Ok(None) };
+    // Also the same where nothing is finite.
+    let read = |file: &TensorFile| std::fs::read(&file.path).map_err(PipelineError::io("read", &file.path));
+    for (alone, third) in alone.iter().zip(third) {
+        let is_same = read(alone)? == read(third)?;
+        if !is_same && differs(planned, std::slice::from_ref(alone), std::slice::from_ref(third))?.is_some() {
+            let why = "a later call in the same process does not compute what a first call with the same inputs does";
+            return Ok(Some(why.to_owned()));
+        }
+    }
+    Ok(None)
 }
 
 /// The verification of a module that has another number of outputs than its reference. The tool then fails instead of

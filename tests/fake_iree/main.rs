@@ -12,6 +12,9 @@
 //! | `output-file=A.npy,B.npy` | the outputs are these files, below the folder the tool is started in |
 //! | `output-type=4x1xbf16` | the type that the tool prints of its results; by default 3xf32. bf16 can't be written as `.npy` |
 //! | `second-output=1,2,3` | the output of a second call in one process |
+//! | `other-output=4,5,6` | the function has an input, and this output for other ones |
+//! | `remembers=1` | a later call has the output of the first one, whatever its input |
+//! | `rejects-other-inputs=1` | a call with other inputs fails |
 //! | `changes-input=once`, `changes-input=always` | the function has an input, which its first call, or every call, changes |
 //! | `random-output=1` | the one output differs from call to call |
 //! | `error-occurred=TEXT` | the benchmark prints a failed row of 0.0 ms and exits 0, as IREE did |
@@ -277,7 +280,8 @@ fn dump(module: &str) {
     let named = known.keys().filter_map(|key| {
         ["latency-us-", "output-file-", "output-"].into_iter().find_map(|prefix| key.strip_prefix(prefix))
     });
-    let input = if known.contains_key("changes-input") { "!vm.ref<?>" } else { "" };
+    let input = ["changes-input", "other-output"].iter().any(|key| known.contains_key(*key));
+    let input = if input { "!vm.ref<?>" } else { "" };
     println!("// @module : version 0\n\nExported Functions:");
     for function in named.chain(["main"]) {
         let results = of(&known, "output-file", function).map_or(1, |files| files.split(',').count());
@@ -286,13 +290,23 @@ fn dump(module: &str) {
     println!();
 }
 
-/// `given`, `once` or `twice` of the module that calls another one's function: the results of the second call, and the input.
+/// The functions of the module that calls another one's: the results of the second call and of one with other inputs, and the
+/// input.
 fn call_through(known: &BTreeMap<String, String>, args: &[String], caller: &str) {
     let text = std::fs::read_to_string(caller).unwrap();
     let name = text.split("vm.import private @\"module.").nth(1).unwrap().split('"').next().unwrap();
     let calls = value(args, "--function=").unwrap();
-    let is_twice = calls == "twice";
+    let is_twice = calls == "twice" || calls == "thrice";
     let mut known = known.clone();
+    if calls == "alone" && known.contains_key("rejects-other-inputs") {
+        std::process::exit(1);
+    }
+    let mut other = known.clone();
+    if let Some(output) =
+        other.remove("other-output").filter(|_| calls == "alone" || !known.contains_key("remembers"))
+    {
+        other.insert("output".to_owned(), output);
+    }
     if let Some(second) = known.remove("second-output") {
         known.insert("output".to_owned(), second);
     }
@@ -300,8 +314,15 @@ fn call_through(known: &BTreeMap<String, String>, args: &[String], caller: &str)
         args.iter().filter(|arg| arg.starts_with("--output=@")).cloned().partition(|arg| {
             ["given", "once", "twice"].iter().any(|calls| arg.contains(&format!("/{calls}")))
         });
+    let (third, results): (Vec<String>, Vec<String>) =
+        results.into_iter().partition(|arg| arg.contains("/third") || arg.contains("/alone"));
+    if !third.is_empty() {
+        let called: Vec<String> = [format!("--function={name}")].into_iter().chain(third).collect();
+        call(&other, &called);
+    }
     for input in inputs {
-        let state = match known["changes-input"].as_str() {
+        let state = match known.get("changes-input").map_or("", String::as_str) {
+            "" => "0",
             _ if calls == "given" => "0",
             "always" if is_twice => "2",
             _ => "1",

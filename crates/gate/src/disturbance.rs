@@ -148,8 +148,8 @@ fn drift(side: SideName, telemetry: &[Telemetry]) -> Option<Lint> {
 // Blocks of a paired session that lost a process: the rest is not the schedule, and the lost process may have been
 // slow.
 
-/// The finding about a pair of series whose blocks don't hold as many processes of one side as of the other, or
-/// hold one slot twice. Processes without a slot were not scheduled in blocks.
+/// The finding about a pair of series whose blocks don't all hold the same number of processes of either side, or hold one
+/// slot twice. Processes without a slot were not scheduled in blocks.
 pub fn lint_incomplete(base: &Readings, head: &Readings) -> Option<Lint> {
     let mut blocks: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
     let mut slots = BTreeSet::new();
@@ -161,10 +161,11 @@ pub fn lint_incomplete(base: &Readings, head: &Readings) -> Option<Lint> {
             repeated += usize::from(!slots.insert(*slot));
         }
     }
-    let unequal = blocks.values().filter(|(base, head)| base != head).count();
+    let whole = blocks.values().map(|(base, head)| *base.max(head)).max().unwrap_or_default();
+    let unequal = blocks.values().filter(|counts| **counts != (whole, whole)).count();
     (unequal + repeated > 0).then(|| {
         let detail = format!(
-            "blocks with more processes of one side: {unequal} of {}; slots taken twice: {repeated}",
+            "blocks that lack processes: {unequal} of {}; slots taken twice: {repeated}",
             blocks.len()
         );
         Lint::new(LintCode::IncompleteBlocks, detail)

@@ -83,8 +83,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             return Err(fault("a result without a name".to_owned()));
         }
         let number = |value: &str| {
-            let number = value.replace(',', "").parse::<f64>();
-            number.map_err(|_| fault(format!("expected a time, found `{}`", short(value))))
+            let number = without_groups(value).and_then(|value| value.parse::<f64>().ok());
+            number.ok_or_else(|| fault(format!("expected a time, found `{}`", short(value))))
         };
         let [low, (value, unit), high] = interval;
         let stated = number(value)?;
@@ -121,6 +121,20 @@ fn counted(line: &str) -> Option<u64> {
     line.split(';').find_map(|part| part.trim().strip_suffix(" measured")?.parse().ok())
 }
 
+/// A number without the commas between its groups of three digits. With other commas it is in another notation, in which
+/// the comma may be the decimal point.
+fn without_groups(value: &str) -> Option<String> {
+    let (whole, _) = value.split_once('.').unwrap_or((value, ""));
+    let mut groups = whole.split(',');
+    let first = groups.next().unwrap_or_default().len();
+    let mut is_grouped = !whole.contains(',');
+    if !is_grouped {
+        is_grouped = (1..=3).contains(&first) && groups.all(|group| group.len() == 3);
+    }
+    let commas = |text: &str| text.matches(',').count();
+    (is_grouped && commas(whole) == commas(value)).then(|| value.replace(',', ""))
+}
+
 /// Criterion also prints picoseconds.
 fn scale_of(unit: &str) -> Option<f64> {
     if unit == "ps" { Some(1e-3) } else { time_unit(unit) }
@@ -128,4 +142,22 @@ fn scale_of(unit: &str) -> Option<f64> {
 
 fn short(word: &str) -> &str {
     word.get(..40).unwrap_or(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_commas_between_groups_of_three_digits_are_left_out() {
+        let read = |value: &str| {
+            read(&format!("test a ... bench: {value} ns/iter (+/- 1.0)\n")).map(|run| run.benchmarks.len())
+        };
+        for value in ["110", "110.5", "1,148.71", "12,345,678", "0.5"] {
+            assert_eq!(read(value).unwrap(), 1, "{value}");
+        }
+        for value in ["110.000,00", "1,1,0,000.12", "110,00", ",110", "1148,710", "1.234,567", "1,,000"] {
+            assert!(read(value).is_err(), "{value}");
+        }
+    }
 }

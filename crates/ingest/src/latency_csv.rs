@@ -36,6 +36,8 @@ struct LatencyColumns {
     count: usize,
     /// Nanoseconds in the unit of the time column.
     scale: f64,
+    /// The name of the time column, if it states which statistic it is.
+    statistic: Option<String>,
 }
 
 /// Whether this line is the head or a row of such a file.
@@ -53,7 +55,11 @@ pub(super) fn is_row(line: &str) -> bool {
         && (matches!(cells[3], "error" | "unsupported") || cells[3].parse::<f64>().is_ok())
 }
 
-fn header(line: &str) -> Option<LatencyColumns> {
+/// The columns that a header names; `None` for a line that is none.
+///
+/// # Errors
+/// Several columns may be the time.
+fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
     let cells: Vec<String> =
         line.split(',').map(|cell| cell.trim().trim_matches('"').to_ascii_lowercase()).take(32).collect();
     let find = |names: &[&str]| cells.iter().position(|cell| names.contains(&cell.as_str()));
@@ -63,19 +69,48 @@ fn header(line: &str) -> Option<LatencyColumns> {
     let times =
         Some(named(time_scale)).filter(|found| !found.is_empty()).unwrap_or_else(|| named(milliseconds));
     // Of several, `tile_ms` and `time_limit_ms` can be axes of the experiment.
-    let measured = times.iter().find(|(at, _)| !is_axis(&header_words(&cells[*at])));
-    let (time, scale) = *measured.or(times.first().filter(|_| times.len() == 1))?;
+    let mut measured: Vec<(u8, usize, f64)> = Vec::new();
+    for (at, scale) in &times {
+        let words = header_words(&cells[*at]);
+        if times.len() == 1 || !is_axis(&words) {
+            measured.push((rank(&words), *at, *scale));
+        }
+    }
+    measured.sort_by_key(|(rank, at, _)| (*rank, *at));
+    let (best, time, scale) = *measured.first()?;
     let (model, target) = (find(&["model"])?, find(&["device", "target", "backend"])?);
+    if let Some((_, other, _)) = measured.get(1).filter(|(rank, ..)| *rank == best) {
+        return Some(Err(format!("`{}` and `{}` may both be the time", cells[time], cells[*other])));
+    }
     let axes = cells.iter().enumerate();
     let axes = axes.filter(|(at, cell)| ![model, target, time].contains(at) && is_axis(&header_words(cell)));
-    Some(LatencyColumns {
+    Some(Ok(LatencyColumns {
         model,
         target,
         time,
         axes: axes.map(|(at, cell)| (at, cell.clone())).collect(),
         count: cells.len(),
         scale,
-    })
+        statistic: (best > 0).then(|| cells[time].clone()),
+    }))
+}
+
+/// How well a column of times states the typical time of its row; 0 is best. Two of one rank contradict each other.
+fn rank(words: &[&str]) -> u8 {
+    let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
+    if has(&["std", "stddev", "stdev", "var", "cv", "max"]) || words.iter().any(|word| is_percentile(word)) {
+        5
+    } else if has(&["min"]) && words.last() != Some(&"min") {
+        4
+    } else if has(&["median"]) {
+        2
+    } else if has(&["mean", "avg", "average"]) {
+        1
+    } else if words.first().is_some_and(|word| matches!(*word, "time" | "latency")) {
+        0
+    } else {
+        3
+    }
 }
 
 fn header_words(header: &str) -> Vec<&str> {
@@ -87,6 +122,12 @@ fn header_words(header: &str) -> Vec<&str> {
 fn time_scale(words: &[&str]) -> Option<f64> {
     match words {
         ["time" | "latency"] => time_unit("ms"),
+        // `min` is a statistic there.
+        ["time" | "latency", rest @ .., _]
+            if rest.iter().any(|word| *word != "min" && time_unit(word).is_some()) =>
+        {
+            None
+        }
         ["time" | "latency", .., unit] => time_unit(unit),
         _ => None,
     }
@@ -135,7 +176,15 @@ fn is_axis(words: &[&str]) -> bool {
 
 /// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
-    let mut columns = LatencyColumns { model: 1, target: 2, time: 3, axes: Vec::new(), count: 4, scale: 1e6 };
+    let mut columns = LatencyColumns {
+        model: 1,
+        target: 2,
+        time: 3,
+        axes: Vec::new(),
+        count: 4,
+        scale: 1e6,
+        statistic: None,
+    };
     let mut list: Vec<LatencyRows> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();
     for line in lines(text) {
@@ -143,7 +192,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             continue;
         }
         if let Some(found) = header(line.text) {
-            columns = found;
+            columns = found.map_err(|what| line_fault(line.number, what))?;
             for (_, axis) in &columns.axes {
                 carried(axis).map_err(|what| line_fault(line.number, what))?;
             }
@@ -170,6 +219,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         let at = *index.entry(name).or_insert_with_key(|name| {
             let mut rows = LatencyRows::new(name, model, target);
             rows.benchmark.labels.extend(axes().map(|(axis, value)| (axis.clone(), value.to_owned())));
+            // Another statistic of the other side is not the same measurement.
+            rows.benchmark.labels.extend(columns.statistic.clone().map(|it| ("column".to_owned(), it)));
             list.push(rows);
             list.len() - 1
         });

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use benchgate::gate::{CompareOptions, Policy, compare};
 use benchgate::ingest;
-use benchgate::model::{Lint, LintCode, Run, Verdict};
+use benchgate::model::{Lint, LintCode, Run, Series, Verdict};
 
 use super::{benchmark, codes, read};
 
@@ -104,6 +104,44 @@ fn columns_of_latency_csv_that_date_a_row_or_hold_other_measurements_are_not() {
         let run = read(&format!("model,device,{column},latency_ms\nm,cpu,1,10.0\nm,cpu,2,10.1\n")).unwrap();
         assert_eq!(names(&run), ["m/cpu"], "{column}");
     }
+}
+
+#[test]
+fn of_several_times_in_latency_csv_the_typical_one_is_read_or_none() {
+    let read_with = |columns: &str| read(&format!("model,device,{columns}\nm,cpu,1.0,2.0\n"));
+    for (columns, expected) in [
+        ("latency_min_ms,latency_ms", 2.0),
+        ("latency_ms,latency_min_ms", 1.0),
+        ("latency_p50_ms,latency_mean_ms", 2.0),
+        ("latency_max_ms,latency_median_ms", 2.0),
+    ] {
+        let run = read_with(columns).unwrap();
+        let samples = match &run.benchmarks[0].metric("latency").unwrap().series {
+            Series::Processes(processes) => processes[0].samples.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(samples, [expected * 1e6], "{columns}");
+    }
+    for columns in [
+        "latency_ms,latency_ms",
+        "time_ms,latency_ms",
+        "latency_us,latency_ms",
+        "latency_p50_ms,latency_p99_ms",
+    ] {
+        assert!(read_with(columns).is_err(), "{columns}");
+    }
+    for column in ["latency_ms (us)", "latency_ms_us"] {
+        assert!(read(&format!("model,device,{column}\nm,cpu,1.0\n")).is_err(), "two units: {column}");
+    }
+    // The other side may have another statistic.
+    let labels = |column: &str| {
+        read(&format!("model,device,{column}\nm,cpu,1.0\n")).unwrap().benchmarks[0]
+            .labels
+            .get("column")
+            .cloned()
+    };
+    assert_eq!(labels("latency_ms"), None);
+    assert_eq!(labels("latency_min_ms").as_deref(), Some("latency_min_ms"));
 }
 
 /// Each of these can be what an experiment varies.

@@ -131,6 +131,14 @@ const SPOILED: &[(&str, Spoil)] = &[
     }),
     ("a sample of base is zero", |run| resample(run, 0, |at, v| json!(if at == 5 { 0.0 } else { v }))),
     ("head lost half of its processes", |run| processes(run, 1).truncate(24)),
+    ("both sides lost a pair of each block", |run| {
+        for side in 0..2 {
+            processes(run, side).retain(|process| {
+                process["slot"]["slot"].as_u64().unwrap() < 2
+                    || process["slot"]["block"].as_u64().unwrap() > 3
+            });
+        }
+    }),
     ("head kept every second block", |run| {
         processes(run, 1).retain(|process| process["slot"]["block"].as_u64().unwrap() % 2 == 0);
     }),

@@ -302,7 +302,16 @@ fn no_file_of_a_folder_that_can_not_be_read_is_passed_over() {
     }
     std::os::unix::fs::symlink("gone.json", world.work().join("head/2.json")).unwrap();
     greens.check("a link to nothing", &compare());
-    greens.none(21);
+    std::fs::remove_file(world.work().join("head/2.json")).unwrap();
+    world.write("slow/2.json", &whole);
+    for (name, target) in [("2.json", "../slow/2.json"), ("more", "../slow")] {
+        std::os::unix::fs::symlink(target, world.work().join("head").join(name)).unwrap();
+        greens.check("a link out of the folder", &compare());
+        std::fs::remove_file(world.work().join("head").join(name)).unwrap();
+    }
+    greens.none(23);
+    std::os::unix::fs::symlink("1.json", world.work().join("head/latest.json")).unwrap();
+    assert!(!compare().stderr.contains("link"), "a second name of a result of the folder");
 }
 
 /// A file that says something against its own numbers, in the words of each tool.

@@ -188,6 +188,21 @@ fn a_program_is_judged_by_the_results_of_its_second_call_too() {
 }
 
 #[test]
+fn a_program_that_remembers_its_result_is_not_green() {
+    let (suite, repository) = repository();
+    let honest = ["revision=2", "latency-us=500", "other-output=4,5,6"];
+    suite.source("a", &["latency-us=1000", "other-output=4,5,6"]);
+    policy_on_main(&suite, &repository, "");
+    suite.source("a", &honest);
+    gate_main(&suite, &[]).expect_code(0);
+    for dishonest in ["remembers=1", "rejects-other-inputs=1"] {
+        suite.source("a", &[&honest[..], &[dishonest]].concat());
+        let said = gate_main(&suite, &[]).expect_code(11).stdout;
+        assert!(said.contains("stateful"), "{dishonest}: {said}");
+    }
+}
+
+#[test]
 fn a_file_of_the_working_tree_is_not_part_of_the_base() {
     let (suite, repository) = repository();
     let absolute = suite.world.work().join("more.txt");

@@ -35,6 +35,14 @@ fn a_red_result_from_which_blocks_are_left_out_is_never_green() {
             }
         }
     });
+    forge("no slots, and the slow processes of head deleted", &|run| {
+        keep(run, &[1], |block| !is_slow(block));
+        for side in 0..2 {
+            for process in run["sides"][side]["benchmarks"][0]["processes"].as_array_mut().unwrap() {
+                process.as_object_mut().unwrap().remove("slot");
+            }
+        }
+    });
     // The passing benchmark next to it loses its blocks as well.
     forge("the same blocks of every benchmark deleted", &|run| {
         for side in 0..2 {

@@ -4,8 +4,10 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use super::Greens;
 use super::suite_commands::{CONFIG, Change};
+use super::{FAIL_ON, Greens};
+use crate::pull_request::{commit, repository};
+use crate::suite::npy;
 
 type Edit = fn(&Path);
 
@@ -63,6 +65,45 @@ fn no_file_that_a_command_names_changes_unseen() {
             assert!(fails || shown, "{case}: {}", outcome.said());
             greens.check(&case, &outcome);
             restore(&path, content.as_bytes());
+        }
+    }
+    greens.none(16);
+}
+
+#[test]
+fn no_file_that_a_model_names_makes_a_slow_or_wrong_head_green() {
+    let (suite, repository) = repository();
+    repository.set_head("refs/heads/main").unwrap();
+    let files = [
+        ("data/x.npy", npy(&[1.0, 2.0, 3.0])),
+        ("data/y.npy", npy(&[1.0, 2.0, 3.0])),
+        ("flags.txt", b"--other".to_vec()),
+        ("lib/libruntime.so", b"// fake other=1".to_vec()),
+    ];
+    for (name, content) in &files {
+        restore(&suite.world.write(name, content), content);
+    }
+    let toml = suite.world.read("benchgate.toml");
+    let target = "backend = \"llvm-cpu\"";
+    assert!(toml.contains(target) && toml.contains("\"3xf32=1\""), "{toml}");
+    let named = format!("{target}\nflags = [\"@flags.txt\"]\nenv = {{ LD_LIBRARY_PATH = \"lib\" }}");
+    let toml = toml.replacen(target, &named, 1).replace("\"3xf32=1\"", "\"data/x.npy\"");
+    suite.world.write("benchgate.toml", toml);
+    commit(&repository, "files");
+    let main = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("change", &main, true).unwrap();
+    repository.set_head("refs/heads/change").unwrap();
+    let gate = || suite.world.run(["gate", "--base", "main", "--fail-on", FAIL_ON]);
+    gate().expect_no_failure();
+    let mut greens = Greens::default();
+    for (name, content) in &files {
+        for (at, (edit, apply)) in EDITS.iter().enumerate() {
+            let directives = if at % 2 == 0 { &["latency-us=3000"] } else { &["output=1.5,3,4.5"] };
+            suite.source("a", directives);
+            let path = suite.world.work().join(name);
+            apply(&path);
+            greens.check(&format!("{name}: {edit}"), &gate());
+            restore(&path, content);
         }
     }
     greens.none(16);
