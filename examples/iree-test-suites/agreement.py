@@ -55,7 +55,7 @@ def main():
     parser.add_argument("checkout", type=pathlib.Path)
     parser.add_argument("run", type=pathlib.Path)
     parser.add_argument("target")
-    parser.add_argument("--tools", type=pathlib.Path, required=True)
+    parser.add_argument("--tools", type=lambda folder: pathlib.Path(folder).absolute(), required=True)
     parser.add_argument("--kept", type=pathlib.Path, default=pathlib.Path("agreement.jsonl"))
     args = parser.parse_args()
     config = tomllib.loads((args.checkout / "benchgate.toml").read_text())

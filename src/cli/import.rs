@@ -62,15 +62,16 @@ pub fn run(args: &ImportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     }
     let mut found = SuiteFiles::new();
     collect(&args.folder, "", DEEPEST, &mut found)?;
-    if let Some(lists) = &args.lists {
-        collect(lists, &format!("{}/", lists.display()), DEEPEST, &mut found)?;
+    let lists = args.lists.as_ref().map(|lists| format!("{}/", lists.display()));
+    if let (Some(folder), Some(prefix)) = (&args.lists, &lists) {
+        collect(folder, prefix, DEEPEST, &mut found)?;
     }
     let Project::IreeTestSuites = args.project;
     let mut fetched = BTreeMap::new();
-    let mut imported = import::iree_test_suites(&found, &fetched);
+    let mut imported = import::iree_test_suites(&found, &fetched, lists.as_deref());
     if args.fetch && !imported.missing.is_empty() {
         fetched = fetch(&imported.missing, args.cache_dir.as_deref(), terminal)?;
-        imported = import::iree_test_suites(&found, &fetched);
+        imported = import::iree_test_suites(&found, &fetched, lists.as_deref());
     }
     if imported.models == 0 {
         return Err(CliError::usage(format!("no test of {} can be imported", args.folder.display()))

@@ -51,7 +51,8 @@ pub use load::{
 };
 pub use measure::{Measure, Profiling};
 pub use model::{
-    Exporter, Model, ModelInput, ModelSource, OutputType, Parameters, TorchbenchCheckout, is_python_name,
+    Exporter, Model, ModelInput, ModelSource, OutputType, ParameterSource, Parameters, TorchbenchCheckout,
+    is_python_name,
 };
 pub use parse::parse;
 pub use policy_changes::policy_changes;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use strum::VariantNames;
 
-use crate::numerics::TensorFile;
+use crate::numerics::{ParameterFill, RandomTensor, TensorFile};
 
 use super::fields::{COUNT, KeyPresence, LINES, NAMES, Section, ValueKind, defaulted};
 use super::names::{NamedFile, among, unique};
@@ -101,14 +101,25 @@ pub enum ModelInput {
     File(TensorFile),
     /// IREE's own notation, `1x3x224x224xf32=1`.
     Literal(String),
+    /// Made before the first call.
+    Random(RandomTensor),
 }
 
-/// An `.irpa` parameter archive and its scope.
+/// The weights of one scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Parameters {
     /// Empty for the default scope.
     pub scope: String,
-    pub path: PathBuf,
+    pub source: ParameterSource,
+}
+
+/// Where weights come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum ParameterSource {
+    /// An archive. Relative to the side's `sources`.
+    File(PathBuf),
+    /// Made from the module's own declarations.
+    Made(ParameterFill),
 }
 
 table! {
@@ -127,8 +138,8 @@ table! {
     head "functions": KeyPresence::Optional, ValueKind::Named(&FUNCTION),
         "Several functions of one MLIR module instead of `function`: one benchmark each.";
     head "inputs": KeyPresence::Text("[]") => inputs: Vec<ModelInput> = Vec::new(), LINES,
-        "One per argument: an `.npy` file, a raw one with its type (`1x3xbf16=@x.bin`), or values (`1x3xf32=1`). \
-             Exported models bring theirs. For `.onnx` and `.pt2` they replace seeded random inputs or the saved ones.";
+        "One per argument: an `.npy` file, a raw one with its type (`1x3xbf16=@x.bin`), values (`1x3xf32=1`), or \
+             NumPy's random numbers (`1x3xf32=random(seed=42)`, also with `skip`, `scale` and `offset`). Exported models bring theirs. For `.onnx` and `.pt2` they replace seeded random inputs or the saved ones.";
     head "expected": KeyPresence::Text("[]") => expected: Vec<TensorFile> = Vec::new(), LINES,
         "One `.npy` file, or raw one (`4x8xbf16=@y.bin`), per result. Exported models have their own; without any, \
         head's outputs are compared with base's.";
@@ -136,7 +147,8 @@ table! {
         "The same results computed in double precision, one `.npy` file for each of `expected`. The errors of base \
         and head are measured against them. Exported models bring theirs.";
     head "parameters": KeyPresence::Text("[]") => parameters: Vec<Parameters> = Vec::new(), LINES,
-        "Parameter archives, `scope=weights.irpa` or `weights.irpa` for the default scope.";
+        "Parameter archives, `scope=weights.irpa` or `weights.irpa` for the default scope. For what a module of MLIR \
+             text declares, weights can be made: `scope=random(seed=42)`, `scope=zeros()`.";
     head "input-type" => input_type: String = "auto".to_owned(),
         ValueKind::Name, "`--iree-input-type` of the compiler.";
     head "exporter": KeyPresence::Text("\"torch-mlir\"") => exporter: Option<Exporter> = None,
@@ -276,7 +288,9 @@ fn one(
     let mut parameters = Vec::new();
     for item in view.get("parameters").items() {
         if let Some(archive) = archive(item, problems) {
-            file(item, "parameters", &archive.path);
+            if let ParameterSource::File(path) = &archive.source {
+                file(item, "parameters", path);
+            }
             parameters.push(archive);
         }
     }
@@ -416,10 +430,13 @@ impl Model {
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let inputs = self.inputs.iter().filter_map(|input| match input {
             ModelInput::File(file) => Some(file.path.as_path()),
-            ModelInput::Literal(_) => None,
+            ModelInput::Literal(_) | ModelInput::Random(_) => None,
         });
         let expected = self.expected.iter().chain(&self.expected_f64).map(|file| file.path.as_path());
-        let parameters = self.parameters.iter().map(|archive| archive.path.as_path());
+        let parameters = self.parameters.iter().filter_map(|archive| match &archive.source {
+            ParameterSource::File(path) => Some(path.as_path()),
+            ParameterSource::Made(_) => None,
+        });
         self.source.file().into_iter().chain(inputs).chain(expected).chain(parameters)
     }
 
@@ -469,6 +486,14 @@ fn input(view: ConfigView<'_, '_>, problems: &mut Collector) -> Option<ModelInpu
     if let Some(file) = tensor_file(view, "inputs", problems) {
         return Some(ModelInput::File(file));
     }
+    if RandomTensor::is_meant(text) {
+        let random = RandomTensor::parse(text);
+        if random.is_none() {
+            let form = "1x3xf32=random(seed=42, skip=0, scale=1, offset=0)";
+            problems.add(view.at(), format!("`inputs`: expected `{form}`, found `{}`", shown(text)));
+        }
+        return random.map(ModelInput::Random);
+    }
     if !values::is_literal_input(text) {
         problems.add(
             view.at(),
@@ -489,18 +514,21 @@ fn archive(view: ConfigView<'_, '_>, problems: &mut Collector) -> Option<Paramet
     if !scope.is_empty() && !values::is_name(scope) {
         problems.add(view.at(), format!("`parameters`: `{}` is not a scope's name", shown(scope)));
     }
+    if let Some(fill) = ParameterFill::parse(path) {
+        return Some(Parameters { scope: scope.to_owned(), source: ParameterSource::Made(fill) });
+    }
     let known = Path::new(path).extension().is_some_and(|e| ARCHIVES.iter().any(|known| e == *known));
     if !values::is_inside(path) || !known {
         problems.add(
             view.at(),
             format!(
                 "`parameters`: expected `scope=file` with an .irpa, .gguf or .safetensors file inside the sources \
-                 folder, found `{}`",
+                 folder, `scope=random(seed=42)` or `scope=zeros()`, found `{}`",
                 shown(text)
             ),
         );
     }
-    Some(Parameters { scope: scope.to_owned(), path: PathBuf::from(path) })
+    Some(Parameters { scope: scope.to_owned(), source: ParameterSource::File(PathBuf::from(path)) })
 }
 
 fn output_types(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<OutputType> {

@@ -100,6 +100,9 @@ pub(super) fn is_relative(path: &str) -> bool {
             .all(|part| matches!(part, Component::Normal(_) | Component::CurDir | Component::ParentDir))
 }
 
+/// IREE's floating-point types of eight bits.
+const FLOAT8: [&str; 4] = ["f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ"];
+
 /// IREE's own notation of an input: `1x3x224x224xf32=1`, `f32=0.5`, `4xi64=1 2 3 4`. With `@`, the tool reads
 /// a file, whose content would be in no digest.
 pub(super) fn is_literal_input(text: &str) -> bool {
@@ -107,9 +110,10 @@ pub(super) fn is_literal_input(text: &str) -> bool {
     let mut parts = shape_and_type.split('x').collect::<Vec<_>>();
     let Some(element) = parts.pop() else { return false };
     let letters = element.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_known = matches!(letters, "f" | "bf" | "i" | "si" | "ui") && letters.len() < element.len()
+        || FLOAT8.contains(&element);
     parts.iter().all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()))
-        && matches!(letters, "f" | "bf" | "i" | "si" | "ui")
-        && letters.len() < element.len()
+        && is_known
         && !text.contains('@')
         && is_line(text)
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use super::suite::{TOLERANCE_FACTOR, allowed_time};
+
 /// The folders of the suites.
 const FAMILIES: [&str; 5] = ["torch_models", "sharktank_models", "torch_ops", "onnx_ops", "onnx_models"];
 
@@ -42,6 +44,13 @@ impl Definition {
     /// The suite that the file belongs to, by its folder.
     pub(super) fn family(&self) -> Option<&'static str> {
         FAMILIES.into_iter().find(|family| self.file.split('/').any(|folder| folder == *family))
+    }
+
+    /// Its path below the folder of its suite, where `configs/` is where the suite keeps examples of lists.
+    pub(super) fn place_in(&self, family: &str) -> String {
+        let below =
+            self.file.split_once(&format!("{family}/")).map_or(self.file.as_str(), |(_, below)| below);
+        below.strip_prefix("configs/").unwrap_or(below).to_owned()
     }
 
     /// The file's name without its folder and extension.
@@ -84,6 +93,37 @@ impl Definition {
             }
         }
         texts
+    }
+
+    /// The entries of a list, which may be absent.
+    pub(super) fn entries(&self, key: &str) -> Result<&[Value], String> {
+        self.get(key).map_or(Ok(&[]), |list| {
+            list.as_array().map(Vec::as_slice).ok_or_else(|| format!("`{key}` is not a list"))
+        })
+    }
+
+    /// Takes a table of golden times in milliseconds, each multiplied by the tolerance, as TOML.
+    pub(super) fn times(&mut self, key: &str, untranslated: &mut Vec<Untranslated>) -> Vec<(String, String)> {
+        let Some(value) = self.keys.remove(key) else { return Vec::new() };
+        let factor = match self.keys.remove("tolerance_factor") {
+            None => TOLERANCE_FACTOR,
+            Some(factor) => factor.as_f64().unwrap_or_else(|| {
+                untranslated.push(self.untranslated("tolerance_factor", "expected a number"));
+                TOLERANCE_FACTOR
+            }),
+        };
+        let Value::Object(times) = value else {
+            untranslated.push(self.untranslated(key, "expected a table"));
+            return Vec::new();
+        };
+        let mut allowed = Vec::new();
+        for (name, time) in times {
+            match time.as_f64() {
+                Some(time) => allowed.push((name, allowed_time(time, factor))),
+                None => untranslated.push(self.untranslated(&format!("{key} {name}"), "expected a number")),
+            }
+        }
+        allowed
     }
 
     /// Removes a key whose value the configuration does not need.

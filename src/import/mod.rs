@@ -3,10 +3,16 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod definition;
+mod onnx_models;
 mod onnx_ops;
+mod operators;
 mod remote;
+mod sharktank_models;
 mod suite;
+#[cfg(test)]
+mod tests;
 mod torch_models;
+mod torch_ops;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,15 +44,20 @@ pub struct Imported {
 
 /// Whether a file's text is needed, and not only its name.
 pub fn is_definition(path: &str) -> bool {
-    [".json", ".mlir"].iter().any(|ending| path.ends_with(ending)) || path.ends_with(onnx_ops::FLAG_FILE)
+    let endings = [".json", ".mlir", onnx_ops::FLAG_FILE];
+    endings.iter().any(|ending| path.ends_with(ending)) || onnx_models::is_test(path)
 }
 
 /// The suites of iree-org/iree-test-suites, with the lists that iree-org/iree keeps of them. `fetched`: the files that
-/// were downloaded, by address.
-pub fn iree_test_suites(files: &SuiteFiles, fetched: &BTreeMap<String, FetchedFile>) -> Imported {
-    let mut suite = ImportedSuite::default();
+/// were downloaded, by address. `lists`: where the lists are, which is outside of the suite's folder. Of two definitions of
+/// one name, that of the lists counts.
+pub fn iree_test_suites(
+    files: &SuiteFiles,
+    fetched: &BTreeMap<String, FetchedFile>,
+    lists: Option<&str>,
+) -> Imported {
     let mut untranslated = Vec::new();
-    let (mut of_onnx_ops, mut of_torch_models) = (Vec::new(), Vec::new());
+    let mut families: BTreeMap<&str, BTreeMap<String, Definition>> = BTreeMap::new();
     for (path, text) in files {
         let Some(text) = text.as_ref().filter(|_| path.ends_with(".json")) else { continue };
         let definition = match Definition::parse(path, text) {
@@ -56,17 +67,32 @@ pub fn iree_test_suites(files: &SuiteFiles, fetched: &BTreeMap<String, FetchedFi
                 continue;
             }
         };
-        match definition.family() {
-            Some("onnx_ops") if definition.has("iree_compile_flags") => of_onnx_ops.push(definition),
-            Some("torch_models") => of_torch_models.push(definition),
-            Some(family) => definition.listed(|key| reason(family, key).to_owned(), &mut untranslated),
-            // Settings of editors and test runners.
-            None => {}
-        }
+        // Others are settings of editors and test runners.
+        let Some(family) = definition.family() else { continue };
+        let known = families.entry(family).or_default();
+        let name = definition.place_in(family);
+        let Some(earlier) = known.remove(&name) else {
+            known.insert(name, definition);
+            continue;
+        };
+        let is_preferred = lists.is_some_and(|folder| path.starts_with(folder));
+        let (kept, other) = if is_preferred { (definition, earlier) } else { (earlier, definition) };
+        let why = format!("{} has the same name and is imported", kept.file);
+        untranslated.push(other.untranslated("", why));
+        known.insert(name, kept);
     }
-    onnx_ops::read(files, of_onnx_ops, &mut suite, &mut untranslated);
-    let mut remote = RemoteFiles::new(fetched);
-    torch_models::read(of_torch_models, &mut remote, &mut suite, &mut untranslated);
+    let mut of = |family| families.remove(family).unwrap_or_default().into_values().collect::<Vec<_>>();
+    let (mut suite, mut remote) = (ImportedSuite::default(), RemoteFiles::new(fetched));
+    let (operators, others): (Vec<_>, Vec<_>) =
+        of("onnx_ops").into_iter().partition(|definition| definition.has("iree_compile_flags"));
+    for other in others {
+        other.listed(|_| "not a key of a test configuration".to_owned(), &mut untranslated);
+    }
+    onnx_ops::read(files, operators, &mut suite, &mut untranslated);
+    torch_ops::read(files, of("torch_ops"), &mut remote, &mut suite, &mut untranslated);
+    onnx_models::read(files, of("onnx_models"), &mut remote, &mut suite, &mut untranslated);
+    sharktank_models::read(files, lists, of("sharktank_models"), &mut remote, &mut suite, &mut untranslated);
+    torch_models::read(of("torch_models"), &mut remote, &mut suite, &mut untranslated);
     Imported {
         config: suite.to_toml(),
         models: suite.models.len(),
@@ -75,29 +101,5 @@ pub fn iree_test_suites(files: &SuiteFiles, fetched: &BTreeMap<String, FetchedFi
         limits: suite.limits.len(),
         missing: remote.missing,
         untranslated,
-    }
-}
-
-fn reason(family: &str, key: &str) -> &'static str {
-    match (family, key) {
-        (_, key) if key.starts_with("golden_") || key.starts_with("tolerance") => {
-            "an absolute limit of one machine: the gate compares with the base, and a [[limit]] with `testbed` adds it"
-        }
-        ("torch_ops", "flat_args" | "seed") => {
-            "the inputs are random numbers of NumPy, made when the test runs"
-        }
-        ("torch_ops", "expected_output") => {
-            "the reference is downloaded, and no SHA-256 of it is recorded, which an [[artifact]] needs"
-        }
-        ("torch_ops", _) => {
-            "its reference is downloaded, and no SHA-256 of it is recorded, which an [[artifact]] needs"
-        }
-        ("onnx_models", _) => {
-            "the model is downloaded, and its reference is computed by ONNX Runtime when the test runs"
-        }
-        ("onnx_ops", _) => "not a key of a test configuration",
-        _ => {
-            "its program, weights or data are downloaded, and no SHA-256 of them is recorded, which an [[artifact]] needs"
-        }
     }
 }

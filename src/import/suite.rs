@@ -30,14 +30,14 @@ pub(super) struct ImportedLimit {
 }
 
 /// The criterion of a target's benchmarks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Judged {
     Latency,
     Outputs,
     Code,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ImportedModel {
     pub(super) name: String,
     pub(super) source: String,
@@ -50,13 +50,13 @@ pub(super) struct ImportedModel {
     pub(super) targets: Vec<String>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ImportedTarget {
     pub(super) name: String,
-    backend: &'static str,
-    device: Option<String>,
-    flags: Vec<String>,
-    run_flags: Vec<String>,
+    pub(super) backend: &'static str,
+    pub(super) device: Option<String>,
+    pub(super) flags: Vec<String>,
+    pub(super) run_flags: Vec<String>,
     pub(super) allocators: Vec<String>,
     pub(super) judged: Judged,
 }
@@ -77,6 +77,8 @@ pub(super) struct Tolerance {
     pub(super) rtol: f64,
 }
 
+/// By how much a time may exceed the golden one, if a test does not say it.
+pub(super) const TOLERANCE_FACTOR: f64 = 1.1;
 /// Flags that select the compiler's target, old and new.
 const BACKEND_FLAGS: [&str; 3] =
     ["--iree-hal-target-device", "--iree-hal-target-backends", "--iree-hal-local-target-device-backends"];
@@ -211,6 +213,11 @@ version = \"3.13.0\"
 commit = \"89ece87b89852100c0a4ac3d515e14842d090967\"
 
 ";
+
+/// A golden time of milliseconds times what it may be exceeded by, as TOML and without the binary fraction of 1.1.
+pub(super) fn allowed_time(golden: f64, factor: f64) -> String {
+    format!("\"{}ms\"", (golden * factor * 1e3).round() / 1e3)
+}
 
 /// A list on one line; an empty one is left out.
 fn list<T: AsRef<str>>(toml: &mut String, key: &str, items: &[T]) {

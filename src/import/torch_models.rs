@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::numerics::ParameterFill;
+
 use super::definition::{Definition, Untranslated};
 use super::remote::RemoteFiles;
-use super::suite::{ImportedLimit, ImportedModel, ImportedSuite, ImportedTarget, Judged, Tolerance};
+use super::suite::{
+    ImportedLimit, ImportedModel, ImportedSuite, ImportedTarget, Judged, TOLERANCE_FACTOR, Tolerance,
+    allowed_time,
+};
 
 const FAMILY: &str = "torch_models/";
 /// Flags whose effect benchgate has by itself.
-const STATISTICS: &str = "--iree-scheduling-dump-statistics-";
+pub(super) const STATISTICS: &str = "--iree-scheduling-dump-statistics-";
 const BENCHMARK_FLAG: &str = "--benchmark_";
-/// By how much the minimum may exceed the golden time, if a test does not say it.
-const TOLERANCE_FACTOR: f64 = 1.1;
 /// The keys of each kind of test that are read.
 const KEYS: [(&str, &[&str]); 3] = [
     (
@@ -109,11 +112,19 @@ struct Test<'a, 'b> {
     modules: &'a mut BTreeMap<String, Module>,
 }
 
+/// Where the weights of a scope come from.
+enum Weights {
+    /// An address.
+    Archive(String),
+    Made(ParameterFill),
+}
+
 /// The run flags of a test, by what becomes of them.
 #[derive(Default)]
-struct RunFlags {
-    device: Vec<String>,
-    allocators: Vec<String>,
+pub(super) struct RunFlags {
+    /// With the device itself.
+    pub(super) device: Vec<String>,
+    pub(super) allocators: Vec<String>,
     /// The largest absolute difference of each element type.
     thresholds: Vec<(String, f64)>,
 }
@@ -134,22 +145,31 @@ impl Test<'_, '_> {
         let typed = |key| arguments(&test, key);
         let (inputs, outputs) = (typed("inputs")?, typed("expected_outputs")?);
         let goldens = goldens(&test)?;
-        let flags = Self::run_flags(&mut test, untranslated);
+        let arguments = test.texts("run_args", untranslated);
+        let flags = RunFlags::read(arguments, &test, untranslated);
         let name = name_of(&test.file).replace('/', "-");
         let judged = match kind.as_str() {
             "benchmark" => Judged::Latency,
             "quality" => Judged::Outputs,
             _ => Judged::Code,
         };
-        let mut target = ImportedTarget::of_flags(&name, compile, flags.device)
+        let mut target = ImportedTarget::of_flags(&name, compile, flags.device.clone())
             .ok_or("its flags name no backend that benchgate knows")?;
         // All addresses are known before any is needed, so that each is downloaded.
-        let urls = [mlir.as_str()].into_iter().chain(weights.iter().map(|(_, url)| url.as_str()));
+        let archives = weights.iter().filter_map(|(_, weights)| match weights {
+            Weights::Archive(url) => Some(url.as_str()),
+            Weights::Made(_) => None,
+        });
+        let urls = [mlir.as_str()].into_iter().chain(archives);
         let data = inputs.iter().chain(&outputs).filter_map(|(_, url)| url.as_deref());
         self.remote.want(urls.chain(data))?;
         let mut place = |url: &str| self.remote.place(url, self.suite);
         let source = place(&mlir);
-        let parameters = weights.iter().map(|(scope, url)| format!("{scope}={}", place(url))).collect();
+        let parameters = weights.iter().map(|(scope, weights)| match weights {
+            Weights::Archive(url) => format!("{scope}={}", place(url)),
+            Weights::Made(fill) => format!("{scope}={fill}"),
+        });
+        let parameters = parameters.collect();
         let mut values = |list: Vec<(String, Option<String>)>| -> Vec<String> {
             let value = |(kind, url): (String, Option<String>)| match url {
                 Some(url) => format!("{kind}=@{}", place(&url)),
@@ -169,9 +189,7 @@ impl Test<'_, '_> {
             let (benchmark, testbed) = (benchmark.clone(), testbed.clone());
             self.suite.limits.push(ImportedLimit { benchmark, metric, max, testbed });
         }
-        for (dtype, atol) in flags.thresholds {
-            self.suite.overrides.push((benchmark.clone(), Tolerance { dtype, atol, rtol: 0.0 }));
-        }
+        flags.add_thresholds(&benchmark, self.suite);
         (target.judged, target.allocators) = (judged, flags.allocators);
         self.suite.targets.push(target);
         let targets = vec![name.clone()];
@@ -185,24 +203,36 @@ impl Test<'_, '_> {
         Ok(())
     }
 
-    /// Scopes and addresses of the archives.
-    fn weights(test: &Definition) -> Result<Vec<(String, String)>, String> {
+    /// Scopes and archives: addresses, or weights that are made.
+    fn weights(test: &Definition) -> Result<Vec<(String, Weights)>, String> {
         let archive = |entry: &Value| {
             let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
-            if text("type").as_deref() != Some("url") {
-                return Err(
-                    "its weights are random numbers, of which the test makes an archive when it runs"
-                        .to_owned(),
-                );
-            }
-            text("scope").zip(text("url")).ok_or_else(|| "its weights have no scope and address".to_owned())
+            let scope = text("scope").ok_or("its weights have no scope")?;
+            let weights = match text("type").as_deref() {
+                Some("url") => Weights::Archive(text("url").ok_or("its weights have no address")?),
+                Some("random") if text("module").as_deref() == only_module(test) => {
+                    let seed =
+                        entry.get("seed").and_then(Value::as_u64).and_then(|seed| u32::try_from(seed).ok());
+                    Weights::Made(ParameterFill::Random { seed: seed.ok_or("its weights have no seed")? })
+                }
+                Some("random") => return Err("its weights are those of another module".to_owned()),
+                _ => return Err(format!("its weights are of an unknown type: {entry}")),
+            };
+            Ok((scope, weights))
         };
-        entries(test, "weights")?.iter().map(archive).collect()
+        test.entries("weights")?.iter().map(archive).collect()
     }
+}
 
-    fn run_flags(test: &mut Definition, untranslated: &mut Vec<Untranslated>) -> RunFlags {
-        let mut flags = RunFlags::default();
-        for flag in test.texts("run_args", untranslated) {
+impl RunFlags {
+    /// Sorts the flags of a test.
+    pub(super) fn read(
+        arguments: Vec<String>,
+        test: &Definition,
+        untranslated: &mut Vec<Untranslated>,
+    ) -> Self {
+        let mut flags = Self::default();
+        for flag in arguments {
             let (key, value) = flag.split_once('=').unwrap_or((&flag, ""));
             let dtype = key.strip_prefix("--expected_").and_then(|rest| rest.strip_suffix("_threshold"));
             let threshold = value.trim_end_matches('f').parse::<f64>().ok();
@@ -218,6 +248,12 @@ impl Test<'_, '_> {
         }
         flags
     }
+
+    pub(super) fn add_thresholds(&self, benchmark: &str, suite: &mut ImportedSuite) {
+        for (dtype, atol) in self.thresholds.iter().cloned() {
+            suite.overrides.push((benchmark.to_owned(), Tolerance { dtype, atol, rtol: 0.0 }));
+        }
+    }
 }
 
 /// Types with values or addresses.
@@ -228,14 +264,7 @@ fn arguments(test: &Definition, key: &str) -> Result<Vec<(String, Option<String>
             .map(|value| (value, text("url")))
             .ok_or_else(|| format!("`{key}` has an entry without `value`"))
     };
-    entries(test, key)?.iter().map(argument).collect()
-}
-
-/// The entries of a list, which may be absent.
-fn entries<'a>(test: &'a Definition, key: &str) -> Result<&'a [Value], String> {
-    test.get(key).map_or(Ok(&[]), |list| {
-        list.as_array().map(Vec::as_slice).ok_or_else(|| format!("`{key}` is not a list"))
-    })
+    test.entries(key)?.iter().map(argument).collect()
 }
 
 /// The metrics that a test limits, and their limits as TOML.
@@ -245,17 +274,14 @@ fn goldens(test: &Definition) -> Result<Vec<(&'static str, String)>, String> {
         test.get(key).map(number).transpose()
     };
     let factor = number("tolerance_factor")?.unwrap_or(TOLERANCE_FACTOR);
-    let time = number("golden_time_ms")?.map(|golden| {
-        // Microseconds, without the binary fraction of 1.1.
-        ("latency", format!("\"{}ms\"", (golden * factor * 1e3).round() / 1e3))
-    });
+    let time = number("golden_time_ms")?.map(|golden| ("latency", allowed_time(golden, factor)));
     let count = number("golden_dispatch_count")?.map(|most| ("dispatch-count", most.to_string()));
     let size = number("golden_binary_size")?.map(|most| ("vmfb-size", most.to_string()));
     Ok(time.into_iter().chain(count).chain(size).collect())
 }
 
 /// The machines that a marker stands for: `mi325` is AMD's Instinct MI325X.
-fn machine(marker: &str) -> Option<String> {
+pub(super) fn machine(marker: &str) -> Option<String> {
     let number = marker.strip_prefix("mi")?;
     let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
     is_number.then(|| format!("*MI{number}*"))

@@ -19,6 +19,7 @@ use super::PipelineError;
 use super::argv::InputArg;
 use super::cache::{CacheEntry, KeyBuilder, Made, once};
 use super::divergence::add_inputs;
+use super::generated;
 use super::host::Host;
 use super::interpreters::{ExporterSource, Exporters, crashed};
 use super::plan::PlannedBenchmark;
@@ -174,7 +175,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
         }
         ModelSource::Mlir(path) => key = key.text("mlir", &path.to_string_lossy()),
     }
-    key = add_inputs(key, &job.planned.inputs(), &host.digests).await?;
+    key = add_inputs(key, &generated::inputs(host, job.planned).await?, &host.digests).await?;
     // An option may name a file or a folder of weights, also outside of the tree.
     for value in model.options.values() {
         let path = sources.join(value);
@@ -310,7 +311,8 @@ async fn ask(host: &Host<'_>, job: ExportJob<'_>, out: &Path) -> Staged<ExportAn
     let log = host.logs.join(format!("exporter-{}.log", job.environment.name()));
     let mut interpreter = lease.interpreter(host, job.sources(), &log, timeout).await?;
     let started = Instant::now();
-    interpreter.session.send(&request(job, out)?.to_string()).await;
+    let inputs = generated::inputs(host, job.planned).await?;
+    interpreter.session.send(&request(job, inputs, out)?.to_string()).await;
     let mut stage = "start".to_owned();
     loop {
         let line = match interpreter.session.receive(host.cancel).await? {
@@ -340,7 +342,11 @@ async fn ask(host: &Host<'_>, job: ExportJob<'_>, out: &Path) -> Staged<ExportAn
     }
 }
 
-fn request(job: ExportJob<'_>, out: &Path) -> Result<serde_json::Value, PipelineError> {
+fn request(
+    job: ExportJob<'_>,
+    inputs: Vec<InputArg>,
+    out: &Path,
+) -> Result<serde_json::Value, PipelineError> {
     let model = job.planned.model;
     let sources = job.sources();
     let (source, symbol) = match &model.source {
@@ -358,7 +364,7 @@ fn request(job: ExportJob<'_>, out: &Path) -> Result<serde_json::Value, Pipeline
         _ => None,
     };
     let path = job.path().iter().map(|path| absolute(&sources.join(path)));
-    let inputs = job.planned.inputs().into_iter().map(|input| match input {
+    let inputs = inputs.into_iter().map(|input| match input {
         InputArg::File(file) => Ok(TensorFile { path: absolute(&file.path)?, ..file }.notation()),
         InputArg::Literal(text) => Ok(text),
     });

@@ -24,6 +24,7 @@ mod divergence;
 mod exchange;
 mod export;
 mod flags;
+mod generated;
 mod host;
 mod instructions;
 mod interpreters;

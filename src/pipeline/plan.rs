@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;
 
-use crate::config::{CommandSpec, Config, Model, ModelInput, ModelSource, Side, Target};
+use crate::config::{CommandSpec, Config, Model, ModelSource, Side, Target};
 use crate::gate::{Expected, NumericsTolerance};
 use crate::git::{Checkout, Repository};
 use crate::model::{BenchmarkName, Metric, SideName, is_cpu};
@@ -12,7 +12,6 @@ use crate::record::{PlanFile, ShardRecord};
 use crate::toolchain::Lock;
 
 use super::PipelineError;
-use super::argv::InputArg;
 
 /// One side of a run: its own configuration, lock and sources.
 #[derive(Debug, Clone)]
@@ -107,15 +106,6 @@ impl PlannedBenchmark<'_> {
     /// How far its outputs may be from their references.
     pub(super) fn tolerances(&self) -> Vec<NumericsTolerance> {
         self.side.config.numerics.for_benchmark(&self.judged_as())
-    }
-
-    /// The inputs that the suite gives.
-    pub(super) fn inputs(&self) -> Vec<InputArg> {
-        let inputs = self.model.inputs.iter().map(|input| match input {
-            ModelInput::File(file) => InputArg::File(file.below(&self.side.side.sources)),
-            ModelInput::Literal(text) => InputArg::Literal(text.clone()),
-        });
-        inputs.collect()
     }
 }
 

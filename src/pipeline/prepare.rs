@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::config::{ModelSource, Parameters};
+use crate::config::ModelSource;
 use crate::files;
 use crate::ingest::CompiledCode;
 use crate::model::{
@@ -20,6 +20,7 @@ use super::compile::{self, CompileJob};
 use super::divergence::{add_inputs, add_tensors};
 use super::export::{self, ExportJob};
 use super::flags::{self, Named};
+use super::generated;
 use super::host::Host;
 use super::interpreters::Exporters;
 use super::later_calls::NoCaller;
@@ -275,13 +276,12 @@ async fn source(
         return export::export(host, ExportJob { planned, exporter, environment, exporters }).await;
     };
     let mlir = folder.join(path);
-    let parameters = |archive: &Parameters| (archive.scope.clone(), folder.join(&archive.path));
     Ok(PreparedSource {
         mlir_sha256: host.digests.sha256(&mlir).await?,
-        mlir,
-        inputs: planned.inputs(),
+        inputs: generated::inputs(host, planned).await?,
         expected: model.expected.iter().map(|file| file.below(folder)).collect(),
-        parameters: model.parameters.iter().map(parameters).collect(),
+        parameters: generated::parameters(host, planned, &mlir).await?,
+        mlir,
         expected64: model.expected_f64.iter().map(|file| file.below(folder)).collect(),
         expected64_problem: None,
         reference_problem: None,

@@ -24,6 +24,7 @@ mod error_tour;
 mod exchange;
 mod fleet;
 mod gate;
+mod generated;
 mod git_server;
 mod github;
 mod gpu;

@@ -32,13 +32,19 @@ fn wrong_or_unverified_outputs_are_not_green() {
 
 #[test]
 fn a_constant_reference_is_what_the_test_of_an_operator_has() {
-    let suite = suite("", "flags = [\"--fake=output=0,0,0\"]");
-    suite.source("a", &["output=0,0,0"]);
-    suite.world.write("data/y.npy", crate::suite::npy(&[0.0; 3]));
-    let comparison = suite.world.run(["gate", "--format", "json"]).expect_code(0).json();
-    let row = crate::harness::row(&comparison, "a/cpu/main", None);
-    assert_eq!(row["verdict"], "pass");
-    assert!(crate::harness::lint_codes(row).contains(&"vacuous-reference"), "{row}");
+    for (output, value) in [("0,0,0", 0.0), ("-inf,-inf,-inf", f32::NEG_INFINITY)] {
+        let right = suite("", &format!("flags = [\"--fake=output={output}\"]"));
+        right.source("a", &[&format!("output={output}")]);
+        right.world.write("data/y.npy", crate::suite::npy(&[value; 3]));
+        let comparison = right.world.run(["gate", "--format", "json"]).expect_code(0).json();
+        let row = crate::harness::row(&comparison, "a/cpu/main", None);
+        assert_eq!(row["verdict"], "pass");
+        assert!(crate::harness::lint_codes(row).contains(&"vacuous-reference"), "{row}");
+        let wrong = suite("", "flags = [\"--fake=output=7,7,7\"]");
+        wrong.source("a", &[&format!("output={output}")]);
+        wrong.world.write("data/y.npy", crate::suite::npy(&[value; 3]));
+        wrong.world.run(["gate"]).expect_code(13);
+    }
 }
 
 #[test]

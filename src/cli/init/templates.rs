@@ -2,11 +2,11 @@
 
 /// Actions of others, pinned: the same commits everywhere.
 const PINS: [(&str, &str); 5] = [
-    ("@CHECKOUT@", "actions/checkout@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0"),
-    ("@UPLOAD@", "actions/upload-artifact@330a01c490aca151604b8cf639adc76d48f6c5d4 # v5.0.0"),
+    ("@CHECKOUT@", "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"),
+    ("@UPLOAD@", "actions/upload-artifact@043fb46d1a93c77aae656e7c1c64a875d1fc6a0a # v7.0.1"),
     ("@PAGES@", "actions/upload-pages-artifact@fc324d3547104276b827a68afc52ff2a11cc49c9 # v5.0.0"),
     ("@DEPLOY@", "actions/deploy-pages@cd2ce8fcbc39b97be8ca5fce6e763baed58fa128 # v5.0.0"),
-    ("@DOWNLOAD@", "actions/download-artifact@018cc2cf5baa6db3ef3c5f8a56943fffe632ef53 # v6.0.0"),
+    ("@DOWNLOAD@", "actions/download-artifact@3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c # v8.0.1"),
 ];
 
 pub const MODEL: &str = include_str!("model.py");

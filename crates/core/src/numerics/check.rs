@@ -16,8 +16,8 @@ const EAGER_MAX_FACTOR: f64 = 4.0;
 ///
 /// `reference64` is the same computation in fp64, if available. The tolerance is the entry of `tolerances` for the
 /// reference's type, or that type's default. An element fails if only one of the two values is finite. If both are NaN, or
-/// the same Inf, they count as equal and are left out of the metrics: a masked row is NaN by design. If no finite element
-/// is left, nothing was verified, and the check fails.
+/// the same Inf, they count as equal and are left out of the metrics: a masked row is NaN by design, and the maximum of an
+/// empty set is −Inf. If every element is NaN, nothing was verified, and the check fails.
 pub fn check(
     index: usize,
     output: &Tensor,
@@ -117,6 +117,8 @@ struct MeasuredDifferences<'a> {
     /// Elements that are finite on one side only, or infinite with different signs.
     wrong_specials: u64,
     finite: u64,
+    /// Elements that are NaN on both sides.
+    nans: u64,
     /// Position of the wrong elements.
     place: ErrorRegion<'a>,
     /// Elements whose own error exceeds the bound of the whole output, whether wrong or not.
@@ -145,8 +147,12 @@ impl MeasuredDifferences<'_> {
                 self.wrong_specials, d.elements
             ));
         }
-        if d.elements > 0 && self.finite == 0 {
-            return Err("the reference has no finite element, so nothing can be verified".to_owned());
+        if d.elements > 0 && self.nans == d.elements {
+            return Err("every element of the reference is NaN, so nothing can be verified".to_owned());
+        }
+        // The same infinities everywhere are equal, and there is no distance to judge.
+        if self.finite == 0 {
+            return Ok(());
         }
         if d.mismatched > 0 {
             return Err(format!(
@@ -204,6 +210,7 @@ fn measure<'a>(
             error: f64::INFINITY,
             wrong_specials: reference.len() as u64,
             finite: 0,
+            nans: 0,
             imprecise: place.clone(),
             place,
         },
@@ -218,7 +225,7 @@ fn elements<'a, T: Element>(
     mut place: ErrorRegion<'a>,
 ) -> MeasuredDifferences<'a> {
     let mut d = Divergence { elements: reference.len() as u64, ..Divergence::default() };
-    let (mut wrong_specials, mut finite) = (0, 0);
+    let (mut wrong_specials, mut finite, mut nans) = (0, 0, 0);
     let (mut squares, mut normalised) = (0.0, 0.0);
     let mut imprecise = place.clone();
     let slack = tolerance.atol + tolerance.stol * magnitude;
@@ -226,8 +233,11 @@ fn elements<'a, T: Element>(
         let (x, y) = (a.value(), b.value());
         match (x.is_finite(), y.is_finite()) {
             (true, true) => {}
-            // Both NaN, or the same infinity.
-            (false, false) if (x.is_nan() && y.is_nan()) || x == y => continue,
+            (false, false) if x.is_nan() && y.is_nan() => {
+                nans += 1;
+                continue;
+            }
+            (false, false) if x == y => continue,
             (found_finite, expected_finite) => {
                 if !found_finite && expected_finite {
                     d.non_finite += 1;
@@ -274,7 +284,7 @@ fn elements<'a, T: Element>(
         (d.max_abs, d.max_rel, d.max_ulp) = (f64::NAN, f64::NAN, f64::NAN);
         (d.rmse, d.cosine) = (f64::NAN, f64::NAN);
     }
-    MeasuredDifferences { divergence: d, error, wrong_specials, finite, place, imprecise }
+    MeasuredDifferences { divergence: d, error, wrong_specials, finite, nans, place, imprecise }
 }
 
 /// Cosine similarity over the pairs that are finite on both sides. For two tensors of zeros it is 1.

@@ -124,7 +124,7 @@ impl Tensor {
 }
 
 /// Reads `4x8xbf16`, or `bf16` for one element.
-fn parse_type(text: &str) -> Option<(DType, Vec<usize>)> {
+pub(super) fn parse_type(text: &str) -> Option<(DType, Vec<usize>)> {
     let mut parts: Vec<&str> = text.split('x').collect();
     let dtype = element(parts.pop()?)?;
     let shape: Option<Vec<usize>> = parts

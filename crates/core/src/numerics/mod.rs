@@ -5,6 +5,8 @@ mod check;
 mod file;
 mod likeness;
 mod npy;
+mod parameters;
+mod random;
 mod tensor;
 #[cfg(test)]
 mod tests;
@@ -14,6 +16,8 @@ mod verify;
 pub use check::{check, typical_magnitude};
 pub use file::{TensorFile, TensorFileError, lacks_npy};
 pub use npy::NpyError;
+pub use parameters::{ArchiveError, ParameterFill, WeightArchive};
+pub use random::RandomTensor;
 pub use tensor::{DType, ShapeError, Tensor};
 pub use tolerance::NumericsTolerance;
 pub use verify::{against_base, vacuous, vacuous_base, verify};

@@ -223,9 +223,25 @@ fn a_masked_row_that_is_nan_on_both_sides_agrees() {
 }
 
 #[test]
-fn a_reference_without_finite_elements_verifies_nothing() {
+fn a_reference_of_nan_verifies_nothing() {
     let nan = vec![f32::NAN; SIDE * SIDE];
     assert!(checked(&nan, &nan).why.unwrap().contains("nothing can be verified"));
+}
+
+#[test]
+fn infinities_are_compared_exactly_and_one_everywhere_is_what_a_constant_would_match() {
+    const LOW: f32 = f32::NEG_INFINITY;
+    let code = |output: &[f32], reference: &[f32]| {
+        let tensor = |values: &[f32]| f32s(&[values.len()], values);
+        verify(&[tensor(output)], &[tensor(reference)], &[], &[]).code
+    };
+    assert_eq!(code(&[LOW], &[LOW]), VerifyCode::Pass, "the maximum of an empty set");
+    assert_eq!(code(&[LOW, -LOW], &[LOW, -LOW]), VerifyCode::Pass);
+    assert_eq!(code(&[LOW, f32::NAN], &[LOW, f32::NAN]), VerifyCode::Pass);
+    assert_eq!(code(&[LOW, LOW], &[LOW, LOW]), VerifyCode::VerifierSkipped);
+    for wrong in [[LOW, -LOW], [LOW, f32::MIN], [LOW, f32::NAN], [0.0, 0.0]] {
+        assert_eq!(code(&wrong, &[LOW, LOW]), VerifyCode::Fail, "{wrong:?}");
+    }
 }
 
 #[test]

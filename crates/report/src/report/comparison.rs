@@ -2,11 +2,11 @@
 //! verdict last, where the cursor is.
 
 use benchgate_core::exit_code::ExitCode;
-use benchgate_core::model::{Consequence, Disclose, LintCode, Metric, Verdict, counted};
+use benchgate_core::model::{Consequence, Disclose, LintCode, Metric, Unit, Verdict, counted};
 use benchgate_gate::{Comparison, Reason, Row, SideStats, Typical};
 
 use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
-use super::human::silhouette;
+use super::human::{quantity, silhouette};
 use super::layout::{self, Layout, mark, name};
 use super::view::{self, MORE_COLUMNS};
 use super::words::{self, UNDECIDED, WayOut, Words};
@@ -14,6 +14,8 @@ use super::{Fact, LintGroup, RowView, View, provenance};
 
 /// Benchmarks whose cause stands at the top.
 const CAUSES: usize = 3;
+/// Rows of a terminal's table with those that pass. Of more, the table has what moved, and the rest is counted.
+const WHOLE_TABLE: usize = 20;
 /// Names of one group before the rest is only counted.
 const NAMES: usize = 3;
 /// Cases of one finding before the rest is only counted.
@@ -99,12 +101,16 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
         Block::Table(layout::tables(rows, view.legend.as_ref(), layouts))
     };
     let (rows, layouts) = match detail {
+        Detail::Brief if view.deciding().len() > WHOLE_TABLE => (moved(view), layout::BRIEF),
         Detail::Brief => (view.deciding(), layout::BRIEF),
         Detail::All => (view.deciding(), layout::ALL),
-        Detail::Page => (concat(&[&view.diverged, &view.failed, &view.changed, &view.open]), layout::PAGE),
+        Detail::Page => (moved(view), layout::PAGE),
     };
     if !rows.is_empty() {
         blocks.push(table(&rows, layouts));
+    }
+    if detail == Detail::Brief && rows.len() < view.deciding().len() {
+        blocks.push(Block::Prose(unchanged(view).into()));
     }
     blocks.extend(geomeans(view, detail));
     if detail != Detail::Page {
@@ -171,6 +177,24 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
         Detail::All | Detail::Page => blocks.extend(std::iter::once(Block::Break).chain(last)),
     }
     blocks
+}
+
+/// The rows that decide and don't pass.
+fn moved<'a>(view: &View<'a>) -> Vec<RowView<'a>> {
+    concat(&[&view.diverged, &view.failed, &view.changed, &view.open])
+}
+
+/// `1,200 rows pass, 1,180 of them identical (--all)`.
+fn unchanged(view: &View<'_>) -> String {
+    let number = |count: usize| quantity(count as f64, &Unit::Count);
+    let all = view.unchanged.len();
+    let identical = view.unchanged.iter().filter(|row| row.row.reason == Reason::Identical).count();
+    let identical = match identical {
+        0 => String::new(),
+        count if count == all => ", all identical".to_owned(),
+        count => format!(", {} of them identical", number(count)),
+    };
+    format!("{} rows pass{identical} (--all)", number(all))
 }
 
 fn concat<'a>(sections: &[&Vec<RowView<'a>>]) -> Vec<RowView<'a>> {

@@ -148,6 +148,26 @@ fn identical_programs_have_no_effect_and_no_direction() {
 }
 
 #[test]
+fn of_many_rows_a_terminal_lists_what_moved_and_counts_the_rest() {
+    let names: Vec<String> = (0..1200).map(|at| format!("m{at}/cpu/main")).collect();
+    let row = |(at, name): (usize, &String)| match at {
+        7 => measured(name, Verdict::Regressed, Reason::BeyondFloor, 1e6, 1.3),
+        8 | 9 => measured(name, Verdict::Pass, Reason::WithinTolerance, 1e6, 1.0),
+        _ => measured(name, Verdict::Pass, Reason::Identical, 1e6, 1.0),
+    };
+    let comparison = of_rows(Verdict::Regressed, names.iter().enumerate().map(row).collect());
+    let view = View::new(&comparison, None);
+    let text = terminal(&view, NARROW);
+    assert!(text.contains("m7/cpu/main") && !text.contains("m9/cpu/main"), "{text}");
+    assert!(text.contains("1,199 rows pass, 1,197 of them identical (--all)"), "{text}");
+    let all = terminal(&view, WIDE);
+    assert!(all.contains("m1199/cpu/main") && !all.contains("rows pass"), "{all}");
+    // A short table is whole.
+    let short = of_rows(Verdict::Pass, names[..3].iter().enumerate().map(row).collect());
+    assert!(terminal(&View::new(&short, None), NARROW).contains("m2"));
+}
+
+#[test]
 fn a_wrong_output_is_the_first_row_and_its_time_is_not_called_open() {
     let wrong = bare("wrong/cpu/main", Verdict::Diverged, Reason::WrongOutput);
     let mut time = measured("wrong/cpu/main", Verdict::Inconclusive, Reason::Open, 1e6, 1.02);

@@ -1,0 +1,215 @@
+//! Random data that every machine makes alike: inputs as `numpy.random.seed` and `numpy.random.rand` give them, and the
+//! weights of a module.
+
+use std::fmt;
+
+use half::{bf16, f16};
+
+use super::file::parse_type;
+use super::tensor::DType;
+
+/// Elements that are encoded at once, so that a large tensor never is in memory as a whole.
+const CHUNK: u64 = 1 << 16;
+
+/// An input of random numbers: `64x64xf16=random(seed=42, skip=4096, scale=2, offset=-1)`.
+///
+/// The elements are `scale · rand() + offset`, where `rand` draws from [0, 1) after `skip` draws of others.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct RandomTensor {
+    /// Shape and type in IREE's notation.
+    pub kind: String,
+    pub seed: u32,
+    pub skip: u64,
+    pub scale: f64,
+    pub offset: f64,
+}
+
+impl Eq for RandomTensor {}
+
+impl RandomTensor {
+    /// Whether a text has the form of one, correct or not.
+    pub fn is_meant(text: &str) -> bool {
+        text.contains("=random(")
+    }
+
+    /// Parses the notation of a suite.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (kind, arguments) = text.split_once("=random(")?;
+        parse_type(kind)?;
+        let mut random = Self { kind: kind.to_owned(), seed: 0, skip: 0, scale: 1.0, offset: 0.0 };
+        let mut seen = Vec::new();
+        for argument in arguments.strip_suffix(')')?.split(',') {
+            let (key, value) = argument.split_once('=')?;
+            let (key, value) = (key.trim(), value.trim());
+            let number = || value.parse::<f64>().ok().filter(|number| number.is_finite());
+            match key {
+                "seed" => random.seed = value.parse().ok()?,
+                "skip" => random.skip = value.parse().ok()?,
+                "scale" => random.scale = number()?,
+                "offset" => random.offset = number()?,
+                _ => return None,
+            }
+            if seen.contains(&key) {
+                return None;
+            }
+            seen.push(key);
+        }
+        // 0 and no seed would be the same file, and a reader would not see that it is not random.
+        (seen.contains(&"seed") && random.elements().is_some()).then_some(random)
+    }
+
+    /// How many elements it has; `None` for more than a machine can address.
+    pub fn elements(&self) -> Option<u64> {
+        let (dtype, shape) = parse_type(&self.kind)?;
+        let count = shape.iter().try_fold(1_u64, |all, side| all.checked_mul(u64::try_from(*side).ok()?))?;
+        count.checked_mul(u64::try_from(dtype.size()).ok()?)?;
+        Some(count)
+    }
+
+    /// The bytes of a raw file, in parts.
+    pub fn bytes(&self) -> impl Iterator<Item = Vec<u8>> {
+        let dtype = parse_type(&self.kind).map_or(DType::F32, |(dtype, _)| dtype);
+        let mut left = self.elements().unwrap_or_default();
+        let mut twister = MersenneTwister::new(self.seed);
+        for _ in 0..self.skip {
+            twister.uniform();
+        }
+        let (scale, offset) = (self.scale, self.offset);
+        std::iter::from_fn(move || {
+            let count = left.min(CHUNK);
+            left -= count;
+            let mut bytes = Vec::new();
+            for _ in 0..count {
+                encode(dtype, scale * twister.uniform() + offset, &mut bytes);
+            }
+            (count > 0).then_some(bytes)
+        })
+    }
+}
+
+impl fmt::Display for RandomTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, seed, skip, scale, offset } = self;
+        write!(f, "{kind}=random(seed={seed}")?;
+        if *skip > 0 {
+            write!(f, ", skip={skip}")?;
+        }
+        if *scale != 1.0 {
+            write!(f, ", scale={scale}")?;
+        }
+        if *offset != 0.0 {
+            write!(f, ", offset={offset}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// Appends a number as an element of a type, in little-endian order. Integers are cut off, as NumPy's `astype` does.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast to the tensor's type")]
+fn encode(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
+    match dtype {
+        DType::F64 => bytes.extend(value.to_le_bytes()),
+        DType::F32 => bytes.extend((value as f32).to_le_bytes()),
+        DType::F16 => bytes.extend(f16::from_f64(value).to_le_bytes()),
+        DType::Bf16 => bytes.extend(bf16::from_f64(value).to_le_bytes()),
+        DType::I64 => bytes.extend((value as i64).to_le_bytes()),
+        DType::I32 => bytes.extend((value as i32).to_le_bytes()),
+        DType::I16 => bytes.extend((value as i16).to_le_bytes()),
+        DType::I8 => bytes.extend((value as i8).to_le_bytes()),
+        DType::U64 => bytes.extend((value as u64).to_le_bytes()),
+        DType::U32 => bytes.extend((value as u32).to_le_bytes()),
+        DType::U16 => bytes.extend((value as u16).to_le_bytes()),
+        DType::U8 => bytes.push(value as u8),
+        DType::Bool => bytes.push(u8::from(value != 0.0)),
+    }
+}
+
+/// MT19937 (Matsumoto and Nishimura, 1998), seeded as `numpy.random.seed` does.
+#[derive(Debug, Clone)]
+pub(super) struct MersenneTwister {
+    state: Vec<u32>,
+    at: usize,
+}
+
+const LENGTH: usize = 624;
+const MIDDLE: usize = 397;
+
+impl MersenneTwister {
+    pub(super) fn new(seed: u32) -> Self {
+        let mut state = vec![seed];
+        for at in 1..LENGTH as u32 {
+            let last = state.last().copied().unwrap_or_default();
+            state.push((last ^ (last >> 30)).wrapping_mul(1_812_433_253).wrapping_add(at));
+        }
+        Self { state, at: LENGTH }
+    }
+
+    pub(super) fn next(&mut self) -> u32 {
+        if self.at == LENGTH {
+            for at in 0..LENGTH {
+                let joined = (self.state[at] & 0x8000_0000) | (self.state[(at + 1) % LENGTH] & 0x7fff_ffff);
+                let odd = if joined & 1 == 1 { 0x9908_b0df } else { 0 };
+                self.state[at] = self.state[(at + MIDDLE) % LENGTH] ^ (joined >> 1) ^ odd;
+            }
+            self.at = 0;
+        }
+        let mut word = self.state[self.at];
+        self.at += 1;
+        word ^= word >> 11;
+        word ^= (word << 7) & 0x9d2c_5680;
+        word ^= (word << 15) & 0xefc6_0000;
+        word ^ (word >> 18)
+    }
+
+    /// A number in [0, 1) with 53 random bits.
+    pub(super) fn uniform(&mut self) -> f64 {
+        let (high, low) = (f64::from(self.next() >> 5), f64::from(self.next() >> 6));
+        (high * 67_108_864.0 + low) / 9_007_199_254_740_992.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str) -> Vec<f64> {
+        let random = RandomTensor::parse(text).unwrap();
+        assert_eq!(random.to_string(), text);
+        let (dtype, shape) = parse_type(&random.kind).unwrap();
+        let bytes: Vec<u8> = random.bytes().flatten().collect();
+        super::super::Tensor::from_raw(dtype, shape, &bytes).unwrap().to_f64()
+    }
+
+    #[test]
+    fn the_numbers_are_those_of_numpy() {
+        // numpy.random.seed(0); numpy.random.rand(3)
+        let numpy = [0.548_813_503_927_324_8, 0.715_189_366_372_419_5, 0.602_763_376_071_643_9];
+        assert_eq!(values("3xf64=random(seed=0)"), numpy);
+        assert_eq!(values("1xf64=random(seed=0, skip=2)"), numpy[2..]);
+        // numpy.random.seed(42); 2 * numpy.random.rand(2) - 1
+        let scaled = [-0.250_919_762_305_275, 0.901_428_612_819_832_3];
+        assert_eq!(values("2xf64=random(seed=42, scale=2, offset=-1)"), scaled);
+        assert_eq!(values("2xf16=random(seed=0)"), [0.548_828_125, 0.715_332_031_25]);
+        assert_eq!(values("2xi8=random(seed=0, scale=10)"), [5.0, 7.0]);
+        // More than one chunk and more than one round of the generator.
+        assert_eq!(values("70000xf32=random(seed=7)").len(), 70_000);
+    }
+
+    #[test]
+    fn only_a_complete_notation_is_one() {
+        for wrong in [
+            "3xf32=random()",
+            "3xf32=random(seed=)",
+            "3xf32=random(seed=-1)",
+            "3xf32=random(seed=1, seed=2)",
+            "3xf32=random(seed=1, scale=inf)",
+            "3xf32=random(seed=1, mean=0)",
+            "3xf32=random(seed=1",
+            "3xq32=random(seed=1)",
+            "9999999999x9999999999xf32=random(seed=1)",
+            "3xf32=1",
+        ] {
+            assert_eq!(RandomTensor::parse(wrong), None, "{wrong}");
+        }
+    }
+}
