@@ -93,8 +93,9 @@ impl Quickest {
 /// Rows from which starting threads costs less than it saves: a row takes a millisecond.
 pub(super) const WORTH_SHARING: usize = 16;
 
-/// Bytes of intermediate data that all rows together keep from their estimate to their decision.
-const KEPT: usize = 96 << 20;
+/// Bytes of intermediate data that all rows of a metric together keep from their estimate to their decision: computing
+/// a row's again takes a millisecond.
+const KEPT: usize = 32 << 20;
 
 /// One row's blocks with its policy.
 pub struct PairedRow<'a> {

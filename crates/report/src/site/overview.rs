@@ -79,8 +79,16 @@ impl Overview<'_> {
                     p.calm { "Nothing is slower than its baseline." }
                 } @else {
                     p {
-                        strong { (counted(red, "benchmark")) @if red == 1 { " is" } @else { " are" } " red now" }
-                        @if others > 0 { ", " (others) " slower and not red" }
+                        strong {
+                            @match red {
+                                0 => { "No benchmark is red now" }
+                                1 => { "1 benchmark is red now" }
+                                _ => { (red) " benchmarks are red now" }
+                            }
+                        }
+                        @if others > 0 {
+                            ", " (others) " slower but stored as good"
+                        }
                         @if let Some(newest) = newest { " (newest session: " time datetime=(newest) { (day(newest)) } ")" }
                     }
                 }
@@ -101,6 +109,7 @@ impl Overview<'_> {
                         a href=(path(worst.timeline, worst.benchmark)) { (name(worst.benchmark)) }
                         @if cause.members.len() > 1 { " and " (cause.members.len() - 1) " more, up to" }
                         " " strong.worse { (total(worst)) }
+                        @if !cause.later.is_empty() { " in " (counted(cause.steps().count(), "step")) }
                     }
                     " since " time datetime=(since) { (day(since)) }
                     span.note { " (" (counted(usize::try_from(days).unwrap_or_default(), "day")) ")" }
@@ -177,7 +186,7 @@ impl Overview<'_> {
         html! {
             section id="unstable" {
                 h2 { "Unstable" }
-                @if self.unstable.is_empty() { p { "No benchmark is occasionally slow more often than the others." } }
+                @if self.unstable.is_empty() { p { "No benchmark has slow processes more often than the others." } }
                 ul { @for unstable in self.unstable { li {
                     a href=(path(unstable.timeline, unstable.benchmark)) { (name(unstable.benchmark)) }
                     " in " (name(&unstable.timeline.suite)) " on " (name(&unstable.timeline.machine)) ": "
