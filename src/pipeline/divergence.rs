@@ -107,13 +107,14 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
             let why = "base can be called with other inputs and head can't, so what head remembers could not be checked";
             prepared.lints.push(Lint::new(LintCode::Stateful, why));
         }
-        // With the same bytes, a difference is not caused by the change. Outputs of different inputs can't be compared
-        // at all.
+        let Some(verification) = prepared.verification.as_mut() else { continue };
+        // With the same bytes, a difference is not caused by the change; without a reference, the comparison is all that says
+        // so in a result. Outputs of different inputs can't be compared at all.
         let identical = prepared.artifact.is_some() && prepared.artifact == partner.artifact;
-        if identical || head_outputs.inputs != base_outputs.inputs {
+        let needs_no_base = identical && verification.code != VerifyCode::VerifierSkipped;
+        if needs_no_base || head_outputs.inputs != base_outputs.inputs {
             continue;
         }
-        let Some(verification) = prepared.verification.as_mut() else { continue };
         // Both were read as tensors before, so one that can't be read now is damaged.
         let read = |files: &[TensorFile]| {
             tensors(files).map_err(|error| match error {

@@ -182,7 +182,16 @@ fn absent(
             .as_ref()
             .is_some_and(|check| fails(check) || !claims(check) || !check.outputs.is_empty())
     };
-    if expected.has_reference && !verified(head) {
+    // Without a reference of its own, a model's outputs are compared with base's.
+    let is_compared = |check: &Verification| {
+        check.code != VerifyCode::VerifierSkipped
+            || !check.outputs.is_empty()
+            || !check.against_base.is_empty()
+    };
+    let is_unknown = expected.printed.is_none()
+        && expected.is_timed
+        && !head.verification.as_ref().is_some_and(is_compared);
+    if (expected.has_reference && !verified(head)) || is_unknown {
         let reason = Reason::too_little(
             status::NOT_VERIFIED,
             "the result does not say whether head's outputs are right",

@@ -478,6 +478,15 @@ fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
             });
         }
     }
+    forge("no verification of a model without a reference", &|run| {
+        let benchmark = run["sides"][1]["benchmarks"][2].as_object_mut().unwrap();
+        benchmark.remove("verification").unwrap();
+    });
+    forge("no comparison with base of a model without a reference", &|run| {
+        let checks = &mut run["sides"][1]["benchmarks"][2]["verification"]["against_base"];
+        assert!(checks.is_array(), "{checks}");
+        *checks = json!([]);
+    });
     for dirty in [json!(true), Value::Null] {
         forge("a base that differs from its commit", &|run| run["sides"][0]["dirty"] = dirty.clone());
     }
@@ -524,7 +533,7 @@ fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
             }
         });
         // What the base's configuration does not say of a type has to be the same on both sides.
-        for benchmark in if sides.len() == 1 { &[0, 2][..] } else { &[0] } {
+        for benchmark in if sides.len() == 1 { &[0, 1][..] } else { &[0] } {
             for dtype in ["f16", "bf16"] {
                 forge("the bounds of another type", &|run| {
                     let bounds = NumericsTolerance::default_for(dtype).unwrap();

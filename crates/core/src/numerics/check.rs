@@ -73,8 +73,9 @@ pub(super) fn tolerance_of(dtype: DType, tolerances: &[NumericsTolerance]) -> Nu
 }
 
 /// The scale for rounding errors: the root mean square of the finite elements, but at most 16 times the median of the
-/// nonzero ones. Without this limit, a mask of −1e38 in a corner would make every error look small. Zeros are left out
-/// because half of a ReLU's output is zero. The result is zero if all elements are.
+/// nonzero ones, with and without those of the largest size. Without this limit, a mask of −1e38 would make every error
+/// look small, in a corner or in most of the output. Zeros are left out because half of a ReLU's output is zero. The
+/// result is zero if all elements are.
 pub fn typical_magnitude(values: &[f64]) -> f64 {
     const OUTLIERS_FROM: f64 = 16.0;
     let mut sizes: Vec<f64> = values.iter().map(|x| x.abs()).filter(|x| x.is_finite() && *x > 0.0).collect();
@@ -85,9 +86,16 @@ pub fn typical_magnitude(values: &[f64]) -> f64 {
     let largest = sizes.iter().copied().fold(0.0, f64::max);
     // Scaled by the largest element, so that squares can't overflow.
     let mean_square = sizes.iter().map(|x| (x / largest).powi(2)).sum::<f64>() / finite as f64;
-    let middle = sizes.len() / 2;
-    let (_, median, _) = sizes.select_nth_unstable_by(middle, f64::total_cmp);
-    (mean_square.sqrt() * largest).min(OUTLIERS_FROM * *median)
+    let mut magnitude = mean_square.sqrt() * largest;
+    for masked in [false, true] {
+        sizes.retain(|size| !masked || *size < largest);
+        let middle = sizes.len() / 2;
+        if middle < sizes.len() {
+            let (_, median, _) = sizes.select_nth_unstable_by(middle, f64::total_cmp);
+            magnitude = magnitude.min(OUTLIERS_FROM * *median);
+        }
+    }
+    magnitude
 }
 
 /// Converts both to the reference's type, if the output's bits can be read that way.
