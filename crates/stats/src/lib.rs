@@ -24,6 +24,7 @@ pub mod shift;
 pub mod spending;
 pub mod stability;
 pub mod tail;
+pub mod trimmed;
 pub mod unpaired;
 
 pub use distributions::{binomial_tail, sign_test, student_quantile, student_tail};

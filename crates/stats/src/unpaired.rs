@@ -8,6 +8,7 @@
 use super::describe;
 use super::distributions::student_quantile;
 use super::robust::{Fit, NU, ScalePrior, fit};
+use super::trimmed::{ENOUGH, quicker_mean};
 use crate::inference::Effect;
 
 /// One side of a row, as costs: larger is worse.
@@ -93,8 +94,8 @@ pub fn effects(rows: &[UnpairedRow]) -> Vec<Option<Estimated>> {
     let typical = describe::median(&most).unwrap_or_default();
     // Disturbances slow a session down. A base that was disturbed more than the rest makes head look faster and never
     // slower, and vice versa.
-    let worse = toward(rows, typical, |row| disturbance(&row.head));
-    let better = toward(rows, typical, |row| disturbance(&row.base));
+    let worse = toward(rows, typical, |row| disturbance(&row.head), alone);
+    let better = toward(rows, typical, |row| disturbance(&row.base), not_worse);
     let both = |(worse, better): (Option<Found>, Option<Found>)| {
         let (worse, better) = (worse?, better?);
         let between = worse.between.max(better.between);
@@ -118,11 +119,16 @@ fn is_single(row: &UnpairedRow) -> bool {
     row.known.is_none() && row.base.locations.len() == 1 && row.head.locations.len() == 1
 }
 
-/// Effects, where `disturbed` gives the disturbance of the relevant session.
-fn toward(rows: &[UnpairedRow], typical: f64, disturbed: impl Fn(&UnpairedRow) -> f64) -> Vec<Option<Found>> {
+/// Effects, where `disturbed` gives the disturbance of the relevant session, and `estimate` the effect of a row by itself.
+fn toward(
+    rows: &[UnpairedRow],
+    typical: f64,
+    disturbed: impl Fn(&UnpairedRow) -> f64,
+    estimate: impl Fn(&UnpairedRow, f64) -> Option<Found>,
+) -> Vec<Option<Found>> {
     let of_row = |row: &UnpairedRow| {
         let most = disturbance(&row.base).max(disturbance(&row.head));
-        alone(row, typical.max(if is_single(row) { disturbed(row) } else { most }))
+        estimate(row, typical.max(if is_single(row) { disturbed(row) } else { most }))
     };
     let mut found: Vec<Option<Found>> = rows.iter().map(of_row).collect();
     let single: Vec<usize> =
@@ -140,19 +146,28 @@ fn toward(rows: &[UnpairedRow], typical: f64, disturbed: impl Fn(&UnpairedRow) -
     found
 }
 
+impl UnpairedRow {
+    fn prior(&self, side: &SeparateSide, disturbance: f64) -> Prior {
+        match self.known {
+            Some(sd) => Prior { sd, df: f64::INFINITY },
+            None => Prior::new(side, disturbance),
+        }
+    }
+
+    /// The prior next to a side's own units. The weight of an assumption fades as sessions are measured; a known value
+    /// keeps its weight.
+    fn scale_prior(&self, side: &SeparateSide, prior: &Prior) -> ScalePrior {
+        let measured = side.locations.len().saturating_sub(1).max(1) as f64;
+        let df = if self.known.is_some() { PRIOR_DF } else { PRIOR_DF / (measured * measured) };
+        ScalePrior { variance: prior.sd * prior.sd, df }
+    }
+}
+
 /// One row by itself: Welch's approximation on robust locations of both sides.
 fn alone(row: &UnpairedRow, disturbance: f64) -> Option<Found> {
-    let prior = |side: &SeparateSide| match row.known {
-        Some(sd) => Prior { sd, df: f64::INFINITY },
-        None => Prior::new(side, disturbance),
-    };
+    let prior = |side: &SeparateSide| row.prior(side, disturbance);
     let (base_prior, head_prior) = (prior(&row.base), prior(&row.head));
-    let fitted = |side: &SeparateSide, prior: &Prior| {
-        // The weight of an assumption fades as sessions are measured; a known value keeps its weight.
-        let measured = side.locations.len().saturating_sub(1).max(1) as f64;
-        let df = if row.known.is_some() { PRIOR_DF } else { PRIOR_DF / (measured * measured) };
-        fit(&side.locations, ScalePrior { variance: prior.sd * prior.sd, df })
-    };
+    let fitted = |side: &SeparateSide, prior: &Prior| fit(&side.locations, row.scale_prior(side, prior));
     let (base, head) = (fitted(&row.base, &base_prior), fitted(&row.head, &head_prior));
     // (location, variance of it, degrees of freedom of that)
     let of = |side: &SeparateSide, own: Option<Fit>, other: Option<Fit>, prior: &Prior| match (own, other) {
@@ -169,16 +184,34 @@ fn alone(row: &UnpairedRow, disturbance: f64) -> Option<Found> {
     };
     let (base_center, base_variance, base_df) = of(&row.base, base, head, &base_prior)?;
     let (head_center, head_variance, head_df) = of(&row.head, head, base, &head_prior)?;
-    let variance = base_variance + head_variance;
+    let (se, joined) = welch((base_variance, base_df), (head_variance, head_df));
     // If both have the same prior, it is one unknown and not two that could cancel.
-    let df = if base.is_none() && head.is_none() {
-        base_df.min(head_df)
-    } else {
-        let denominator = base_variance * base_variance / base_df + head_variance * head_variance / head_df;
-        if denominator > 0.0 { variance * variance / denominator } else { f64::INFINITY }
-    };
-    let effect = Effect { center: head_center - base_center, se: variance.sqrt(), df };
+    let df = if base.is_none() && head.is_none() { base_df.min(head_df) } else { joined };
+    let effect = Effect { center: head_center - base_center, se, df };
     Some(Found { effect, between: base_prior.sd.max(head_prior.sd) })
+}
+
+/// Standard error of the difference of two locations, and its degrees of freedom, from the variance and the degrees of
+/// freedom of each (Welch 1947, Biometrika 34:28–35).
+fn welch((base, base_df): (f64, f64), (head, head_df): (f64, f64)) -> (f64, f64) {
+    let variance = base + head;
+    let denominator = base * base / base_df + head * head / head_df;
+    (variance.sqrt(), if denominator > 0.0 { variance * variance / denominator } else { f64::INFINITY })
+}
+
+/// One row by itself, for a bound on how much worse head is. From several sessions on, the quicker ones give it: they
+/// differ less, and slow sessions are the machine's until one side has more of them. Their effect counts only where it is
+/// the larger one: a head that is slow in half of its sessions moves the location of all.
+fn not_worse(row: &UnpairedRow, disturbance: f64) -> Option<Found> {
+    let found = alone(row, disturbance)?;
+    let [base, head] = [&row.base, &row.head].map(|side| {
+        let prior = row.scale_prior(side, &row.prior(side, disturbance));
+        (side.locations.len() >= ENOUGH).then(|| quicker_mean(&side.locations, prior)).flatten()
+    });
+    let Some((base, head)) = base.zip(head) else { return Some(found) };
+    let (se, df) = welch((base.se.powi(2), base.df), (head.se.powi(2), head.df));
+    let center = found.effect.center.max(head.center - base.center);
+    Some(Found { effect: Effect { center, se, df }, ..found })
 }
 
 /// Variance of a fitted location. The model's own is right for its tails only: too small for a normal distribution, too
@@ -425,6 +458,32 @@ mod tests {
         assert!(short > 1.1 * model, "{short} {model}");
         let (long, model) = se(|x| 0.01 * x * (1.0 + 9.0 * x.abs().powi(12)));
         assert!(long < model, "{long} {model}");
+    }
+
+    #[test]
+    fn slow_sessions_of_both_sides_do_not_hide_that_the_others_agree() {
+        let slow = |by: f64| SeparateSide {
+            locations: (0..21).map(|at| if at < 4 { by } else { 0.02 * f64::from(at % 3) }).collect(),
+            ..side(0.0, 0.02)
+        };
+        for by in [0.08, 0.16, 0.32] {
+            let row = UnpairedRow { base: slow(by), head: slow(by), known: None };
+            let upper = effects(&[row])[0].unwrap().better.upper(0.01);
+            assert!(upper < 0.02, "{by}: {upper}");
+        }
+    }
+
+    #[test]
+    fn a_head_that_is_slow_in_half_of_its_sessions_is_not_shown_by_its_quicker_ones() {
+        let half = |by: f64| SeparateSide {
+            locations: (0..21)
+                .map(|at| 0.002 * f64::from(at % 3) + if at % 2 == 0 { by } else { 0.0 })
+                .collect(),
+            ..side(0.0, 0.02)
+        };
+        let row = UnpairedRow { base: half(0.0), head: half(0.08), known: None };
+        let found = effects(&[row])[0].unwrap();
+        assert!(found.better.center >= found.worse.center && found.better.upper(0.01) > 0.03, "{found:?}");
     }
 
     #[test]
