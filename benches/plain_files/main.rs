@@ -9,6 +9,8 @@ mod recorded;
 
 use benchgate::gate::{CompareOptions, Comparison, Policy, Row, compare};
 use benchgate::model::{Metric, Run, Verdict};
+use benchgate::stats::robust::ScalePrior;
+use benchgate::stats::trimmed::quicker_mean;
 use benchgate::stats::unpaired::disturbance_of;
 use benchgate::stats::{describe, student_quantile};
 use rand::{RngExt, SeedableRng};
@@ -188,6 +190,19 @@ impl Idle {
         seen as f64 / differences.len() as f64
     }
 
+    /// How often an oracle passes this row unchanged that knows how far the locations of two sides of `count` sessions
+    /// lie apart by chance, and passes one in a hundred rows that are slower by the tolerance.
+    fn passing_oracle(&self, count: usize, random: &mut ChaCha12Rng) -> f64 {
+        let mut location = || {
+            let session = |_| describe::median(&logarithms(self.draw(random, 3, 1.0))).unwrap();
+            quicker_mean(&(0..count).map(session).collect::<Vec<f64>>(), ScalePrior::NONE).unwrap().center
+        };
+        let differences: Vec<f64> = (0..ORACLE_DRAWS).map(|_| location() - location()).collect();
+        let differences = describe::sorted(&differences);
+        let limit = 0.03_f64.ln_1p() + differences[ORACLE_DRAWS / 100];
+        differences.iter().filter(|difference| **difference < limit).count() as f64 / ORACLE_DRAWS as f64
+    }
+
     /// Repetitions of a session that could have been: a recorded level, and repetitions of that session.
     fn draw(&self, random: &mut ChaCha12Rng, repetitions: usize, factor: f64) -> Vec<f64> {
         let session = random.random_range(0..self.levels.len());
@@ -198,6 +213,12 @@ impl Idle {
         };
         (0..repetitions).map(|_| repetition(random)).collect()
     }
+}
+
+const ORACLE_DRAWS: usize = 2_000;
+
+fn logarithms(values: Vec<f64>) -> Vec<f64> {
+    values.into_iter().map(f64::ln).collect()
 }
 
 const ROWS: [usize; 7] = [1, 2, 3, 5, 8, 12, 20];
@@ -283,10 +304,11 @@ fn idle(draws: u64, seed: u64) {
 
 /// Several files a side: the way out that the report names.
 fn files(steady: &[Idle], usual: &[Idle], draws: u64, seed: u64) {
-    println!("## Idle machine: several sessions a side, three repetitions each, one row; in percent\n");
+    println!("## Idle machine: several sessions a side, three repetitions each, one row; in percent");
+    println!("Green, next to an oracle that knows the error of the difference between two sides\n");
     println!(
-        "{:<8} {:<9} {:>10} {:>10} {:>10} {:>10}",
-        "", "sessions", "red", "green", "+5 % red", "covered"
+        "{:<8} {:<9} {:>10} {:>15} {:>10} {:>10}",
+        "", "sessions", "red", "green | oracle", "+5 % red", "covered"
     );
     for (name, pool) in [("steady", steady), ("usual", usual)] {
         for count in [3, 5, 10, 21] {
@@ -311,7 +333,10 @@ fn files(steady: &[Idle], usual: &[Idle], draws: u64, seed: u64) {
                 }
             }
             let [red, green, plus5, covered] = shares.map(Share::percent);
-            println!("{name:<8} {count:<9} {red:>10} {green:>10} {plus5:>10} {covered:>10}");
+            let mut random = ChaCha12Rng::seed_from_u64(seed);
+            let oracle: Vec<f64> = pool.iter().map(|row| row.passing_oracle(count, &mut random)).collect();
+            let green = format!("{green} | {:.1}", 100.0 * describe::mean(&oracle).unwrap());
+            println!("{name:<8} {count:<9} {red:>10} {green:>15} {plus5:>10} {covered:>10}");
         }
     }
     println!();

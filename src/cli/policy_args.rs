@@ -26,7 +26,7 @@ pub struct PolicyArgs {
     /// Probability that an unchanged suite turns red [default: 0.01]
     #[arg(long, value_name = "P", value_parser = config::alpha)]
     pub alpha: Option<f64>,
-    /// Spread between processes, if the files don't show it [default: 2% on GPUs, 5% on CPUs]
+    /// Standard deviation between processes, if the files don't show it [default: estimated from how much their repetitions vary]
     #[arg(long, value_name = "PERCENT", value_parser = config::spread)]
     pub between_cv: Option<f64>,
     /// Statistical test for the verdict

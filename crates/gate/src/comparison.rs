@@ -6,6 +6,7 @@ use benchgate_core::model::{
 };
 pub use benchgate_core::model::{Estimate, Interval, Method, RunSummary, SideStats, Typical, WaiverUse};
 
+use super::evidence::SpreadSource;
 use super::{Alignment, LimitReading, MetricPolicy, Policy};
 
 /// Why a row has its verdict; every renderer words it from here.
@@ -107,6 +108,16 @@ pub struct Row {
     pub waiver: Option<WaiverUse>,
     /// Both sides' densities, for a row that decides and moved or is still open.
     pub alignment: Option<Alignment>,
+    /// The spread that its interval has from elsewhere than its own data.
+    pub assumed: Option<AssumedSpread>,
+}
+
+/// A standard deviation that the data of a row does not show, and its source.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AssumedSpread {
+    /// As a fraction: between sessions if it is the default, between processes otherwise.
+    pub sd: f64,
+    pub source: SpreadSource,
 }
 
 /// Geometric mean of head/base over the judged rows of one target and metric.

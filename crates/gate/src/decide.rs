@@ -1,6 +1,6 @@
 //! The verdict of a row: the two thresholds, and the error budget over looks and rows.
 
-use benchgate_core::model::Verdict;
+use benchgate_core::model::{Verdict, percents};
 use benchgate_stats::multiplicity::{benjamini_hochberg, holm, holm_levels};
 use benchgate_stats::shift::Blur;
 use benchgate_stats::spending::Looks;
@@ -327,11 +327,11 @@ fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
     let slow = paired.slow_size;
     if slow.excess > tolerance && slow.p <= SLOW_SIZE_LIMIT {
         let why = format!(
-            "slow processes got slower: head's lie {:.0} % above its undisturbed level and base's {:.0} %, which raises \
-             the mean of all processes by {:.0} %",
-            slow.head * 100.0,
-            slow.base * 100.0,
-            slow.excess * 100.0
+            "slow processes got slower: head's lie {} above its undisturbed level and base's {}, which raises the mean \
+             of all processes by {}",
+            percents(slow.head),
+            percents(slow.base),
+            percents(slow.excess)
         );
         return Some(Reason::too_little("slow ones got slower", why));
     }

@@ -1,6 +1,6 @@
 //! Lints that the numbers themselves give rise to.
 
-use benchgate_core::model::{Lint, LintCode, SideName};
+use benchgate_core::model::{Lint, LintCode, SideName, percents};
 use benchgate_stats::robust::{ScalePrior, fit};
 use benchgate_stats::scores::BlockCosts;
 use benchgate_stats::stability::Counts;
@@ -67,11 +67,6 @@ fn of_series(readings: &Readings, side: SideName) -> Vec<Lint> {
         lints.push(Lint::new(LintCode::Bimodal, detail));
     }
     lints
-}
-
-/// A few outliers make a spread arbitrarily large, so its digits are meaningless beyond a factor of ten.
-fn percents(fraction: f64) -> String {
-    if fraction > 10.0 { "more than 1000 %".to_owned() } else { format!("{:.0} %", fraction * 100.0) }
 }
 
 /// Cost of a block over all of its processes.

@@ -93,6 +93,7 @@ pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: 
         lints: context::deduplicate(lints.collect()),
         waiver: None,
         alignment: None,
+        assumed: None,
     }
 }
 

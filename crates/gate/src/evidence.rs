@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use benchgate_core::model::{Benchmark, BlockSlot, Lint, Metric, Series, Spread, counted};
+use benchgate_core::model::{Benchmark, BlockSlot, Lint, Metric, Series, Spread, counted, percents};
 use benchgate_stats::classical::{Moments, UMethod, mann_whitney, welch};
 use benchgate_stats::scores::{BlockCosts, ProcessCosts};
 use benchgate_stats::stability::SlowShare;
@@ -206,8 +206,8 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     }
     if by_process && let Some(by) = mean_rise(&base_units, &head_units, tolerance) {
         let why = format!(
-            "head's processes take {:.0} % longer than base's on average, more than chance explains",
-            by * 100.0
+            "head's processes take {} longer than base's on average, more than chance explains",
+            percents(by)
         );
         return Some(Reason::too_little("the mean rose", why));
     }

@@ -2,7 +2,7 @@
 //! within the tolerance of those before; the level that was good months ago does not. Nor do the first sessions of all,
 //! which are too few for a level: a slowdown right after them would otherwise be most of the first level.
 
-use benchgate_core::model::{Run, counted};
+use benchgate_core::model::{Run, counted, percents};
 use benchgate_stats::robust::{Fit, ScalePrior};
 use benchgate_stats::{Effect, describe};
 
@@ -55,13 +55,16 @@ impl Gradual {
     /// `+4.1 % since 2026-08-01 (gradual)`, or `+4.1 % compared with the first 2 stored sessions (from 2026-08-01)`.
     pub fn text(&self) -> String {
         let Self { since, first, .. } = self;
-        let slower = 100.0 * self.effect.center.exp_m1();
+        let slower = match self.effect.center.exp_m1() {
+            slower if slower > 10.0 => format!("slower by {}", percents(slower)),
+            slower => format!("{:+.1} %", 100.0 * slower),
+        };
         match first {
-            None => format!("{slower:+.1} % since {since} (gradual)"),
-            Some(1) => format!("{slower:+.1} % compared with the first stored session ({since})"),
+            None => format!("{slower} since {since} (gradual)"),
+            Some(1) => format!("{slower} compared with the first stored session ({since})"),
             Some(first) => {
                 let first = counted(*first, "stored session");
-                format!("{slower:+.1} % compared with the first {first} (from {since})")
+                format!("{slower} compared with the first {first} (from {since})")
             }
         }
     }

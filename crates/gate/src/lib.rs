@@ -47,10 +47,11 @@ pub use code::{CodeChange, KernelState, kernel_counts};
 pub use common_row::ALL_BENCHMARKS;
 pub use compare::{CompareOptions, compare, compare_with_history};
 pub use comparison::{
-    Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats, TooLittle, Typical,
-    WaiverUse,
+    AssumedSpread, Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats,
+    TooLittle, Typical, WaiverUse,
 };
 pub use disturbance::{record_unfit, unfit};
+pub use evidence::SpreadSource;
 pub use exchange::{Exchange, Exchanged, Sum};
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
 pub use gradual::{EarlierSessions, LEVEL_SESSIONS};

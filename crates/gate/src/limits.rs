@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use benchgate_core::model::{
-    BenchmarkGlob, Better, Lint, LintCode, MetricKind, MetricSeries, Run, Testbed, Verdict,
+    BenchmarkGlob, Better, Lint, LintCode, MetricKind, MetricSeries, Run, Testbed, Verdict, percents,
 };
 use benchgate_stats::multiplicity::holm_levels;
 use benchgate_stats::{describe, sign_test};
@@ -224,8 +224,11 @@ impl LimitReading {
         let side = if self.is_max { "above" } else { "below" };
         let owner = self.owner.as_ref().map(|owner| format!("; owner: {owner}")).unwrap_or_default();
         let nearest = if self.is_max { self.low } else { self.high };
-        let apart = 100.0 * (nearest / self.limit - 1.0).abs();
-        let apart = if apart.is_finite() { format!("at least {apart:.1} % ") } else { String::new() };
+        let apart = match (nearest / self.limit - 1.0).abs() {
+            apart if !apart.is_finite() => String::new(),
+            apart if apart > 10.0 => format!("{} ", percents(apart)),
+            apart => format!("at least {:.1} % ", 100.0 * apart),
+        };
         format!("{apart}{side} the limit{owner}")
     }
 }

@@ -98,6 +98,7 @@ mod tests {
             lints: Vec::new(),
             waiver: None,
             alignment: None,
+            assumed: None,
         }
     }
 

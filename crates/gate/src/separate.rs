@@ -8,7 +8,7 @@ use benchgate_stats::unpaired::{Estimated, UnpairedRow, effects};
 use super::decide::{LEAST_HEAD_PROCESSES, Question};
 use super::draft::{Draft, Open};
 use super::evidence::{Evidence, SpreadSource, UnitCounts};
-use super::{Interval, Method, Reason, Row};
+use super::{AssumedSpread, Interval, Method, Reason, Row};
 
 /// The questions of all rows of one metric whose sides were measured separately.
 pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>]) {
@@ -41,6 +41,7 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
             && counts.iter().all(|side| side.sessions >= LEAST_HEAD_PROCESSES);
         if *source != SpreadSource::Calibrated && rule.fatal && !is_measured {
             row.lints.push(assumed(*source, counts, &estimated));
+            row.assumed = Some(AssumedSpread { sd: estimated.between, source: *source });
         }
         let effect = Inference::Sided { worse: estimated.worse, better: estimated.better };
         let question = Question::unpaired(effect, rule, *floor).in_question(uneven.clone());

@@ -129,6 +129,7 @@ mod tests {
             lints: Vec::new(),
             waiver: None,
             alignment: None,
+            assumed: None,
         }
     }
 

@@ -229,5 +229,6 @@ fn missing(name: &BenchmarkName, metric: Option<Metric>, reason: Reason) -> Row 
         lints: Vec::new(),
         waiver: None,
         alignment: None,
+        assumed: None,
     }
 }

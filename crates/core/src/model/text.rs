@@ -34,6 +34,11 @@ pub fn without_commands(text: &str) -> String {
     text.replace("##[", "# #[")
 }
 
+/// A fraction in percent. A few outliers make it arbitrarily large, so its digits are meaningless beyond a factor of ten.
+pub fn percents(fraction: f64) -> String {
+    if fraction > 10.0 { "more than 1000 %".to_owned() } else { format!("{:.0} %", fraction * 100.0) }
+}
+
 /// `1 benchmark`, `34 benchmarks`.
 pub fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {}", plural(noun)) }

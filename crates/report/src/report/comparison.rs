@@ -332,7 +332,8 @@ fn open<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
         let names = first_names(&group.rows);
         let text = Text::default().with(Part::Icon(icon(Verdict::Inconclusive))).then(names);
         let text = text.say(format!(" ({}): ", Verdict::Inconclusive));
-        text.then(Text::joined(reason, ": ")).say(smallest).into()
+        let assumed = group.assumed.map_or_else(String::new, |assumed| format!("; {assumed}"));
+        text.then(Text::joined(reason, ": ")).say(smallest).say(assumed).into()
     };
     let waived = view.open.iter().filter(|row| row.row.waiver.is_some()).map(sentence);
     view.open_groups().into_iter().map(group).chain(waived).collect()

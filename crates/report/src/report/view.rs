@@ -430,6 +430,8 @@ pub struct OpenGroup<'a> {
     pub sentence: String,
     /// The change that this much data could have shown, if more data would help.
     pub smallest: Option<String>,
+    /// The spread that was assumed for these rows, and what would show it.
+    pub assumed: Option<String>,
     /// Message of the tool about the first row; unescaped.
     pub detail: Option<String>,
 }
@@ -437,6 +439,14 @@ pub struct OpenGroup<'a> {
 /// A detail apart from its numbers, which differ from row to row.
 fn without_digits(detail: &Option<String>) -> Option<String> {
     Some(detail.as_ref()?.chars().filter(|c| !c.is_ascii_digit()).collect())
+}
+
+/// From the smallest to the largest fraction.
+fn range(fractions: impl Iterator<Item = f64>) -> Option<String> {
+    let (low, high) =
+        fractions.fold((f64::INFINITY, 0.0_f64), |(low, high), one| (low.min(one), high.max(one)));
+    let (low, high) = (low <= high).then(|| (percent(low), percent(high)))?;
+    Some(if low == high { low } else { format!("{low} to {high}") })
 }
 
 impl<'a> View<'a> {
@@ -450,18 +460,22 @@ impl<'a> View<'a> {
             };
             match groups.iter_mut().find(same) {
                 Some(group) => group.rows.push(*row),
-                None => groups.push(OpenGroup { rows: vec![*row], sentence, smallest: None, detail }),
+                None => groups.push(OpenGroup {
+                    rows: vec![*row],
+                    sentence,
+                    smallest: None,
+                    assumed: None,
+                    detail,
+                }),
             }
         }
         for group in &mut groups {
+            let wide = group.rows.iter().filter(|row| words::is_wide(row.row));
+            let assumed = wide.filter_map(|row| Some(row.row.assumed?.sd));
+            group.assumed = range(assumed).map(|size| words::assumed_spread(group.rows[0].row, &size));
             let estimates = group.rows.iter().filter_map(|row| row.row.estimate.as_ref());
             let known = estimates.filter_map(|estimate| estimate.minimum_detectable);
-            let (low, high) =
-                known.fold((f64::INFINITY, 0.0_f64), |(low, high), one| (low.min(one), high.max(one)));
-            if group.rows[0].row.reason == Reason::Open && low <= high {
-                let (low, high) = (percent(low), percent(high));
-                group.smallest = Some(if low == high { low } else { format!("{low} to {high}") });
-            }
+            group.smallest = range(known).filter(|_| group.rows[0].row.reason == Reason::Open);
         }
         groups
     }

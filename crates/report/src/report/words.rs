@@ -3,7 +3,7 @@
 use benchgate_core::model::{
     Better, LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode, counted,
 };
-use benchgate_gate::{Comparison, LimitReading, Method, Reason, Row};
+use benchgate_gate::{Comparison, LimitReading, Method, Reason, Row, RunSummary, SpreadSource};
 
 use super::human::{Style, change, interval_in, percent, quantity, significant};
 
@@ -132,10 +132,15 @@ pub(super) fn reason(row: &Row) -> Words {
         Reason::Unusable(lint) => {
             Words::new(lint.code.as_str(), fragment(lint.code.description())).with(&lint.detail)
         }
-        Reason::TooLittle(lacking) => match runs(row) {
-            Some(RunsAnswer { short, sentence, .. }) => Words::new(short, sentence).with(&lacking.why),
-            None => Words::new(lacking.short, UNDECIDED).with(&lacking.why),
-        },
+        Reason::TooLittle(lacking) => {
+            let assumed = row.assumed.filter(|_| is_wide(row));
+            let assumed = assumed.map(|assumed| format!("; {}", assumed_spread(row, &percent(assumed.sd))));
+            let why = format!("{}{}", lacking.why, assumed.unwrap_or_default());
+            match runs(row) {
+                Some(RunsAnswer { short, sentence, .. }) => Words::new(short, sentence).with(&why),
+                None => Words::new(lacking.short, UNDECIDED).with(&why),
+            }
+        }
         Reason::Limit(reading) => limit(row, reading),
         Reason::UnitMismatch { base, head } => {
             Words::new("units differ", "the two sides have units of different kinds")
@@ -223,7 +228,7 @@ pub(super) fn open_kind(row: &Row) -> Words {
         },
         Reason::TooLittle(lacking) => match runs(row) {
             Some(RunsAnswer { short, kind, .. }) => Words::new(short, kind).with(&lacking.why),
-            None => reason(row),
+            None => Words::new(lacking.short, UNDECIDED).with(&lacking.why),
         },
         Reason::Unusable(_) => Words { detail: None, ..reason(row) },
         _ => reason(row),
@@ -261,6 +266,31 @@ fn runs(row: &Row) -> Option<RunsAnswer> {
         p => format!("p {p:.2}"),
     };
     Some(RunsAnswer { short, kind, sentence: format!("{kind} ({p})") })
+}
+
+/// Whether the width of the row's interval, printed or withheld, leaves it undecided.
+pub(super) fn is_wide(row: &Row) -> bool {
+    let is_withheld = row.estimate.as_ref().is_some_and(|estimate| estimate.interval.is_none());
+    row.reason == Reason::Open || is_withheld && matches!(row.reason, Reason::TooLittle(_))
+}
+
+/// Where a spread of `size` comes from that the row's own data does not show, and what would show it.
+pub(super) fn assumed_spread(row: &Row, size: &str) -> String {
+    let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
+    match (row.assumed.map_or(SpreadSource::Default, |assumed| assumed.source), sessions) {
+        (SpreadSource::Default, Some(sessions @ 2..)) => format!(
+            "{sessions} sessions a side are few, so {size} is assumed as the standard deviation between sessions and weighed \
+             with what they show; {ENOUGH_SESSIONS} a side would settle it"
+        ),
+        (SpreadSource::Default, _) => format!(
+            "one session a side does not show how much sessions differ, so a standard deviation of {size} is assumed, from how \
+             much the repetitions vary; {ENOUGH_SESSIONS} sessions a side would settle it"
+        ),
+        (source, _) => format!(
+            "the {} standard deviation between processes is {size}; more processes would settle it",
+            source.as_str()
+        ),
+    }
 }
 
 fn is_paired(row: &Row) -> bool {
@@ -307,6 +337,9 @@ fn open(row: &Row) -> Words {
         None => UNDECIDED.to_owned(),
     };
     let mut sentence = format!("{start}: {}", room_for_both(row, &bounds(row)));
+    if let Some(assumed) = row.assumed {
+        sentence.push_str(&format!("; {}", assumed_spread(row, &percent(assumed.sd))));
+    }
     if let Some(smallest) = row.estimate.as_ref().and_then(|estimate| estimate.minimum_detectable) {
         sentence.push_str(&format!("; this much data could have shown a change of {}", percent(smallest)));
     }
@@ -535,34 +568,79 @@ pub(super) fn way_out(comparison: &Comparison) -> Option<WayOut> {
     };
     let all = || comparison.rows.iter().flat_map(|row| &row.lints).chain(&comparison.lints);
     let is_overloaded = || all().any(|lint| lint.code == LintCode::HostOverloaded);
-    comparison.rows.iter().any(few).then(|| advice(&comparison.head.format, is_overloaded()))
+    comparison.rows.iter().any(few).then(|| advice(&comparison.head, is_overloaded()))
 }
 
-/// Advice with the command that measures one session of one side, in this format's tool.
-fn advice(format: &str, is_overloaded: bool) -> WayOut {
-    let (session, files) = match format {
-        "hyperfine-json" => ("hyperfine --export-json side-$i.json 'COMMAND_SIDE'", ".json"),
-        "benchfmt" | "go-test-json" => ("(cd SIDE && go test -bench . -count=10) > side-$i.txt", ".txt"),
-        "pytest-benchmark-json" => ("pytest SIDE --benchmark-json=side-$i.json", ".json"),
-        "google-benchmark-json" => {
-            ("SIDE/PROGRAM --benchmark_repetitions=3 --benchmark_out=side-$i.json", ".json")
-        }
-        "jmh-json" => ("java -jar SIDE.jar -rf json -rff side-$i.json", ".json"),
-        "criterion-sample" | "criterion-estimates" => {
-            ("(cd SIDE && cargo bench) && cp -r SIDE/target/criterion side-$i", "")
-        }
-        _ => ("COMMAND_SIDE  # writes side-$i.json", ".json"),
+/// How a tool is run for a result that can be judged. `SIDE` and `side` stand for each side's name.
+struct ToolCommands {
+    /// The arguments of `benchgate pair`.
+    pair: &'static str,
+    /// Measures one session of one side.
+    session: &'static str,
+    /// The ending of the files that it writes.
+    files: &'static str,
+}
+
+fn tool_commands(summary: &RunSummary) -> ToolCommands {
+    let is_iree =
+        summary.context.executable.as_deref().is_some_and(|path| path.ends_with("iree-benchmark-module"));
+    let (pair, session, files) = match summary.format.as_str() {
+        "hyperfine-json" => (
+            "'COMMAND_BASE' 'COMMAND_HEAD'",
+            "hyperfine --export-json side-$i.json --command-name NAME 'COMMAND_SIDE'",
+            ".json",
+        ),
+        "benchfmt" | "go-test-json" => (
+            "--cwd-base BASE --cwd-head HEAD \"go test -run '^$' -bench {filter}\"",
+            "(cd SIDE && go test -bench . -count=10) > side-$i.txt",
+            ".txt",
+        ),
+        "pytest-benchmark-json" => (
+            "--cwd-base BASE --cwd-head HEAD 'pytest --benchmark-json={output} -k {filter}'",
+            "(cd SIDE && pytest --benchmark-json=\"$OLDPWD/side-$i.json\")",
+            ".json",
+        ),
+        "google-benchmark-json" if is_iree => (
+            "'iree-benchmark-module --module=BASE.vmfb ARGUMENTS --benchmark_format=json' \\\n  \
+             'iree-benchmark-module --module=HEAD.vmfb ARGUMENTS --benchmark_format=json'",
+            "iree-benchmark-module --module=SIDE.vmfb ARGUMENTS --benchmark_repetitions=3 --benchmark_out=side-$i.json",
+            ".json",
+        ),
+        "google-benchmark-json" => (
+            "'BASE/PROGRAM --benchmark_format=json --benchmark_filter={filter}' \\\n  \
+             'HEAD/PROGRAM --benchmark_format=json --benchmark_filter={filter}'",
+            "SIDE/PROGRAM --benchmark_repetitions=3 --benchmark_out=side-$i.json",
+            ".json",
+        ),
+        "jmh-json" => (
+            "'java -jar BASE.jar -f 1 -rf json -rff {output}' 'java -jar HEAD.jar -f 1 -rf json -rff {output}'",
+            "java -jar SIDE.jar -rf json -rff side-$i.json",
+            ".json",
+        ),
+        "criterion-sample" | "criterion-estimates" => (
+            "--cwd-base BASE --cwd-head HEAD 'cargo bench --bench NAME -- {filter}'",
+            "(cd SIDE && cargo bench) && cp -r SIDE/target/criterion side-$i",
+            "",
+        ),
+        _ => ("'COMMAND_BASE' 'COMMAND_HEAD'", "COMMAND_SIDE  # writes side-$i.json", ".json"),
     };
+    ToolCommands { pair, session, files }
+}
+
+/// Advice with the commands of the tool that wrote these results.
+fn advice(summary: &RunSummary, is_overloaded: bool) -> WayOut {
+    let ToolCommands { pair, session, files } = tool_commands(summary);
     let side = |name: &str| session.replace("SIDE", &name.to_uppercase()).replace("side", name);
     let first = if is_overloaded { "The host was overloaded: end what else runs on it first. " } else { "" };
     WayOut {
         advice: format!(
-            "{first}A few files a side can't settle the inconclusive rows. Measure both programs alternately: \
-             `benchgate pair 'COMMAND_BASE' 'COMMAND_HEAD'`. Or run each program 21 times, alternately, and compare the files \
-             with the same options as now:"
+            "{first}A few files a side can't settle the inconclusive rows. Measure both programs alternately with \
+             `benchgate pair`, or run each program {ENOUGH_SESSIONS} times, alternately, and compare the files with the same \
+             options as now:"
         ),
         commands: format!(
-            "for i in $(seq 21); do\n  {}\n  {}\ndone\nbenchgate compare 'base-*{files}' 'head-*{files}'",
+            "benchgate pair {pair}\n# or\nfor i in $(seq {ENOUGH_SESSIONS}); do\n  {}\n  {}\ndone\n\
+             benchgate compare 'base-*{files}' 'head-*{files}'",
             side("base"),
             side("head")
         ),

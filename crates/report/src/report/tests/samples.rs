@@ -44,6 +44,7 @@ pub(super) fn bare(name: &str, verdict: Verdict, reason: Reason) -> Row {
         lints: Vec::new(),
         waiver: None,
         alignment: None,
+        assumed: None,
     }
 }
 
