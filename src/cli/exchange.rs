@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use crate::config::{self, CommandLine, CommandSpec, Config, OutputReading};
-use crate::gate::{Exchange, SequentialPolicy};
+use crate::gate::{Exchange, LAST, SequentialPolicy};
 use crate::ingest::Format;
-use crate::model::{BenchmarkName, SideName, counted};
+use crate::model::{BenchmarkName, Metric, SideName, counted, is_cpu};
 use crate::pipeline::{self, ExchangePlan, Filter, PrepareFrom, SideInput, SuiteRun};
 use crate::report::ExchangeReport;
 use crate::toolchain::Lock;
@@ -45,7 +45,7 @@ const UNLINKED: &str = "--iree-hal-link-executables=false";
 const WHOLE: &str = "all-kernels";
 
 /// Blocks of each exchange: as many for each, so that their intervals are of one kind.
-const BLOCKS: u32 = 8;
+const BLOCKS: u32 = 6;
 
 pub fn measure(
     args: &ExchangeArgs,
@@ -106,7 +106,8 @@ pub fn measure(
     }
     let measured =
         measure_sides(&commands, &pipeline::Options { filter: Filter::default(), ..options }, terminal)?;
-    let Some(exchange) = Exchange::new(&measured.base, &measured.head, WHOLE) else {
+    let time = if is_cpu(&plan.device) { Metric::CPU_TIME } else { Metric::LATENCY };
+    let Some(exchange) = Exchange::new(&measured.base, &measured.head, WHOLE, &time) else {
         return Err(CliError::failed(format!(
             "failed to exchange kernels of {benchmark}: the call with all of head's kernels was not measured"
         ))
@@ -121,28 +122,44 @@ pub fn measure(
     })
 }
 
-/// Both sides of every exchange: the captured call as it is, and with a kernel of head.
+/// Arguments of both sides of every exchange: base, and base with one kernel of head; head with one kernel of base, and
+/// head; base and head. The runtime needs time for every kernel that it puts in another's place, so
+/// base has its own kernels put in their own places.
+fn exchanges(plan: &ExchangePlan) -> Vec<(String, [Vec<&str>; 2])> {
+    let kernels = &plan.kernels;
+    let base: Vec<&str> = kernels.iter().map(|kernel| kernel.base.as_str()).collect();
+    let with = |exchanged: &dyn Fn(usize) -> bool| -> Vec<&str> {
+        let arguments = kernels.iter().zip(&base).enumerate();
+        arguments.map(|(at, (kernel, base))| if exchanged(at) { &kernel.head } else { *base }).collect()
+    };
+    let all = with(&|_| true);
+    let mut found = vec![(WHOLE.to_owned(), [base.clone(), all.clone()])];
+    for (at, kernel) in kernels.iter().enumerate() {
+        found.push((kernel.name.clone(), [base.clone(), with(&|other| other == at)]));
+        found.push((format!("{}{LAST}", kernel.name), [with(&|other| other != at), all.clone()]));
+    }
+    found
+}
+
+/// Both sides of every exchange.
 fn commands(
     plan: &ExchangePlan,
     settings: &config::Measure,
     sides: &[SideInput],
 ) -> Result<Vec<SideInput>, CliError> {
-    let exchanges = plan.kernels.iter().map(|kernel| (kernel.name.as_str(), vec![kernel.argument.clone()]));
-    let all = plan.kernels.iter().map(|kernel| kernel.argument.clone()).collect();
-    let exchanges: Vec<(&str, Vec<String>)> = exchanges.chain([(WHOLE, all)]).collect();
+    let exchanges = exchanges(plan);
     let Some(sources) = sides.first().map(|side| side.side.sources.clone()) else {
         return Err(CliError::internal("no side to run"));
     };
     let side = |name: SideName| {
-        let command = |(exchange, arguments): &(&str, Vec<String>)| {
+        let command = |(exchange, [base, head]): &(String, [Vec<&str>; 2])| {
+            let arguments = if name == SideName::Head { head } else { base };
             let mut words = plan.replay.clone();
-            if name == SideName::Head {
-                words.extend(arguments.iter().cloned());
-            }
+            words.extend(arguments.iter().map(|&argument| argument.to_owned()));
             words.push(format!("--benchmark_out={}", CommandLine::OUTPUT));
             words.push("--benchmark_out_format=json".to_owned());
             CommandSpec {
-                name: (*exchange).to_owned(),
+                name: exchange.clone(),
                 build: Vec::new(),
                 run: CommandLine::Words(words),
                 setup: None,
@@ -151,7 +168,7 @@ fn commands(
                 folder: sources.clone(),
                 reading: OutputReading::Format(Format::GoogleBenchmarkJson),
                 rows: Vec::new(),
-                metrics: vec!["latency".to_owned()],
+                metrics: [Metric::LATENCY, Metric::CPU_TIME].map(|it| it.name.into_owned()).to_vec(),
                 outputs: Vec::new(),
                 device: plan.device.clone(),
                 env: plan.env.clone(),
@@ -170,8 +187,44 @@ fn commands(
 
 /// The command that times the captured call with all of head's kernels.
 fn reproduce(plan: &ExchangePlan) -> String {
-    let words = plan.replay.iter().chain(plan.kernels.iter().map(|kernel| &kernel.argument));
+    let words = plan.replay.iter().chain(plan.kernels.iter().map(|kernel| &kernel.head));
     let quoted =
         words.map(|word| shlex::try_quote(word).map_or_else(|_| word.clone(), |word| word.into_owned()));
     quoted.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_of_an_exchange_replace_as_many_kernels() {
+        let kernel = |name: &str| pipeline::Exchangeable {
+            name: name.to_owned(),
+            head: format!("{name}=head"),
+            base: format!("{name}=base"),
+        };
+        let plan = ExchangePlan {
+            capture: PathBuf::new(),
+            replay: Vec::new(),
+            device: "local-sync".to_owned(),
+            env: std::collections::BTreeMap::new(),
+            kernels: vec![kernel("a"), kernel("b")],
+            identical: 0,
+            unmatched: Vec::new(),
+        };
+        let exchanged =
+            |name: &str, sides: [[&'static str; 2]; 2]| (name.to_owned(), sides.map(|it| it.to_vec()));
+        let (base, head) = (["a=base", "b=base"], ["a=head", "b=head"]);
+        assert_eq!(
+            exchanges(&plan),
+            [
+                exchanged(WHOLE, [base, head]),
+                exchanged("a", [base, ["a=head", "b=base"]]),
+                exchanged("a-last", [["a=base", "b=head"], head]),
+                exchanged("b", [base, ["a=base", "b=head"]]),
+                exchanged("b-last", [["a=head", "b=base"], head]),
+            ]
+        );
+    }
 }

@@ -52,7 +52,9 @@ pub struct ExchangePlan {
 pub struct Exchangeable {
     pub name: String,
     /// The argument that puts it there.
-    pub argument: String,
+    pub head: String,
+    /// The argument that puts base's own there.
+    pub base: String,
 }
 
 /// Captures base's call with the runtime of the first side that can repeat it: head's if it can.
@@ -138,10 +140,14 @@ pub(super) async fn plan(
             continue;
         };
         let (id, _) = left.remove(at);
-        let file = folder.join(format!("head-{number}.bin"));
-        files::write(&file, head.content).map_err(PipelineError::io("write", &file))?;
-        let argument = joined(&format!("--replay_executable_substitution={id}="), &file);
-        plan.kernels.push(Exchangeable { name, argument: argument.to_string_lossy().into_owned() });
+        let argument = |side: SideName, content: &[u8]| {
+            let file = folder.join(format!("{side}-{number}.bin"));
+            files::write(&file, content).map_err(PipelineError::io("write", &file))?;
+            let argument = joined(&format!("--replay_executable_substitution={id}="), &file);
+            Ok::<_, PipelineError>(argument.to_string_lossy().into_owned())
+        };
+        let (head, base) = (argument(SideName::Head, head.content)?, argument(SideName::Base, base.content)?);
+        plan.kernels.push(Exchangeable { name, head, base });
     }
     Ok(plan)
 }

@@ -1,33 +1,81 @@
-//! Which kernel is to blame, proved by exchange: base with one kernel of head at a time, each in paired blocks.
+//! Which kernel is to blame, proved by exchange: base with one kernel of head, and head with one of base, each in paired
+//! blocks.
 //!
 //! Evidence for a person who looks for a cause. Nothing here decides anything.
 
-use benchgate_core::model::{Benchmark, Metric, Run};
+use std::collections::BTreeMap;
+
+use benchgate_core::model::{Benchmark, Metric, MetricSeries, Run, Series};
+use benchgate_stats::describe::{mean, variance};
+use benchgate_stats::student_quantile;
 
 use super::Interval;
-use super::estimate::shift;
-use super::evidence::blocks;
 use super::matching::matched;
-use super::series;
 
 /// Chance that an interval misses on one side.
 const MISSED: f64 = 0.025;
 
-/// The effect of an exchange on base's time.
+/// End of the name under which a kernel is exchanged as the last one, after all others.
+pub const LAST: &str = "-last";
+
+/// The effect of an exchange on base's time, as a fraction of it: 0.5 if base takes 1.5 times as long with this kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchanged {
     /// The kernel, or the name under which all of them were exchanged.
     pub name: String,
-    /// As a fraction of base's time: 0.5 if base takes 1.5 times as long with this kernel.
+    /// The mean of the two effects below, so that what two kernels add only together is divided between them.
     pub change: f64,
     /// Bounds of the change.
     pub interval: Interval,
+    /// The effect of this kernel alone.
+    pub alone: f64,
+    /// The effect of this kernel as the last one, after all others.
+    pub last: f64,
     pub blocks: usize,
 }
 
-/// The time of base with head's kernels: all of them, and each alone.
+/// The difference of two times, in their unit: what a program adds does not depend on what else runs, but a ratio does, since
+/// other programs add to both times.
+struct Difference {
+    /// The mean time of base's processes.
+    base: f64,
+    mean: f64,
+    /// Of the mean.
+    variance: f64,
+    blocks: usize,
+}
+
+impl Difference {
+    fn new(base: Option<&Benchmark>, head: Option<&Benchmark>, time: &Metric) -> Option<Self> {
+        let [base, head] = [base, head].map(|side| by_block(side?.metric(&time.name)?));
+        let (base, head) = (base?, head?);
+        let pairs = base.iter().filter_map(|(block, base)| Some((mean(base)?, mean(head.get(block)?)?)));
+        let (base, differences): (Vec<f64>, Vec<f64>) = pairs.map(|(base, head)| (base, head - base)).unzip();
+        let blocks = differences.len();
+        Some(Self {
+            base: mean(&base)?,
+            mean: mean(&differences)?,
+            variance: variance(&differences)? / blocks as f64,
+            blocks,
+        })
+    }
+}
+
+/// The mean times of the processes of each block.
+fn by_block(metric: &MetricSeries) -> Option<BTreeMap<u32, Vec<f64>>> {
+    let Series::Processes(processes) = &metric.series else { return None };
+    let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for process in processes {
+        blocks.entry(process.slot?.block).or_default().push(mean(&process.samples)?);
+    }
+    Some(blocks)
+}
+
+/// The time of base with head's kernels: all of them, and each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
+    /// Whether it is the time of processors, which other programs disturb less, rather than of the call.
+    pub by_processor: bool,
     pub whole: Exchanged,
     /// The one that changed the time most first.
     pub kernels: Vec<Exchanged>,
@@ -35,7 +83,7 @@ pub struct Exchange {
     pub failed: Vec<(String, String)>,
 }
 
-/// Whether kernels that were exchanged alone add up to all of them.
+/// Whether the changes of the kernels add up to that of all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sum {
     AddsUp,
@@ -55,46 +103,49 @@ impl Sum {
 }
 
 impl Exchange {
-    /// From the runs of both sides, whose benchmarks are the exchanges. `None` if exchanging all kernels was not
-    /// measured.
-    pub fn new(base: &Run, head: &Run, whole: &str) -> Option<Self> {
-        let mut kernels = Vec::new();
-        let mut failed = Vec::new();
-        let mut all = None;
+    /// From this time in the runs of both sides, whose benchmarks are the exchanges. `None` if exchanging all kernels was
+    /// not measured.
+    pub fn new(base: &Run, head: &Run, whole: &str, time: &Metric) -> Option<Self> {
+        let mut differences: BTreeMap<&str, Result<Difference, &str>> = BTreeMap::new();
         for pair in matched(base, head) {
             let Some(benchmark) = pair.any() else { continue };
             // A command's benchmark has the command's name in front.
             let name = benchmark.name.as_str();
             let name = name.split_once('/').map_or(name, |(command, _)| command);
-            let metric = |side: Option<&Benchmark>| {
-                let metric = side?.metric(&Metric::LATENCY.name)?;
-                series::read(metric).ok()
-            };
-            let evidence = metric(pair.base).zip(metric(pair.head));
-            let estimate = evidence.and_then(|(base, head)| {
-                let blocks = blocks(&base, &head)?;
-                Some((blocks.len(), shift(blocks)?))
-            });
-            let Some((blocks, shift)) = estimate else {
-                let outcome = [pair.head, pair.base].into_iter().flatten().find(|side| !side.outcome.is_ok());
-                let why = outcome.and_then(|side| side.outcome.why()).unwrap_or("it was not measured");
-                failed.push((name.to_owned(), why.to_owned()));
-                continue;
-            };
-            let exchanged = Exchanged {
-                name: name.to_owned(),
-                change: shift.center().exp_m1(),
-                interval: Interval {
-                    low: shift.lower(MISSED).exp_m1(),
-                    high: shift.upper(MISSED).exp_m1(),
-                    level: 1.0 - 2.0 * MISSED,
-                },
-                blocks,
-            };
-            if name == whole { all = Some(exchanged) } else { kernels.push(exchanged) }
+            let outcome = [pair.head, pair.base].into_iter().flatten().find(|side| !side.outcome.is_ok());
+            let why = outcome.and_then(|side| side.outcome.why()).unwrap_or("it was not measured");
+            differences.insert(name, Difference::new(pair.base, pair.head, time).ok_or(why));
         }
+        let all = differences.remove(whole)?.ok()?;
+        let unit = all.base;
+        let exchanged = |name: &str, measured: &[&Difference]| {
+            let count = measured.len() as f64;
+            let mean = measured.iter().map(|it| it.mean).sum::<f64>() / count;
+            let error = measured.iter().map(|it| it.variance).sum::<f64>().sqrt() / count;
+            let df = measured.iter().map(|it| it.blocks as f64 - 1.0).sum();
+            let half = student_quantile(MISSED, df) * error;
+            let [low, high] = [mean - half, mean + half].map(|bound| bound / unit);
+            Exchanged {
+                name: name.to_owned(),
+                change: mean / unit,
+                interval: Interval { low, high, level: 1.0 - 2.0 * MISSED },
+                alone: measured.first().map_or(mean, |it| it.mean) / unit,
+                last: measured.last().map_or(mean, |it| it.mean) / unit,
+                blocks: measured.iter().map(|it| it.blocks).min().unwrap_or_default(),
+            }
+        };
+        let mut kernels = Vec::new();
+        let mut failed = Vec::new();
+        for (&name, alone) in differences.iter().filter(|(name, _)| !name.ends_with(LAST)) {
+            let last = differences.get(format!("{name}{LAST}").as_str());
+            match (alone, last.unwrap_or(&Err("it was not measured"))) {
+                (Ok(alone), Ok(last)) => kernels.push(exchanged(name, &[alone, last])),
+                (Err(why), _) | (_, Err(why)) => failed.push((name.to_owned(), (*why).to_owned())),
+            }
+        }
+        let whole = exchanged(whole, &[&all]);
         kernels.sort_by(|a, b| b.change.abs().total_cmp(&a.change.abs()));
-        Some(Self { whole: all?, kernels, failed })
+        Some(Self { by_processor: *time == Metric::CPU_TIME, whole, kernels, failed })
     }
 
     /// Whether exchanging all kernels is known to have changed the time: otherwise there is nothing to divide.
@@ -114,6 +165,12 @@ impl Exchange {
         self.kernels.iter().map(|kernel| kernel.change).sum()
     }
 
+    /// The effects of all kernels together: each alone, and each as the last one.
+    pub fn sums(&self) -> [f64; 2] {
+        [|it: &Exchanged| it.alone, |it: &Exchanged| it.last]
+            .map(|effect| self.kernels.iter().map(effect).sum())
+    }
+
     /// How far the sum may lie from the change of the whole by chance: the exchanges are measured independently, so the
     /// squares of their uncertainties add up.
     pub fn allowance(&self) -> f64 {
@@ -122,8 +179,8 @@ impl Exchange {
         half_widths.map(|half| half * half).sum::<f64>().sqrt()
     }
 
-    /// Whether the changes of the kernels add up to that of the whole, within their intervals. They need not: kernels
-    /// leave each other data in caches.
+    /// Whether the changes of the kernels add up to that of the whole, within their intervals. They need not: three kernels
+    /// can add together what no two of them do.
     pub fn sum_is(&self) -> Sum {
         let allowance = self.allowance();
         // If the uncertainty is as large as the change of the whole, any kernels add up.
@@ -158,10 +215,10 @@ impl Exchange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use benchgate_core::model::{BlockSlot, MetricSeries, Process, Series};
+    use benchgate_core::model::{BlockSlot, Process};
 
-    /// Both sides of an exchange whose head takes `factor` times as long, with noise of `spread`.
-    fn exchanged(name: &str, factor: f64, spread: f64) -> [Benchmark; 2] {
+    /// Both sides of an exchange that take so long, with noise of `spread`.
+    fn exchanged(name: &str, [base, head]: [f64; 2], spread: f64) -> [Benchmark; 2] {
         let side = |is_head: bool| {
             let slots = (0..8_u32).flat_map(|block| [(block, 0_u8), (block, 1), (block, 2), (block, 3)]);
             let own = slots.filter(|(_, slot)| matches!(slot, 1 | 2) == is_head);
@@ -169,10 +226,10 @@ mod tests {
                 let at = f64::from(block * 4 + u32::from(slot));
                 // Digits of a sine are as good as noise.
                 let noise = |repetition: u32| {
-                    let seed = at * 12.989_8 + f64::from(repetition) * 78.233 + factor;
+                    let seed = at * 12.989_8 + f64::from(repetition) * 78.233 + head + 10.0 * base;
                     ((seed.sin() * 43_758.545_3).fract() - 0.5) * spread
                 };
-                let time = if is_head { 1e6 * factor } else { 1e6 };
+                let time = 1e6 * if is_head { head } else { base };
                 Process {
                     samples: (0..5).map(|repetition| time * (1.0 + noise(repetition))).collect(),
                     slot: Some(BlockSlot { block, slot }),
@@ -189,19 +246,25 @@ mod tests {
         [side(false), side(true)]
     }
 
-    fn exchange(kernels: &[(&str, f64)], spread: f64) -> Exchange {
+    /// Kernels with what each adds alone and as the last one, and the time with all of them.
+    fn exchange(kernels: &[(&str, f64, f64)], all: f64, spread: f64) -> Exchange {
         let (mut base, mut head) = (Run::default(), Run::default());
-        for (name, factor) in kernels {
-            let [of_base, of_head] = exchanged(name, *factor, spread);
+        let mut push = |name: &str, times| {
+            let [of_base, of_head] = exchanged(name, times, spread);
             base.benchmarks.push(of_base);
             head.benchmarks.push(of_head);
+        };
+        for (name, alone, last) in kernels {
+            push(name, [1.0, 1.0 + alone]);
+            push(&format!("{name}{LAST}"), [all - last, all]);
         }
-        Exchange::new(&base, &head, "all").unwrap()
+        push("all", [1.0, all]);
+        Exchange::new(&base, &head, "all", &Metric::LATENCY).unwrap()
     }
 
     #[test]
     fn kernels_that_add_up_are_named_by_their_share() {
-        let found = exchange(&[("a", 1.15), ("b", 1.0), ("c", 1.35), ("all", 1.5)], 0.004);
+        let found = exchange(&[("a", 0.15, 0.15), ("b", 0.0, 0.0), ("c", 0.35, 0.35)], 1.5, 0.004);
         assert_eq!(found.sum_is(), Sum::AddsUp, "{found:#?}");
         let names: Vec<&str> = found.to_blame().iter().map(|kernel| kernel.name.as_str()).collect();
         assert_eq!(names, ["c", "a"], "{found:#?}");
@@ -210,16 +273,45 @@ mod tests {
     }
 
     #[test]
-    fn kernels_that_slow_each_other_down_do_not_add_up() {
-        let found = exchange(&[("a", 1.1), ("b", 1.1), ("all", 1.5)], 0.004);
+    fn what_two_kernels_add_only_together_is_divided_between_them() {
+        let found = exchange(&[("a", 0.1, 0.3), ("b", 0.2, 0.4)], 1.5, 0.004);
+        assert_eq!(found.sum_is(), Sum::AddsUp, "{found:#?}");
+        let [b, a] = [&found.kernels[0], &found.kernels[1]].map(|kernel| found.share(kernel)[0]);
+        assert!((b - 0.6).abs() < 0.02 && (a - 0.4).abs() < 0.02, "{a} {b}");
+    }
+
+    /// Other programs add half of base's time to every time of `a`, and nothing to those of other kernels.
+    #[test]
+    fn other_programs_do_not_change_what_a_kernel_adds() {
+        let mut sides = [Run::default(), Run::default()];
+        for (name, times) in [
+            ("a", [1.5, 1.9]),
+            ("a-last", [2.1, 2.5]),
+            ("b", [1.0, 1.6]),
+            ("b-last", [1.4, 2.0]),
+            ("all", [1.0, 2.0]),
+        ] {
+            let both = exchanged(name, times, 0.004);
+            sides.iter_mut().zip(both).for_each(|(side, benchmark)| side.benchmarks.push(benchmark));
+        }
+        let [base, head] = sides;
+        let found = Exchange::new(&base, &head, "all", &Metric::LATENCY).unwrap();
+        assert_eq!(found.sum_is(), Sum::AddsUp, "{found:#?}");
+        let shares: Vec<f64> = found.kernels.iter().map(|kernel| found.share(kernel)[0]).collect();
+        assert!((shares[0] - 0.6).abs() < 0.02 && (shares[1] - 0.4).abs() < 0.02, "{shares:?}");
+    }
+
+    #[test]
+    fn what_three_kernels_add_only_together_does_not_add_up() {
+        let found = exchange(&[("a", 0.1, 0.8), ("b", 0.1, 0.8), ("c", 0.1, 0.8)], 2.0, 0.004);
         assert_eq!(found.sum_is(), Sum::Differs, "{found:#?}");
     }
 
     #[test]
     fn intervals_as_wide_as_the_change_and_missing_kernels_leave_the_sum_unknown() {
-        assert_eq!(exchange(&[("a", 1.1), ("all", 1.1)], 0.4).sum_is(), Sum::Unknown);
-        assert_eq!(exchange(&[("a", 1.0), ("all", 1.0)], 0.004).sum_is(), Sum::Unknown);
-        let mut lacking = exchange(&[("a", 1.5), ("all", 1.5)], 0.004);
+        assert_eq!(exchange(&[("a", 0.1, 0.1)], 1.1, 0.4).sum_is(), Sum::Unknown);
+        assert_eq!(exchange(&[("a", 0.0, 0.0)], 1.0, 0.004).sum_is(), Sum::Unknown);
+        let mut lacking = exchange(&[("a", 0.5, 0.5)], 1.5, 0.004);
         assert_eq!(lacking.sum_is(), Sum::AddsUp);
         lacking.failed.push(("b".to_owned(), "it crashed".to_owned()));
         assert_eq!(lacking.sum_is(), Sum::Unknown);
@@ -227,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_became_quicker_is_not_to_blame_for_a_slowdown() {
-        let found = exchange(&[("a", 0.8), ("b", 1.6), ("all", 1.4)], 0.004);
+        let found = exchange(&[("a", -0.2, -0.2), ("b", 0.6, 0.6)], 1.4, 0.004);
         let names: Vec<&str> = found.to_blame().iter().map(|kernel| kernel.name.as_str()).collect();
         assert_eq!(names, ["b"]);
     }

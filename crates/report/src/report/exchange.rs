@@ -38,11 +38,16 @@ impl ExchangeReport {
         let [sum, whole] = [self.exchange.sum(), self.exchange.whole.change].map(signed_percent);
         let allowance = percent(self.exchange.allowance());
         let missing = self.missing().count();
-        let of = format!("{sum} of {whole}, and chance allows a difference of {allowance}");
+        let [alone, last] = self.exchange.sums().map(signed_percent);
+        let of = format!(
+            "{sum} of {whole}, and chance allows a difference of {allowance} (each alone: {alone}; each as the last one: {last})"
+        );
         match self.sum_is() {
             Sum::AddsUp => format!("the kernels add up: {of}"),
             Sum::Differs => {
-                format!("the kernels do not add up: {of}. They slow each other down, or other programs ran")
+                format!(
+                    "the kernels do not add up: {of}. More than two together slow each other down, or other programs ran"
+                )
             }
             Sum::Unknown if missing > 0 => {
                 format!(
@@ -81,6 +86,9 @@ pub fn exchange(report: &ExchangeReport, options: TerminalOptions) -> String {
         Text::joined(names, ", ").say(format!(": {} of the change", percent(share)))
     });
     said.push(report.sum().into());
+    if exchange.by_processor {
+        said.push("times are the processor's, which other programs disturb less than the latency".into());
+    }
     if report.identical > 0 {
         said.push(format!("{} identical on both sides", counted(report.identical, "kernel")).into());
     }
@@ -102,6 +110,8 @@ fn percent_share([share, low, high]: [f64; 3]) -> String {
 #[derive(Serialize)]
 struct ExchangeJson<'a> {
     benchmark: &'a str,
+    /// `cpu-time` or `latency`.
+    time: &'static str,
     kernels: Vec<ExchangedJson<'a>>,
     all: ExchangedJson<'a>,
     sum: Number,
@@ -118,6 +128,9 @@ struct ExchangedJson<'a> {
     kernel: &'a str,
     /// As a fraction of base's time.
     change: Number,
+    /// The change by this kernel alone, and as the last one after all others; `change` is their mean.
+    alone: Number,
+    last: Number,
     low: Number,
     high: Number,
     /// Its part of the change by all of them; absent if that is not known to be one.
@@ -137,6 +150,8 @@ impl<'a> ExchangedJson<'a> {
         Self {
             kernel: &kernel.name,
             change: Number(kernel.change),
+            alone: Number(kernel.alone),
+            last: Number(kernel.last),
             low: Number(kernel.interval.low),
             high: Number(kernel.interval.high),
             share: exchange.has_changed().then(|| Number(exchange.share(kernel)[0])),
@@ -150,6 +165,7 @@ pub fn exchange_json(report: &ExchangeReport) -> String {
     let exchange = &report.exchange;
     let json = ExchangeJson {
         benchmark: &report.benchmark,
+        time: if exchange.by_processor { "cpu-time" } else { "latency" },
         kernels: exchange.kernels.iter().map(|kernel| ExchangedJson::new(kernel, exchange)).collect(),
         all: ExchangedJson::new(&exchange.whole, exchange),
         sum: Number(exchange.sum()),
@@ -173,13 +189,14 @@ mod tests {
 
     fn exchanged(name: &str, change: f64) -> Exchanged {
         let interval = Interval { low: change - 0.02, high: change + 0.02, level: 0.95 };
-        Exchanged { name: name.to_owned(), change, interval, blocks: 8 }
+        Exchanged { name: name.to_owned(), change, interval, alone: change, last: change, blocks: 8 }
     }
 
     fn report(unmatched: Vec<(String, String)>) -> ExchangeReport {
         ExchangeReport {
             benchmark: "m/cpu/main".to_owned(),
             exchange: Exchange {
+                by_processor: true,
                 whole: exchanged("all-kernels", 0.5),
                 kernels: vec![exchanged("softmax", 0.45), exchanged("matmul", 0.04)],
                 failed: Vec::new(),
