@@ -60,7 +60,8 @@ pub fn notes(base: &Run, head: &Run) -> Vec<String> {
     }
     if let (Some(before), Some(after)) = (measured(base), measured(head))
         && before > after
-        // Sessions of both sides take turns, so which came first means nothing.
+        // The sides of one run, and sessions of both sides, take turns: which came first means nothing.
+        && base.origin.label != head.origin.label
         && !(has_several_sessions(base) && has_several_sessions(head))
     {
         notes.push(format!(

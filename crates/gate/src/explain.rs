@@ -128,15 +128,16 @@ pub fn explain(base: &Run, head: &Run, comparison: &Comparison) -> Vec<Explanati
         .collect()
 }
 
-/// For the row of a latency that moved: the kernel that moved most, where both sides were profiled. In ratios
-/// only, so that it may be published wherever a ratio may.
+/// For the row of a latency that moved: the kernel that moved most in the direction of all kernels together, where both
+/// sides were profiled. In ratios only, so that it may be published wherever a ratio may.
 pub fn kernel_lint(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let both = |benchmark: &Benchmark| benchmark.profile.as_ref().is_some_and(|it| !it.kernels.is_empty());
     if !both(base) || !both(head) {
         return None;
     }
     let changes = kernels(Some(base), Some(head));
-    let most = changes.first().filter(|change| change.delta() != 0.0)?;
+    let together: f64 = changes.iter().map(KernelChange::delta).sum();
+    let most = changes.iter().find(|change| change.delta() * together > 0.0)?;
     let detail = match (&most.base, &most.head) {
         (Some(was), Some(now)) if was.nanoseconds > 0.0 => {
             let factor = now.nanoseconds / was.nanoseconds;
@@ -291,5 +292,13 @@ mod tests {
         assert_eq!(lint.detail, "b takes 2.00 times as long: 80 % of what moved in the kernels");
         assert_eq!(kernel_lint(&base, &base), None);
         assert_eq!(kernel_lint(&base, &Benchmark::new("m")), None);
+    }
+
+    #[test]
+    fn a_kernel_that_got_faster_is_not_named_for_a_slowdown() {
+        let base = profiled(&[("a", 600.0), ("b", 400.0)]);
+        let head = profiled(&[("a", 500.0), ("b", 460.0), ("c", 90.0)]);
+        let lint = kernel_lint(&base, &head).unwrap();
+        assert_eq!(lint.detail, "c is new: 36 % of what moved in the kernels");
     }
 }
