@@ -61,7 +61,7 @@ pub fn notes(base: &Run, head: &Run) -> Vec<String> {
     if let (Some(before), Some(after)) = (measured(base), measured(head))
         && before > after
         // The sides of one run, and sessions of both sides, take turns: which came first means nothing.
-        && base.origin.label != head.origin.label
+        && (base.session.is_none() || base.session != head.session)
         && !(has_several_sessions(base) && has_several_sessions(head))
     {
         notes.push(format!(

@@ -21,8 +21,11 @@ const FOLDERS: &[&str] = &["/run/lock", "/var/lock", "/tmp"];
 /// Names another such folder: one that containers share, or a test's own.
 const FOLDER_VARIABLE: &str = "BENCHGATE_LOCK_DIR";
 
-/// How often a waiting job checks the lock. Short compared with any measurement.
-const POLL: Duration = Duration::from_millis(200);
+/// Pause between two checks of the lock by a job that came now. Short compared with any measurement.
+const POLL: Duration = Duration::from_millis(400);
+
+/// The pause of one that has waited for ten minutes.
+const LEAST_POLL: Duration = Duration::from_millis(20);
 
 /// How often a waiting job says so.
 const REPEAT: Duration = Duration::from_secs(30);
@@ -119,10 +122,18 @@ async fn lock_in(
             announced = Some(Instant::now());
         }
         tokio::select! {
-            () = tokio::time::sleep(POLL) => {}
+            () = tokio::time::sleep(pause(started.elapsed())) => {}
             () = cancel.requested() => return Err(DeviceError::Interrupted { device: device.to_owned() }),
         }
     }
+}
+
+/// The lock has no queue: whoever checks it first after its release has it. So the longer a job has waited, the more often
+/// it checks, and jobs that come later seldom overtake it.
+fn pause(waited: Duration) -> Duration {
+    const HALVED_AFTER: Duration = Duration::from_secs(30);
+    let share = HALVED_AFTER.as_secs_f64() / (HALVED_AFTER + waited).as_secs_f64();
+    POLL.mul_f64(share).max(LEAST_POLL)
 }
 
 /// Opens the lock file, or creates it for every user. A link in its place is not followed, because every user can
@@ -196,6 +207,13 @@ mod tests {
 
     use super::*;
     use benchgate_core::model::Quiet;
+
+    #[test]
+    fn a_job_that_waited_long_checks_the_lock_far_more_often_than_one_that_came_now() {
+        let pauses = [0, 30, 300, 600, 36_000].map(|seconds| pause(Duration::from_secs(seconds)));
+        assert!(pauses.is_sorted_by(|earlier, later| earlier >= later), "{pauses:?}");
+        assert!(pauses[0] >= 15 * pauses[3], "{pauses:?}");
+    }
 
     #[derive(Default)]
     struct Notes(Mutex<Vec<String>>);
