@@ -1,4 +1,4 @@
-//! Whether `benchgate import iree-test-suites` loses a line of a definition.
+//! Counts the lines of definitions that `benchgate import iree-test-suites` loses.
 //!
 //! `cargo bench --bench import_lines -- CHECKOUT LISTS` takes checkouts of iree-org/iree-test-suites and of iree-org/iree's
 //! `tests/external/iree-test-suites`. Every file that is named by address counts as downloaded. Each line of each definition (a

@@ -85,7 +85,7 @@ struct Import<'a, 'b> {
     suite: &'a mut ImportedSuite,
 }
 
-/// What a test compiles, on one chip.
+/// The compilation of a test, for one chip.
 struct Program {
     mlir: String,
     /// The address of an archive; without one, the suite compiles with made weights.

@@ -8,7 +8,7 @@ fn files(definitions: &[(&str, &str)]) -> SuiteFiles {
     definitions.iter().map(|(path, text)| ((*path).to_owned(), Some((*text).to_owned()))).collect()
 }
 
-/// As if each file that is named by address had been downloaded.
+/// Answers as if each file that is named by address had been downloaded.
 fn imported(files: &SuiteFiles) -> Imported {
     let mut fetched = BTreeMap::new();
     loop {

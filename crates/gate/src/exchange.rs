@@ -40,7 +40,7 @@ struct Difference {
     /// The mean time of base's processes.
     base: f64,
     mean: f64,
-    /// Of the mean.
+    /// The variance of the mean difference.
     variance: f64,
     blocks: usize,
 }

@@ -23,7 +23,7 @@ use super::filter::EVERYTHING;
 use super::leftovers::{LONGEST_NAME, without_digits};
 use super::{CommandRows, PreparedCommand};
 
-/// What the observed process of a side read.
+/// The files that the observed process of a side read.
 #[derive(Debug, Default)]
 struct ObservedProcess {
     /// Names below the sources that `prepare` read or looked for. `None` if that could not be observed.

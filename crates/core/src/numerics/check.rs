@@ -158,7 +158,7 @@ impl MeasuredDifferences<'_> {
         if d.elements > 0 && self.nans == d.elements {
             return Err("every element of the reference is NaN, so nothing can be verified".to_owned());
         }
-        // The same infinities everywhere are equal, and there is no distance to judge.
+        // Infinities that agree everywhere are equal, and there is no distance to judge.
         if self.finite == 0 {
             return Ok(());
         }

@@ -83,7 +83,7 @@ struct Float8 {
     has_negative_zero: bool,
 }
 
-/// What the declarations look like, in modules of two ages.
+/// The forms of a declaration, in modules of two ages.
 const DECLARATIONS: [&str; 2] = ["#stream.parameter.named<", "#flow.parameter.named<"];
 const ALIGNMENT: u64 = 64;
 const ENTRY_ALIGNMENT: u64 = 16;

@@ -5,11 +5,12 @@ use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::{Consequence, Disclose, LintCode, Metric, Unit, Verdict, counted};
 use benchgate_gate::{Comparison, Reason, Row, SideStats, Typical};
 
+use super::advice::WayOut;
 use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
 use super::human::{quantity, silhouette};
 use super::layout::{self, Layout, mark, name};
 use super::view::{self, MORE_COLUMNS};
-use super::words::{self, UNDECIDED, WayOut, Words};
+use super::words::{self, UNDECIDED, Words};
 use super::{Fact, LintGroup, RowView, View, provenance};
 
 /// Benchmarks whose cause stands at the top.

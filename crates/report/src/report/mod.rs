@@ -4,6 +4,7 @@
 //! and a renderer for each form (terminal, Markdown, HTML) lays documents out. Names, logs and reasons are untrusted: a
 //! document keeps them raw and apart from its own sentences, and every renderer makes them harmless in its own way.
 
+mod advice;
 mod backends;
 mod bisection;
 mod chart;
@@ -28,6 +29,7 @@ mod wrap;
 
 pub use benchgate_core::model::clean;
 
+pub use advice::LintGroup;
 pub use backends::{BackendRow, BackendTable, backends_markdown, backends_table};
 pub use bisection::{BisectionFacts, bisection_file, bisection_html, bisection_markdown, bisection_terminal};
 pub use chart::{DrawnRun, Picture, Theme, picture, power_curve, round_step};
@@ -44,5 +46,5 @@ pub use noise::{noise_json, noise_table, spread_lines};
 pub use outcomes::{OutcomeRow, Outcomes, outcomes_json, outcomes_table};
 pub use provenance::{Failure, ResultSource, failure, failure_headline};
 pub use row_view::RowView;
-pub use view::{Fact, Legend, LintGroup, OpenGroup, RegressionCause, View};
+pub use view::{Fact, Legend, OpenGroup, RegressionCause, View};
 pub use wrap::{fitted, paragraph};

@@ -1,15 +1,15 @@
 //! The view model: a comparison as sections, sentences and cells, before any layout.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use benchgate_core::model::{Consequence, LintCode, Metric, SideName, Unit, Verdict, counted};
+use benchgate_core::model::{LintCode, Metric, Unit, Verdict, counted};
 use benchgate_gate::{Comparison, Estimate, Geomean, Method, Reason, Row, RunSummary};
 
 use super::ResultSource;
+use super::advice::{self, LintGroup, WayOut};
 use super::human::{change, directed, interval, percent, significant};
 use super::row_view::RowView;
-use super::words::{self, WayOut};
+use super::words;
 
 /// A comparison, ready to be laid out.
 #[derive(Debug, Clone)]
@@ -90,20 +90,6 @@ pub struct RegressionCause<'a> {
     pub changes: Vec<String>,
 }
 
-/// One lint code and everywhere it was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LintGroup {
-    pub code: LintCode,
-    /// Benchmark (none for the run as a whole), with a metric other than latency, and detail; both unescaped.
-    pub found: Vec<(Option<String>, String)>,
-    /// The benchmarks it was found in.
-    pub benchmarks: BTreeSet<String>,
-    /// Advice on how to fix it.
-    pub fix: &'static str,
-    /// The consequence in this comparison: a finding that can forbid a verdict is a note if each of its rows has one.
-    pub consequence: Consequence,
-}
-
 /// Something known about both sides. Values are unescaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
@@ -119,7 +105,7 @@ impl<'a> View<'a> {
         let mut view = Self {
             comparison,
             headline: headline(comparison, some_decide),
-            way_out: words::way_out(comparison),
+            way_out: advice::way_out(comparison),
             changed: Vec::new(),
             open: Vec::new(),
             diverged: Vec::new(),
@@ -128,7 +114,7 @@ impl<'a> View<'a> {
             not_compared: Vec::new(),
             unchanged: Vec::new(),
             reported: Vec::new(),
-            lints: lints(comparison),
+            lints: advice::lints(comparison),
             causes: causes(comparison),
             facts: facts(&comparison.base, &comparison.head),
             legend: legend(comparison),
@@ -158,7 +144,7 @@ impl<'a> View<'a> {
         if let (Some(_), Some(group)) =
             (&view.way_out, view.lints.iter_mut().find(|group| group.code == LintCode::AssumedSpread))
         {
-            group.fix = words::DECLARE;
+            group.fix = advice::DECLARE;
         }
         view.changed.sort_by(by_importance);
         view.open.sort_by(by_importance);
@@ -479,70 +465,6 @@ impl<'a> View<'a> {
         }
         groups
     }
-}
-
-fn lints(comparison: &Comparison) -> Vec<LintGroup> {
-    let mut groups: Vec<LintGroup> = Vec::new();
-    // The row that a group's last findings are about, with their details.
-    let mut last: BTreeMap<LintCode, (Option<String>, Vec<String>)> = BTreeMap::new();
-    let is_open = |row: &Row| matches!(row.verdict, Verdict::Inconclusive | Verdict::Error);
-    let some_open = comparison.rows.iter().any(is_open);
-    let mut add = |row: Option<&Row>, code: LintCode, detail: &str| {
-        let consequence = match code.consequence() {
-            Consequence::Inconclusive if !row.map_or(some_open, is_open) => Consequence::Note,
-            consequence => consequence,
-        };
-        let benchmark = row.map(|row| row.benchmark.to_string());
-        let known = last.entry(code).or_default();
-        if known.0 != benchmark {
-            *known = (benchmark.clone(), Vec::new());
-        }
-        // Metrics of one benchmark share most findings; once is enough.
-        if known.1.iter().any(|known| known == detail) {
-            return;
-        }
-        known.1.push(detail.to_owned());
-        let named = row.and_then(|row| RowView::new(row).metric);
-        let place =
-            benchmark.as_ref().map(|name| named.map_or(name.clone(), |metric| format!("{name} {metric}")));
-        match groups.iter_mut().find(|group| group.code == code) {
-            Some(group) => {
-                group.found.push((place, detail.to_owned()));
-                group.benchmarks.extend(benchmark);
-                group.consequence = group.consequence.max(consequence);
-            }
-            None => {
-                let (found, benchmarks) = (vec![(place, detail.to_owned())], benchmark.into_iter().collect());
-                let fix = words::fix(code, &comparison.head.format);
-                groups.push(LintGroup { code, found, benchmarks, fix, consequence });
-            }
-        }
-    };
-    for lint in &comparison.lints {
-        // A finding about both sides is reported once.
-        let of_side = |side: SideName| format!("{side}: ");
-        let on_both = |detail: &str, other: SideName| {
-            let partner = format!("{}{detail}", of_side(other));
-            comparison.lints.iter().any(|known| known.code == lint.code && known.detail == partner)
-        };
-        match (
-            lint.detail.strip_prefix(&of_side(SideName::Base)),
-            lint.detail.strip_prefix(&of_side(SideName::Head)),
-        ) {
-            (Some(detail), _) if on_both(detail, SideName::Head) => {
-                add(None, lint.code, &format!("both sides: {detail}"));
-            }
-            (_, Some(detail)) if on_both(detail, SideName::Base) => {}
-            _ => add(None, lint.code, &lint.detail),
-        }
-    }
-    for row in &comparison.rows {
-        for lint in &row.lints {
-            add(Some(row), lint.code, &lint.detail);
-        }
-    }
-    groups.sort_by_key(|group| Reverse(group.consequence));
-    groups
 }
 
 fn facts(base: &RunSummary, head: &RunSummary) -> Vec<Fact> {

@@ -1,0 +1,236 @@
+//! Findings of a comparison with the fix of each, and how to settle what files of other tools leave open, in the words of the
+//! tool that wrote them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use benchgate_core::model::{Consequence, LintCode, Metric, SideName, Verdict};
+use benchgate_gate::{Comparison, Row, RunSummary};
+
+use super::row_view::RowView;
+use super::words::ENOUGH_SESSIONS;
+
+/// One lint code and everywhere it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LintGroup {
+    pub code: LintCode,
+    /// Benchmark (none for the run as a whole), with a metric other than latency, and detail; both unescaped.
+    pub found: Vec<(Option<String>, String)>,
+    /// The benchmarks it was found in.
+    pub benchmarks: BTreeSet<String>,
+    /// Advice on how to fix it.
+    pub fix: &'static str,
+    /// The consequence in this comparison: a finding that can forbid a verdict is a note if each of its rows has one.
+    pub consequence: Consequence,
+}
+
+pub(super) fn lints(comparison: &Comparison) -> Vec<LintGroup> {
+    let mut groups: Vec<LintGroup> = Vec::new();
+    // The row that a group's last findings are about, with their details.
+    let mut last: BTreeMap<LintCode, (Option<String>, Vec<String>)> = BTreeMap::new();
+    let is_open = |row: &Row| matches!(row.verdict, Verdict::Inconclusive | Verdict::Error);
+    let some_open = comparison.rows.iter().any(is_open);
+    let mut add = |row: Option<&Row>, code: LintCode, detail: &str| {
+        let consequence = match code.consequence() {
+            Consequence::Inconclusive if !row.map_or(some_open, is_open) => Consequence::Note,
+            consequence => consequence,
+        };
+        let benchmark = row.map(|row| row.benchmark.to_string());
+        let known = last.entry(code).or_default();
+        if known.0 != benchmark {
+            *known = (benchmark.clone(), Vec::new());
+        }
+        // Metrics of one benchmark share most findings; once is enough.
+        if known.1.iter().any(|known| known == detail) {
+            return;
+        }
+        known.1.push(detail.to_owned());
+        let named = row.and_then(|row| RowView::new(row).metric);
+        let place =
+            benchmark.as_ref().map(|name| named.map_or(name.clone(), |metric| format!("{name} {metric}")));
+        match groups.iter_mut().find(|group| group.code == code) {
+            Some(group) => {
+                group.found.push((place, detail.to_owned()));
+                group.benchmarks.extend(benchmark);
+                group.consequence = group.consequence.max(consequence);
+            }
+            None => {
+                let (found, benchmarks) = (vec![(place, detail.to_owned())], benchmark.into_iter().collect());
+                let fix = fix(code, &comparison.head.format);
+                groups.push(LintGroup { code, found, benchmarks, fix, consequence });
+            }
+        }
+    };
+    for lint in &comparison.lints {
+        // A finding about both sides is reported once.
+        let of_side = |side: SideName| format!("{side}: ");
+        let on_both = |detail: &str, other: SideName| {
+            let partner = format!("{}{detail}", of_side(other));
+            comparison.lints.iter().any(|known| known.code == lint.code && known.detail == partner)
+        };
+        match (
+            lint.detail.strip_prefix(&of_side(SideName::Base)),
+            lint.detail.strip_prefix(&of_side(SideName::Head)),
+        ) {
+            (Some(detail), _) if on_both(detail, SideName::Head) => {
+                add(None, lint.code, &format!("both sides: {detail}"));
+            }
+            (_, Some(detail)) if on_both(detail, SideName::Base) => {}
+            _ => add(None, lint.code, &lint.detail),
+        }
+    }
+    for row in &comparison.rows {
+        for lint in &row.lints {
+            add(Some(row), lint.code, &lint.detail);
+        }
+    }
+    groups.sort_by_key(|group| Reverse(group.consequence));
+    groups
+}
+
+/// The fix for a finding about results of this format.
+fn fix(code: LintCode, format: &str) -> &'static str {
+    match (code, format) {
+        (LintCode::SingleRepetition, "benchfmt" | "go-test-json") => "Repeat: `go test -bench . -count=10`.",
+        (LintCode::SingleRepetition, "conv-library") => {
+            "Run the driver several times and put its result lines into one file."
+        }
+        (LintCode::SingleRepetition, "hyperfine-json") => "Repeat: `hyperfine --runs 10`.",
+        (LintCode::SingleRepetition, "pytest-benchmark-json") => {
+            "Repeat: `pytest --benchmark-min-rounds=10`."
+        }
+        (LintCode::SingleRepetition, "jmh-json") => {
+            "Repeat: `-f 5 -i 5` of JMH, five forks of five iterations."
+        }
+        (LintCode::SingleRepetition | LintCode::AggregatesOnly, "asv-json") => {
+            "Keep the samples: `asv run --record-samples`."
+        }
+        (LintCode::AggregatesOnly, "pytest-benchmark-json") => {
+            "Keep the samples: `pytest --benchmark-save-data --benchmark-json=FILE`."
+        }
+        (LintCode::AggregatesOnly, "cargo-bench" | "criterion-estimates") => {
+            "Compare criterion's folders, which have the samples: `cp -r target/criterion base`, and the same for head."
+        }
+        (
+            LintCode::AggregatesOnly,
+            "custom-smaller-is-better" | "custom-bigger-is-better" | "bencher-json",
+        ) => {
+            "The format keeps one value of each benchmark: compare the files that the benchmark tool itself writes."
+        }
+        (
+            LintCode::SingleRepetition,
+            "custom-smaller-is-better" | "custom-bigger-is-better" | "bencher-json" | "latency-csv",
+        ) => {
+            "Measure in several processes and give each side's files as a pattern: `'base-*.json' 'head-*.json'`."
+        }
+        (LintCode::HighCv, foreign) if !foreign.starts_with("benchgate/") => {
+            "Look for what else runs on the machine; repeat more often or for longer."
+        }
+        _ => code.fix(),
+    }
+}
+
+/// How to settle rows of files that hold one session of each side, or a few.
+#[derive(Debug, Clone)]
+pub struct WayOut {
+    pub advice: String,
+    /// Lines for a shell.
+    pub commands: String,
+}
+
+/// The advice if files of too few sessions leave rows undecided.
+pub(super) fn way_out(comparison: &Comparison) -> Option<WayOut> {
+    let few = |row: &Row| {
+        let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
+        let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);
+        // A compiler is timed only once per session, so more files don't help.
+        let is_compile_time = row.metric.as_ref().is_some_and(Metric::is_compile_time);
+        row.fatal
+            && row.verdict == Verdict::Inconclusive
+            && is_assumed
+            && !is_compile_time
+            && sessions.is_some_and(|sessions| sessions < ENOUGH_SESSIONS)
+    };
+    let all = || comparison.rows.iter().flat_map(|row| &row.lints).chain(&comparison.lints);
+    let is_overloaded = || all().any(|lint| lint.code == LintCode::HostOverloaded);
+    comparison.rows.iter().any(few).then(|| advice(&comparison.head, is_overloaded()))
+}
+
+/// How a tool is run for a result that can be judged. `SIDE` and `side` stand for each side's name.
+struct ToolCommands {
+    /// The arguments of `benchgate pair`.
+    pair: &'static str,
+    /// Measures one session of one side.
+    session: &'static str,
+    /// The ending of the files that it writes.
+    files: &'static str,
+}
+
+fn tool_commands(summary: &RunSummary) -> ToolCommands {
+    let is_iree =
+        summary.context.executable.as_deref().is_some_and(|path| path.ends_with("iree-benchmark-module"));
+    let (pair, session, files) = match summary.format.as_str() {
+        "hyperfine-json" => (
+            "'COMMAND_BASE' 'COMMAND_HEAD'",
+            "hyperfine --export-json side-$i.json --command-name NAME 'COMMAND_SIDE'",
+            ".json",
+        ),
+        "benchfmt" | "go-test-json" => (
+            "--cwd-base BASE --cwd-head HEAD \"go test -run '^$' -bench {filter}\"",
+            "(cd SIDE && go test -bench . -count=10) > side-$i.txt",
+            ".txt",
+        ),
+        "pytest-benchmark-json" => (
+            "--cwd-base BASE --cwd-head HEAD 'pytest --benchmark-json={output} -k {filter}'",
+            "(cd SIDE && pytest --benchmark-json=\"$OLDPWD/side-$i.json\")",
+            ".json",
+        ),
+        "google-benchmark-json" if is_iree => (
+            "'iree-benchmark-module --module=BASE.vmfb ARGUMENTS --benchmark_format=json' \\\n  \
+             'iree-benchmark-module --module=HEAD.vmfb ARGUMENTS --benchmark_format=json'",
+            "iree-benchmark-module --module=SIDE.vmfb ARGUMENTS --benchmark_repetitions=3 --benchmark_out=side-$i.json",
+            ".json",
+        ),
+        "google-benchmark-json" => (
+            "'BASE/PROGRAM --benchmark_format=json --benchmark_filter={filter}' \\\n  \
+             'HEAD/PROGRAM --benchmark_format=json --benchmark_filter={filter}'",
+            "SIDE/PROGRAM --benchmark_repetitions=3 --benchmark_out=side-$i.json",
+            ".json",
+        ),
+        "jmh-json" => (
+            "'java -jar BASE.jar -f 1 -rf json -rff {output}' 'java -jar HEAD.jar -f 1 -rf json -rff {output}'",
+            "java -jar SIDE.jar -rf json -rff side-$i.json",
+            ".json",
+        ),
+        "criterion-sample" | "criterion-estimates" => (
+            "--cwd-base BASE --cwd-head HEAD 'cargo bench --bench NAME -- {filter}'",
+            "(cd SIDE && cargo bench) && cp -r SIDE/target/criterion side-$i",
+            "",
+        ),
+        _ => ("'COMMAND_BASE' 'COMMAND_HEAD'", "COMMAND_SIDE  # writes side-$i.json", ".json"),
+    };
+    ToolCommands { pair, session, files }
+}
+
+/// Advice with the commands of the tool that wrote these results.
+fn advice(summary: &RunSummary, is_overloaded: bool) -> WayOut {
+    let ToolCommands { pair, session, files } = tool_commands(summary);
+    let side = |name: &str| session.replace("SIDE", &name.to_uppercase()).replace("side", name);
+    let first = if is_overloaded { "The host was overloaded: end what else runs on it first. " } else { "" };
+    WayOut {
+        advice: format!(
+            "{first}A few files a side can't settle the inconclusive rows. Measure both programs alternately with \
+             `benchgate pair`, or run each program {ENOUGH_SESSIONS} times, alternately, and compare the files with the same \
+             options as now:"
+        ),
+        commands: format!(
+            "benchgate pair {pair}\n# or\nfor i in $(seq {ENOUGH_SESSIONS}); do\n  {}\n  {}\ndone\n\
+             benchgate compare 'base-*{files}' 'head-*{files}'",
+            side("base"),
+            side("head")
+        ),
+    }
+}
+
+/// The fix for an assumed spread if other advice precedes it.
+pub(super) const DECLARE: &str = "If you know how much processes differ, declare it: `--between-cv 1%`.";
