@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{ModelInput, ParameterSource};
 use crate::numerics::{ParameterFill, RandomTensor, TensorFile, WeightArchive};
+use crate::process::Cancel;
 
 use super::PipelineError;
 use super::argv::InputArg;
@@ -53,7 +54,7 @@ async fn random_file(host: &Host<'_>, random: &RandomTensor) -> Staged<TensorFil
     let key = KeyBuilder::new("random-input/1").text("notation", &random.to_string()).finish();
     let random = random.clone();
     let path =
-        kept(host, key, "input.bin", async || Ok(move |path: &Path| write(path, random.bytes()))).await?;
+        kept(host, key, "input.bin", async || Ok(move |write: &Writer| write.parts(random.bytes()))).await?;
     Ok(TensorFile { path, ..file })
 }
 
@@ -71,35 +72,47 @@ async fn archive(host: &Host<'_>, mlir: &Path, scope: &str, fill: ParameterFill)
             crate::files::read_bounded(mlir, LONGEST_MODULE).map_err(PipelineError::io("read", mlir))?;
         let text = String::from_utf8_lossy(&bytes);
         let archive = WeightArchive::declared(&text, scope, fill).map_err(|why| failed(why.to_string()))?;
-        Ok(move |path: &Path| write(path, archive.bytes()))
+        Ok(move |write: &Writer| write.parts(archive.bytes()))
     };
     kept(host, key, "weights.irpa", read).await
 }
 
 /// A file of the cache, made by the work that `prepare` returns if it is not there.
-async fn kept<W: FnOnce(&Path) -> Result<(), PipelineError> + Send + 'static>(
+async fn kept<W: FnOnce(&Writer) -> Result<(), PipelineError> + Send + 'static>(
     host: &Host<'_>,
     key: String,
     name: &'static str,
     prepare: impl AsyncFnOnce() -> Staged<W>,
 ) -> Staged<PathBuf> {
     let make = async |staged: &Path| {
-        let (work, path) = (prepare().await?, staged.join(name));
-        aside(move || work(&path)).await?;
+        let work = prepare().await?;
+        let writer = Writer { path: staged.join(name), cancel: host.cancel.clone() };
+        aside(move || work(&writer)).await?;
         Ok(Made { key: key.clone(), files: vec![name.to_owned()], meta: () })
     };
     let find = async || Ok(Some(key.clone()));
     Ok(host.cache.keep(KIND, &key, &key, find, make).await?.path(name))
 }
 
-fn write(path: &Path, parts: impl Iterator<Item = Vec<u8>>) -> Result<(), PipelineError> {
-    let failed = PipelineError::io("write", path);
-    let written = || {
-        let mut file = fs::File::create_new(path)?;
-        for part in parts {
-            file.write_all(&part)?;
-        }
-        Ok(())
-    };
-    written().map_err(failed)
+/// A file that is written in parts, until the run is to stop.
+struct Writer {
+    path: PathBuf,
+    cancel: Cancel,
+}
+
+impl Writer {
+    fn parts(&self, parts: impl Iterator<Item = Vec<u8>>) -> Result<(), PipelineError> {
+        let write = || {
+            let mut file = fs::File::create_new(&self.path)?;
+            for part in parts {
+                if self.cancel.is_requested() {
+                    return Ok(false);
+                }
+                file.write_all(&part)?;
+            }
+            Ok(true)
+        };
+        let is_whole = write().map_err(PipelineError::io("write", &self.path))?;
+        if is_whole { Ok(()) } else { Err(PipelineError::Interrupted) }
+    }
 }

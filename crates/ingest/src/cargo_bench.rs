@@ -124,15 +124,13 @@ fn counted(line: &str) -> Option<u64> {
 /// A number without the commas between its groups of three digits. With other commas it is in another notation, in which
 /// the comma may be the decimal point.
 fn without_groups(value: &str) -> Option<String> {
-    let (whole, _) = value.split_once('.').unwrap_or((value, ""));
+    let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
     let mut groups = whole.split(',');
-    let first = groups.next().unwrap_or_default().len();
-    let mut is_grouped = !whole.contains(',');
-    if !is_grouped {
-        is_grouped = (1..=3).contains(&first) && groups.all(|group| group.len() == 3);
-    }
-    let commas = |text: &str| text.matches(',').count();
-    (is_grouped && commas(whole) == commas(value)).then(|| value.replace(',', ""))
+    let first = groups.next()?;
+    let others: Vec<&str> = groups.collect();
+    let is_grouped =
+        others.is_empty() || ((1..=3).contains(&first.len()) && others.iter().all(|group| group.len() == 3));
+    (is_grouped && !fraction.contains(',')).then(|| value.replace(',', ""))
 }
 
 /// Criterion also prints picoseconds.

@@ -1,4 +1,4 @@
-//! What the processes of a command leave in its build folder. A later process finds it there, so what it computes can
+//! Changes that the processes of a command make in its build folder. A later process finds them there, so what it computes can
 //! depend on an earlier one: a cache that base has as well, or a result that head does not compute again.
 
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use crate::gate::NumericsPolicy;
 use crate::model::{
     BenchmarkName, Lint, LintCode, OutputCheck, SideName, Verification, VerifyCode, is_of_command,
 };
-use crate::numerics::{self, NumericsTolerance, TensorFile, check};
+use crate::numerics::{self, NumericsTolerance, Tensor, TensorFile, check};
 use crate::process::{Exit, Finished};
 use crate::record::RunFile;
 
@@ -236,8 +236,11 @@ fn vacuous_output(output: &str, base: &[Vec<u8>], tolerances: &[NumericsToleranc
     let why = match TensorFile::parse(output) {
         Some(file) => {
             let tensor = file.read(bytes).ok()?;
-            let is_finite = tensor.is_empty() || tensor.to_f64().iter().any(|value| value.is_finite());
-            if is_finite { numerics::vacuous(&tensor, tolerances) } else { Some(NOT_FINITE.to_owned()) }
+            if is_finite(&tensor) {
+                numerics::vacuous(&tensor, tolerances)
+            } else {
+                Some(NOT_FINITE.to_owned())
+            }
         }
         None if bytes.is_empty() => Some("the reference has no byte".to_owned()),
         None => bytes.iter().all(|byte| *byte == 0).then(|| "the reference has only zero bytes".to_owned()),
@@ -246,6 +249,11 @@ fn vacuous_output(output: &str, base: &[Vec<u8>], tolerances: &[NumericsToleranc
 }
 
 const NOT_FINITE: &str = "the reference has no finite element";
+
+/// Whether an element is finite, or there is none.
+fn is_finite(tensor: &Tensor) -> bool {
+    tensor.is_empty() || tensor.to_f64().iter().any(|value| value.is_finite())
+}
 
 /// The file that an output names, with or without the shape and type of a tensor.
 pub(super) fn file_of(output: &str) -> PathBuf {
@@ -284,7 +292,7 @@ fn compared_file(
         tensor.read(bytes).map_err(|error| format!("`{output}` of {side}: {error}"))
     };
     let reference = tensor(SideName::Base, reference)?;
-    let is_finite = reference.is_empty() || reference.to_f64().iter().any(|value| value.is_finite());
+    let is_finite = is_finite(&reference);
     let compared = |side: SideName, bytes: &[u8]| {
         let check = check(index, &tensor(side, bytes)?, &reference, None, tolerances);
         let agrees = !is_finite && check.divergence.is_some_and(|found| found.mismatched == 0);

@@ -73,11 +73,13 @@ pub(super) fn tolerance_of(dtype: DType, tolerances: &[NumericsTolerance]) -> Nu
 }
 
 /// The scale for rounding errors: the root mean square of the finite elements, but at most 16 times the median of the
-/// nonzero ones, with and without those of the largest size. Without this limit, a mask of −1e38 would make every error
-/// look small, in a corner or in most of the output. Zeros are left out because half of a ReLU's output is zero. The
-/// result is zero if all elements are.
+/// nonzero ones, with and without a mask. Without this limit, a mask of −1e38 would make every error look small, in a
+/// corner or in most of the output. Zeros are left out because half of a ReLU's output is zero. The result is zero if
+/// all elements are.
 pub fn typical_magnitude(values: &[f64]) -> f64 {
     const OUTLIERS_FROM: f64 = 16.0;
+    /// A mask repeats one value, from −1e4 to the lowest of its type. Saturated outputs, which are no masks, repeat 1.
+    const LEAST_MASK: f64 = 1e4;
     let mut sizes: Vec<f64> = values.iter().map(|x| x.abs()).filter(|x| x.is_finite() && *x > 0.0).collect();
     if sizes.is_empty() {
         return 0.0;
@@ -87,13 +89,16 @@ pub fn typical_magnitude(values: &[f64]) -> f64 {
     // Scaled by the largest element, so that squares can't overflow.
     let mean_square = sizes.iter().map(|x| (x / largest).powi(2)).sum::<f64>() / finite as f64;
     let mut magnitude = mean_square.sqrt() * largest;
-    for masked in [false, true] {
-        sizes.retain(|size| !masked || *size < largest);
-        let middle = sizes.len() / 2;
-        if middle < sizes.len() {
-            let (_, median, _) = sizes.select_nth_unstable_by(middle, f64::total_cmp);
-            magnitude = magnitude.min(OUTLIERS_FROM * *median);
-        }
+    let mut limit = |sizes: &mut [f64]| {
+        let (_, median, _) = sizes.select_nth_unstable_by(sizes.len() / 2, f64::total_cmp);
+        magnitude = magnitude.min(OUTLIERS_FROM * *median);
+    };
+    limit(&mut sizes);
+    let all = sizes.len();
+    sizes.retain(|size| *size < largest);
+    // One large element, such as one of two logits, is no mask.
+    if largest >= LEAST_MASK && all - sizes.len() > 1 && !sizes.is_empty() {
+        limit(&mut sizes);
     }
     magnitude
 }

@@ -11,6 +11,9 @@ use super::tensor::DType;
 /// Elements that are encoded at once, so that a large tensor never is in memory as a whole.
 const CHUNK: u64 = 1 << 16;
 
+/// Draws that may be skipped: half a minute of them.
+const MOST_SKIPPED: u64 = 1 << 32;
+
 /// An input of random numbers: `64x64xf16=random(seed=42, skip=4096, scale=2, offset=-1)`.
 ///
 /// The elements are `scale · rand() + offset`, where `rand` draws from [0, 1) after `skip` draws of others.
@@ -44,7 +47,7 @@ impl RandomTensor {
             let number = || value.parse::<f64>().ok().filter(|number| number.is_finite());
             match key {
                 "seed" => random.seed = value.parse().ok()?,
-                "skip" => random.skip = value.parse().ok()?,
+                "skip" => random.skip = value.parse().ok().filter(|skip| *skip <= MOST_SKIPPED)?,
                 "scale" => random.scale = number()?,
                 "offset" => random.offset = number()?,
                 _ => return None,
@@ -204,6 +207,7 @@ mod tests {
             "3xf32=random(seed=1, seed=2)",
             "3xf32=random(seed=1, scale=inf)",
             "3xf32=random(seed=1, mean=0)",
+            "3xf32=random(seed=1, skip=99999999999)",
             "3xf32=random(seed=1",
             "3xq32=random(seed=1)",
             "9999999999x9999999999xf32=random(seed=1)",

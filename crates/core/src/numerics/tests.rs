@@ -326,6 +326,9 @@ fn the_typical_magnitude_ignores_zeros_and_outliers() {
     assert_eq!(typical_magnitude(&[1.0, 1.0, 1.0, -1e300]), 16.0);
     let mostly_masked = [[1.0, 2.0, 3.0, -4.0, 5.0], [-1e38; 5], [-1e38; 5]].concat();
     assert_eq!(typical_magnitude(&mostly_masked), 48.0);
+    // Two logits, and saturated outputs next to small ones, are no masks.
+    assert!(typical_magnitude(&[5.0, 1e-3]) > 3.0);
+    assert!(typical_magnitude(&[1.0, 1.0, 1.0, 1e-9]) > 0.8);
 }
 
 #[test]
