@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::config::{self, CommandLine, CommandSpec, Config, OutputReading};
-use crate::gate::{Exchange, LAST, SequentialPolicy};
+use crate::gate::{Exchange, REVERSED, SequentialPolicy};
 use crate::ingest::Format;
 use crate::model::{BenchmarkName, Metric, SideName, counted, is_cpu};
 use crate::pipeline::{self, ExchangePlan, Filter, PrepareFrom, SideInput, SuiteRun};
@@ -122,21 +122,20 @@ pub fn measure(
     })
 }
 
-/// Arguments of both sides of every exchange: base, and base with one kernel of head; head with one kernel of base, and
-/// head; base and head. The runtime needs time for every kernel that it puts in another's place, so
-/// base has its own kernels put in their own places.
+/// Arguments of both sides of every exchange: base and head, and the steps of two ways from base to head. In one, kernel after
+/// kernel becomes head's; in the other, the last one is the first. The steps of a way add up to the whole whatever kernels add
+/// only together, and the mean of both ways divides between two kernels what these two add. The runtime needs time for every
+/// kernel that it puts in another's place, so base's kernels are put in their own places.
 fn exchanges(plan: &ExchangePlan) -> Vec<(String, [Vec<&str>; 2])> {
-    let kernels = &plan.kernels;
-    let base: Vec<&str> = kernels.iter().map(|kernel| kernel.base.as_str()).collect();
     let with = |exchanged: &dyn Fn(usize) -> bool| -> Vec<&str> {
-        let arguments = kernels.iter().zip(&base).enumerate();
-        arguments.map(|(at, (kernel, base))| if exchanged(at) { &kernel.head } else { *base }).collect()
+        let kernels = plan.kernels.iter().enumerate();
+        kernels.map(|(at, kernel)| if exchanged(at) { &*kernel.head } else { &*kernel.base }).collect()
     };
-    let all = with(&|_| true);
-    let mut found = vec![(WHOLE.to_owned(), [base.clone(), all.clone()])];
-    for (at, kernel) in kernels.iter().enumerate() {
-        found.push((kernel.name.clone(), [base.clone(), with(&|other| other == at)]));
-        found.push((format!("{}{LAST}", kernel.name), [with(&|other| other != at), all.clone()]));
+    let mut found = vec![(WHOLE.to_owned(), [with(&|_| false), with(&|_| true)])];
+    for (at, kernel) in plan.kernels.iter().enumerate() {
+        found.push((kernel.name.clone(), [with(&|other| other < at), with(&|other| other <= at)]));
+        let reversed = format!("{}{REVERSED}", kernel.name);
+        found.push((reversed, [with(&|other| other > at), with(&|other| other >= at)]));
     }
     found
 }
@@ -198,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_sides_of_an_exchange_replace_as_many_kernels() {
+    fn the_exchanges_lead_from_base_to_head_on_two_ways() {
         let kernel = |name: &str| pipeline::Exchangeable {
             name: name.to_owned(),
             head: format!("{name}=head"),
@@ -209,22 +208,24 @@ mod tests {
             replay: Vec::new(),
             device: "local-sync".to_owned(),
             env: std::collections::BTreeMap::new(),
-            kernels: vec![kernel("a"), kernel("b")],
+            kernels: vec![kernel("a"), kernel("b"), kernel("c")],
             identical: 0,
             unmatched: Vec::new(),
         };
-        let exchanged =
-            |name: &str, sides: [[&'static str; 2]; 2]| (name.to_owned(), sides.map(|it| it.to_vec()));
-        let (base, head) = (["a=base", "b=base"], ["a=head", "b=head"]);
-        assert_eq!(
-            exchanges(&plan),
-            [
-                exchanged(WHOLE, [base, head]),
-                exchanged("a", [base, ["a=head", "b=base"]]),
-                exchanged("a-last", [["a=base", "b=head"], head]),
-                exchanged("b", [base, ["a=base", "b=head"]]),
-                exchanged("b-last", [["a=head", "b=base"], head]),
-            ]
-        );
+        let found = exchanges(&plan);
+        let step = |name: &str| {
+            let (_, sides) = found.iter().find(|(exchange, _)| exchange == name).unwrap();
+            sides.each_ref().map(|side| side.join(" "))
+        };
+        let (base, head) = ("a=base b=base c=base", "a=head b=head c=head");
+        assert_eq!((found.len(), step(WHOLE)), (7, [base, head].map(str::to_owned)));
+        let ways = [
+            (["a", "b", "c"], "a=head b=base c=base", "a=head b=head c=base"),
+            (["c-reversed", "b-reversed", "a-reversed"], "a=base b=base c=head", "a=base b=head c=head"),
+        ];
+        for (steps, first, second) in ways {
+            let expected = [[base, first], [first, second], [second, head]];
+            assert_eq!(steps.map(step), expected.map(|sides| sides.map(str::to_owned)));
+        }
     }
 }

@@ -15,8 +15,8 @@ use super::matching::matched;
 /// Chance that an interval misses on one side.
 const MISSED: f64 = 0.025;
 
-/// End of the name under which a kernel is exchanged as the last one, after all others.
-pub const LAST: &str = "-last";
+/// End of the name under which a kernel is exchanged in the opposite order, after the kernels that follow it.
+pub const REVERSED: &str = "-reversed";
 
 /// The effect of an exchange on base's time, as a fraction of it: 0.5 if base takes 1.5 times as long with this kernel.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,10 +27,10 @@ pub struct Exchanged {
     pub change: f64,
     /// Bounds of the change.
     pub interval: Interval,
-    /// The effect of this kernel alone.
-    pub alone: f64,
-    /// The effect of this kernel as the last one, after all others.
-    pub last: f64,
+    /// The effect of this kernel after those before it.
+    pub in_order: f64,
+    /// The effect of this kernel after those that follow it.
+    pub reversed: f64,
     pub blocks: usize,
 }
 
@@ -129,17 +129,17 @@ impl Exchange {
                 name: name.to_owned(),
                 change: mean / unit,
                 interval: Interval { low, high, level: 1.0 - 2.0 * MISSED },
-                alone: measured.first().map_or(mean, |it| it.mean) / unit,
-                last: measured.last().map_or(mean, |it| it.mean) / unit,
+                in_order: measured.first().map_or(mean, |it| it.mean) / unit,
+                reversed: measured.last().map_or(mean, |it| it.mean) / unit,
                 blocks: measured.iter().map(|it| it.blocks).min().unwrap_or_default(),
             }
         };
         let mut kernels = Vec::new();
         let mut failed = Vec::new();
-        for (&name, alone) in differences.iter().filter(|(name, _)| !name.ends_with(LAST)) {
-            let last = differences.get(format!("{name}{LAST}").as_str());
-            match (alone, last.unwrap_or(&Err("it was not measured"))) {
-                (Ok(alone), Ok(last)) => kernels.push(exchanged(name, &[alone, last])),
+        for (&name, in_order) in differences.iter().filter(|(name, _)| !name.ends_with(REVERSED)) {
+            let reversed = differences.get(format!("{name}{REVERSED}").as_str());
+            match (in_order, reversed.unwrap_or(&Err("it was not measured"))) {
+                (Ok(in_order), Ok(reversed)) => kernels.push(exchanged(name, &[in_order, reversed])),
                 (Err(why), _) | (_, Err(why)) => failed.push((name.to_owned(), (*why).to_owned())),
             }
         }
@@ -165,9 +165,9 @@ impl Exchange {
         self.kernels.iter().map(|kernel| kernel.change).sum()
     }
 
-    /// The effects of all kernels together: each alone, and each as the last one.
+    /// The effects of all kernels together, in each of the two orders.
     pub fn sums(&self) -> [f64; 2] {
-        [|it: &Exchanged| it.alone, |it: &Exchanged| it.last]
+        [|it: &Exchanged| it.in_order, |it: &Exchanged| it.reversed]
             .map(|effect| self.kernels.iter().map(effect).sum())
     }
 
@@ -179,8 +179,8 @@ impl Exchange {
         half_widths.map(|half| half * half).sum::<f64>().sqrt()
     }
 
-    /// Whether the changes of the kernels add up to that of the whole, within their intervals. They need not: three kernels
-    /// can add together what no two of them do.
+    /// Whether the changes of the kernels add up to that of the whole, within their intervals. Each order leads from base to
+    /// head, so they do whatever kernels add only together, unless the machine changed while it measured.
     pub fn sum_is(&self) -> Sum {
         let allowance = self.allowance();
         // If the uncertainty is as large as the change of the whole, any kernels add up.
@@ -246,7 +246,7 @@ mod tests {
         [side(false), side(true)]
     }
 
-    /// Kernels with what each adds alone and as the last one, and the time with all of them.
+    /// Kernels with what each adds in both orders, and the time with all of them.
     fn exchange(kernels: &[(&str, f64, f64)], all: f64, spread: f64) -> Exchange {
         let (mut base, mut head) = (Run::default(), Run::default());
         let mut push = |name: &str, times| {
@@ -254,9 +254,9 @@ mod tests {
             base.benchmarks.push(of_base);
             head.benchmarks.push(of_head);
         };
-        for (name, alone, last) in kernels {
-            push(name, [1.0, 1.0 + alone]);
-            push(&format!("{name}{LAST}"), [all - last, all]);
+        for (name, in_order, reversed) in kernels {
+            push(name, [1.0, 1.0 + in_order]);
+            push(&format!("{name}{REVERSED}"), [all - reversed, all]);
         }
         push("all", [1.0, all]);
         Exchange::new(&base, &head, "all", &Metric::LATENCY).unwrap()
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn what_two_kernels_add_only_together_is_divided_between_them() {
-        let found = exchange(&[("a", 0.1, 0.3), ("b", 0.2, 0.4)], 1.5, 0.004);
+        let found = exchange(&[("a", 0.1, 0.3), ("b", 0.4, 0.2)], 1.5, 0.004);
         assert_eq!(found.sum_is(), Sum::AddsUp, "{found:#?}");
         let [b, a] = [&found.kernels[0], &found.kernels[1]].map(|kernel| found.share(kernel)[0]);
         assert!((b - 0.6).abs() < 0.02 && (a - 0.4).abs() < 0.02, "{a} {b}");
@@ -286,9 +286,9 @@ mod tests {
         let mut sides = [Run::default(), Run::default()];
         for (name, times) in [
             ("a", [1.5, 1.9]),
-            ("a-last", [2.1, 2.5]),
+            ("a-reversed", [2.1, 2.5]),
             ("b", [1.0, 1.6]),
-            ("b-last", [1.4, 2.0]),
+            ("b-reversed", [1.4, 2.0]),
             ("all", [1.0, 2.0]),
         ] {
             let both = exchanged(name, times, 0.004);
@@ -302,8 +302,8 @@ mod tests {
     }
 
     #[test]
-    fn what_three_kernels_add_only_together_does_not_add_up() {
-        let found = exchange(&[("a", 0.1, 0.8), ("b", 0.1, 0.8), ("c", 0.1, 0.8)], 2.0, 0.004);
+    fn kernels_measured_on_a_machine_that_changed_do_not_add_up() {
+        let found = exchange(&[("a", 0.4, 0.5), ("b", 0.5, 0.4), ("c", 0.4, 0.5)], 2.0, 0.004);
         assert_eq!(found.sum_is(), Sum::Differs, "{found:#?}");
     }
 

@@ -52,7 +52,7 @@ pub use comparison::{
 };
 pub use disturbance::{record_unfit, unfit};
 pub use evidence::SpreadSource;
-pub use exchange::{Exchange, Exchanged, LAST, Sum};
+pub use exchange::{Exchange, Exchanged, REVERSED, Sum};
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
 pub use gradual::{EarlierSessions, LEVEL_SESSIONS};
 pub use history::{StoredSessions, anchored};

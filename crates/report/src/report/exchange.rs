@@ -38,15 +38,15 @@ impl ExchangeReport {
         let [sum, whole] = [self.exchange.sum(), self.exchange.whole.change].map(signed_percent);
         let allowance = percent(self.exchange.allowance());
         let missing = self.missing().count();
-        let [alone, last] = self.exchange.sums().map(signed_percent);
+        let [in_order, reversed] = self.exchange.sums().map(signed_percent);
         let of = format!(
-            "{sum} of {whole}, and chance allows a difference of {allowance} (each alone: {alone}; each as the last one: {last})"
+            "{sum} of {whole}, and chance allows a difference of {allowance} (in one order: {in_order}; in the opposite one: {reversed})"
         );
         match self.sum_is() {
             Sum::AddsUp => format!("the kernels add up: {of}"),
             Sum::Differs => {
                 format!(
-                    "the kernels do not add up: {of}. More than two together slow each other down, or other programs ran"
+                    "the kernels do not add up: {of}. The machine changed while it measured: repeat it, or measure more blocks (--max-blocks)"
                 )
             }
             Sum::Unknown if missing > 0 => {
@@ -128,9 +128,9 @@ struct ExchangedJson<'a> {
     kernel: &'a str,
     /// As a fraction of base's time.
     change: Number,
-    /// The change by this kernel alone, and as the last one after all others; `change` is their mean.
-    alone: Number,
-    last: Number,
+    /// The change by this kernel after those before it, and after those that follow it; `change` is their mean.
+    in_order: Number,
+    reversed: Number,
     low: Number,
     high: Number,
     /// Its part of the change by all of them; absent if that is not known to be one.
@@ -150,8 +150,8 @@ impl<'a> ExchangedJson<'a> {
         Self {
             kernel: &kernel.name,
             change: Number(kernel.change),
-            alone: Number(kernel.alone),
-            last: Number(kernel.last),
+            in_order: Number(kernel.in_order),
+            reversed: Number(kernel.reversed),
             low: Number(kernel.interval.low),
             high: Number(kernel.interval.high),
             share: exchange.has_changed().then(|| Number(exchange.share(kernel)[0])),
@@ -189,7 +189,7 @@ mod tests {
 
     fn exchanged(name: &str, change: f64) -> Exchanged {
         let interval = Interval { low: change - 0.02, high: change + 0.02, level: 0.95 };
-        Exchanged { name: name.to_owned(), change, interval, alone: change, last: change, blocks: 8 }
+        Exchanged { name: name.to_owned(), change, interval, in_order: change, reversed: change, blocks: 8 }
     }
 
     fn report(unmatched: Vec<(String, String)>) -> ExchangeReport {
