@@ -391,19 +391,7 @@ mod tests {
     }
 
     fn failed(stderr: &str) -> Finished {
-        Finished {
-            exit: Exit::Code(1),
-            wall: Duration::ZERO,
-            user: Duration::ZERO,
-            system: Duration::ZERO,
-            peak_memory_bytes: None,
-            stdout: Vec::new(),
-            stdout_truncated: false,
-            stderr_tail: stderr.to_owned(),
-            leftovers: 0,
-            memory_ran_out: false,
-            opened: None,
-        }
+        Finished::new(Exit::Code(1), Vec::new(), stderr.to_owned())
     }
 
     #[test]

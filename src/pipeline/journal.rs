@@ -399,7 +399,7 @@ fn remove_old(sessions: &Path) -> Result<(), PipelineError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Number, SampleMap};
+    use crate::record::Number;
 
     const PLAN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -413,18 +413,10 @@ mod tests {
             killed: false,
             printed: None,
             process: ProcessRecord {
-                slot: None,
                 order,
                 started: "2026-01-01T00:00:00Z".into(),
                 seconds: Number(1.5),
-                failure: None,
-                peak_memory_bytes: None,
-                load_avg: Vec::new(),
-                log: None,
-                iterations: None,
-                telemetry: None,
-                samples: SampleMap::default(),
-                stated_stddev: BTreeMap::new(),
+                ..ProcessRecord::default()
             },
         }
     }

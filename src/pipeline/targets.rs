@@ -194,19 +194,7 @@ mod tests {
     use super::*;
 
     fn finished(exit: Exit, stdout: &str, stderr: &str) -> Finished {
-        Finished {
-            exit,
-            wall: Duration::ZERO,
-            user: Duration::ZERO,
-            system: Duration::ZERO,
-            peak_memory_bytes: None,
-            stdout: stdout.as_bytes().to_vec(),
-            stdout_truncated: false,
-            stderr_tail: stderr.to_owned(),
-            leftovers: 0,
-            memory_ran_out: false,
-            opened: None,
-        }
+        Finished::new(exit, stdout.as_bytes().to_vec(), stderr.to_owned())
     }
 
     macro_rules! captured {

@@ -41,14 +41,8 @@ fn paired(ratio: f64) -> RunFile {
                         order,
                         started: "2026-11-20T21:00:00Z".to_owned(),
                         seconds: Number(0.3),
-                        failure: None,
-                        peak_memory_bytes: None,
-                        load_avg: Vec::new(),
-                        log: None,
-                        iterations: None,
-                        telemetry: None,
                         samples: [("latency".to_owned(), (0..8).map(sample).collect())].into_iter().collect(),
-                        stated_stddev: [].into(),
+                        ..ProcessRecord::default()
                     }
                 });
             BenchmarkRecord {

@@ -112,6 +112,31 @@ pub struct Row {
     pub assumed: Option<AssumedSpread>,
 }
 
+impl Row {
+    /// A row that counts, about a benchmark as a whole, without any data.
+    pub fn new(benchmark: BenchmarkName, verdict: Verdict, reason: Reason) -> Self {
+        Self {
+            benchmark,
+            metric: None,
+            target: None,
+            verdict,
+            reason,
+            fatal: true,
+            estimate: None,
+            base: None,
+            head: None,
+            typical: Typical::default(),
+            policy: None,
+            base_verification: None,
+            head_verification: None,
+            lints: Vec::new(),
+            waiver: None,
+            alignment: None,
+            assumed: None,
+        }
+    }
+}
+
 /// A standard deviation that the data of a row does not show, and its source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AssumedSpread {

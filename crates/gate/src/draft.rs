@@ -15,8 +15,8 @@ use super::matching::Matched;
 use super::rules::Rules;
 use super::series::{self, Readings};
 use super::{
-    Estimate, Method, MetricPolicy, Reason, Row, Typical, accuracy, context, copied, diagnosis, disturbance,
-    history, status, workload,
+    Estimate, Method, MetricPolicy, Reason, Row, accuracy, context, copied, diagnosis, disturbance, history,
+    status, workload,
 };
 
 /// Metrics of compiler output, which need no device.
@@ -77,23 +77,12 @@ pub struct ComparedSession<'a> {
 pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: Reason, fatal: bool) -> Row {
     let lints = [pair.base, pair.head].into_iter().flatten().flat_map(|side| side.lints.iter().cloned());
     Row {
-        benchmark: name.clone(),
-        metric: None,
         target: context::target(pair),
-        verdict,
-        reason,
         fatal,
-        estimate: None,
-        base: None,
-        head: None,
-        typical: Typical::default(),
-        policy: None,
         base_verification: pair.base.and_then(|side| side.verification.clone()),
         head_verification: pair.head.and_then(|side| side.verification.clone()),
         lints: context::deduplicate(lints.collect()),
-        waiver: None,
-        alignment: None,
-        assumed: None,
+        ..Row::new(name.clone(), verdict, reason)
     }
 }
 

@@ -78,27 +78,14 @@ mod tests {
         let policy = Policy::default();
         let rule: &MetricPolicy = &policy.metrics[0].1;
         Row {
-            benchmark: BenchmarkName::new("a"),
             metric: Some(Metric::LATENCY),
-            target: None,
-            verdict: Verdict::Inconclusive,
-            reason: Reason::Open,
-            fatal: true,
             estimate: Some(Estimate {
                 interval: Some(Interval { low, high, level: 0.99 }),
                 blocks: 8,
                 ..Estimate::unjudged(Method::Paired, ratio)
             }),
-            base: None,
-            head: None,
-            typical: crate::Typical::default(),
             policy: Some(rule.clone()),
-            base_verification: None,
-            head_verification: None,
-            lints: Vec::new(),
-            waiver: None,
-            alignment: None,
-            assumed: None,
+            ..Row::new(BenchmarkName::new("a"), Verdict::Inconclusive, Reason::Open)
         }
     }
 

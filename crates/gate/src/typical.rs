@@ -113,23 +113,11 @@ mod tests {
 
     fn row(method: Method, ratio: f64, base: f64, head: f64) -> Row {
         Row {
-            benchmark: BenchmarkName::new("m"),
             metric: Some(Metric::LATENCY),
-            target: None,
-            verdict: Verdict::Pass,
-            reason: Reason::WithinTolerance,
-            fatal: true,
             estimate: Some(Estimate::unjudged(method, ratio)),
             base: side(base),
             head: side(head),
-            typical: Typical::default(),
-            policy: None,
-            base_verification: None,
-            head_verification: None,
-            lints: Vec::new(),
-            waiver: None,
-            alignment: None,
-            assumed: None,
+            ..Row::new(BenchmarkName::new("m"), Verdict::Pass, Reason::WithinTolerance)
         }
     }
 

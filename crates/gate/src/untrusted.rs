@@ -10,7 +10,7 @@ use benchgate_core::model::{
 
 use super::compare::{CompareOptions, compare, waive};
 use super::rules::Rules;
-use super::{Comparison, Policy, Reason, Row, Typical, looks, overall, status, workload};
+use super::{Comparison, Policy, Reason, Row, looks, overall, status, workload};
 
 /// A benchmark that the base's configuration declares, so the result has to hold it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,23 +212,5 @@ fn is_measured(metric: &Metric, expected: &Expected) -> bool {
 }
 
 fn missing(name: &BenchmarkName, metric: Option<Metric>, reason: Reason) -> Row {
-    Row {
-        benchmark: name.clone(),
-        metric,
-        target: None,
-        verdict: Verdict::Missing,
-        reason,
-        fatal: true,
-        estimate: None,
-        base: None,
-        head: None,
-        typical: Typical::default(),
-        policy: None,
-        base_verification: None,
-        head_verification: None,
-        lints: Vec::new(),
-        waiver: None,
-        alignment: None,
-        assumed: None,
-    }
+    Row { metric, ..Row::new(name.clone(), Verdict::Missing, reason) }
 }

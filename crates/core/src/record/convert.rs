@@ -253,19 +253,13 @@ fn words(record: &BaselineBenchmark, metrics: &[Metric]) -> Benchmark {
         Some(MetricSeries { series: series(record, &metric.name, metric.kind)?, metric: metric.clone() })
     });
     Benchmark {
-        name: BenchmarkName::new(&record.name),
         labels: record.labels.clone(),
         outcome: Outcome::from(&record.outcome),
         metrics: metrics.collect(),
         artifact: record.artifact.as_ref().map(Artifact::from),
         verification: record.verification.map(|code| Verification::bare(code, None)),
         lints: record.lints.iter().map(|code| Lint::new(*code, "when it was stored")).collect(),
-        telemetry: Vec::new(),
-        profile: None,
-        code: None,
-        compiler: BTreeMap::new(),
-        code_sha256: None,
-        printed: Vec::new(),
+        ..Benchmark::new(&record.name)
     }
 }
 

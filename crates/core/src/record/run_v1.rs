@@ -143,7 +143,7 @@ pub enum Design {
 
 /// Settings of the benchmark tool.
 #[skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasureRecord {
     /// Repetitions inside one process; absent, like the next three, where it was chosen for each benchmark.
@@ -266,7 +266,7 @@ pub struct BenchmarkRecord {
 
 /// One fresh start of the benchmark tool.
 #[skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessRecord {
     /// Place in the paired schedule; absent for `single`.

@@ -372,26 +372,12 @@ fn push_outcome(finished: &Finished) -> PushOutcome {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use crate::process::{Exit, Finished};
 
     use super::{PushOutcome, push_outcome};
 
     fn finished(exit: Exit, stdout: &str, stderr: &str) -> Finished {
-        Finished {
-            exit,
-            wall: Duration::ZERO,
-            user: Duration::ZERO,
-            system: Duration::ZERO,
-            peak_memory_bytes: None,
-            stdout: stdout.as_bytes().to_vec(),
-            stdout_truncated: false,
-            stderr_tail: stderr.to_owned(),
-            leftovers: 0,
-            memory_ran_out: false,
-            opened: None,
-        }
+        Finished::new(exit, stdout.as_bytes().to_vec(), stderr.to_owned())
     }
 
     #[test]

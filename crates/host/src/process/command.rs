@@ -260,6 +260,23 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// A program that ended so and printed this; it used nothing.
+    pub fn new(exit: Exit, stdout: Vec<u8>, stderr_tail: String) -> Self {
+        Self {
+            exit,
+            wall: Duration::ZERO,
+            user: Duration::ZERO,
+            system: Duration::ZERO,
+            peak_memory_bytes: None,
+            stdout,
+            stdout_truncated: false,
+            stderr_tail,
+            leftovers: 0,
+            memory_ran_out: false,
+            opened: None,
+        }
+    }
+
     /// The reason why the program was ended from outside, so that its result is not its own. `None` otherwise.
     pub fn ended_from_outside(&self) -> Option<&'static str> {
         if matches!(self.exit, Exit::Success | Exit::TimedOut(_) | Exit::Interrupted) {

@@ -87,18 +87,16 @@ pub(super) fn finished(
     head: OutputHead,
     tail: Tail,
 ) -> Finished {
+    let exit = stopped.unwrap_or_else(|| exit_of(report.status));
     Finished {
-        exit: stopped.unwrap_or_else(|| exit_of(report.status)),
         wall: wall(report),
         user: Duration::from_micros(report.user_us),
         system: Duration::from_micros(report.system_us),
         peak_memory_bytes: peak_memory_bytes(report),
-        stdout: head.bytes,
         stdout_truncated: head.truncated,
-        stderr_tail: tail.into_text(),
         leftovers: report.leftovers,
         memory_ran_out,
-        opened: None,
+        ..Finished::new(exit, head.bytes, tail.into_text())
     }
 }
 

@@ -9,7 +9,7 @@ use benchgate_core::model::{
 };
 use benchgate_core::record::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, Number, OutcomeRecord,
-    ProcessRecord, RunFile, RunSchema, SampleMap, SideRecord, ValueRecord,
+    ProcessRecord, RunFile, RunSchema, SideRecord, ValueRecord,
 };
 
 use super::evidence::{deciding, spread_of_summaries};
@@ -45,13 +45,7 @@ pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
         seed: 0,
         measure: MeasureRecord {
             repetitions: Some(u32::try_from(repetitions).unwrap_or(u32::MAX)),
-            iterations: None,
-            min_time_ns: None,
-            warmup_ns: None,
-            processes: None,
-            min_blocks: None,
-            max_blocks: None,
-            cpus: None,
+            ..MeasureRecord::default()
         },
         testbed: testbed(run),
         metrics,
@@ -178,18 +172,5 @@ fn exact(benchmark: &Benchmark, metric: &str) -> Option<u64> {
 }
 
 fn process(order: u32, started: &str, slot: Option<BlockSlot>) -> ProcessRecord {
-    ProcessRecord {
-        slot,
-        order,
-        started: started.to_owned(),
-        seconds: Number(0.0),
-        failure: None,
-        peak_memory_bytes: None,
-        load_avg: Vec::new(),
-        log: None,
-        iterations: None,
-        telemetry: None,
-        samples: SampleMap::default(),
-        stated_stddev: BTreeMap::new(),
-    }
+    ProcessRecord { slot, order, started: started.to_owned(), ..ProcessRecord::default() }
 }

@@ -10,7 +10,7 @@ use benchgate_core::model::{
 use benchgate_gate::noise::{NoiseReport, NoiseRow, PowerPoint, Share};
 use benchgate_gate::{
     Comparison, Estimate, Floor, Geomean, Interval, Method, MetricPolicy, Policy, Reason, Row, RunSummary,
-    SideStats, TooLittle, Typical, WaiverUse,
+    SideStats, TooLittle, WaiverUse,
 };
 
 pub(super) fn side(mean: f64, cv: f64) -> SideStats {
@@ -27,25 +27,7 @@ pub(super) fn side(mean: f64, cv: f64) -> SideStats {
 }
 
 pub(super) fn bare(name: &str, verdict: Verdict, reason: Reason) -> Row {
-    Row {
-        benchmark: BenchmarkName::new(name),
-        metric: None,
-        target: Some("cpu".into()),
-        verdict,
-        reason,
-        fatal: true,
-        estimate: None,
-        base: None,
-        head: None,
-        typical: Typical::default(),
-        policy: None,
-        base_verification: None,
-        head_verification: None,
-        lints: Vec::new(),
-        waiver: None,
-        alignment: None,
-        assumed: None,
-    }
+    Row { target: Some("cpu".into()), ..Row::new(BenchmarkName::new(name), verdict, reason) }
 }
 
 /// With the values that the gate would show.
