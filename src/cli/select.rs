@@ -1,10 +1,10 @@
 //! Selection of the benchmarks and metrics of two results, and their names.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use regex::Regex;
 
-use crate::gate::{MetricPolicy, Policy};
+use crate::gate::Policy;
 use crate::model::{BenchmarkName, Run, counted};
 use crate::pipeline::Filter;
 
@@ -96,9 +96,9 @@ impl SelectArgs {
 
     fn metrics(&self, base: &mut Run, head: &mut Run, policy: &mut Policy) -> Result<(), CliError> {
         if self.metric.is_empty() {
-            only_metric_decides(base, head, policy);
             return Ok(());
         }
+        let named = policy.like_a_time();
         let wanted = |name: &str| self.metric.iter().any(|metric| metric == name);
         for metric in &self.metric {
             let mut all = base.benchmarks.iter().chain(&head.benchmarks);
@@ -107,10 +107,7 @@ impl SelectArgs {
             }
             match policy.metrics.iter_mut().find(|(known, _)| known == metric) {
                 Some((_, rule)) => rule.fatal = true,
-                None => {
-                    let unnamed = MetricPolicy { fatal: true, ..MetricPolicy::UNNAMED };
-                    policy.metrics.push((metric.clone(), unnamed));
-                }
+                None => policy.metrics.push((metric.clone(), named.clone())),
             }
         }
         // What is left out can't be required either.
@@ -170,25 +167,6 @@ pub fn matching<'a>(
 /// For a reader of a verdict that is not about everything.
 pub fn left_out(count: usize) -> String {
     format!("--filter leaves out {}, which were not judged", counted(count, "benchmark"))
-}
-
-/// Results of other tools may have only one metric, a rate or a counter, which is then gating. A list that a script
-/// wrote has one value for each benchmark, and each of them decides.
-fn only_metric_decides(base: &Run, head: &Run, policy: &mut Policy) {
-    let benchmarks = || base.benchmarks.iter().chain(&head.benchmarks);
-    let names: BTreeSet<&str> = benchmarks()
-        .flat_map(|benchmark| &benchmark.metrics)
-        .map(|series| series.metric.name.as_ref())
-        .collect();
-    let is_list = |run: &Run| run.origin.format.starts_with("custom-");
-    if names.len() != 1 && !(is_list(base) && is_list(head)) {
-        return;
-    }
-    for name in names {
-        if policy.metrics.iter().all(|(known, _)| known != name) {
-            policy.metrics.push((name.to_owned(), MetricPolicy { fatal: true, ..MetricPolicy::UNNAMED }));
-        }
-    }
 }
 
 /// The new name, if `from` matches this one.

@@ -112,7 +112,8 @@ const FATAL: Field =
 static METRIC: Section = Section {
     title: "[gate.metric.<name>]",
     doc: "The name is one of {metrics}, or a foreign tool's own. A metric that \
-          is not named keeps its default; a foreign one is then reported and never fatal.",
+          is not named keeps its default; a foreign one then decides about benchmarks without a time and is \
+          informational elsewhere.",
     fields: &[FLOOR, FLOOR_ABSOLUTE, TOLERANCE, FATAL],
 };
 

@@ -82,9 +82,9 @@ fn compared(
     options: &CompareOptions,
 ) -> Comparison {
     let (history, storing) = history.unzip();
-    let rules = Rules::new(policy, &options.today).with_renames(base);
     let compared = accuracy::with_printed(base, head);
     let head = compared.as_ref().unwrap_or(head);
+    let rules = Rules::new(policy, &options.today).of_runs(base, head);
     let mut lints = context::deduplicate(context::of_runs(base, head));
     // Stored sessions hold summaries of processes, which are never equal to samples.
     if history.is_none() && !options.resampled {

@@ -148,8 +148,8 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
                 let is_lost = is_for_time(base) && TIMES.contains(&series.metric);
                 (row.verdict, row.reason) =
                     if is_lost { not_timed() } else { only_on(SideName::Head, unusable) };
-                // Only a usable value of base makes this metric required.
-                row.fatal = fatal && row.verdict == Verdict::Error;
+                // Only a usable value of base makes this metric required, if base has a measure at all.
+                row.fatal = fatal && (row.verdict == Verdict::Error || base.metrics.is_empty());
                 Draft::settled(row)
             }
             Some(partner) => metric_draft(row, partner, series, (identical, gpu, waiting), session, rules),

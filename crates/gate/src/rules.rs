@@ -1,9 +1,11 @@
 //! Which policy applies to a row: metric defaults, overrides, waivers and numerical tolerances by glob.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use benchgate_core::model::{BenchmarkGlob, BenchmarkName, Metric, RENAMED_FROM, Run, is_date};
+use benchgate_core::model::{
+    Benchmark, BenchmarkGlob, BenchmarkName, Better, Metric, RENAMED_FROM, Run, is_date,
+};
 
 use super::{
     ChangedReference, Expectation, Limit, MetricPolicy, NumericsTolerance, Override, Policy, TestKind,
@@ -25,6 +27,8 @@ pub struct Rules<'a> {
     today: &'a str,
     /// The names that the policy knows, by the new names of renamed benchmarks.
     renamed: BTreeMap<&'a str, BenchmarkName>,
+    /// The metrics that decide because their benchmarks have none that decides by the policy.
+    own: BTreeSet<(&'a BenchmarkName, &'a str)>,
 }
 
 /// The metric whose rule holds: a fact about one kernel is judged as that of all kernels together.
@@ -53,11 +57,49 @@ impl<'a> Rules<'a> {
             limits: Vec::new(),
             today: "",
             renamed: BTreeMap::new(),
+            own: BTreeSet::new(),
         }
     }
 
+    /// For the benchmarks of two runs.
+    pub fn of_runs(self, base: &'a Run, head: &'a Run) -> Self {
+        let mut rules = self.with_renames(base);
+        let in_head: HashMap<&BenchmarkName, &Benchmark> =
+            head.benchmarks.iter().map(|benchmark| (&benchmark.name, benchmark)).collect();
+        let pairs = base.benchmarks.iter().filter_map(|base| Some((base, *in_head.get(&base.name)?)));
+        rules.own = pairs.flat_map(|(base, head)| rules.own_measures(base, head)).collect();
+        rules
+    }
+
+    /// What decides about a benchmark of another tool that has no metric which decides by the policy, as a benchmark of
+    /// throughput has none: its rates or, without one, all its measures. A metric that the policy names is as
+    /// informational as the policy says, and so is a benchmark that has a time. Base chooses; head does only if base has
+    /// no measure.
+    fn own_measures(
+        &self,
+        base: &'a Benchmark,
+        head: &'a Benchmark,
+    ) -> impl Iterator<Item = (&'a BenchmarkName, &'a str)> + use<'a> {
+        let side = if base.metrics.is_empty() { head } else { base };
+        let name = &side.name;
+        let metrics = || side.metrics.iter().map(|series| &series.metric);
+        let is_judged = base.artifact.is_some()
+            || head.artifact.is_some()
+            || metrics().any(|metric| metric.name == Metric::LATENCY.name || self.metric(name, metric).fatal);
+        let is_free = |metric: &&Metric| {
+            let is_named = self.policy.metrics.iter().any(|(known, _)| *known == metric.name);
+            let is_of_code = Metric::OF_CODE.contains(&judged_as(metric));
+            let mut overrides = self.overrides(name, metric);
+            !is_judged && !is_named && !is_of_code && overrides.all(|rule| rule.fatal.is_none())
+        };
+        let free: Vec<&Metric> = metrics().filter(is_free).collect();
+        let has_rate = free.iter().any(|metric| metric.better == Better::Higher);
+        let deciding = free.into_iter().filter(move |metric| !has_rate || metric.better == Better::Higher);
+        deciding.map(move |metric| (name, metric.name.as_ref()))
+    }
+
     /// With the old names of what head renamed: no name that head chooses leaves or enters the reach of a glob.
-    pub fn with_renames(mut self, base: &'a Run) -> Self {
+    fn with_renames(mut self, base: &'a Run) -> Self {
         let renamed = base.benchmarks.iter().filter_map(|benchmark| {
             let from = benchmark.labels.get(RENAMED_FROM)?;
             Some((benchmark.name.as_str(), BenchmarkName::new(from)))
@@ -89,7 +131,14 @@ impl<'a> Rules<'a> {
     pub fn metric(&self, name: &BenchmarkName, metric: &Metric) -> MetricPolicy {
         let judged = judged_as(metric);
         let named = self.policy.metrics.iter().find(|(known, _)| *known == judged.name);
-        let mut rule = named.map_or_else(|| MetricPolicy::unnamed(&judged), |(_, rule)| rule.clone());
+        let unnamed = || {
+            if self.own.contains(&(name, metric.name.as_ref())) {
+                self.policy.like_a_time()
+            } else {
+                MetricPolicy::unnamed(&judged)
+            }
+        };
+        let mut rule = named.map_or_else(unnamed, |(_, rule)| rule.clone());
         for change in self.overrides(name, metric) {
             rule.floor.relative = change.floor_relative.unwrap_or(rule.floor.relative);
             rule.floor.absolute = change.floor_absolute.unwrap_or(rule.floor.absolute);

@@ -43,7 +43,7 @@ pub fn compare_untrusted(
 ) -> Comparison {
     let [base, head] = &[base, head].map(without_identity);
     let mut comparison = compare(base, head, policy, options);
-    let rules = Rules::new(policy, &options.today).with_renames(base);
+    let rules = Rules::new(policy, &options.today).of_runs(base, head);
     let (of_base, of_head) = (by_name(base), by_name(head));
     let mut rows: BTreeMap<BenchmarkName, Vec<usize>> = BTreeMap::new();
     for (index, row) in comparison.rows.iter().enumerate() {

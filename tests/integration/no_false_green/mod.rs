@@ -19,6 +19,7 @@ mod history;
 mod kept_state;
 mod keys;
 mod left_out;
+mod measures;
 mod named_files;
 mod suite_commands;
 mod tools;

@@ -273,6 +273,13 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// For a metric that decides in place of a time: as large a change of it matters.
+    pub fn like_a_time(&self) -> MetricPolicy {
+        let latency = self.metrics.iter().find(|(name, _)| *name == Metric::LATENCY.name);
+        let rule = latency.map_or(MetricPolicy::UNNAMED, |(_, rule)| rule.clone());
+        MetricPolicy { floor: Floor { absolute: 0.0, ..rule.floor }, tolerance: rule.tolerance, fatal: true }
+    }
+
     /// The part that a file holds as the policy.
     pub fn stored(&self) -> Self {
         Self { sequential: SequentialPolicy::default(), ..self.clone() }
