@@ -9,6 +9,9 @@ use crate::process::shell_word;
 
 use super::select::renamed;
 
+/// Results that were measured within this time belong to one comparison, in which either side may come first.
+const NOT_TOGETHER: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
+
 /// Names without a partner that are compared with each other; more would take long to compare.
 const MOST_NAMES: usize = 200;
 
@@ -59,14 +62,14 @@ pub fn notes(base: &Run, head: &Run) -> Vec<String> {
         ));
     }
     if let (Some(before), Some(after)) = (measured(base), measured(head))
-        && before > after
+        && before.duration_since(after) >= NOT_TOGETHER
         // The sides of one run, and sessions of both sides, take turns: which came first means nothing.
         && (base.session.is_none() || base.session != head.session)
         && !(has_several_sessions(base) && has_several_sessions(head))
     {
         notes.push(format!(
             "base was measured after head ({before} and {after}): the first argument is the base, so swap the two \
-            if head is the new program"
+            if base is the new program"
         ));
     }
     notes.extend(rename_note(base, head));
@@ -243,9 +246,12 @@ mod tests {
             run.context.date = Some(date.to_owned());
             run
         };
-        let (first, second) = ("2026-11-20T10:00:00Z", "2026-11-20T10:00:05Z");
-        assert_eq!(notes(&made(21, second), &made(21, first)), Vec::<String>::new());
-        assert_eq!(notes(&made(1, second), &made(1, first)).len(), 1);
+        let (first, soon, later) = ("2026-11-20T10:00:00Z", "2026-11-20T10:00:05Z", "2026-11-20T10:20:00Z");
+        assert_eq!(notes(&made(21, later), &made(21, first)), Vec::<String>::new());
+        assert_eq!(notes(&made(1, soon), &made(1, first)), Vec::<String>::new());
+        let expected = "base was measured after head (2026-11-20T10:20:00Z and 2026-11-20T10:00:00Z): the first \
+            argument is the base, so swap the two if base is the new program";
+        assert_eq!(notes(&made(1, later), &made(1, first)), [expected]);
     }
 
     #[test]
