@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::gate::{Policy, SequentialPolicy};
 use crate::ingest::{self, ExportFormat, FileContent, Format, Joiner, MOST_BENCHMARKS};
-use crate::model::{Run, SideName};
+use crate::model::{Benchmark, BenchmarkName, Run, SideName, counted};
 use crate::record::{BisectionFile, RunFile, RunSchema};
 
-use super::{CliError, guesses, reading};
+use super::{CliError, globs, guesses, reading};
 
 /// The name of stdin.
 const STDIN: &str = "-";
@@ -20,8 +20,8 @@ const STDIN: &str = "-";
 pub struct Input {
     path: String,
     side: Option<SideName>,
-    /// From a folder, whose other files need not be results.
-    optional: bool,
+    /// The folder that was named, whose other files need not be results.
+    folder: Option<String>,
 }
 
 impl Input {
@@ -47,10 +47,20 @@ impl Input {
             if let Some(path) = text.strip_suffix(side.as_str()).and_then(|rest| rest.strip_suffix('#'))
                 && !exists(text)
             {
-                return Self { path: path.to_owned(), side: Some(side), optional: false };
+                return Self { path: path.to_owned(), side: Some(side), folder: None };
             }
         }
-        Self { path: text.to_owned(), side: None, optional: false }
+        Self { path: text.to_owned(), side: None, folder: None }
+    }
+
+    /// The results that it means: itself, or those below it.
+    fn results(self) -> Result<Vec<Self>, CliError> {
+        if !Path::new(&self.path).is_dir() {
+            return Ok(vec![self]);
+        }
+        let Self { path: folder, side, .. } = self;
+        let found = reading::results(Path::new(&folder))?.into_iter();
+        Ok(found.map(|path| Self { path, side, folder: Some(folder.clone()) }).collect())
     }
 }
 
@@ -78,68 +88,20 @@ pub fn expand(names: &[String]) -> Result<Vec<Input>, CliError> {
     let mut inputs = Vec::new();
     for name in names {
         let input = Input::parse(name, |text| Path::new(text).exists());
-        if Path::new(&input.path).is_dir() {
-            let found = reading::results(Path::new(&input.path))?;
-            inputs.extend(found.into_iter().map(|path| Input { path, side: input.side, optional: true }));
+        if input.path == STDIN || Path::new(&input.path).exists() || !globs::is_glob(&input.path) {
+            inputs.extend(input.results()?);
             continue;
         }
-        if input.path == STDIN || Path::new(&input.path).exists() || !is_glob(&input.path) {
-            inputs.push(input);
-            continue;
-        }
-        let found = matches(&input.path)?;
+        let found = globs::matches(&input.path)?;
         if found.is_empty() {
             return Err(CliError::input(format!("failed to find a file that matches {}", input.path))
                 .hint("quote the pattern so that benchgate sees it, and check the folder"));
         }
-        inputs.extend(found.into_iter().map(|path| Input { path, side: input.side, optional: false }));
+        for path in found {
+            inputs.extend(Input { path, side: input.side, folder: None }.results()?);
+        }
     }
     Ok(inputs)
-}
-
-fn is_glob(text: &str) -> bool {
-    text.contains(['*', '?', '[', '{'])
-}
-
-/// Files below the pattern's fixed folders that match it.
-fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
-    let glob = globset::GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| {
-        CliError::usage(format!("failed to read the pattern {pattern}: {}", error.kind()))
-    })?;
-    let matcher = glob.compile_matcher();
-    let parts: Vec<&str> = pattern.split('/').collect();
-    let fixed = parts.iter().take_while(|part| !is_glob(part)).count().min(parts.len() - 1);
-    let root = match parts[..fixed].join("/") {
-        folder if folder.is_empty() && pattern.starts_with('/') => PathBuf::from("/"),
-        folder => PathBuf::from(folder),
-    };
-    // `**` may go deeper than the pattern has parts; links are not followed, so it ends.
-    let depth = if pattern.contains("**") { usize::MAX } else { parts.len() - fixed };
-    let mut found = Vec::new();
-    walk(&root, depth, &mut |path| {
-        if let Some(text) = path.to_str()
-            && matcher.is_match(text)
-        {
-            found.push(text.to_owned());
-        }
-    });
-    found.sort();
-    Ok(found)
-}
-
-/// Calls `visit` with every file at most `depth` levels below `folder`.
-fn walk(folder: &Path, depth: usize, visit: &mut impl FnMut(&Path)) {
-    let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    // A folder that can't be listed has no matches; the caller says when nothing matched.
-    let Ok(entries) = std::fs::read_dir(listed) else { return };
-    for entry in entries.flatten() {
-        let path = folder.join(entry.file_name());
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() && depth > 1 => walk(&path, depth - 1, visit),
-            Ok(kind) if !kind.is_dir() => visit(&path),
-            _ => {}
-        }
-    }
 }
 
 /// Reads one side from its files; more than one are joined as its processes.
@@ -151,7 +113,8 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let mut joiner = Joiner::new();
     let mut notes = Vec::new();
     let mut first: Option<Run> = None;
-    let (mut joined, mut unknown, mut extensions) = (0usize, Vec::new(), HashSet::new());
+    let mut session: Option<SessionOfFiles> = None;
+    let (mut joined, mut sessions, mut unknown, mut extensions) = (0, 0, Vec::new(), HashSet::new());
     for input in inputs {
         let Some(mut run) = load_one(input, format)? else {
             unknown.push(&input.path);
@@ -169,7 +132,15 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
                 first = Some(Run { benchmarks: Vec::new(), ..run.clone() });
             }
         }
-        joiner.push(run).map_err(|error| unreadable(&error))?;
+        if let Some(next) = SessionOfFiles::add(&mut session, run, input) {
+            sessions += 1;
+            if let Some(ended) = session.replace(next) {
+                joiner.push(ended.run).map_err(|error| unreadable(&error))?;
+            }
+        }
+    }
+    if let Some(last) = session {
+        joiner.push(last.run).map_err(|error| unreadable(&error))?;
     }
     let Some(mut run) = joiner.finish() else {
         return Err(match inputs.first() {
@@ -182,8 +153,13 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
             None => CliError::usage("no file was given for one side"),
         });
     };
-    if joined > 1 {
-        run.origin.label = format!("{} and {} more", run.origin.label, joined - 1);
+    if sessions > 1 {
+        run.origin.label = format!("{} and {} more", run.origin.label, sessions - 1);
+    }
+    if sessions < joined {
+        let benchmarks = counted(run.benchmarks.len(), "benchmark");
+        notes.push(format!("{joined} files of criterion: {benchmarks}, {}", counted(sessions, "session")));
+    } else if joined > 1 {
         notes.push(format!("{joined} files were joined, each as one session of this side"));
     }
     for path in &unknown {
@@ -197,6 +173,35 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         notes.push(format!("{count} other files of the folder are not results and were left out"));
     }
     Ok(LoadedRun { run, notes, recorded: None })
+}
+
+/// The files of one session: a single one in most formats; criterion writes a file for each benchmark.
+struct SessionOfFiles {
+    run: Run,
+    folder: Option<String>,
+    benchmarks: HashSet<BenchmarkName>,
+}
+
+impl SessionOfFiles {
+    /// Adds a file to the session, or makes it the first of the next one.
+    fn add(session: &mut Option<Self>, run: Run, input: &Input) -> Option<Self> {
+        let has_one = run.origin.format.starts_with("criterion");
+        let names = run.benchmarks.iter().map(|benchmark| benchmark.name.clone());
+        let continues = |known: &&mut Self| {
+            let is_new = |benchmark: &Benchmark| !known.benchmarks.contains(&benchmark.name);
+            let is_same = known.folder == input.folder && known.run.origin.format == run.origin.format;
+            has_one && is_same && run.benchmarks.iter().all(is_new)
+        };
+        let Some(known) = session.as_mut().filter(continues) else {
+            return Some(Self { benchmarks: names.collect(), folder: input.folder.clone(), run });
+        };
+        known.benchmarks.extend(names);
+        known.run.benchmarks.extend(run.benchmarks);
+        if let Some(folder) = &known.folder {
+            known.run.origin.label.clone_from(folder);
+        }
+        None
+    }
 }
 
 /// Whether an unrecognized file of a folder may be a result that can't be read. `extensions` are those of the results
@@ -389,7 +394,7 @@ fn is_run_json(bytes: &[u8], asked: Option<Format>) -> bool {
 /// Like [`load_one`], for files other than a run.json.
 fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
     let run = match format_of(bytes, format) {
-        None if input.optional
+        None if input.folder.is_some()
             && !matches!(ingest::content(bytes), FileContent::CutJson | FileContent::FailedCommand) =>
         {
             return Ok(None);
@@ -541,9 +546,9 @@ mod tests {
     #[test]
     fn a_side_is_chosen_after_the_hash_unless_that_is_the_files_name() {
         let side = Input::parse("run.json#head", |_| false);
-        assert_eq!(side, Input { path: "run.json".into(), side: Some(SideName::Head), optional: false });
+        assert_eq!(side, Input { path: "run.json".into(), side: Some(SideName::Head), folder: None });
         let name = Input::parse("run.json#head", |_| true);
-        assert_eq!(name, Input { path: "run.json#head".into(), side: None, optional: false });
+        assert_eq!(name, Input { path: "run.json#head".into(), side: None, folder: None });
         assert_eq!(Input::parse("a#b.json", |_| false).path, "a#b.json");
     }
 

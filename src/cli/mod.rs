@@ -26,6 +26,7 @@ mod error;
 mod exchange;
 mod explain;
 mod gate;
+mod globs;
 mod guesses;
 mod import;
 mod init;

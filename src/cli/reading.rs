@@ -80,9 +80,11 @@ pub fn results(folder: &Path) -> Result<Vec<String>, CliError> {
     let real = folder.canonicalize().map_err(|error| failed(folder, &error.to_string()))?;
     collect(folder, &real, DEEPEST, &mut found)?;
     found.sort();
+    let is_criterion =
+        found.iter().any(|path| ["sample.json", "estimates.json"].iter().any(|name| path.ends_with(name)));
     let kept: Vec<String> = found
         .iter()
-        .filter(|path| !is_left_by_criterion(path))
+        .filter(|path| !(is_criterion && is_left_by_criterion(path)))
         .map(|path| path.to_string_lossy().into_owned())
         .collect();
     if kept.is_empty() {
@@ -145,12 +147,15 @@ pub fn named_by_criterion(mut run: Run, format: Format, path: &Path) -> Result<R
 }
 
 /// criterion keeps two states of each benchmark and writes each twice: `new` is the latest, and `sample.json` has the
-/// samples behind `estimates.json`. `benchmark.json` and `tukey.json` describe them.
+/// samples behind `estimates.json`. `benchmark.json` and `tukey.json` describe them, and `report` has the plots.
 fn is_left_by_criterion(path: &Path) -> bool {
     let Some(folder) = path.parent() else { return false };
     let name = path.file_name().and_then(|name| name.to_str());
     if matches!(name, Some("benchmark.json" | "tukey.json")) {
-        return folder.join("estimates.json").is_file();
+        return ["sample.json", "estimates.json"].into_iter().any(|name| folder.join(name).is_file());
+    }
+    if folder.ends_with("report") {
+        return path.extension().is_some_and(|kind| kind == "html" || kind == "svg");
     }
     if !matches!(name, Some("sample.json" | "estimates.json")) {
         return false;

@@ -67,27 +67,35 @@ fn a_command_of_another_name_proposes_the_rename() {
         .expect_code(10);
 }
 
+/// What criterion leaves of one benchmark in a copy of its folder.
+fn criterion(world: &World, folder: &str, name: &str, time: f64) {
+    let folder = format!("{folder}/a group_of/{name}");
+    let times: Vec<f64> = (1..=20).map(|n| f64::from(n) * time * (1.0 + 1e-4 * f64::from(n % 7))).collect();
+    let iters: Vec<f64> = (1..=20).map(f64::from).collect();
+    let sample = serde_json::json!({"sampling_mode": "Linear", "iters": iters, "times": times});
+    let estimate = |value: Option<f64>| serde_json::json!({"point_estimate": value});
+    let estimates = serde_json::json!({
+        "mean": estimate(Some(time * 1.000_315)), "median": estimate(Some(time * 1.0003)), "std_dev": estimate(None),
+    });
+    let stated = format!("{{\"group_id\": \"a group/of\", \"full_id\": \"a group/of/{name}\"}}");
+    for (file, content) in [
+        ("new/sample.json", sample.to_string()),
+        ("new/estimates.json", estimates.to_string()),
+        ("new/tukey.json", "[1, 2, 3, 4]".to_owned()),
+        ("new/benchmark.json", stated.clone()),
+        ("base/sample.json", sample.to_string()),
+        ("base/benchmark.json", stated),
+        ("report/index.html", "<html></html>\n".to_owned()),
+    ] {
+        world.write(&format!("{folder}/{file}"), content);
+    }
+}
+
 #[test]
 fn copies_of_criterions_folder_are_compared_by_the_names_that_it_states() {
     let world = World::new();
-    for (side, factor) in [("base", 1.0), ("head", 1.5)] {
-        let folder = format!("{side}/a group_of/sum/new");
-        let times: Vec<f64> =
-            (1..=20).map(|n| f64::from(n) * factor * (100.0 + 0.01 * f64::from(n % 7))).collect();
-        let iters: Vec<f64> = (1..=20).map(f64::from).collect();
-        let sample = serde_json::json!({"sampling_mode": "Linear", "iters": iters, "times": times});
-        world.write(&format!("{folder}/sample.json"), sample.to_string());
-        let estimate = |value: Option<f64>| serde_json::json!({"point_estimate": value});
-        let estimates = serde_json::json!({
-            "mean": estimate(Some(factor * 100.0315)), "median": estimate(Some(factor * 100.03)), "std_dev": estimate(None),
-        });
-        world.write(&format!("{folder}/estimates.json"), estimates.to_string());
-        world.write(&format!("{folder}/tukey.json"), "[1, 2, 3, 4]");
-        world.write(
-            &format!("{folder}/benchmark.json"),
-            "{\"group_id\": \"a group/of\", \"full_id\": \"a group/of/sum\"}",
-        );
-    }
+    criterion(&world, "base", "sum", 100.0);
+    criterion(&world, "head", "sum", 150.0);
     let outcome =
         world.run(["compare", "base", "head", "--between-cv", "1%", "--format", "json"]).expect_code(10);
     let json = outcome.json();
@@ -97,6 +105,51 @@ fn copies_of_criterions_folder_are_compared_by_the_names_that_it_states() {
     assert!(!notes.contains("left out"), "{notes}");
     world.write("head/a group_of/sum/new/benchmark.json", "{\"group_id\": 1}");
     world.run(["compare", "base", "head"]).expect_code(21);
+}
+
+#[test]
+fn each_folder_of_criterion_is_a_session_as_the_advice_says() {
+    let world = World::new();
+    for (at, name) in ["base-0", "base-1", "base-2", "head-0", "head-1", "head-2"].into_iter().enumerate() {
+        let factor = if at < 3 { 1.0 } else { 1.5 } * (1.0 + 0.001 * at as f64);
+        criterion(&world, name, "sum", 100.0 * factor);
+        // Not every session has every benchmark.
+        if at % 3 != 1 {
+            criterion(&world, name, "product", 70.0 * factor);
+        }
+    }
+    let sessions = |args: &[&str]| {
+        let json = world.run(["compare"].iter().chain(args).chain(&["--format", "json"])).json();
+        let rows = json["rows"].as_array().unwrap();
+        let counted: Vec<(String, u64)> = rows
+            .iter()
+            .map(|row| {
+                (row["benchmark"].as_str().unwrap().to_owned(), row["estimate"]["sessions"].as_u64().unwrap())
+            })
+            .collect();
+        let notes: Vec<String> =
+            json["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap().to_owned()).collect();
+        (counted, notes)
+    };
+    let of = |product: u64, sum: u64| {
+        vec![("a group/of/product".to_owned(), product), ("a group/of/sum".to_owned(), sum)]
+    };
+    let note = |side: &str, text: &str| format!("{side}: {text}");
+    let (counted, notes) = sessions(&["base-*", "head-*"]);
+    assert_eq!(counted, of(2, 3));
+    assert_eq!(
+        notes,
+        ["base", "head"].map(|side| note(side, "5 files of criterion: 2 benchmarks, 3 sessions"))
+    );
+    let files =
+        ["--base-file", "base-0", "--base-file", "base-1", "--head-file", "head-0", "--head-file", "head-1"];
+    assert_eq!(sessions(&files).0, of(1, 2));
+    let (counted, notes) = sessions(&["base-0", "head-0"]);
+    assert_eq!(counted, of(1, 1));
+    assert_eq!(
+        notes,
+        ["base", "head"].map(|side| note(side, "2 files of criterion: 2 benchmarks, 1 session"))
+    );
 }
 
 #[test]
