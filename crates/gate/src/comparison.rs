@@ -142,6 +142,8 @@ impl Row {
 pub struct AssumedSpread {
     /// As a fraction: between sessions if it is the default, between processes otherwise.
     pub sd: f64,
+    /// How much the repetitions vary, or wait, from which the default follows; `None` if they don't show it.
+    pub disturbance: Option<f64>,
     pub source: SpreadSource,
 }
 

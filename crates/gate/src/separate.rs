@@ -41,7 +41,11 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
             && counts.iter().all(|side| side.sessions >= LEAST_HEAD_PROCESSES);
         if *source != SpreadSource::Calibrated && rule.fatal && !is_measured {
             row.lints.push(assumed(*source, counts, &estimated));
-            row.assumed = Some(AssumedSpread { sd: estimated.between, source: *source });
+            row.assumed = Some(AssumedSpread {
+                sd: estimated.between,
+                disturbance: estimated.disturbance,
+                source: *source,
+            });
         }
         let effect = Inference::Sided { worse: estimated.worse, better: estimated.better };
         let question = Question::unpaired(effect, rule, *floor).in_question(uneven.clone());
@@ -99,12 +103,8 @@ pub fn withhold(row: &mut Row) {
     {
         (estimate.interval, estimate.minimum_detectable) = (None, None);
         if row.reason == Reason::Open {
-            let few = match estimate.sessions {
-                Some(sessions @ 2..) => format!("{sessions} sessions a side are"),
-                _ => "one session a side is".to_owned(),
-            };
-            let why = format!("{few} too few for times that vary this much");
-            row.reason = Reason::too_little("too few sessions", why);
+            row.reason =
+                Reason::too_little("too few sessions", "times that vary this much need more sessions");
         }
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn contradiction(samples: &[f64], stated: &Summary) -> Option<String>
         let rounded = if name == "deviation" { largest } else { high };
         let open = ours.open(rounded) + theirs.open(stated) + ARITHMETIC * largest;
         (stated < low - open || stated > high + open)
-            .then(|| format!("the {name} of the samples is {high:.4e}, and the file states {stated:.4e}"))
+            .then(|| format!("the {name} of the samples is {high:.4e}, and the file states {stated:.4e}, in the file's unit"))
     })
 }
 

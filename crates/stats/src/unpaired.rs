@@ -39,6 +39,8 @@ pub struct Estimated {
     pub worse: Effect,
     pub better: Effect,
     pub between: f64,
+    /// The disturbance that the prior follows from; `None` if a side of the row does not show any.
+    pub disturbance: Option<f64>,
 }
 
 /// Standard deviation between sessions, and between processes of one, of a machine on which nothing disturbed them. On
@@ -96,12 +98,14 @@ pub fn effects(rows: &[UnpairedRow]) -> Vec<Option<Estimated>> {
     // slower, and vice versa.
     let worse = toward(rows, typical, |row| disturbance(&row.head), alone);
     let better = toward(rows, typical, |row| disturbance(&row.base), not_worse);
-    let both = |(worse, better): (Option<Found>, Option<Found>)| {
+    let both = |((worse, better), row): ((Option<Found>, Option<Found>), &UnpairedRow)| {
         let (worse, better) = (worse?, better?);
         let between = worse.between.max(better.between);
-        Some(Estimated { worse: worse.effect, better: better.effect, between })
+        let seen = row.base.disturbance.zip(row.head.disturbance);
+        let disturbance = seen.map(|(base, head)| base.max(head).max(typical));
+        Some(Estimated { worse: worse.effect, better: better.effect, between, disturbance })
     };
-    worse.into_iter().zip(better).map(both).collect()
+    worse.into_iter().zip(better).zip(rows).map(both).collect()
 }
 
 fn disturbance(side: &SeparateSide) -> f64 {

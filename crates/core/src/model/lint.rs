@@ -118,7 +118,7 @@ lint_codes! {
         "Look at the tool's log; nothing can be concluded from this row.";
     Errored "errored" Error,
         "The tool marked this row as failed.",
-        "Read the error message in that row; a wrong input shape is the usual cause.";
+        "Look at the tool's message about this row, if it wrote one, or at its log.";
     Contradictory "contradictory" Error,
         "The numbers contradict what else is known about the row, so at least one of the two is wrong.",
         "Measure both sides again without editing or cutting the tool's files; if it stays, compare the recorded artifact hashes and units with what really ran.";

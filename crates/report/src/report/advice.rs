@@ -108,7 +108,8 @@ fn fix(code: LintCode, format: &str) -> &'static str {
         (LintCode::AggregatesOnly, "pytest-benchmark-json") => {
             "Keep the samples: `pytest --benchmark-save-data --benchmark-json=FILE`."
         }
-        (LintCode::AggregatesOnly, "cargo-bench" | "criterion-estimates") => {
+        (LintCode::AggregatesOnly, "cargo-bench" | "criterion-estimates")
+        | (LintCode::SingleRepetition, "cargo-bench") => {
             "Compare criterion's folders, which have the samples: `cp -r target/criterion base`, and the same for head."
         }
         (
@@ -123,6 +124,8 @@ fn fix(code: LintCode, format: &str) -> &'static str {
         ) => {
             "Measure in several processes and give each side's files as a pattern: `'base-*.json' 'head-*.json'`."
         }
+        (LintCode::SingleRepetition, "nvbench-json") => "Repeat: `--min-samples 10` of nvbench.",
+        (LintCode::SingleRepetition, "results-jsonl") => "Repeat: `--repeat 10` of the runner.",
         (LintCode::HighCv, foreign) if !foreign.starts_with("benchgate/") => {
             "Look for what else runs on the machine; repeat more often or for longer."
         }
@@ -153,10 +156,25 @@ pub(super) fn way_out(comparison: &Comparison) -> Option<WayOut> {
     };
     let all = || comparison.rows.iter().flat_map(|row| &row.lints).chain(&comparison.lints);
     let is_overloaded = || all().any(|lint| lint.code == LintCode::HostOverloaded);
-    comparison.rows.iter().any(few).then(|| advice(&comparison.head, is_overloaded()))
+    let repetitions = |row: &Row| {
+        let head = row.head.as_ref()?;
+        Some(head.samples / u64::from(head.processes.max(1)))
+    };
+    let most = comparison.rows.iter().filter_map(repetitions).max().unwrap_or(1);
+    let count = if most < LEAST_REPETITIONS { ENOUGH_REPETITIONS } else { most };
+    comparison.rows.iter().any(few).then(|| advice(&comparison.head, is_overloaded(), count))
 }
 
-/// How a tool is run for a result that can be judged. `SIDE` and `side` stand for each side's name.
+/// Fewer repetitions show little about a process.
+const LEAST_REPETITIONS: u64 = 3;
+/// The repetitions that are recommended to those who have too few.
+const ENOUGH_REPETITIONS: u64 = 10;
+
+/// The arguments of `benchgate pair` for benchmarks of Rust.
+const CARGO_BENCH: &str = "--cwd-base BASE --cwd-head HEAD \\\n  'cargo bench --bench NAME -- {filter}'";
+
+/// How a tool is run for a result that can be judged. `SIDE` and `side` stand for each side's name, `COUNT`
+/// for the number of repetitions.
 struct ToolCommands {
     /// The arguments of `benchgate pair`.
     pair: &'static str,
@@ -172,39 +190,53 @@ fn tool_commands(summary: &RunSummary) -> ToolCommands {
     let (pair, session, files) = match summary.format.as_str() {
         "hyperfine-json" => (
             "'COMMAND_BASE' 'COMMAND_HEAD'",
-            "hyperfine --export-json side-$i.json --command-name NAME 'COMMAND_SIDE'",
+            "hyperfine --export-json side-$i.json --command-name NAME \\\n    'COMMAND_SIDE'",
             ".json",
         ),
         "benchfmt" | "go-test-json" => (
-            "--cwd-base BASE --cwd-head HEAD \"go test -run '^$' -bench {filter}\"",
-            "(cd SIDE && go test -bench . -count=10) > side-$i.txt",
+            "--cwd-base BASE --cwd-head HEAD \\\n  \"go test -run '^$' -bench {filter}\"",
+            "(cd SIDE && go test -bench . -count=COUNT) > side-$i.txt",
             ".txt",
         ),
         "pytest-benchmark-json" => (
-            "--cwd-base BASE --cwd-head HEAD 'pytest --benchmark-json={output} -k {filter}'",
+            "--cwd-base BASE --cwd-head HEAD \\\n  'pytest --benchmark-json={output} -k {filter}'",
             "(cd SIDE && pytest --benchmark-json=\"$OLDPWD/side-$i.json\")",
             ".json",
         ),
-        "google-benchmark-json" if is_iree => (
-            "'iree-benchmark-module --module=BASE.vmfb ARGUMENTS --benchmark_format=json' \\\n  \
-             'iree-benchmark-module --module=HEAD.vmfb ARGUMENTS --benchmark_format=json'",
-            "iree-benchmark-module --module=SIDE.vmfb ARGUMENTS --benchmark_repetitions=3 --benchmark_out=side-$i.json",
+        "google-benchmark-json" | "google-benchmark-csv" | "google-benchmark-console" if is_iree => (
+            "\\\n  'iree-benchmark-module --module=BASE.vmfb --benchmark_format=json' \\\n  \
+             'iree-benchmark-module --module=HEAD.vmfb --benchmark_format=json'",
+            "iree-benchmark-module --module=SIDE.vmfb ARGUMENTS \\\n    --benchmark_repetitions=COUNT --benchmark_out=side-$i.json",
             ".json",
         ),
-        "google-benchmark-json" => (
-            "'BASE/PROGRAM --benchmark_format=json --benchmark_filter={filter}' \\\n  \
+        "google-benchmark-json" | "google-benchmark-csv" | "google-benchmark-console" => (
+            "\\\n  'BASE/PROGRAM --benchmark_format=json --benchmark_filter={filter}' \\\n  \
              'HEAD/PROGRAM --benchmark_format=json --benchmark_filter={filter}'",
-            "SIDE/PROGRAM --benchmark_repetitions=3 --benchmark_out=side-$i.json",
+            "SIDE/PROGRAM --benchmark_repetitions=COUNT --benchmark_out=side-$i.json",
             ".json",
         ),
         "jmh-json" => (
-            "'java -jar BASE.jar -f 1 -rf json -rff {output}' 'java -jar HEAD.jar -f 1 -rf json -rff {output}'",
+            "'java -jar BASE.jar -f 1 -rf json -rff {output}' \\\n  'java -jar HEAD.jar -f 1 -rf json -rff {output}'",
             "java -jar SIDE.jar -rf json -rff side-$i.json",
             ".json",
         ),
-        "criterion-sample" | "criterion-estimates" => (
-            "--cwd-base BASE --cwd-head HEAD 'cargo bench --bench NAME -- {filter}'",
-            "(cd SIDE && cargo bench) && cp -r SIDE/target/criterion side-$i",
+        "criterion-sample" | "criterion-estimates" => {
+            (CARGO_BENCH, "(cd SIDE && cargo bench) && cp -r SIDE/target/criterion side-$i", "")
+        }
+        "cargo-bench" => (CARGO_BENCH, "(cd SIDE && cargo bench) > side-$i.txt", ".txt"),
+        "nvbench-json" => (
+            "'BASE/PROGRAM --json {output}' \\\n  'HEAD/PROGRAM --json {output}'",
+            "SIDE/PROGRAM --json side-$i.json",
+            ".json",
+        ),
+        "asv-json" => (
+            "'COMMAND_BASE' 'COMMAND_HEAD'",
+            "(cd SIDE && asv run --record-samples 'HEAD^!') && \\\n    cp SIDE/results/MACHINE/RESULT.json side-$i.json",
+            ".json",
+        ),
+        "results-jsonl" => (
+            "'COMMAND_BASE' 'COMMAND_HEAD'",
+            "(cd SIDE && python benchmarks/experiment_runner.py ARGUMENTS \\\n    --output-dirname=\"$OLDPWD/side-$i\")",
             "",
         ),
         _ => ("'COMMAND_BASE' 'COMMAND_HEAD'", "COMMAND_SIDE  # writes side-$i.json", ".json"),
@@ -213,15 +245,16 @@ fn tool_commands(summary: &RunSummary) -> ToolCommands {
 }
 
 /// Advice with the commands of the tool that wrote these results.
-fn advice(summary: &RunSummary, is_overloaded: bool) -> WayOut {
+fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut {
     let ToolCommands { pair, session, files } = tool_commands(summary);
+    let session = session.replace("COUNT", &repetitions.to_string());
     let side = |name: &str| session.replace("SIDE", &name.to_uppercase()).replace("side", name);
     let first = if is_overloaded { "The host was overloaded: end what else runs on it first. " } else { "" };
     WayOut {
         advice: format!(
             "{first}A few files a side can't settle the inconclusive rows. Measure both programs alternately with \
-             `benchgate pair`, or run each program {ENOUGH_SESSIONS} times, alternately, and compare the files with the same \
-             options as now:"
+             `benchgate pair`, or run each program {ENOUGH_SESSIONS} times, alternately and with your own options, and compare \
+             the files with the same options as now:"
         ),
         commands: format!(
             "benchgate pair {pair}\n# or\nfor i in $(seq {ENOUGH_SESSIONS}); do\n  {}\n  {}\ndone\n\
@@ -234,3 +267,35 @@ fn advice(summary: &RunSummary, is_overloaded: bool) -> WayOut {
 
 /// The fix for an assumed spread if other advice precedes it.
 pub(super) const DECLARE: &str = "If you know how much processes differ, declare it: `--between-cv 1%`.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_of_every_tool_fit_a_terminal_and_are_its_own() {
+        const INDENT: usize = 8;
+        for (format, command) in [
+            ("hyperfine-json", "hyperfine"),
+            ("benchfmt", "go test -bench . -count=12"),
+            ("pytest-benchmark-json", "pytest"),
+            ("google-benchmark-json", "--benchmark_repetitions=12"),
+            ("google-benchmark-console", "--benchmark_repetitions=12"),
+            ("jmh-json", "java -jar"),
+            ("criterion-sample", "cp -r BASE/target/criterion base-$i"),
+            ("cargo-bench", "cargo bench) > base-$i.txt"),
+            ("nvbench-json", "--json base-$i.json"),
+            ("asv-json", "asv run --record-samples"),
+            ("results-jsonl", "experiment_runner.py"),
+        ] {
+            for executable in [None, Some("iree-benchmark-module".to_owned())] {
+                let mut summary = RunSummary { format: format.to_owned(), ..RunSummary::default() };
+                summary.context.executable = executable;
+                let commands = advice(&summary, false, 12).commands;
+                assert!(commands.contains(command), "{format}: {commands}");
+                let longest = commands.lines().map(str::len).max();
+                assert!(longest <= Some(80 - INDENT), "{format}: {commands}");
+            }
+        }
+    }
+}

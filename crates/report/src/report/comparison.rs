@@ -2,8 +2,8 @@
 //! verdict last, where the cursor is.
 
 use benchgate_core::exit_code::ExitCode;
-use benchgate_core::model::{Consequence, Disclose, LintCode, Metric, Unit, Verdict, counted};
-use benchgate_gate::{Comparison, Reason, Row, SideStats, Typical};
+use benchgate_core::model::{Consequence, LintCode, Metric, Unit, Verdict, counted};
+use benchgate_gate::{Reason, Row};
 
 use super::advice::WayOut;
 use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
@@ -114,6 +114,7 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
         blocks.push(Block::Prose(unchanged(view).into()));
     }
     blocks.extend(geomeans(view, detail));
+    blocks.extend(busy(view));
     if detail != Detail::Page {
         blocks.extend(causes(view).map(|causes| Block::Section {
             title: "Causes",
@@ -145,7 +146,8 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
         blocks.push(Block::section("Generated code", code));
     }
     if !view.failed.is_empty() {
-        blocks.push(Block::section("Failed or missing", failed(&view.failed)));
+        let is_unusable = |row: &RowView<'_>| matches!(row.row.reason, Reason::Unusable(_));
+        blocks.push(Block::section("Failed or missing", together(&view.failed, is_unusable)));
     }
     let waived = concat(&[&view.changed, &view.unchanged, &view.reported]);
     let waived: Vec<RowView<'_>> = waived.into_iter().filter(|row| row.row.waiver.is_some()).collect();
@@ -154,7 +156,7 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
     if detail == Detail::Page {
         blocks.extend(folded("How base and head align", alignments(view)));
     }
-    blocks.extend(folded("Not compared", view.not_compared.iter().map(sentence).collect()));
+    blocks.extend(folded("Not compared", together(&view.not_compared, |_| true)));
     let mut tables = Vec::new();
     if detail == Detail::Page {
         tables.push(("Unchanged", &view.unchanged, layout::PAGE_BRIEF));
@@ -231,6 +233,33 @@ fn geomeans<'a>(view: &'a View<'a>, detail: Detail) -> impl Iterator<Item = Bloc
     })
 }
 
+/// That other programs had the processors while both sides were measured in turns, and what processor time says.
+fn busy<'a>(view: &View<'a>) -> Option<Block<'a>> {
+    let is_busy = view.comparison.lints.iter().any(|lint| lint.code == LintCode::HostBusy);
+    let deciding = view.deciding();
+    if !is_busy || deciding.iter().all(|row| row.row.estimate.is_none()) {
+        return None;
+    }
+    let of_time = |row: &RowView<'a>| {
+        let is_same = |other: &&RowView<'a>| {
+            other.name == row.name && other.metric == Some(Metric::CPU_TIME.name.as_ref())
+        };
+        let time = view.reported.iter().find(is_same)?;
+        Some(name(row).say(format!(" {}", time.effect()?)))
+    };
+    let text = Text::from(
+        "Other programs used the processors while both sides were measured, so the size of a change is uncertain",
+    );
+    let times: Vec<Text<'a>> =
+        deciding.iter().filter(|row| row.metric.is_none()).filter_map(of_time).take(NAMES).collect();
+    let text = if times.is_empty() {
+        text
+    } else {
+        text.say("; by processor time: ").then(Text::joined(times, ", "))
+    };
+    Some(Block::Prose(text.say(".")))
+}
+
 /// What explains a red.
 fn causes<'a>(view: &'a View<'a>) -> Option<Block<'a>> {
     let causes = view.causes.iter().take(CAUSES).map(|cause| {
@@ -283,13 +312,12 @@ fn regressed_code(row: &Row) -> Option<Item<'_>> {
     Some(text.say(": the generated code regressed").detail(detail).into())
 }
 
-/// Why rows failed: an entry for each, or for all that one finding makes unusable.
-fn failed<'a>(rows: &[RowView<'a>]) -> Vec<Item<'a>> {
+/// Why rows have no verdict: an entry for each, or for all `alike` rows of one reason.
+fn together<'a>(rows: &[RowView<'a>], alike: impl Fn(&RowView<'a>) -> bool) -> Vec<Item<'a>> {
+    let alike = |row: &RowView<'a>| alike(row) && row.row.waiver.is_none();
     let mut groups: Vec<Vec<RowView<'a>>> = Vec::new();
     for row in rows {
         let same = |group: &&mut Vec<RowView<'a>>| {
-            let alike =
-                |row: &RowView<'a>| matches!(row.row.reason, Reason::Unusable(_)) && row.row.waiver.is_none();
             alike(row) && alike(&group[0]) && row.sentence() == group[0].sentence()
         };
         match groups.iter_mut().find(same) {
@@ -409,11 +437,16 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
             }
         }
     }
-    let notes = (!counts.is_empty()).then(|| Text::from("notes: ").then(Text::joined(counts, ", ")));
+    let has_codes = !counts.is_empty();
+    let notes = has_codes.then(|| Text::from("notes: ").then(Text::joined(counts, ", ")));
     let rest: Vec<Text<'_>> = notes.into_iter().chain(informational(view).map(Text::from)).collect();
     if !rest.is_empty() {
         // Where a file was written, its line has the command that shows everything.
-        let more = if view.written.is_some() { "" } else { "; --all shows more" };
+        let more = match (&view.written, has_codes) {
+            (Some(_), _) => "",
+            (None, true) => "; --all and `compare --explain CODE` say more",
+            (None, false) => "; --all shows more",
+        };
         items.push(Text::joined(rest, "; ").say(more).into());
     }
     items
@@ -483,7 +516,7 @@ fn places(group: &LintGroup) -> (String, bool) {
         ([(place, detail)], _) => {
             (place.iter().chain([detail]).cloned().collect::<Vec<_>>().join(": "), true)
         }
-        ([(_, detail), ..], 0) => (format!("{detail}, and {} more", group.found.len() - 1), true),
+        ([(_, detail), ..], 0) => (format!("{detail}, and {} more like it", group.found.len() - 1), true),
         ([(name, detail), ..], 1) => (format!("{}: {detail}", name.as_deref().unwrap_or_default()), true),
         (_, count) => (counted(count, "benchmark"), false),
     }
@@ -548,47 +581,4 @@ fn notes<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     let notes = comparison.notes.iter().filter(|note| !view.alerts.contains(note));
     let notes = notes.chain(method).map(|note| Text::from(label).say(note.as_str()));
     legend.into_iter().chain(notes).map(Item::from).collect()
-}
-
-// Absolute values may be private; reports then only have ratios.
-
-/// Removes values from a comparison that may not be disclosed. Verdicts, changes, intervals and counts of samples
-/// stay.
-pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
-    if disclose == Disclose::All {
-        return;
-    }
-    for row in &mut comparison.rows {
-        for side in [&mut row.base, &mut row.head].into_iter().flatten() {
-            *side = relative(side);
-        }
-        row.typical = Typical::WITHHELD;
-        if let Some(alignment) = &mut row.alignment {
-            alignment.reference = None;
-        }
-        if let Some(policy) = &mut row.policy {
-            policy.floor.absolute = 0.0;
-        }
-        // Details quote measurements.
-        for lint in &mut row.lints {
-            lint.detail.clear();
-        }
-        match &mut row.reason {
-            Reason::Unusable(lint) => lint.detail.clear(),
-            Reason::Limit(reading) => reading.withhold(),
-            _ => {}
-        }
-    }
-    comparison.notes.push("Absolute values are withheld (`disclose`); only ratios are shown.".to_owned());
-}
-
-fn relative(side: &SideStats) -> SideStats {
-    SideStats {
-        location: f64::NAN,
-        mean: f64::NAN,
-        min: f64::NAN,
-        max: f64::NAN,
-        stddev: None,
-        ..side.clone()
-    }
 }

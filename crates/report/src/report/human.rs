@@ -97,12 +97,9 @@ impl Style {
         }
     }
 
-    /// The style if no direction is established: a factor is always head over base, because it has no word.
+    /// The style if no direction is established: a percentage, because a factor needs a word for its direction.
     pub(super) fn for_open_ratio(ratio: f64) -> Self {
-        match Self::for_ratio(ratio) {
-            Self::Percent => Self::Percent,
-            Self::TimesMore | Self::TimesLess => Self::TimesMore,
-        }
+        if (ratio - 1.0) * 100.0 > WIDEST { Self::TimesMore } else { Self::Percent }
     }
 
     /// The number without its unit.
@@ -127,6 +124,14 @@ impl Style {
 
 /// A percentage or a factor beyond this is meaningless in detail, and its digits take the space of a name.
 const WIDEST: f64 = 1_000.0;
+
+/// From the smallest to the largest fraction.
+pub(super) fn range(fractions: impl Iterator<Item = f64>) -> Option<String> {
+    let (low, high) =
+        fractions.fold((f64::INFINITY, 0.0_f64), |(low, high), one| (low.min(one), high.max(one)));
+    let (low, high) = (low <= high).then(|| (percent(low), percent(high)))?;
+    Some(if low == high { low } else { format!("{low} to {high}") })
+}
 
 /// A change as a fraction: `+12 %`.
 pub(super) fn signed_percent(fraction: f64) -> String {

@@ -1,7 +1,7 @@
 //! The columns of a comparison's table. A figure is a line of a column: its title and its text. A layout says which figures
 //! stand where. A new column is one figure, named in the layouts that show it.
 
-use benchgate_core::model::Verdict;
+use benchgate_core::model::{Better, Verdict};
 use benchgate_gate::Reason;
 
 use super::document::{Cell, Column, Part, Rules, Table, Text, Tone, icon};
@@ -22,7 +22,10 @@ macro_rules! figures {
 
 figures! {
     MARK = "", |row| Text::default().with(Part::Icon(mark(row)));
-    NAME = "benchmark", name;
+    NAME = "benchmark", |row| match &row.row.metric {
+        Some(metric) if metric.better == Better::Higher => name(row).say(" (more is better)"),
+        _ => name(row),
+    };
     FINDINGS = "", |row| match findings(row) {
         codes if codes.is_empty() => Text::default(),
         codes => format!("! {codes}").into(),
@@ -221,11 +224,13 @@ pub(super) fn tables<'a>(
 
 fn table<'a>(rows: &[RowView<'a>], legend: Option<&Legend>, layout: &'static Layout) -> Table<'a> {
     let end = if layout.shortened { shared_end(rows) } else { "" };
+    let has_intervals = rows.iter().any(|row| row.interval().is_some());
     let title = |figure: &Figure| -> Text<'a> {
         match legend {
             _ if figure.title == NAME.title && !end.is_empty() => Text::from("…").name(end),
-            Some(legend) => figure.title.replace("interval", &legend.interval()).into(),
-            None => figure.title.replace(" (interval)", "").into(),
+            Some(legend) if figure.title == VALUES.title => legend.values(figure.title).into(),
+            Some(legend) if has_intervals => figure.title.replace("interval", &legend.interval()).into(),
+            _ => figure.title.replace(" (interval)", "").into(),
         }
     };
     let columns = layout.stacks.iter().map(|stack| Column {
@@ -357,6 +362,6 @@ impl RowView<'_> {
     fn worsening(&self) -> Option<f64> {
         let change = self.row.estimate.as_ref()?.ratio.ln();
         let better = self.row.metric.as_ref()?.better;
-        Some(if better == benchgate_core::model::Better::Lower { change } else { -change })
+        Some(if better == Better::Lower { change } else { -change })
     }
 }

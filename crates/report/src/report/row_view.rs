@@ -3,7 +3,7 @@
 use benchgate_core::model::{LintCode, Metric, counted};
 use benchgate_gate::{Method, Reason, Row, SideStats, Typical};
 
-use super::human::{change, change_of, changed_by, directed, interval_in, percent, quantity};
+use super::human::{change_of, changed_by, directed, interval_in, percent, quantity};
 use super::words;
 
 /// A row and its cells, which are formatted on demand: most formats show some rows, and few of their cells. The name
@@ -44,7 +44,7 @@ impl<'a> RowView<'a> {
     pub(super) fn change(&self) -> String {
         let Some(effect) = self.effect() else { return String::new() };
         let ratio = self.numbers.estimate.as_ref().map_or(f64::NAN, |estimate| estimate.ratio);
-        let signed = change(ratio);
+        let signed = changed_by(ratio, words::style(self.numbers));
         let shown = if signed.ends_with('%') { signed } else { effect };
         match self.interval() {
             Some(bounds) => format!("{shown} ({})", bounds.trim_end_matches([' ', '%', '×'])),

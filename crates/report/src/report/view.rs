@@ -7,7 +7,7 @@ use benchgate_gate::{Comparison, Estimate, Geomean, Method, Reason, Row, RunSumm
 
 use super::ResultSource;
 use super::advice::{self, LintGroup, WayOut};
-use super::human::{change, directed, interval, percent, significant};
+use super::human::{change, directed, interval, percent, range, significant};
 use super::row_view::RowView;
 use super::words;
 
@@ -57,6 +57,8 @@ pub struct View<'a> {
 pub struct Legend {
     /// Explanation of the values, in a sentence.
     values: String,
+    /// What the values are, for the title of their column, if it is one word and not what most tools print.
+    statistic: Option<&'static str>,
     /// Lowest and highest confidence of the intervals.
     levels: Option<(String, String)>,
 }
@@ -66,6 +68,11 @@ impl Legend {
         let Some((low, high)) = &self.levels else { return self.values.clone() };
         let levels = if low == high { low.clone() } else { format!("{low} to {high}") };
         format!("{} Interval: {levels} confidence, all corrections included.", self.values)
+    }
+
+    /// `median, base → head`, for the title of a column.
+    pub(super) fn values(&self, title: &str) -> String {
+        self.statistic.map_or_else(|| title.to_owned(), |statistic| format!("{statistic}, {title}"))
     }
 
     /// `99.75 % interval`, for the title of a column.
@@ -160,19 +167,25 @@ impl<'a> View<'a> {
 
     /// The means to show: the mean of one row is that row, and a mean of informational rows is only shown with `all`.
     pub fn geomeans(&self, all: bool) -> Vec<&'a Geomean> {
-        let named = &self.comparison.policy.metrics;
-        let decides = |name: &str| named.iter().any(|(known, policy)| known == name && policy.fatal);
-        let worth = |geomean: &&Geomean| geomean.rows > 1 && (all || decides(&geomean.metric.name));
+        let is_gating = |row: &Row| row.policy.as_ref().is_some_and(|policy| policy.fatal);
+        let decides = |metric: &Metric| {
+            self.comparison.rows.iter().any(|row| row.metric.as_ref() == Some(metric) && is_gating(row))
+        };
+        let worth = |geomean: &&Geomean| geomean.rows > 1 && (all || decides(&geomean.metric));
         self.comparison.geomeans.iter().filter(worth).collect()
     }
 
-    /// Over how many rows a mean is: `5 rows`, or `4 of 5 rows` where some have no usable numbers.
+    /// Over how many rows a mean is: `5 rows`, or `the 4 of 5 rows with usable numbers` where some have no usable numbers.
     pub(super) fn geomean_rows(&self, geomean: &Geomean, noun: &str) -> String {
         let of_mean =
             |row: &&Row| row.metric.as_ref() == Some(&geomean.metric) && row.target == geomean.target;
         let all = self.comparison.rows.iter().filter(of_mean).count();
         let used = geomean.rows as usize;
-        if all > used { format!("{used} of {}", counted(all, noun)) } else { counted(used, noun) }
+        if all > used {
+            format!("the {used} of {} with usable numbers", counted(all, noun))
+        } else {
+            counted(used, noun)
+        }
     }
 
     fn section(&mut self, row: &Row, some_decide: bool) -> &mut Vec<RowView<'a>> {
@@ -386,10 +399,17 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
         let side = row.head.as_ref().or(row.base.as_ref());
         side.map_or((0, 0), |side| (side.samples, u64::from(side.processes)))
     };
+    let is_once = comparison.rows.iter().all(|row| samples(row).0 <= 1);
+    // A row that was not judged shows other values.
+    let is_separate =
+        estimates.clone().all(|estimate| estimate.method == Method::Unpaired && estimate.sessions.is_some());
+    let statistic = (is_separate && !is_once).then_some("median");
     let values = if estimates.all(|estimate| estimate.method == Method::Welch) {
         "the mean"
-    } else if comparison.rows.iter().all(|row| samples(row).0 <= 1) {
+    } else if is_once {
         "the value in each file"
+    } else if is_separate {
+        "the median, over sessions that of their medians (some tools print the mean)"
     } else if comparison.rows.iter().map(samples).any(|(samples, processes)| samples > processes) {
         "the faster quartile of a process's repetitions (tools print the mean)"
     } else {
@@ -402,7 +422,7 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
     let level = |level: f64| format!("{}\u{a0}%", significant(level * 100.0, 4));
     let lowest = levels.iter().copied().reduce(f64::min).map(level);
     let highest = levels.iter().copied().reduce(f64::max).map(level);
-    Some(Legend { values: format!("base → head: {values}."), levels: lowest.zip(highest) })
+    Some(Legend { values: format!("base → head: {values}."), statistic, levels: lowest.zip(highest) })
 }
 
 /// Explanation of columns that only some reports have.
@@ -427,14 +447,6 @@ fn without_digits(detail: &Option<String>) -> Option<String> {
     Some(detail.as_ref()?.chars().filter(|c| !c.is_ascii_digit()).collect())
 }
 
-/// From the smallest to the largest fraction.
-fn range(fractions: impl Iterator<Item = f64>) -> Option<String> {
-    let (low, high) =
-        fractions.fold((f64::INFINITY, 0.0_f64), |(low, high), one| (low.min(one), high.max(one)));
-    let (low, high) = (low <= high).then(|| (percent(low), percent(high)))?;
-    Some(if low == high { low } else { format!("{low} to {high}") })
-}
-
 impl<'a> View<'a> {
     /// The open rows that no waiver names, by reason; the reason of what may have changed most first.
     pub fn open_groups(&self) -> Vec<OpenGroup<'a>> {
@@ -455,10 +467,17 @@ impl<'a> View<'a> {
                 }),
             }
         }
+        // The explanation of a spread that several groups share stands with the first.
+        let wide: Vec<&Row> = groups.iter().flat_map(|group| &group.rows).map(|row| row.row).collect();
+        let wide: Vec<&Row> = wide.into_iter().filter(|row| words::is_wide(row)).collect();
+        let mut said = HashSet::new();
         for group in &mut groups {
-            let wide = group.rows.iter().filter(|row| words::is_wide(row.row));
-            let assumed = wide.filter_map(|row| Some(row.row.assumed?.sd));
-            group.assumed = range(assumed).map(|size| words::assumed_spread(group.rows[0].row, &size));
+            let first = group.rows.iter().find(|row| words::is_wide(row.row));
+            let kind = first.and_then(|row| words::assumed_kind(row.row));
+            if let Some(kind) = kind.filter(|kind| said.insert(*kind)) {
+                let rows = wide.iter().copied().filter(|row| words::assumed_kind(row) == Some(kind));
+                group.assumed = words::assumed_spread(rows);
+            }
             let estimates = group.rows.iter().filter_map(|row| row.row.estimate.as_ref());
             let known = estimates.filter_map(|estimate| estimate.minimum_detectable);
             group.smallest = range(known).filter(|_| group.rows[0].row.reason == Reason::Open);

@@ -5,7 +5,7 @@ use benchgate_core::model::{
 };
 use benchgate_gate::{LimitReading, Method, Reason, Row, SpreadSource};
 
-use super::human::{Style, change, interval_in, percent, quantity, significant};
+use super::human::{Style, change, interval_in, percent, quantity, range, significant};
 
 /// The reason of an undecided row without a more specific one, or with a detail.
 pub(super) const UNDECIDED: &str = "undecided";
@@ -136,8 +136,8 @@ pub(super) fn reason(row: &Row) -> Words {
             Words::new(lint.code.as_str(), fragment(lint.code.description())).with(&lint.detail)
         }
         Reason::TooLittle(lacking) => {
-            let assumed = row.assumed.filter(|_| is_wide(row));
-            let assumed = assumed.map(|assumed| format!("; {}", assumed_spread(row, &percent(assumed.sd))));
+            let assumed = assumed_spread(std::iter::once(row).filter(|row| is_wide(row)));
+            let assumed = assumed.map(|assumed| format!("; {assumed}"));
             let why = format!("{}{}", lacking.why, assumed.unwrap_or_default());
             match runs(row) {
                 Some(RunsAnswer { short, sentence, .. }) => Words::new(short, sentence).with(&why),
@@ -204,6 +204,9 @@ fn uneven(row: &Row, what: &str) -> String {
 /// Advice for an undecided row that was measured in blocks.
 const MORE_BLOCKS: &str = "more blocks (`max-blocks`) or a quieter machine would settle it";
 
+/// Advice for an undecided row of many sessions.
+const MORE_SESSIONS: &str = "more sessions, a quieter machine or `benchgate pair` would narrow it";
+
 /// A classical test decides by its p and by the effect alone, so its interval may reach below the floor.
 fn beyond(row: &Row) -> String {
     match &row.estimate {
@@ -220,15 +223,14 @@ fn beyond(row: &Row) -> String {
 /// Why a row is open, without what only this row has: rows that agree in it are open for one reason.
 pub(super) fn open_kind(row: &Row) -> Words {
     match &row.reason {
-        Reason::Open if is_paired(row) => {
-            Words::new(undecided(row), format!("{}; {MORE_BLOCKS}", room_for_both(row, "")))
-        }
-        Reason::Open => match runs(row) {
-            Some(RunsAnswer { short, kind, .. }) => {
-                Words::new(short, format!("{kind}: {}", room_for_both(row, "")))
+        Reason::Open => {
+            let more = more_data(row).map_or_else(String::new, |more| format!("; {more}"));
+            let room = room_for_both(row, "");
+            match runs(row) {
+                Some(RunsAnswer { short, kind, .. }) => Words::new(short, format!("{kind}: {room}{more}")),
+                None => Words::new(undecided(row), format!("{room}{more}")),
             }
-            None => Words::new(undecided(row), room_for_both(row, "")),
-        },
+        }
         Reason::TooLittle(lacking) => match runs(row) {
             Some(RunsAnswer { short, kind, .. }) => Words::new(short, kind).with(&lacking.why),
             None => Words::new(lacking.short, UNDECIDED).with(&lacking.why),
@@ -254,14 +256,17 @@ const RUNS_ALIKE: f64 = 0.01;
 const LEAST_P: f64 = 1e-9;
 
 fn runs(row: &Row) -> Option<RunsAnswer> {
-    let p = row.estimate.as_ref()?.p_runs?;
-    let (short, kind) = if p < RUNS_ALIKE {
-        ("the runs differ", "these two runs differ, as two runs of one program may")
-    } else {
-        (
+    let estimate = row.estimate.as_ref()?;
+    let p = estimate.p_runs?;
+    let (short, kind) = match (p < RUNS_ALIKE, estimate.sessions) {
+        (true, Some(2..)) => {
+            ("the sessions differ", "the sessions of the two sides differ, as those of one program may")
+        }
+        (true, _) => ("the sessions differ", "these two sessions differ, as two sessions of one program may"),
+        (false, _) => (
             "no clear difference",
-            "no clear difference between the runs, but a change of the program can't be ruled out",
-        )
+            "no clear difference between the sides, but a change of the program can't be ruled out",
+        ),
     };
     let p = match p {
         p if p < LEAST_P => "p below 1e-9".to_owned(),
@@ -277,23 +282,46 @@ pub(super) fn is_wide(row: &Row) -> bool {
     row.reason == Reason::Open || is_withheld && matches!(row.reason, Reason::TooLittle(_))
 }
 
-/// Where a spread of `size` comes from that the row's own data does not show, and what would show it.
-pub(super) fn assumed_spread(row: &Row, size: &str) -> String {
+/// What the explanation of a row's assumed spread depends on: its source, and the number of sessions.
+pub(super) fn assumed_kind(row: &Row) -> Option<(&'static str, u32)> {
     let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
-    match (row.assumed.map_or(SpreadSource::Default, |assumed| assumed.source), sessions) {
-        (SpreadSource::Default, Some(sessions @ 2..)) => format!(
+    Some((row.assumed?.source.as_str(), sessions.unwrap_or(1)))
+}
+
+/// Where a spread comes from that the rows' own data does not show, and what would show it; the rows are of one kind.
+pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Option<String> {
+    let (_, sessions) = assumed_kind(rows.clone().next()?)?;
+    let assumed = rows.filter_map(|row| row.assumed);
+    let size = range(assumed.clone().map(|assumed| assumed.sd))?;
+    let source = assumed.clone().next()?.source;
+    Some(match (source, sessions) {
+        (SpreadSource::Default, 2..) => format!(
             "{sessions} sessions a side are few, so {size} is assumed as the standard deviation between sessions and weighed \
-             with what they show; {ENOUGH_SESSIONS} a side would settle it"
+             with what they show; {ENOUGH_SESSIONS} a side would show it"
         ),
-        (SpreadSource::Default, _) => format!(
-            "one session a side does not show how much sessions differ, so a standard deviation of {size} is assumed, from how \
-             much the repetitions vary; {ENOUGH_SESSIONS} sessions a side would settle it"
-        ),
+        (SpreadSource::Default, _) => {
+            let seen = range(assumed.filter_map(|assumed| assumed.disturbance));
+            let from = seen.map_or_else(
+                || "where nothing shows how steady the machine was".to_owned(),
+                |seen| format!("where repetitions vary (or wait) by {seen}"),
+            );
+            format!(
+                "one session a side does not show how much sessions differ; {from}, a standard deviation of {size} between \
+                 them is assumed; {ENOUGH_SESSIONS} sessions a side would show it"
+            )
+        }
         (source, _) => format!(
             "the {} standard deviation between processes is {size}; more processes would settle it",
             source.as_str()
         ),
-    }
+    })
+}
+
+/// What would narrow the interval of an undecided row that has all the data that the method asks for.
+fn more_data(row: &Row) -> Option<&'static str> {
+    let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
+    let has_enough = row.assumed.is_none() && sessions.is_some_and(|sessions| sessions >= ENOUGH_SESSIONS);
+    if is_paired(row) { Some(MORE_BLOCKS) } else { has_enough.then_some(MORE_SESSIONS) }
 }
 
 fn is_paired(row: &Row) -> bool {
@@ -340,14 +368,14 @@ fn open(row: &Row) -> Words {
         None => UNDECIDED.to_owned(),
     };
     let mut sentence = format!("{start}: {}", room_for_both(row, &bounds(row)));
-    if let Some(assumed) = row.assumed {
-        sentence.push_str(&format!("; {}", assumed_spread(row, &percent(assumed.sd))));
+    if let Some(assumed) = assumed_spread(std::iter::once(row)) {
+        sentence.push_str(&format!("; {assumed}"));
     }
     if let Some(smallest) = row.estimate.as_ref().and_then(|estimate| estimate.minimum_detectable) {
         sentence.push_str(&format!("; this much data could have shown a change of {}", percent(smallest)));
     }
-    if is_paired(row) {
-        sentence.push_str(&format!("; {MORE_BLOCKS}"));
+    if let Some(more) = more_data(row) {
+        sentence.push_str(&format!("; {more}"));
     }
     Words::new(runs.map_or(undecided(row), |runs| runs.short), sentence)
 }

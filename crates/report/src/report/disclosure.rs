@@ -1,0 +1,45 @@
+//! Absolute values may be private; reports then only have ratios.
+
+use benchgate_core::model::Disclose;
+use benchgate_gate::{Comparison, Reason, SideStats, Typical};
+
+/// Removes values from a comparison that may not be disclosed. Verdicts, changes, intervals and counts of samples
+/// stay.
+pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
+    if disclose == Disclose::All {
+        return;
+    }
+    for row in &mut comparison.rows {
+        for side in [&mut row.base, &mut row.head].into_iter().flatten() {
+            *side = relative(side);
+        }
+        row.typical = Typical::WITHHELD;
+        if let Some(alignment) = &mut row.alignment {
+            alignment.reference = None;
+        }
+        if let Some(policy) = &mut row.policy {
+            policy.floor.absolute = 0.0;
+        }
+        // Details quote measurements.
+        for lint in &mut row.lints {
+            lint.detail.clear();
+        }
+        match &mut row.reason {
+            Reason::Unusable(lint) => lint.detail.clear(),
+            Reason::Limit(reading) => reading.withhold(),
+            _ => {}
+        }
+    }
+    comparison.notes.push("Absolute values are withheld (`disclose`); only ratios are shown.".to_owned());
+}
+
+fn relative(side: &SideStats) -> SideStats {
+    SideStats {
+        location: f64::NAN,
+        mean: f64::NAN,
+        min: f64::NAN,
+        max: f64::NAN,
+        stddev: None,
+        ..side.clone()
+    }
+}
