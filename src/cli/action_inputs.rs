@@ -104,7 +104,7 @@ pub fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let Some((_, understood)) = UNDERSTOOD.iter().find(|(name, _)| *name == command) else {
         let known = UNDERSTOOD.map(|(name, _)| name).join(", ");
-        return vec![format!("command is {command:?}, and there are {known}")];
+        return vec![format!("`command`: expected one of {known}, found {command:?}")];
     };
     for (name, value) in &inputs.0 {
         if *name != "command" && !understood.contains(name) {

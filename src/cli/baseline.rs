@@ -108,7 +108,7 @@ struct Accept {
     /// Reason for the acceptance
     #[arg(long, value_name = "TEXT")]
     why: String,
-    /// Last day of the acceptance; afterwards the sessions stored under it are excluded from the baseline
+    /// Last day of the acceptance; afterwards the sessions stored under it are excluded from the baseline. Today withdraws an earlier one of the same sessions and benchmarks
     #[arg(long, value_name = "YYYY-MM-DD")]
     expires: Option<jiff::civil::Date>,
     /// Who

@@ -40,7 +40,7 @@ pub struct CleanArgs {
     /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
     #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
     cache_dir: Option<PathBuf>,
-    /// Working directory for sessions and logs
+    /// Folder for sessions and logs
     #[arg(long, value_name = "FOLDER", default_value = ".benchgate")]
     work_dir: PathBuf,
 }

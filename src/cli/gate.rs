@@ -351,7 +351,7 @@ pub fn against_merge_base(
     let repository = Repository::open(&root)?;
     if let Some(outer) = repository.superproject()?.filter(|outer| is_asked_from(outer, repository.root())) {
         return Err(CliError::usage(format!(
-            "{} is a submodule of {}, so that the change would choose which commit it is compared with",
+            "{} is a submodule of {}, so the change itself would choose which commit it is compared with",
             repository.root().display(),
             outer.display()
         ))

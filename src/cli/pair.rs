@@ -49,7 +49,7 @@ pub struct CommandPairArgs {
     /// Name of the comparison, and of the benchmark if whole processes are timed [default: command]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Format of the input; detected from the commands' output by default
+    /// Format of the commands' output [default: detected]
     #[arg(long, value_name = "FORMAT", conflicts_with = "whole", value_parser = format_parser())]
     format_in: Option<Format>,
     /// Time whole processes and ignore their output
@@ -95,13 +95,13 @@ pub struct CommandPairArgs {
     /// Lock the GPU's clock while measuring: base, or a clock such as 1410MHz
     #[arg(long, value_name = "CLOCK", value_parser = clock)]
     lock_clocks: Option<GpuClock>,
-    /// Results file [default: pair.json in the working directory for sessions]
+    /// Results file [default: pair.json in the folder of --work-dir]
     #[arg(long, value_name = "FILE")]
     run: Option<PathBuf>,
     /// Continue an interrupted session of the same commands; the programs must be unchanged
     #[arg(long)]
     resume: bool,
-    /// Working directory for sessions and logs
+    /// Folder for sessions and logs
     #[arg(long, value_name = "FOLDER", default_value = ".benchgate")]
     work_dir: PathBuf,
     #[command(flatten)]

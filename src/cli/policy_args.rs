@@ -32,7 +32,7 @@ pub struct PolicyArgs {
     /// Statistical test for the verdict
     #[arg(long, value_name = "TEST", value_parser = choices::described(&TestKind::ALL, TestKind::as_str, described))]
     pub test: Option<TestKind>,
-    /// Verdicts that end in a non-zero exit code [default: regressed,diverged,error,missing,inconclusive]
+    /// Verdicts that make the exit code non-zero [default: regressed,diverged,error,missing,inconclusive]
     #[arg(long, value_name = "VERDICTS", value_delimiter = ',', value_parser = failing_verdict)]
     pub fail_on: Option<Vec<Verdict>>,
     /// Report the verdict, but don't fail because of it

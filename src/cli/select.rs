@@ -34,7 +34,7 @@ impl SelectArgs {
         !self.base_filter.is_empty() || !self.head_filter.is_empty()
     }
 
-    /// Reduces both runs and the policy to the selection, including `--filter`. Returns what the reader should know.
+    /// Reduces both runs and the policy to the selection, including `--filter`. Returns notes for the report.
     ///
     /// # Errors
     /// A pattern, a name or a metric that matches nothing: what is left would be judged in its place.

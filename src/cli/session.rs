@@ -41,13 +41,13 @@ pub struct MeasureArgs {
     /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
     #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
     pub cache_dir: Option<PathBuf>,
-    /// Working directory for sessions and logs [default: .benchgate next to the configuration]
+    /// Folder for sessions and logs [default: .benchgate next to the configuration]
     #[arg(long, value_name = "FOLDER")]
     pub work_dir: Option<PathBuf>,
     /// Parallel compile jobs [default: one per processor]
     #[arg(long, value_name = "N", value_parser = at_least_one::<usize>)]
     pub jobs: Option<usize>,
-    /// Keep the IR of every compiler phase, in `ir` of the work folder
+    /// Keep the IR of every compiler phase, in `ir` of the working folder
     #[arg(long)]
     pub dump_ir: bool,
     /// Copy every compiled module to this folder, as MODEL-TARGET.vmfb (base's as MODEL-TARGET.base.vmfb)
@@ -72,8 +72,8 @@ pub struct ScheduleArgs {
     /// Maximum blocks (two pairs of processes) per benchmark; stops early once decided
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_blocks: Option<u32>,
-    /// Time to spend on measuring, for example 5m: after the first look it is spent on the undecided rows that need
-    /// the least time [default: until max-blocks]
+    /// Time limit for measuring, for example 5m; after the first look, undecided rows that need the least time come
+    /// first [default: none, up to max-blocks]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     pub time_budget: Option<Duration>,
     /// Seed of all random choices [default: drawn by each session, and recorded in --run]

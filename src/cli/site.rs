@@ -51,7 +51,7 @@ pub struct HistoryArgs {
     /// Days without a session after which a testbed or benchmark is missing
     #[arg(long, value_name = "DAYS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     silent_after: u32,
-    /// Verdicts that end in a non-zero exit code; only missing, after everything was written
+    /// Verdicts that make the exit code non-zero; only missing, after everything was written
     #[arg(long, value_name = "VERDICTS")]
     fail_on: Option<SiteFailOn>,
     /// Override the current time (RFC 3339), for reproducible pages [default: now]

@@ -41,8 +41,8 @@ impl Webhook {
         Ok(Self { url: SecretString::from(parsed.to_string()), host, key, policy })
     }
 
-    /// Sends a message, and retries without a response. `delivery` identifies it, so that a receiver can recognize a
-    /// repetition.
+    /// Sends a message, and sends it again if no response comes or the server asks for patience (429, 5xx). `delivery`
+    /// identifies it, so that a receiver can recognize a repetition.
     pub async fn send(&self, delivery: &str, body: &[u8]) -> Result<(), GitHubError> {
         drop(rustls::crypto::ring::default_provider().install_default());
         let http = reqwest::Client::builder()

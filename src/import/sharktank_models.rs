@@ -120,8 +120,7 @@ impl Import<'_, '_> {
         if test.has("modules") {
             return Err("it calls several modules".to_owned());
         }
-        let quality =
-            quality.ok_or("there is no quality test of this name, which would compile its module")?;
+        let quality = quality.ok_or("no quality test has this name, so nothing compiles its module")?;
         let inputs = texts(test, "inputs")?.into_iter().map(|kind| format!("{kind}=0")).collect::<Vec<_>>();
         let ignored: BTreeSet<String> = texts(test, "specific_chip_to_ignore")?.into_iter().collect();
         let function = test.get("function_run").and_then(Value::as_str).unwrap_or("main").to_owned();
@@ -319,7 +318,7 @@ fn chips<'a>(test: &'a Definition, machines: &BTreeSet<&str>) -> Result<BTreeSet
 
 fn device(test: &Definition) -> Result<Option<String>, String> {
     let device =
-        test.get("device").map(|device| device.as_str().ok_or("`device` is not a text")).transpose()?;
+        test.get("device").map(|device| device.as_str().ok_or("`device`: expected a string")).transpose()?;
     Ok(device.map(|device| format!("--device={device}")))
 }
 

@@ -96,7 +96,7 @@ fn test(
     let text = |key: &str, otherwise: &str| match definition.get(key) {
         None => Ok(otherwise.to_owned()),
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(format!("`{key}` is not a text")),
+        Some(_) => Err(format!("`{key}`: expected a string")),
     };
     let number = |key: &str, otherwise: f64| match definition.get(key) {
         None => Ok(otherwise),

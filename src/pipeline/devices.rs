@@ -10,8 +10,8 @@ use crate::record::{CpuTelemetryRecord, GpuTelemetryRecord, Number, RangeRecord,
 /// A device that something is measured on, with the variables of its processes.
 pub(super) type UsedDevice<'a> = (&'a str, &'a BTreeMap<String, String>);
 
-/// The GPUs of this machine, if one of these may be used. Loading a driver's library for a suite of processors would
-/// cost its start and gain nothing.
+/// The GPUs of this machine, if one of these may be used. A suite that runs only on processors
+/// doesn't load a GPU driver's library, which would only slow its start.
 pub(super) fn gpus<'a>(mut used: impl Iterator<Item = UsedDevice<'a>>) -> Arc<Gpus> {
     let wanted = used.any(|(device, _)| !is_cpu(device));
     Arc::new(if wanted { Gpus::find() } else { Gpus::default() })

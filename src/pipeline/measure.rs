@@ -283,8 +283,8 @@ impl Measuring<'_, '_> {
         }
     }
 
-    /// Judges the measurements; keeps undecided benchmarks that can be measured up to the next look, and returns that
-    /// look.
+    /// Judges what was measured. `open` keeps the undecided benchmarks that the time budget allows until the next look,
+    /// which is returned.
     fn look_at(&mut self, open: &mut BTreeSet<usize>, round: u32) -> u32 {
         let (comparison, _) = self.standings(open);
         let answer = self.open_rows(&comparison);

@@ -1,5 +1,5 @@
-//! Checks that the files that are measured don't change meanwhile: tools that are built again, and modules that a
-//! measured program replaces, would give samples of something other than what was verified.
+//! Checks that no measured file changes during the run. A tool that is built again, or a module that a measured program
+//! replaces, would be measured without having been verified.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -70,13 +70,20 @@ impl BaselineFolder {
             let path = baseline.path(&file);
             match AcceptanceFile::from_slice(&files.read(&path)?) {
                 Ok(acceptance) => match baseline.misplaced_acceptance(&file, &acceptance) {
-                    None => baseline.acceptances.push((file, acceptance)),
+                    None => baseline.add_acceptance(file, acceptance),
                     Some(why) => baseline.faults.push(Fault { path, why }),
                 },
                 Err(error) => baseline.faults.push(fault(path, &error)),
             }
         }
         Ok(baseline)
+    }
+
+    /// Adds an acceptance. Files are read in the order in which they were made, and the newest one of the same benchmarks
+    /// from the same session replaces the others, so that an acceptance can be extended and withdrawn.
+    fn add_acceptance(&mut self, file: String, new: AcceptanceFile) {
+        self.acceptances.retain(|(_, old)| (&old.from, &old.benchmark) != (&new.from, &new.benchmark));
+        self.acceptances.push((file, new));
     }
 
     /// The path of a file in this folder.

@@ -7,7 +7,7 @@ use benchgate_core::numerics::{self, Tensor};
 
 use super::workload;
 
-/// Two honest roundings of one computation differ by less than this in their root mean square error.
+/// The errors (root mean square) of two correct roundings of one computation differ by less than this factor.
 const WORTH_SAYING: f64 = 2.0;
 /// Without an fp64 reference, the distance between an output and its reference includes the rounding of both. Below
 /// this share of the allowed error, the distance is only rounding.

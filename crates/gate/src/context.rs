@@ -1,6 +1,6 @@
 //! Findings about whole runs: what the tool printed about its host, and whether the machines agree.
 
-use benchgate_core::model::{Context, Lint, LintCode, Run, SideName, Testbed};
+use benchgate_core::model::{Consequence, Context, Lint, LintCode, Run, SideName, Subject, Testbed};
 
 /// Share of the processors, beyond the one that the benchmark itself needs, that may be busy before a
 /// host counts as overloaded. At three quarters the scheduler has stopped finding idle cores quickly.
@@ -138,31 +138,14 @@ pub fn target(pair: super::matching::Matched<'_>) -> Option<String> {
 
 /// Lints that forbid judging any noisy row, first one wins.
 pub fn forbidding(lints: &[Lint]) -> Option<&Lint> {
-    use benchgate_core::model::Consequence::{Error, Inconclusive};
+    use Consequence::{Error, Inconclusive};
     let first = |consequence| lints.iter().find(move |lint| lint.code.consequence() == consequence);
     first(Error).or_else(|| first(Inconclusive))
 }
 
-/// Whether a finding forbids a verdict about a benchmark, whatever the metric: the sides did other work, it is unknown what
-/// was measured, or a part of it is lost.
+/// Whether a finding forbids a verdict about a benchmark, whatever the metric.
 pub fn is_about_benchmark(code: LintCode) -> bool {
-    use LintCode::{
-        DuplicateName, Fp64ReferenceChanged, IncompleteBlocks, IncompleteJoin, SkippedRow, Stateful,
-        TruncatedInput, VacuousReference, WorkloadChanged,
-    };
-    code.consequence() == benchgate_core::model::Consequence::Error
-        || matches!(
-            code,
-            DuplicateName
-                | Fp64ReferenceChanged
-                | IncompleteBlocks
-                | IncompleteJoin
-                | SkippedRow
-                | Stateful
-                | TruncatedInput
-                | VacuousReference
-                | WorkloadChanged
-        )
+    code.consequence() == Consequence::Error || code.subject() == Some(Subject::Benchmark)
 }
 
 /// Keeps one lint of each code and detail, in order.

@@ -253,8 +253,8 @@ impl Question {
         }
     }
 
-    /// The printed interval must agree with the p-value: with several modes, a rejected limit may lie inside the
-    /// interval.
+    /// Whether the interval lies beyond the floor. The p-value is not enough: with several modes it can reject the floor
+    /// while the printed interval still contains it.
     fn shows_worse(&self, level: f64) -> bool {
         self.classical.is_some() || self.effect.lower(level) >= self.floor - ROUNDING
     }

@@ -40,7 +40,7 @@ pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
         found.push(Finding::warning(
             "clock-left-locked",
             left.describe(),
-            "That run was killed before it could undo it.",
+            "The run that locked the clock was killed before it could unlock it.",
             "The next `benchgate run` undoes it.",
         ));
     }

@@ -93,7 +93,7 @@ impl BackendProcess<'_, '_> {
         if self.compiler_dump.is_some() { Vec::new() } else { self.extras.collect.clone() }
     }
 
-    /// A folder for each measured process. The compiler's output is equal in all of them.
+    /// One folder for each measured process; a single one for the compiler's output, which is equal in all of them.
     pub(super) fn dump_folder(&self) -> PathBuf {
         let folder = self.extras.folder_of(self.experiment);
         if self.compiler_dump.is_some() { folder } else { folder.join(self.number.to_string()) }

@@ -12,7 +12,7 @@ use super::super::PipelineError;
 use super::super::host::Host;
 use super::{CommandOutput, PreparedCommand, read};
 
-/// Least time of a slot. A process of half a second is long enough.
+/// Least time of a slot. Shorter processes are run several times in one.
 const SLOT: Duration = Duration::from_millis(500);
 
 /// Most processes of a slot: starting one takes as long as a process of a few milliseconds.

@@ -14,6 +14,17 @@ pub enum Consequence {
     Error,
 }
 
+/// The subject of a finding that is about more than its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// The benchmark, whatever the metric: the sides did other work, it is unknown what was measured, or a part of it is
+    /// lost. A waiver of one metric does not cover it.
+    Benchmark,
+    /// How it was measured, or what moved: the interval holds its effect already, so a short report only names it where it
+    /// is a note.
+    Measuring,
+}
+
 /// A finding: a stable code and the detail of this one case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,7 +41,7 @@ impl Lint {
 }
 
 macro_rules! lint_codes {
-    ($($variant:ident $code:literal $consequence:ident, $description:literal, $fix:literal;)+) => {
+    ($($variant:ident $code:literal $consequence:ident $($subject:ident)?, $description:literal, $fix:literal;)+) => {
         /// The stable kebab-case codes. `benchgate compare --explain CODE` prints what each means.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum LintCode { $(#[doc = $description] $variant,)+ }
@@ -46,6 +57,11 @@ macro_rules! lint_codes {
                 match self { $(Self::$variant => Consequence::$consequence,)+ }
             }
 
+            /// Its declared subject; `None` if it is about one row.
+            pub const fn subject(self) -> Option<Subject> {
+                match self { $(Self::$variant => lint_codes!(@subject $($subject)?),)+ }
+            }
+
             /// Its meaning.
             pub const fn description(self) -> &'static str {
                 match self { $(Self::$variant => $description,)+ }
@@ -57,38 +73,40 @@ macro_rules! lint_codes {
             }
         }
     };
+    (@subject) => { None };
+    (@subject $subject:ident) => { Some(Subject::$subject) };
 }
 
 lint_codes! {
     SingleRepetition "single-repetition" Inconclusive,
         "The process measured once, so nothing is known about its own spread.",
         "Repeat inside the process: `--benchmark_repetitions=3` or more (check the spelling, the tool ignores unknown flags).";
-    AggregatesOnly "aggregates-only" Note,
+    AggregatesOnly "aggregates-only" Note Measuring,
         "Only mean and standard deviation were kept, so robust estimates and the classical rank test are not possible.",
         "Keep the samples: leave out `--benchmark_report_aggregates_only` of Google Benchmark; of other tools, export the time of every run.";
     DebugBuild "debug-build" Note,
         "The benchmark library was built without optimization; its own overhead affects the times.",
         "Measure with a release build of the tools.";
-    CpuScaling "cpu-scaling" Note,
+    CpuScaling "cpu-scaling" Note Measuring,
         "The processor changes its clock while it measures.",
         "Set the performance governor on the measuring host.";
-    HostOverloaded "host-overloaded" Inconclusive,
+    HostOverloaded "host-overloaded" Inconclusive Measuring,
         "The host was overloaded: more programs were running than it has free processors.",
         "Measure on an idle machine; leave at least one processor to the host.";
-    HostBusy "host-busy" Note,
+    HostBusy "host-busy" Note Measuring,
         "The host was overloaded during both sides alike.",
         "Measure on an idle machine: the verdict stands, but it takes more blocks to reach one.";
-    HighCv "high-cv" Note,
+    HighCv "high-cv" Note Measuring,
         "The samples of a process spread widely.",
         "Look for what else runs on those processors, lengthen `min-time`, or pin the process (`cpus`) if it is not \
         pinned.";
-    Bimodal "bimodal" Note,
+    Bimodal "bimodal" Note Measuring,
         "Processes fall into two groups, as if two programs had been measured.",
         "Measure more processes; look for address-space layout, clock or placement effects.";
-    Drift "drift" Note,
+    Drift "drift" Note Measuring,
         "Values move in one direction while the session lasts.",
         "Let the machine warm up or cool down first; paired blocks already cancel slow changes.";
-    SlotOrder "slot-order" Note,
+    SlotOrder "slot-order" Note Measuring,
         "The first process of a pair differs from the second, whatever its side.",
         "Random order keeps it from favoring a side; a cool-down between processes removes it.";
     Throttled "throttled" Inconclusive,
@@ -97,17 +115,17 @@ lint_codes! {
     ForeignProcess "foreign-process" Inconclusive,
         "Another process used the device, or the measured processors, on one side more than on the other.",
         "Run nothing else on the device.";
-    ClockUnlocked "clock-unlocked" Note,
+    ClockUnlocked "clock-unlocked" Note Measuring,
         "The device's clock was not locked.",
         "Allow benchgate to lock it (`lock-clocks = \"base\"`, see https://github.com/benchgate/benchgate/blob/main/docs/gpu-guide.md) or lock it before the job.";
-    Disturbed "disturbed" Note,
+    Disturbed "disturbed" Note Measuring,
         "Another program or a reduced clock disturbed processes of both sides alike, or too few of one side to \
         affect its result.",
         "Run nothing else on the machine; the detail names the processes.";
-    PowerCapped "power-capped" Note,
+    PowerCapped "power-capped" Note Measuring,
         "The device held its clock down to stay within its power limit.",
         "Nothing to do if it affects both sides; locking the clock below the limit avoids it.";
-    TemperatureDrift "temperature-drift" Note,
+    TemperatureDrift "temperature-drift" Note Measuring,
         "The device warmed or cooled while the session lasted.",
         "Nothing to do if the sides are paired, because blocks cancel it. Otherwise warm up the device first.";
     ZeroTime "zero-time" Error,
@@ -122,10 +140,10 @@ lint_codes! {
     Contradictory "contradictory" Error,
         "The numbers contradict what else is known about the row, so at least one of the two is wrong.",
         "Measure both sides again without editing or cutting the tool's files; if it stays, compare the recorded artifact hashes and units with what really ran.";
-    SkippedRow "skipped-row" Inconclusive,
+    SkippedRow "skipped-row" Inconclusive Benchmark,
         "The tool skipped some of this row's repetitions, and these may be the slow ones.",
         "Read the tool's message; measure again once nothing is skipped.";
-    DuplicateName "duplicate-name" Inconclusive,
+    DuplicateName "duplicate-name" Inconclusive Benchmark,
         "Results of one side have the same name and come from different benchmarks, or may do so: one result could \
         replace another that is missing.",
         "Give every benchmark a unique name. Compare several runs of one benchmark as several files: `benchgate compare 'base-*.json' 'head-*.json'`.";
@@ -159,18 +177,18 @@ lint_codes! {
     Quarantined "quarantined" Inconclusive,
         "Stored sessions have this benchmark, and none of them is part of the baseline: they are quarantined, or older than what was accepted.",
         "`benchgate baseline show` says why. Accept a session that measured it (`benchgate baseline accept --since SESSION --why REASON`), or store a good one.";
-    AssumedSpread "assumed-spread" Note,
+    AssumedSpread "assumed-spread" Note Measuring,
         "The spread between sessions or processes was measured too little or not at all, so a declared or assumed \
         value was used. It widens the interval, so small changes stay inconclusive.",
         "Run the tool 21 times on each side, alternately, and give all files: `benchgate compare 'base-*.json' 'head-*.json'`; or declare how much processes differ: `--between-cv 1%`. In a suite, run `benchgate noise`.";
-    TruncatedInput "truncated-input" Inconclusive,
+    TruncatedInput "truncated-input" Inconclusive Benchmark,
         "The result is not complete: the file ends in the middle of a line, so its last number may be cut, or the program that wrote it crashed, failed or was interrupted.",
         "Read the tool's log for a crash or a failed test and measure again; if nothing is missing, end the last \
         line with a newline.";
     DroppedMetric "dropped-metric" Note,
         "An additional metric of this row has values that are not measurements, and was left out.",
         "Nothing to do if only the latency matters; otherwise look at the tool's log.";
-    WarmupDropped "warmup-dropped" Note,
+    WarmupDropped "warmup-dropped" Note Measuring,
         "The tool's first repetitions compile and warm up, so they were left out, as its own reports do.",
         "Nothing to do; the detail says how many were left out.";
     WarmupIncluded "warmup-included" Inconclusive,
@@ -182,13 +200,13 @@ lint_codes! {
     UnreadLine "unread-line" Note,
         "A line between results was not understood and was left out.",
         "Write the results to a separate file, or report the format as a bug.";
-    IncompleteBlocks "incomplete-blocks" Inconclusive,
+    IncompleteBlocks "incomplete-blocks" Inconclusive Benchmark,
         "Some blocks of a paired session lack processes of one side, so the schedule is incomplete.",
         "Measure again; don't edit or merge run files by hand.";
-    IncompleteJoin "incomplete-join" Inconclusive,
+    IncompleteJoin "incomplete-join" Inconclusive Benchmark,
         "Some of the joined files have no row of this name.",
         "Check that every process ran to its end.";
-    UnpinnedWorkers "unpinned-workers" Note,
+    UnpinnedWorkers "unpinned-workers" Note Measuring,
         "A CPU target used every processor of the host, so the host's own work affects the times.",
         "Leave a processor to the host: `cpus = [1]` in `[measure]`.";
     CacheDiscarded "cache-discarded" Note,
@@ -200,10 +218,10 @@ lint_codes! {
     Unverified "unverified" Note,
         "The outputs of this benchmark were not checked against a reference.",
         "Give the model `expected` outputs, or let the exporter write them.";
-    VacuousReference "vacuous-reference" Inconclusive,
+    VacuousReference "vacuous-reference" Inconclusive Benchmark,
         "A constant would agree with the reference outputs, so agreeing with them proves nothing.",
         "Give the model inputs or weights whose outputs differ from element to element: a last layer that starts at zero hides every fault.";
-    Stateful "stateful" Inconclusive,
+    Stateful "stateful" Inconclusive Benchmark,
         "The program keeps state from one call to the next, so the timed calls may differ from the verified one.",
         "Pass state in and out as inputs and outputs, or split the function: one that sets the state up and one that is timed.";
     LessAccurate "less-accurate" Note,
@@ -215,7 +233,7 @@ lint_codes! {
     UnexpectedSuccess "unexpected-success" Error,
         "The benchmark works, and the suite expects it to fail.",
         "It was fixed: remove its `[[expect]]`.";
-    WorkloadChanged "workload-changed" Inconclusive,
+    WorkloadChanged "workload-changed" Inconclusive Benchmark,
         "The two sides were measured with different inputs, devices or runtime settings, so they did different work.",
         "Change inputs, devices and runtime flags in a separate commit and accept it with a waiver, or give the model or target a new name; later changes are compared with the new ones.";
     ScriptChanged "script-changed" Note,
@@ -228,10 +246,10 @@ lint_codes! {
         "Head's model or its reference differs from base's, and its outputs changed or could not be compared with \
         base's.",
         "Review the change like code: it decides what counts as correct. To allow it, add a waiver or `changed-reference = \"note\"` in `[numerics]` on the base branch.";
-    Fp64ReferenceChanged "fp64-reference-changed" Inconclusive,
+    Fp64ReferenceChanged "fp64-reference-changed" Inconclusive Benchmark,
         "Head was verified with a double-precision reference that base does not have, and such a reference can make a larger error acceptable.",
         "Add or change `expected-f64` in a separate commit and accept it with a waiver; later changes are compared with the new one.";
-    KernelMoved "kernel-moved" Note,
+    KernelMoved "kernel-moved" Note Measuring,
         "The time of this kernel changed most, as measured by the profiler in separate processes.",
         "`benchgate explain` lists every kernel of both sides.";
     KernelCode "kernel-code" Note,
@@ -252,7 +270,7 @@ lint_codes! {
     NoDevice "no-device" Note,
         "The device of this target was absent, so its modules were compiled but not run.",
         "Nothing to do if this is expected; if the device must be present, set `required = true` in its [[target]].";
-    OtherHost "other-host" Note,
+    OtherHost "other-host" Note Measuring,
         "The host names differ; machines of one model differ by several percent.",
         "Measure both sides on the same machine, paired in one job.";
     FewSessions "few-sessions" Note,

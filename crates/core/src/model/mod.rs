@@ -28,7 +28,7 @@ pub use benchmark::{
 pub use device::{BACKENDS, DeviceFacts, DeviceKind, GpuClock, Vendor, device_driver, is_cpu};
 pub use effect::{Estimate, Interval, Method, RunSummary, SideStats, Typical, WaiverUse};
 pub use kernels::{GeneratedCode, Kernel, KernelCode, Profile};
-pub use lint::{Consequence, Lint, LintCode};
+pub use lint::{Consequence, Lint, LintCode, Subject};
 pub use metric::{Better, Metric, MetricKind, Unit};
 pub use number::Number;
 pub use outcome::{Outcome, Stage, Verdict};

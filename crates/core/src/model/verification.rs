@@ -136,7 +136,7 @@ impl Verification {
         }
     }
 
-    /// Head computes something else than base.
+    /// Head computes something other than base does.
     pub fn differs_from_base(&self) -> bool {
         self.against_base.iter().any(|output| output.supported_code() != VerifyCode::Pass)
     }

@@ -35,7 +35,7 @@ pub enum NpyError {
 }
 
 impl Tensor {
-    /// Reads an `.npy` file. Memory use is limited by the number of bytes. A raw two-byte type (`V2`, as written by
+    /// Reads an `.npy` file. It never allocates more than the file's size, whatever the header says. A raw two-byte type (`V2`, as written by
     /// `ml_dtypes`) is bf16.
     pub fn from_npy(bytes: &[u8]) -> Result<Self, NpyError> {
         let (header, body) = split(bytes)?;

@@ -249,7 +249,8 @@ fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut
     let ToolCommands { pair, session, files } = tool_commands(summary);
     let session = session.replace("COUNT", &repetitions.to_string());
     let side = |name: &str| session.replace("SIDE", &name.to_uppercase()).replace("side", name);
-    let first = if is_overloaded { "The host was overloaded: end what else runs on it first. " } else { "" };
+    let first =
+        if is_overloaded { "The host was overloaded: stop the other programs on it first. " } else { "" };
     WayOut {
         advice: format!(
             "{first}A few files a side can't settle the inconclusive rows. Measure both programs alternately with \

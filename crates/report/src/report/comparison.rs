@@ -2,7 +2,7 @@
 //! verdict last, where the cursor is.
 
 use benchgate_core::exit_code::ExitCode;
-use benchgate_core::model::{Consequence, LintCode, Metric, Unit, Verdict, counted};
+use benchgate_core::model::{Consequence, LintCode, Metric, Subject, Unit, Verdict, counted};
 use benchgate_gate::{Reason, Row};
 
 use super::advice::WayOut;
@@ -382,28 +382,6 @@ fn alignments<'a>(view: &'a View<'a>) -> Vec<Item<'a>> {
     rows.map(item).take(ALIGNMENTS).collect()
 }
 
-/// Findings about how it was measured. A short report only names them where they are notes: the intervals hold their
-/// effect already. The kernel that moved is among the causes.
-const OF_MEASURING: [LintCode; 17] = [
-    LintCode::AggregatesOnly,
-    LintCode::AssumedSpread,
-    LintCode::Bimodal,
-    LintCode::ClockUnlocked,
-    LintCode::CpuScaling,
-    LintCode::Disturbed,
-    LintCode::Drift,
-    LintCode::HighCv,
-    LintCode::HostBusy,
-    LintCode::HostOverloaded,
-    LintCode::KernelMoved,
-    LintCode::OtherHost,
-    LintCode::PowerCapped,
-    LintCode::SlotOrder,
-    LintCode::TemperatureDrift,
-    LintCode::UnpinnedWorkers,
-    LintCode::WarmupDropped,
-];
-
 fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     let said = said(view);
     if detail != Detail::Brief {
@@ -427,7 +405,7 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     for group in view.lints.iter().filter(|group| !repeated(group)) {
         let is_note = group.consequence == Consequence::Note;
         match places(group) {
-            _ if is_note && OF_MEASURING.contains(&group.code) => counts.push(in_a_word(group)),
+            _ if is_note && group.code.subject() == Some(Subject::Measuring) => counts.push(in_a_word(group)),
             (_, false) if is_note => counts.push(in_a_word(group)),
             (place, _) => {
                 // What to do about a note can wait for --all; anything else is in the way of a verdict.
