@@ -1,18 +1,21 @@
 //! One measurement at a time on a device, across jobs and users.
 //!
 //! A lock of the kernel (`flock`), so that it is released however its holder ends. The file itself is
-//! empty: its holder is read from the kernel's own list, which no program can forge.
+//! empty: its holder is read from the kernel's own list, which no program can forge. Jobs that wait stand in that list
+//! too, each with a lock on the byte whose number is the time at which it came (`Place`), and take turns in this order.
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use nix::libc::O_NOFOLLOW;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc::{self, O_NOFOLLOW};
 
 use crate::process::Cancel;
-use benchgate_core::model::{Event, Progress, clean};
+use benchgate_core::model::{Event, Progress, clean, counted};
 
 /// Folders that every user of a machine shares, the preferred one first. Containers have their own, so jobs in two
 /// containers do not see each other unless they share one of these.
@@ -21,11 +24,11 @@ const FOLDERS: &[&str] = &["/run/lock", "/var/lock", "/tmp"];
 /// Names another such folder: one that containers share, or a test's own.
 const FOLDER_VARIABLE: &str = "BENCHGATE_LOCK_DIR";
 
-/// Pause between two checks of the lock by a job that came now. Short compared with any measurement.
+/// Pause between two checks of the lock. Short compared with any measurement.
 const POLL: Duration = Duration::from_millis(400);
 
-/// The pause of one that has waited for ten minutes.
-const LEAST_POLL: Duration = Duration::from_millis(20);
+/// How long the lock stays free before a job passes those that came earlier: they may be suspended.
+const PASSED_AFTER: Duration = Duration::from_secs(5);
 
 /// How often a waiting job says so.
 const REPEAT: Duration = Duration::from_secs(30);
@@ -98,42 +101,90 @@ async fn lock_in(
     let path = folder.join(format!("benchgate-{}.lock", device.chars().map(plain).collect::<String>()));
     let failed = |source| DeviceError::Lock { device: device.to_owned(), path: path.clone(), source };
     let file = open(&path).map_err(failed)?;
+    let place = Place::last(&path).map_err(failed)?;
     let mut announced: Option<Instant> = None;
+    let mut free: Option<Instant> = None;
     let started = Instant::now();
     loop {
+        let earlier = place.earlier();
         match file.try_lock() {
-            Ok(()) => return Ok(HostLock { _file: file }),
+            Ok(()) if earlier == 0 || free.is_some_and(|free| free.elapsed() >= PASSED_AFTER) => {
+                return Ok(HostLock { _file: file });
+            }
+            Ok(()) => {
+                file.unlock().map_err(failed)?;
+                free = free.or(Some(Instant::now()));
+            }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
-            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::WouldBlock) => free = None,
         }
-        let holder = holder(&file);
-        let who = holder.map_or_else(|| "a process of another container".to_owned(), described);
+        let who = match holder(&file) {
+            Some(holder) => described(holder),
+            None if free.is_some() => "a job that came earlier".to_owned(),
+            None => "a process of another container".to_owned(),
+        };
         if limit.is_some_and(|limit| started.elapsed() >= limit) {
             let waited = started.elapsed();
             return Err(DeviceError::Held { device: device.to_owned(), path, holder: who, waited });
         }
         if announced.is_none_or(|announced| announced.elapsed() >= repeat) {
             let waited = started.elapsed().as_secs();
+            let queue = match earlier {
+                0 => String::new(),
+                _ => format!(", and {} before this one", counted(earlier, "other job")),
+            };
             progress.on(Event::Note(&match (announced, limit) {
-                (None, _) => format!("{who} is measuring on this {device}; waiting for it"),
-                (_, None) => format!("still waiting for {who} ({waited} s); `--lock-timeout` limits it"),
-                (_, Some(limit)) => format!("still waiting for {who} ({waited} s of {} s)", limit.as_secs()),
+                (None, _) => format!("{who} is measuring on this {device}; waiting for it{queue}"),
+                (_, None) => {
+                    format!("still waiting for {who}{queue} ({waited} s); `--lock-timeout` limits it")
+                }
+                (_, Some(limit)) => {
+                    format!("still waiting for {who}{queue} ({waited} s of {} s)", limit.as_secs())
+                }
             }));
             announced = Some(Instant::now());
         }
         tokio::select! {
-            () = tokio::time::sleep(pause(started.elapsed())) => {}
+            () = tokio::time::sleep(POLL) => {}
             () = cancel.requested() => return Err(DeviceError::Interrupted { device: device.to_owned() }),
         }
     }
 }
 
-/// The lock has no queue: whoever checks it first after its release has it. So the longer a job has waited, the more often
-/// it checks, and jobs that come later seldom overtake it.
-fn pause(waited: Duration) -> Duration {
-    const HALVED_AFTER: Duration = Duration::from_secs(30);
-    let share = HALVED_AFTER.as_secs_f64() / (HALVED_AFTER + waited).as_secs_f64();
-    POLL.mul_f64(share).max(LEAST_POLL)
+/// A job's place among those that wait for a lock. The kernel removes it when it is dropped or when the process ends.
+struct Place {
+    file: File,
+    came: i64,
+}
+
+impl Place {
+    /// The place behind all others. A clock that is set back costs fairness and nothing else.
+    fn last(path: &Path) -> io::Result<Self> {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self::at(open(path)?, i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+    }
+
+    fn at(file: File, came: i64) -> io::Result<Self> {
+        // Locks for reading exclude nobody, and need no right to write to the file.
+        let byte = libc::flock {
+            l_type: libc::F_RDLCK as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: came,
+            l_len: 1,
+            l_pid: 0,
+        };
+        match fcntl(&file, FcntlArg::F_OFD_SETLK(&byte)) {
+            // A system without such locks has no queue.
+            Ok(_) | Err(Errno::EINVAL) => Ok(Self { file, came }),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// How many jobs came earlier and still wait. 0 where the system does not show it.
+    fn earlier(&self) -> usize {
+        let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+        self.file.metadata().map_or(0, |found| count_earlier(&locks, found.ino(), self.came))
+    }
 }
 
 /// Opens the lock file, or creates it for every user. A link in its place is not followed, because every user can
@@ -201,19 +252,23 @@ fn find_holder(locks: &str, inode: u64) -> Option<u32> {
     })
 }
 
+/// From lines like `2: OFDLCK ADVISORY  READ -1 fe:00:393228 1795724931059202660 1795724931059202660`.
+fn count_earlier(locks: &str, inode: u64, came: i64) -> usize {
+    let earlier = locks.lines().filter(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, "OFDLCK", _, "READ", _, place, start, _] = fields.as_slice() else { return false };
+        let number = place.rsplit(':').next().and_then(|number| number.parse::<u64>().ok());
+        number == Some(inode) && start.parse::<i64>().is_ok_and(|start| start < came)
+    });
+    earlier.count()
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
 
     use super::*;
     use benchgate_core::model::Quiet;
-
-    #[test]
-    fn a_job_that_waited_long_checks_the_lock_far_more_often_than_one_that_came_now() {
-        let pauses = [0, 30, 300, 600, 36_000].map(|seconds| pause(Duration::from_secs(seconds)));
-        assert!(pauses.is_sorted_by(|earlier, later| earlier >= later), "{pauses:?}");
-        assert!(pauses[0] >= 15 * pauses[3], "{pauses:?}");
-    }
 
     #[derive(Default)]
     struct Notes(Mutex<Vec<String>>);
@@ -240,6 +295,47 @@ mod tests {
         second.await.unwrap();
         let expected = format!("{} is measuring on this host; waiting for it", described(std::process::id()));
         assert_eq!(*notes.0.lock().unwrap(), [expected]);
+    }
+
+    #[tokio::test]
+    async fn jobs_get_the_lock_in_the_order_in_which_they_came() {
+        let folder = tempfile::tempdir().unwrap();
+        let (cancel, notes) = (Cancel::new(), Notes::default());
+        let first = lock_in(folder.path(), "host", None, REPEAT, &Quiet, &cancel).await.unwrap();
+        let order = Mutex::new(Vec::new());
+        let job = |number: usize| {
+            let (folder, cancel, notes, order) = (&folder, &cancel, &notes, &order);
+            async move {
+                // Each comes when the one before it waits.
+                while notes.0.lock().unwrap().len() < number {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                let _held = lock_in(folder.path(), "host", None, REPEAT, notes, cancel).await.unwrap();
+                order.lock().unwrap().push(number);
+            }
+        };
+        let released = async {
+            while notes.0.lock().unwrap().len() < 6 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            drop(first);
+        };
+        tokio::join!(job(5), job(4), job(3), job(2), job(1), job(0), released);
+        assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4, 5]);
+        let last = notes.0.lock().unwrap().pop().unwrap();
+        assert!(
+            last.ends_with("is measuring on this host; waiting for it, and 5 other jobs before this one"),
+            "{last}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_job_passes_a_suspended_one_that_came_earlier() {
+        let folder = tempfile::tempdir().unwrap();
+        let _suspended = Place::at(open(&folder.path().join("benchgate-host.lock")).unwrap(), 0).unwrap();
+        let started = Instant::now();
+        lock_in(folder.path(), "host", None, REPEAT, &Quiet, &Cancel::new()).await.unwrap();
+        assert!(started.elapsed() >= PASSED_AFTER);
     }
 
     #[tokio::test]
