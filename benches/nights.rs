@@ -3,7 +3,8 @@
 //!
 //! `cargo bench --bench nights` prints, by the noise between nights, how many slow nights were stored as good or passed,
 //! which steps no alert showed, and how long a repaired benchmark stays red. `-- YEARS FIRST NOISE…` plays fewer or more,
-//! with seeds from FIRST on and these standard deviations between nights in percent (0.4 and 0.6).
+//! with seeds from FIRST on and these standard deviations between nights in percent (0.4 and 0.6). With the word `unchanged`
+//! nothing changes in these years; with `weeks` the machine is faster by 2 to 5 % for a week now and then.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic, and prints its figures")]
 
 use std::ops::Range;
@@ -12,7 +13,7 @@ use std::time::Instant;
 #[path = "../tests/simulated_history/nights.rs"]
 mod nights;
 
-use nights::{NightsYear, play_nights, slowdowns};
+use nights::{Machine, NightsYear, Slowdown, play_nights, slowdowns};
 
 const NIGHTS: usize = 365;
 
@@ -22,8 +23,10 @@ fn main() {
     let (seeds, first) = (number(0).unwrap_or(100), number(1).unwrap_or(0));
     let given: Vec<f64> = numbers.iter().skip(2).filter_map(|text| text.parse().ok()).collect();
     let noise = if given.is_empty() { vec![0.4, 0.6] } else { given };
+    let has = |word: &str| std::env::args().any(|text| text == word);
+    let plan = Plan { is_unchanged: has("unchanged"), has_weeks: has("weeks") };
     for between in noise.iter().map(|percent| percent / 100.0) {
-        let played = years(first..first + seeds, between);
+        let played = years(first..first + seeds, between, plan);
         let sum = |of: fn(&NightsYear) -> usize| played.iter().map(|(_, year)| of(year)).sum::<usize>();
         let mut waits: Vec<usize> =
             played.iter().flat_map(|(_, year)| year.nights_to_recover.iter().copied()).collect();
@@ -31,7 +34,7 @@ fn main() {
         println!(
             "noise {:.1} %, {seeds} years: {} nights with an open slowdown of 3 % or more, {} stored as good, {} passed; \
              {} steps, {} without an alert in their range; {} nights of {} not on the site after a week; {:.2} false reds a \
-             year; repaired benchmarks wait {} nights (median), {} at most",
+             year; {} of {} unchanged nights not part of the baseline; repaired benchmarks wait {} nights (median), {} at most",
             between * 100.0,
             sum(|year| year.slow_nights),
             sum(|year| year.stored_as_good.len()),
@@ -41,6 +44,8 @@ fn main() {
             sum(|year| year.not_on_site.len()),
             sum(|year| year.slow_nights),
             sum(|year| year.false_red.len()) as f64 / seeds as f64,
+            sum(|year| year.unchanged_held),
+            sum(|year| year.unchanged_nights),
             waits.get(waits.len() / 2).copied().unwrap_or_default(),
             waits.last().copied().unwrap_or_default()
         );
@@ -52,25 +57,47 @@ fn main() {
                     year.stored_as_good,
                     year.passed,
                     year.steps_not_shown,
-                    slowdowns(*seed, NIGHTS)
+                    plan.slowdowns(*seed)
                 );
             }
         }
     }
 }
 
+/// What happens in the years.
+#[derive(Clone, Copy)]
+struct Plan {
+    is_unchanged: bool,
+    has_weeks: bool,
+}
+
+impl Plan {
+    fn slowdowns(self, seed: u64) -> Vec<Slowdown> {
+        if self.is_unchanged { Vec::new() } else { slowdowns(seed, NIGHTS) }
+    }
+
+    fn machine(self, seed: u64, between: f64) -> Machine {
+        if self.has_weeks {
+            Machine::with_fast_weeks(between, seed, NIGHTS)
+        } else {
+            Machine::steady(between)
+        }
+    }
+}
+
 /// Years by their seeds, on all processors.
-fn years(seeds: Range<u64>, between: f64) -> Vec<(u64, NightsYear)> {
+fn years(seeds: Range<u64>, between: f64, plan: Plan) -> Vec<(u64, NightsYear)> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         let part = |worker| {
             let seeds = seeds.clone().skip(worker).step_by(workers);
             let play = move |seed| {
                 let began = Instant::now();
-                let year = play_nights(seed, NIGHTS, between, &slowdowns(seed, NIGHTS));
+                let machine = plan.machine(seed, between);
+                let year = play_nights(seed, NIGHTS, &machine, &plan.slowdowns(seed));
                 println!(
                     "seed {seed} at {:.1} %: {} slow nights, {} stored as good, {} passed; {} of {} steps without an alert; \
-                     {} false reds; {:.0} s",
+                     {} false reds, {} of {} unchanged nights held; {:.0} s",
                     between * 100.0,
                     year.slow_nights,
                     year.stored_as_good.len(),
@@ -78,6 +105,8 @@ fn years(seeds: Range<u64>, between: f64) -> Vec<(u64, NightsYear)> {
                     year.steps_not_shown.len(),
                     year.steps,
                     year.false_red.len(),
+                    year.unchanged_held,
+                    year.unchanged_nights,
                     began.elapsed().as_secs_f64()
                 );
                 (seed, year)

@@ -16,6 +16,8 @@ mod earlier;
 mod export;
 mod files;
 mod folder;
+#[cfg(test)]
+mod levels_tests;
 mod listing;
 mod name;
 mod objects;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::github::{BOT, Double, Fault, TOKEN};
 use crate::harness::{Outcome, World};
-use crate::nights::{End, Slowdown, play_nights};
+use crate::nights::{End, Machine, Slowdown, play_nights};
 use crate::replay::{PLANTED, night_session, play, point, track};
 use crate::simulated_history::{self as history, Plan};
 
@@ -44,9 +44,12 @@ fn nights_with_a_slowdown_that_no_one_accepted_are_neither_learned_from_nor_gree
         slowdown(1, 27, 0.06, End::Reverted(46)),
         slowdown(2, 28, 0.12, End::Accepted(44)),
         slowdown(3, 30, 1.0, End::Never),
+        // An improvement, of which a later change takes back a part.
+        slowdown(4, 24, -0.1, End::Never),
+        slowdown(4, 29, 0.067, End::Never),
     ];
-    let year = play_nights(1, 60, 0.004, &slowdowns);
-    assert!(year.slow_nights > 80 && year.steps == 5, "{year:?}");
+    let year = play_nights(1, 60, &Machine::steady(0.004), &slowdowns);
+    assert!(year.slow_nights > 110 && year.steps == 6, "{year:?}");
     assert!(year.stored_as_good.is_empty() && year.passed.is_empty(), "{year:?}");
     assert!(year.steps_not_shown.is_empty() && year.not_on_site.is_empty(), "{year:?}");
 }

@@ -1,6 +1,7 @@
 //! Years of a nightly job, through the store, the gate, the alerts and the site's data, as the job would do it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use benchgate::gate::{CompareOptions, Policy, Row, compare_with_history};
 use benchgate::model::{Metric, SideName, Verdict};
@@ -17,10 +18,14 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
-const ROWS: usize = 8;
+const ROWS: usize = 10;
+/// Rows with one step of any size or two; the others have slow changes and improvements.
+const STEP_ROWS: usize = 6;
 const SESSIONS: usize = 20;
 /// Sizes of steps, as fractions.
 const SIZES: [f64; 10] = [0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2, 0.3, 0.5, 1.0];
+/// Nights in which the machine is off.
+const OFF: Range<usize> = 120..127;
 /// Slowdowns from here on must never be learned from or pass.
 const LARGE: f64 = 0.03;
 /// Nights after which an alert must show a step.
@@ -61,9 +66,45 @@ impl Slowdown {
     }
 }
 
+/// How much a machine's nights differ.
+#[derive(Debug, Clone, Default)]
+pub struct Machine {
+    /// Standard deviation between the nights of a benchmark, as a log ratio.
+    pub between: f64,
+    /// Nights in which it is faster or slower as a whole, by a log ratio.
+    pub periods: Vec<(Range<usize>, f64)>,
+}
+
+impl Machine {
+    pub fn steady(between: f64) -> Self {
+        Self { between, periods: Vec::new() }
+    }
+
+    /// A machine that is faster by 2 to 5 % for a week now and then.
+    pub fn with_fast_weeks(between: f64, seed: u64, nights: usize) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0xfa57);
+        let mut below = |most: usize| random.next_u32() as usize % most;
+        let (mut periods, mut night) = (Vec::new(), 25);
+        while night < nights {
+            night += below(60);
+            let end = night + 4 + below(6);
+            periods.push((night..end, -(0.02 + 0.01 * below(4) as f64)));
+            night = end + 10;
+        }
+        Self { between, periods }
+    }
+
+    fn shift(&self, night: usize) -> f64 {
+        self.periods.iter().filter(|(nights, _)| nights.contains(&night)).map(|(_, shift)| shift).sum()
+    }
+}
+
 /// The result of a simulated year. Each entry is a night and a row.
 #[derive(Debug, Default)]
 pub struct NightsYear {
+    /// Nights of rows before their first slowdown, and how many of them were kept from the baseline.
+    pub unchanged_nights: usize,
+    pub unchanged_held: usize,
     pub slow_nights: usize,
     pub stored_as_good: Vec<(usize, usize)>,
     pub passed: Vec<(usize, usize)>,
@@ -78,12 +119,13 @@ pub struct NightsYear {
     pub nights_to_recover: Vec<usize>,
 }
 
-/// The changes of a year: steps of every size, two causes of one benchmark, an improvement, and two creeps.
+/// The changes of a year: steps of every size, two causes of one benchmark, two creeps, an improvement that stays, and
+/// improvements that a later change takes back in part.
 pub fn slowdowns(seed: u64, nights: usize) -> Vec<Slowdown> {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
     let mut below = |most: usize| random.next_u32() as usize % most;
     let mut all = Vec::new();
-    for row in 0..ROWS - 2 {
+    for row in 0..STEP_ROWS {
         let night = 30 + below(nights.saturating_sub(70).max(1));
         let end = night + 12 + below(80);
         let end = match below(3) {
@@ -103,9 +145,21 @@ pub fn slowdowns(seed: u64, nights: usize) -> Vec<Slowdown> {
     // Creeps of weeks and months, one of them after an improvement that is not taken back.
     let creep = |row, night, takes, size| Slowdown { row, night, takes, size, end: End::Never };
     let sizes = [0.03, 0.04, 0.06, 0.12];
-    all.push(creep(ROWS - 2, 40 + below(60), [20, 40, 80, 160][below(4)], sizes[below(4)]));
-    all.push(creep(ROWS - 1, 40 + below(20), 1, -0.08));
-    all.push(creep(ROWS - 1, 110 + below(40), [40, 80, 160][below(3)], sizes[below(4)]));
+    all.push(creep(STEP_ROWS, 40 + below(60), [20, 40, 80, 160][below(4)], sizes[below(4)]));
+    all.push(creep(STEP_ROWS + 1, 40 + below(20), 1, -0.08));
+    all.push(creep(STEP_ROWS + 1, 110 + below(40), [40, 80, 160][below(3)], sizes[below(4)]));
+    for row in STEP_ROWS + 2..ROWS {
+        // Three nights, of which one may fail: a single night shows no new level. None falls into the week without nights.
+        let night = 30 + below(nights.saturating_sub(120).max(1));
+        let night = if (OFF.start - 20..OFF.end).contains(&night) { night + 30 } else { night };
+        let (gain, lasts) = (0.05 + 0.01 * below(16) as f64, 3 + below(18));
+        let least = LARGE.max(0.3 * gain);
+        let size = least + (gain / (1.0 - gain) - least) * below(11) as f64 / 10.0;
+        let end = night + lasts + 12 + below(80);
+        let end = [End::Reverted(end), End::Accepted(end), End::Never][below(3)];
+        all.push(creep(row, night, 1, -gain));
+        all.push(Slowdown { row, night: night + lasts, takes: 1, size, end });
+    }
     all
 }
 
@@ -213,8 +267,8 @@ fn is_time(row: &Row) -> bool {
     row.metric.as_ref().is_some_and(|metric| metric.name == Metric::LATENCY.name)
 }
 
-/// Plays nights with these slowdowns. `between` is the standard deviation between nights, as a log ratio.
-pub fn play_nights(seed: u64, nights: usize, between: f64, slowdowns: &[Slowdown]) -> NightsYear {
+/// Plays nights of a machine with these slowdowns.
+pub fn play_nights(seed: u64, nights: usize, machine: &Machine, slowdowns: &[Slowdown]) -> NightsYear {
     let mut golden = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
     golden.sides.truncate(1);
     golden.sides[0].name = SideName::Head;
@@ -231,7 +285,7 @@ pub fn play_nights(seed: u64, nights: usize, between: f64, slowdowns: &[Slowdown
     let mut since = 0;
     for night in 0..nights {
         // Some nights fail, and one week the machine is off.
-        if noise.0.next_u32().is_multiple_of(50) || (120..127).contains(&night) {
+        if noise.0.next_u32().is_multiple_of(50) || OFF.contains(&night) {
             continue;
         }
         let all: Vec<f64> = (0..ROWS)
@@ -241,7 +295,9 @@ pub fn play_nights(seed: u64, nights: usize, between: f64, slowdowns: &[Slowdown
             let of_row = slowdowns.iter().filter(|slow| slow.row == row && !slow.is_accepted(night));
             of_row.map(|slow| slow.at(night)).filter(|level| *level > 0.0).sum()
         };
-        let levels: Vec<f64> = all.iter().map(|level| level + between * noise.normal()).collect();
+        let shift = machine.shift(night);
+        let levels: Vec<f64> =
+            all.iter().map(|level| level + shift + machine.between * noise.normal()).collect();
         let run = session(&golden, night, &levels, &mut noise);
         let now = began(night) + SignedDuration::from_hours(1);
         let query = HistoryQuery {
@@ -298,8 +354,11 @@ pub fn play_nights(seed: u64, nights: usize, between: f64, slowdowns: &[Slowdown
                         year.nights_to_recover.push(*waited);
                         recovering.remove(&row);
                     }
-                    None if red => year.false_red.push((night, row)),
-                    None => {}
+                    None => {
+                        year.unchanged_nights += 1;
+                        year.unchanged_held += usize::from(!reasons.is_empty());
+                        year.false_red.extend(red.then_some((night, row)));
+                    }
                 }
             }
         }

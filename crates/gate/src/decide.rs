@@ -157,10 +157,7 @@ impl Question {
     /// Likely slower than at an earlier level, which forbids a pass whatever the newest sessions show.
     pub fn since_earlier(self, gradual: Option<&Gradual>) -> Self {
         let gradual = gradual.map(|gradual| {
-            let (short, what) = match gradual.first {
-                None => ("may be gradual", "a gradual slowdown"),
-                Some(_) => ("may be slower", "a slowdown after the first nights"),
-            };
+            let (short, what) = gradual.since.words();
             TooLittle::new(short, format!("{what} can't be excluded: {}", gradual.text()))
         });
         Self { gradual, ..self }

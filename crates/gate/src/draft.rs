@@ -10,8 +10,8 @@ use benchgate_core::model::{
 use super::decide::{decide_exact, log_floor, log_tolerance};
 use super::estimate::shift;
 use super::evidence::{self, Evidence, gather, prior_spread};
-use super::gradual::GradualQuestion;
 use super::matching::Matched;
+use super::newest::GradualQuestion;
 use super::rules::Rules;
 use super::series::{self, Readings};
 use super::{

@@ -10,7 +10,8 @@ use benchgate_stats::stability::{Counts, RatePrior, SLOW_SCALES, SlowLoad, SlowS
 use benchgate_stats::tail::StallTail;
 use benchgate_stats::{Effect, Inference, describe, sign_test};
 
-use super::gradual::{ASSUMED_DF, Earlier, Gradual, GradualQuestion, is_over};
+use super::gradual::{Earlier, Gradual};
+use super::newest::{ASSUMED_DF, GradualQuestion, is_over};
 use super::threads;
 
 /// The evidence of blocks about one row.

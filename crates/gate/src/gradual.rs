@@ -6,6 +6,11 @@ use benchgate_core::model::{Run, counted, percents};
 use benchgate_stats::robust::{Fit, ScalePrior};
 use benchgate_stats::{Effect, describe};
 
+use super::newest::{
+    BETTER, GradualQuestion, LEVEL_SESSIONS, NewestCosts, OF_MEDIAN, Slowdown, improved, is_over, scale_of,
+    share_of_median, slowdown,
+};
+
 /// Sessions of some days in the past that are part of the baseline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EarlierSessions {
@@ -13,9 +18,6 @@ pub struct EarlierSessions {
     pub since: String,
     pub runs: Vec<Run>,
 }
-
-/// Sessions that make a level. A single session may be fast by chance.
-pub const LEVEL_SESSIONS: usize = 5;
 
 /// The costs of one row on some days in the past.
 #[derive(Debug, Clone, Default)]
@@ -25,18 +27,17 @@ pub struct EarlierCosts {
 }
 
 /// Further data that a row is compared with, besides its newest sessions: its best level since the last acceptance, and all
-/// sessions between then and now that were read. Costs as measured, without the shift of all rows taken out: a machine that
-/// gets slower over months makes every row slower.
+/// sessions between then and now that were read.
 #[derive(Debug, Clone, Default)]
 pub struct Earlier {
     levels: Vec<EarlierCosts>,
     /// The first sessions since the last acceptance, however few.
     first: EarlierCosts,
-    /// The spread between sessions of the metric's other rows, once these have enough sessions.
-    neighbors: Option<ScalePrior>,
-    /// Values of the newest sessions, and of those that are excluded because they were slow: oldest first.
-    recent: Vec<f64>,
-    now: f64,
+    /// Costs as measured, without the shift of all rows taken out: a machine that gets slower over months makes every row
+    /// slower.
+    newest: NewestCosts,
+    /// Costs without that shift: the end of a week in which the machine is faster is not a slowdown of every row.
+    alone: NewestCosts,
 }
 
 /// The comparison of the newest session with an earlier level.
@@ -44,83 +45,80 @@ pub struct Earlier {
 pub struct Gradual {
     /// Effect of the sessions since the slowdown is visible, against the earlier level.
     pub effect: Effect,
-    pub since: String,
-    /// The number of sessions that it is compared with, if they are the first ones and too few for a level.
-    pub first: Option<usize>,
+    pub since: SlowSince,
     /// The evidence is enough for a verdict, if the effect is beyond the floor.
     pub is_certain: bool,
 }
 
+/// The sessions that a slowdown is relative to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SlowSince {
+    /// Those from a day on.
+    Day(String),
+    /// So many first ones, from a day on, which may be too few for a level.
+    First(usize, String),
+    /// So many good ones after an improvement.
+    Improvement(usize),
+}
+
+impl SlowSince {
+    /// What can't be excluded, and its short name.
+    pub fn words(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Day(_) => ("may be gradual", "a gradual slowdown"),
+            Self::First(..) => ("may be slower", "a slowdown after the first nights"),
+            Self::Improvement(_) => ("may be slower", "a slowdown after an improvement"),
+        }
+    }
+}
+
 impl Gradual {
+    fn new(slowdown: Slowdown, since: SlowSince) -> Self {
+        Self { effect: slowdown.effect, since, is_certain: slowdown.is_certain }
+    }
+
     /// `+4.1 % since 2026-08-01 (gradual)`, or `+4.1 % compared with the first 2 stored sessions (from 2026-08-01)`.
     pub fn text(&self) -> String {
-        let Self { since, first, .. } = self;
         let slower = match self.effect.center.exp_m1() {
             slower if slower > 10.0 => format!("slower by {}", percents(slower)),
             slower => format!("{:+.1} %", 100.0 * slower),
         };
-        match first {
-            None => format!("{slower} since {since} (gradual)"),
-            Some(1) => format!("{slower} compared with the first stored session ({since})"),
-            Some(first) => {
+        match &self.since {
+            SlowSince::Day(day) => format!("{slower} since {day} (gradual)"),
+            SlowSince::First(1, day) => format!("{slower} compared with the first stored session ({day})"),
+            SlowSince::First(first, day) => {
                 let first = counted(*first, "stored session");
-                format!("{slower} compared with the first {first} (from {since})")
+                format!("{slower} compared with the first {first} (from {day})")
+            }
+            SlowSince::Improvement(sessions) => {
+                let sessions = counted(*sessions, "good session");
+                format!("{slower} compared with the last {sessions}, which were faster than those before")
             }
         }
     }
 }
 
-/// A slowdown against some sessions.
-struct Slowdown {
-    effect: Effect,
-    is_certain: bool,
-    /// The sessions in which it is visible, oldest first.
-    nights: Vec<f64>,
-}
-
-/// A row's question to its past. Floor and tolerance are on the log scale.
-#[derive(Debug, Clone, Copy)]
-pub struct GradualQuestion {
-    pub floor: f64,
-    pub tolerance: f64,
-    /// The session joins the baseline if it is good.
-    pub storing: bool,
-    /// The spread between sessions that is assumed while they are few.
-    pub assumed_sd: f64,
-}
-
-/// Evidence from which a slowdown is certain, or certainly over: the logarithm of a thousand.
-const CERTAIN: f64 = 7.0;
-/// The most that one session can contribute, so that two are needed: a single outlier has no effect on the verdict.
-const OF_ONE: f64 = 5.0;
-/// Standard errors from which a slowdown is likely: one unchanged night in a hundred.
-const LIKELY: f64 = 2.33;
-/// Standard errors by which another level must be better than the first one, and by more than the floor, to be the one
-/// that counts. Otherwise the best of several levels is a lucky one.
-const BETTER: f64 = 3.0;
-/// Sessions at the end of a slowdown that determine its current size.
-const NEWEST: usize = 10;
-/// Smallest plausible standard deviation between sessions, as a log ratio.
-const LEAST_SCALE: f64 = 2e-4;
-/// Degrees of freedom of an assumed spread in addition to data.
-pub(super) const ASSUMED_DF: f64 = 4.0;
-/// Variance of a median, relative to that of a mean (normal distribution).
-const OF_MEDIAN: f64 = std::f64::consts::FRAC_PI_2;
-
 impl Earlier {
     /// `groups` of sessions of different days, oldest first.
-    pub fn new(mut groups: Vec<EarlierCosts>, recent: Vec<f64>, now: f64) -> Self {
+    pub fn new(mut groups: Vec<EarlierCosts>, newest: NewestCosts) -> Self {
         let first = groups.first().cloned().unwrap_or_default();
         groups.retain(|group| group.costs.len() >= LEVEL_SESSIONS);
-        Self { levels: groups, first, neighbors: None, recent, now }
+        Self { levels: groups, first, alone: newest.clone(), newest }
+    }
+
+    /// Adds the newest costs without the shift that all rows share.
+    pub fn set_alone(&mut self, alone: NewestCosts) {
+        self.alone = alone;
     }
 
     /// Adds how much rows of one metric differ between sessions to each of them.
     pub fn share_scale(rows: &mut [&mut Self]) {
-        let long = rows.iter().filter(|row| row.recent.len() >= LEVEL_SESSIONS);
-        let fits: Vec<Fit> = long.filter_map(|row| row.fit()).collect();
-        let prior = Some(ScalePrior::pooled(&fits)).filter(|prior| *prior != ScalePrior::NONE);
-        rows.iter_mut().for_each(|row| row.neighbors = prior);
+        let both: [fn(&mut Self) -> &mut NewestCosts; 2] = [|row| &mut row.newest, |row| &mut row.alone];
+        for of in both {
+            let fits: Vec<Fit> = rows.iter_mut().filter_map(|row| of(row).fit()).collect();
+            let prior = Some(ScalePrior::pooled(&fits)).filter(|prior| *prior != ScalePrior::NONE);
+            rows.iter_mut().for_each(|row| of(row).neighbors = prior);
+        }
     }
 
     /// The level that counts: the first one, unless a later one is clearly better.
@@ -143,7 +141,8 @@ impl Earlier {
         if of_level.as_ref().is_some_and(|gradual| gradual.is_certain) {
             return of_level;
         }
-        of_level.into_iter().chain(self.since_first(question)).max_by(|a, b| {
+        let others = [self.since_first(question), self.since_improvement(question)];
+        of_level.into_iter().chain(others.into_iter().flatten()).max_by(|a, b| {
             let strength = |it: &Gradual| (it.is_certain, it.effect.center / it.effect.se);
             strength(a).partial_cmp(&strength(b)).unwrap_or(std::cmp::Ordering::Equal)
         })
@@ -152,16 +151,29 @@ impl Earlier {
     fn since_level(&self, question: &GradualQuestion) -> Option<Gradual> {
         let (scale, df) = self.scale()?;
         let (level, center) = self.level(scale, question.floor)?;
-        let Slowdown { effect, is_certain, .. } =
-            self.slowdown(center, level.costs.len(), (scale, df), question)?;
-        let is_likely = effect.center > LIKELY * effect.se;
-        is_likely.then(|| Gradual { effect, since: level.since.clone(), first: None, is_certain })
+        let slowdown = slowdown(self.newest.nights(), (center, level.costs.len()), (scale, df), question)?;
+        Some(slowdown)
+            .filter(Slowdown::is_likely)
+            .map(|it| Gradual::new(it, SlowSince::Day(level.since.clone())))
+    }
+
+    /// The slowdown after the last improvement of the newest sessions, if it takes back a part of it: the interval of these
+    /// sessions spans the levels before and after the improvement, and the levels in the past are older than it.
+    fn since_improvement(&self, question: &GradualQuestion) -> Option<Gradual> {
+        let (scale, df) = self.alone.scale()?;
+        let improved = improved(&self.alone.good, scale, question.floor)?;
+        let nights = [improved, &self.alone.slow, &[self.alone.now]].concat();
+        let level = (describe::median(improved)?, improved.len());
+        let slowdown = slowdown(nights, level, (scale, df), question)?;
+        Some(slowdown)
+            .filter(Slowdown::is_likely)
+            .map(|it| Gradual::new(it, SlowSince::Improvement(improved.len())))
     }
 
     /// The clearest slowdown after any number of the first sessions, if the first level contains it or there is none yet.
     fn since_first(&self, question: &GradualQuestion) -> Option<Gradual> {
         // So few sessions may agree by luck.
-        let (scale, df) = self.steadied_scale(question.assumed_sd);
+        let (scale, df) = self.newest.steadied_scale(question.assumed_sd);
         let clear = |error: f64| question.floor.max(BETTER * error);
         let is_level = self.first.costs.len() >= LEVEL_SESSIONS;
         let level = describe::median(&self.first.costs).filter(|_| is_level);
@@ -172,16 +184,11 @@ impl Earlier {
             if level.is_some_and(|level| level - center <= clear(scale * share.sqrt())) {
                 return None;
             }
-            let Slowdown { effect, is_certain, nights } =
-                self.slowdown(center, count, (scale, df), question)?;
-            let levels = (center, center + effect.center);
-            let is_clear = effect.center > clear(effect.se);
-            (is_clear && !is_over(&nights, levels, scale, question.storing)).then(|| Gradual {
-                effect,
-                since: self.first.since.clone(),
-                first: Some(count),
-                is_certain,
-            })
+            let found = slowdown(self.newest.nights(), (center, count), (scale, df), question)?;
+            let levels = (center, center + found.effect.center);
+            let is_open = found.effect.center > clear(found.effect.se)
+                && !is_over(&found.nights, levels, scale, question.storing);
+            is_open.then(|| Gradual::new(found, SlowSince::First(count, self.first.since.clone())))
         });
         found.max_by(|a, b| (a.effect.center / a.effect.se).total_cmp(&(b.effect.center / b.effect.se)))
     }
@@ -190,99 +197,16 @@ impl Earlier {
     /// is assumed, so that nothing shows whether that is noise.
     pub fn may_be_slower_than_first(&self, tolerance: f64) -> bool {
         let counts = 1..=self.first.costs.len().min(LEVEL_SESSIONS - 1);
-        self.known_prior().is_none()
+        self.newest.known_prior().is_none()
             && counts
                 .filter_map(|count| describe::median(&self.first.costs[..count]))
-                .any(|center| self.now - center > tolerance)
+                .any(|center| self.newest.now - center > tolerance)
     }
 
-    /// The slowdown against `sessions` sessions around `center`: a cumulative sum of the log likelihood ratio between that
-    /// level and one that is slower by the tolerance (Page 1954, Biometrika 41:100–115).
-    fn slowdown(
-        &self,
-        center: f64,
-        sessions: usize,
-        (scale, df): (f64, f64),
-        question: &GradualQuestion,
-    ) -> Option<Slowdown> {
-        let &GradualQuestion { floor, tolerance, storing, .. } = question;
-        // A change of exactly the floor is not a slowdown, whatever the tolerance.
-        let slow = tolerance.max(1.5 * floor);
-        let middle = (slow / 2.0).max(1.25 * floor);
-        let distance = 2.0 * (slow - middle) / scale;
-        let (mut evidence, mut began) = (0.0_f64, 0);
-        let mut nights: Vec<f64> = self.recent.iter().copied().chain([self.now]).collect();
-        for (night, cost) in nights.iter().enumerate() {
-            if evidence == 0.0 {
-                began = night;
-            }
-            let ratio = distance * (cost - center - middle) / scale;
-            // A change that repairs a slowdown passes at once, but joins the baseline only after a second night.
-            let least = if storing || night + 1 < nights.len() { -OF_ONE } else { f64::NEG_INFINITY };
-            evidence = (evidence + ratio.clamp(least, OF_ONE)).clamp(0.0, CERTAIN);
-        }
-        if evidence == 0.0 {
-            return None;
-        }
-        let nights = nights.split_off(began);
-        let slower = &nights[nights.len().saturating_sub(NEWEST)..];
-        let share = share_of_median(slower.len()) + share_of_median(sessions);
-        let effect = Effect { center: describe::median(slower)? - center, se: scale * share.sqrt(), df };
-        let is_certain = evidence >= CERTAIN && slower.len() > 1;
-        Some(Slowdown { effect, is_certain, nights })
-    }
-
-    /// The standard deviation between sessions and its degrees of freedom, from differences of neighbors: a gradual
-    /// slowdown hardly shows in them.
+    /// The standard deviation between sessions and its degrees of freedom.
     fn scale(&self) -> Option<(f64, f64)> {
-        scale_of(&[&self.levels.first()?.costs, &self.recent])
+        scale_of(&[&self.levels.first()?.costs, &self.newest.stored()])
     }
-
-    /// With few sessions, rows share the conditions of a few days, so that many rows don't help.
-    fn known_prior(&self) -> Option<ScalePrior> {
-        self.neighbors.filter(|_| self.recent.len() >= LEVEL_SESSIONS)
-    }
-
-    fn fit(&self) -> Option<Fit> {
-        let (scale, df) = scale_of(&[&self.recent])?;
-        Some(Fit { center: 0.0, scale, n: df as usize + 1, df })
-    }
-
-    /// The scale and its degrees of freedom, together with that of other rows, or with an assumed one.
-    fn steadied_scale(&self, assumed_sd: f64) -> (f64, f64) {
-        let assumed = ScalePrior { variance: assumed_sd * assumed_sd, df: ASSUMED_DF };
-        let prior = self.known_prior().unwrap_or(assumed);
-        let (scale, df) = scale_of(&[&self.recent]).unwrap_or_default();
-        let both = df + prior.df;
-        let variance = (prior.df * prior.variance + df * scale * scale) / both;
-        (variance.sqrt().max(LEAST_SCALE), both)
-    }
-}
-
-/// Whether the last of these sessions show that a slowdown from `center` to `slow` is over: a cumulative sum of the log
-/// likelihood ratio between the two levels. `storing` as in [`super::StoredSessions`].
-pub(super) fn is_over(costs: &[f64], (center, slow): (f64, f64), scale: f64, storing: bool) -> bool {
-    let distance = (slow - center) / scale;
-    let most = if storing { OF_ONE } else { f64::INFINITY };
-    let evidence = costs.iter().fold(0.0_f64, |sum, cost| {
-        let ratio = distance * (distance / 2.0 - (cost - center) / scale);
-        (sum + ratio.min(most)).max(0.0)
-    });
-    evidence >= CERTAIN
-}
-
-/// Variance of the median of so many sessions. That of two is their mean.
-fn share_of_median(sessions: usize) -> f64 {
-    let relative = if sessions > 2 { OF_MEDIAN } else { 1.0 };
-    relative / sessions as f64
-}
-
-fn scale_of(series: &[&Vec<f64>]) -> Option<(f64, f64)> {
-    let neighbors =
-        |costs: &&Vec<f64>| -> Vec<f64> { costs.windows(2).map(|two| (two[1] - two[0]).abs()).collect() };
-    let differences: Vec<f64> = series.iter().flat_map(neighbors).collect();
-    let scale = describe::MEDIAN_DIFFERENCE * describe::median(&differences)?;
-    Some((scale.max(LEAST_SCALE), (differences.len() as f64 / 2.0).max(1.0)))
 }
 
 #[cfg(test)]
@@ -311,7 +235,8 @@ mod tests {
         let costs = (0..10).map(|_| cost(0.0)).collect();
         let mut recent: Vec<f64> = levels.iter().map(|level| cost(*level)).collect();
         let now = recent.pop().unwrap();
-        Earlier::new(vec![EarlierCosts { since: "2026-08-01".to_owned(), costs }], recent, now)
+        let newest = NewestCosts::new(recent, Vec::new(), now);
+        Earlier::new(vec![EarlierCosts { since: "2026-08-01".to_owned(), costs }], newest)
     }
 
     fn found(sd: f64, levels: &[f64]) -> usize {
@@ -368,8 +293,54 @@ mod tests {
         };
         let groups =
             vec![group("2026-01-01", 0.1, 8), group("2026-04-01", 0.0, 8), group("2026-06-01", -0.1, 4)];
-        let judged = Earlier::new(groups, vec![0.05; 20], 0.05).judge(&question(true)).unwrap();
-        assert_eq!((judged.since.as_str(), judged.is_certain), ("2026-04-01", true));
-        assert_eq!(judged.text(), "+5.1 % since 2026-04-01 (gradual)");
+        let newest = NewestCosts::new(vec![0.05; 20], Vec::new(), 0.05);
+        let judged = Earlier::new(groups, newest).judge(&question(true)).unwrap();
+        assert_eq!((judged.text().as_str(), judged.is_certain), ("+5.1 % since 2026-04-01 (gradual)", true));
+    }
+
+    /// Good sessions at these levels with a slow one after them, of a row whose first level is not read.
+    fn after(seed: u64, sd: f64, levels: &[f64], slow: &[f64], now: f64) -> Option<Gradual> {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut costs =
+            |levels: &[f64]| levels.iter().map(|level| level + sd * noise(&mut random)).collect::<Vec<f64>>();
+        let newest = NewestCosts::new(costs(levels), costs(slow), costs(&[now])[0]);
+        Earlier::new(Vec::new(), newest).judge(&question(true))
+    }
+
+    #[test]
+    fn a_slowdown_that_takes_back_a_part_of_an_improvement_is_found_at_once_and_certain_in_two_nights() {
+        for (gain, nights, slow, sd) in
+            [(0.1, 5, 0.06, 0.004), (0.2, 2, 0.06, 0.004), (0.05, 15, 0.05, 0.006), (0.2, 3, 0.1, 0.01)]
+        {
+            let levels = [vec![0.0; 20 - nights], vec![-gain; nights]].concat();
+            let found = |nights: usize, now: f64| {
+                let judged =
+                    (0..200).filter_map(|seed| after(seed, sd, &levels, &vec![slow - gain; nights], now));
+                let judged: Vec<Gradual> = judged.collect();
+                (judged.len(), judged.iter().filter(|gradual| gradual.is_certain).count())
+            };
+            let what = format!("{gain} for {nights}, then {slow}, {sd}");
+            assert!(found(0, slow - gain).0 >= 198, "{what}: {:?}", found(0, slow - gain));
+            assert!(found(2, slow - gain).1 >= 198, "{what}: {:?}", found(2, slow - gain));
+            // It is gone after the second night.
+            let gone = [vec![slow - gain; 3], vec![-gain]].concat();
+            let open = (0..200).filter(|seed| after(*seed, sd, &levels, &gone, -gain).is_some()).count();
+            assert!(open <= 50, "{what}: {open}");
+        }
+    }
+
+    #[test]
+    fn a_lucky_night_and_a_benchmark_that_is_fast_now_and_then_have_no_new_level() {
+        let mut levels = [0.0; 20];
+        levels[18] = -0.1;
+        let open =
+            |levels: &[f64], sd| (0..500).filter(|seed| after(*seed, sd, levels, &[], 0.0).is_some()).count();
+        assert_eq!((open(&[0.0; 20], 0.004), open(&[0.0; 20], 0.02)), (0, 0));
+        assert_eq!(open(&levels, 0.004), 0);
+        assert!(open(&levels, 0.02) <= 5);
+        levels[19] = -0.1;
+        assert_eq!(open(&levels, 0.004), 500);
+        levels[5] = -0.1;
+        assert_eq!(open(&levels, 0.004), 0);
     }
 }

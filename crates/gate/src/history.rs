@@ -12,7 +12,8 @@ use benchgate_stats::describe;
 use super::common::{Common, CommonShifts, RowCosts};
 use super::estimate::ENOUGH_SESSIONS;
 use super::evidence::{Evidence, SpreadSource, usable};
-use super::gradual::{Earlier, EarlierCosts, EarlierSessions, GradualQuestion};
+use super::gradual::{Earlier, EarlierCosts, EarlierSessions};
+use super::newest::{GradualQuestion, NewestCosts};
 use super::{CompareOptions, Method, Policy, TooLittle, compare, series};
 
 /// Assumed standard deviation between sessions on one GPU testbed where neither history, calibration
@@ -92,11 +93,6 @@ impl<'a> Sessions<'a> {
         }
         let mut earlier: HashMap<_, _> =
             rows.iter_mut().filter_map(|(key, row)| Some((*key, row.take_earlier()?))).collect();
-        let mut past: BTreeMap<&str, Vec<&mut Earlier>> = BTreeMap::new();
-        for ((_, metric), row) in &mut earlier {
-            past.entry(metric).or_default().push(row);
-        }
-        past.values_mut().for_each(|rows| Earlier::share_scale(rows));
         let mut by_metric: BTreeMap<&str, Vec<&mut Costs<'a>>> = BTreeMap::new();
         for ((_, metric), costs) in &mut rows {
             by_metric.entry(metric).or_default().push(costs);
@@ -114,6 +110,14 @@ impl<'a> Sessions<'a> {
             }
             common.insert(metric, found);
         }
+        let mut past: BTreeMap<&str, Vec<&mut Earlier>> = BTreeMap::new();
+        for (key, row) in &mut earlier {
+            if let Some(newest) = rows.get(key).and_then(Costs::newest) {
+                row.set_alone(newest);
+            }
+            past.entry(key.1).or_default().push(row);
+        }
+        past.values_mut().for_each(|rows| Earlier::share_scale(rows));
         Self { rows, earlier, best, common, anchor: head.anchor.as_ref() }
     }
 
@@ -237,9 +241,14 @@ impl Costs<'_> {
         metric.unit == self.metric.unit && metric.better == self.metric.better
     }
 
+    fn newest(&self) -> Option<NewestCosts> {
+        let costs = |of: &[(usize, f64)]| of.iter().map(|(_, cost)| *cost).collect();
+        Some(NewestCosts::new(costs(&self.stored), costs(&self.slow), self.now?))
+    }
+
     fn take_earlier(&mut self) -> Option<Earlier> {
-        let recent = self.stored.iter().chain(&self.slow).map(|(_, cost)| *cost).collect();
-        Some(Earlier::new(std::mem::take(&mut self.earlier), recent, self.now?))
+        let newest = self.newest()?;
+        Some(Earlier::new(std::mem::take(&mut self.earlier), newest))
     }
 }
 
