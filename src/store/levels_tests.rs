@@ -56,3 +56,20 @@ fn a_slowdown_that_takes_back_a_part_of_an_improvement_never_passes_and_is_red_f
         );
     }
 }
+
+#[test]
+fn a_week_in_which_the_machine_was_faster_is_not_a_slowdown_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    for night in 0..45 {
+        let mut file = long_night(night, 1.0, NOISE);
+        let factor = if (22..29).contains(&night) { 0.97 } else { 1.0 };
+        let processes = file.sides[0].benchmarks.iter_mut().flat_map(|benchmark| &mut benchmark.processes);
+        let samples = processes.filter_map(|process| process.samples.get_mut("latency"));
+        samples.flatten().for_each(|value| *value *= factor);
+        let stored = put(&mut files, &file).unwrap();
+        let red: Vec<_> =
+            stored.quarantine.iter().filter(|reason| reason.cause == QuarantineCause::Regressed).collect();
+        assert!(red.is_empty(), "night {night}: {red:?}");
+    }
+}

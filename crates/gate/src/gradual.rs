@@ -2,6 +2,8 @@
 //! within the tolerance of those before; the level that was good months ago does not. Nor do the first sessions of all,
 //! which are too few for a level: a slowdown right after them would otherwise be most of the first level.
 
+use std::collections::BTreeMap;
+
 use benchgate_core::model::{Run, counted, percents};
 use benchgate_stats::robust::{Fit, ScalePrior};
 use benchgate_stats::{Effect, describe};
@@ -24,7 +26,12 @@ pub struct EarlierSessions {
 pub struct EarlierCosts {
     pub since: String,
     pub costs: Vec<f64>,
+    /// The difference of all rows between these sessions and the newest ones: a machine that was faster for a week.
+    pub shift: f64,
 }
+
+/// Rows below which their median says little about the machine.
+const LEAST_ROWS: usize = 5;
 
 /// Further data that a row is compared with, besides its newest sessions: its best level since the last acceptance, and all
 /// sessions between then and now that were read.
@@ -121,16 +128,42 @@ impl Earlier {
         }
     }
 
-    /// The level that counts: the first one, unless a later one is clearly better.
+    /// Adds the shift of all rows of one metric to their earlier levels.
+    pub fn share_shifts(rows: &mut [&mut Self]) {
+        let mut shifts: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for row in rows.iter() {
+            let Some(usual) = describe::median(&row.newest.good) else { continue };
+            for level in &row.levels {
+                let shift = describe::median(&level.costs).map(|center| center - usual);
+                shifts.entry(level.since.clone()).or_default().extend(shift);
+            }
+        }
+        for level in rows.iter_mut().flat_map(|row| &mut row.levels) {
+            let shifts = shifts.get(&level.since).filter(|shifts| shifts.len() >= LEAST_ROWS);
+            level.shift = shifts.and_then(|shifts| describe::median(shifts)).unwrap_or_default();
+        }
+    }
+
+    /// The level that counts: the first one, unless a later one is clearly better. If all rows were faster on those days,
+    /// the next days must be better too: a machine that is faster for a week is not a level.
     fn level(&self, scale: f64, floor: f64) -> Option<(&EarlierCosts, f64)> {
-        let mut levels =
-            self.levels.iter().filter_map(|level| Some((level, describe::median(&level.costs)?)));
-        let first = levels.next()?;
+        let centered = |level: &'_ EarlierCosts| describe::median(&level.costs);
+        let levels: Vec<(&EarlierCosts, f64)> =
+            self.levels.iter().filter_map(|level| Some((level, centered(level)?))).collect();
         let share = |level: &EarlierCosts| OF_MEDIAN / level.costs.len() as f64;
-        Some(levels.fold(first, |best, level| {
-            let error = scale * (share(best.0) + share(level.0)).sqrt();
-            if best.1 - level.1 > floor.max(BETTER * error) { level } else { best }
-        }))
+        let mut best = *levels.first()?;
+        for (at, level) in levels.iter().enumerate().skip(1) {
+            let is_better = |level: &(&EarlierCosts, f64), shift: f64| {
+                let error = scale * (share(best.0) + share(level.0)).sqrt();
+                best.1 - level.1 - shift > floor.max(BETTER * error)
+            };
+            let is_own = is_better(level, best.0.shift - level.0.shift);
+            let lasts = || levels.get(at + 1).is_some_and(|next| is_better(next, 0.0));
+            if is_better(level, 0.0) && (is_own || lasts()) {
+                best = *level;
+            }
+        }
+        Some(best)
     }
 
     /// The slowdown of the newest session, or of the sessions before it, against the earlier level, or against the first
@@ -236,7 +269,7 @@ mod tests {
         let mut recent: Vec<f64> = levels.iter().map(|level| cost(*level)).collect();
         let now = recent.pop().unwrap();
         let newest = NewestCosts::new(recent, Vec::new(), now);
-        Earlier::new(vec![EarlierCosts { since: "2026-08-01".to_owned(), costs }], newest)
+        Earlier::new(vec![EarlierCosts { since: "2026-08-01".to_owned(), costs, shift: 0.0 }], newest)
     }
 
     fn found(sd: f64, levels: &[f64]) -> usize {
@@ -290,12 +323,36 @@ mod tests {
         let group = |since: &str, level: f64, count| EarlierCosts {
             since: since.to_owned(),
             costs: vec![level; count],
+            shift: 0.0,
         };
         let groups =
             vec![group("2026-01-01", 0.1, 8), group("2026-04-01", 0.0, 8), group("2026-06-01", -0.1, 4)];
         let newest = NewestCosts::new(vec![0.05; 20], Vec::new(), 0.05);
         let judged = Earlier::new(groups, newest).judge(&question(true)).unwrap();
         assert_eq!((judged.text().as_str(), judged.is_certain), ("+5.1 % since 2026-04-01 (gradual)", true));
+    }
+
+    #[test]
+    fn a_week_in_which_the_machine_was_faster_is_not_a_level_of_every_row_and_a_faster_suite_is() {
+        let group = |since: &str, level: f64| EarlierCosts {
+            since: since.to_owned(),
+            costs: (0..7).map(|night| level + 0.002 * f64::from(night % 3)).collect(),
+            shift: 0.0,
+        };
+        let judged = |levels: [f64; 3]| {
+            let days = ["2026-01-01", "2026-02-01", "2026-03-01"];
+            let row = |own: f64| {
+                let groups = days.iter().zip(levels).map(|(day, level)| group(day, level + own)).collect();
+                let good = (0..20).map(|night| own + 0.002 * f64::from(night % 3)).collect();
+                Earlier::new(groups, NewestCosts::new(good, Vec::new(), own))
+            };
+            let mut rows: Vec<Earlier> = (0..6).map(|at| row(f64::from(at))).collect();
+            Earlier::share_shifts(&mut rows.iter_mut().collect::<Vec<_>>());
+            rows.iter().filter(|row| row.judge(&question(true)).is_some()).count()
+        };
+        assert_eq!(judged([0.0, -0.04, 0.0]), 0);
+        assert_eq!(judged([0.0, 0.0, -0.04]), 0);
+        assert_eq!(judged([0.0, -0.04, -0.04]), 6);
     }
 
     /// Good sessions at these levels with a slow one after them, of a row whose first level is not read.

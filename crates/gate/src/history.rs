@@ -117,7 +117,10 @@ impl<'a> Sessions<'a> {
             }
             past.entry(key.1).or_default().push(row);
         }
-        past.values_mut().for_each(|rows| Earlier::share_scale(rows));
+        for rows in past.values_mut() {
+            Earlier::share_scale(rows);
+            Earlier::share_shifts(rows);
+        }
         Self { rows, earlier, best, common, anchor: head.anchor.as_ref() }
     }
 
@@ -259,7 +262,7 @@ fn add_earlier<'a>(
     head: &Run,
 ) {
     for row in rows.values_mut() {
-        row.earlier.push(EarlierCosts { since: sessions.since.clone(), costs: Vec::new() });
+        row.earlier.push(EarlierCosts { since: sessions.since.clone(), ..EarlierCosts::default() });
     }
     for run in sessions.runs.iter().filter(|run| is_same_testbed(head, run)) {
         for benchmark in run.benchmarks.iter().filter(|benchmark| benchmark.outcome.is_ok()) {

@@ -14,6 +14,9 @@ const OF_ONE: f64 = 5.0;
 /// Evidence from which sessions before and after an improvement are two levels. More than for a slowdown, because the
 /// session that divides them is chosen among many; and no benchmark is slower than one lucky night.
 const IMPROVED: f64 = 2.0 * OF_ONE;
+/// Orders of the sessions, of which one has the fast ones last, from which that order is not chance: 2 of 20, 3 of 11, or 5
+/// of 10. A benchmark that is fast now and then has them in any order.
+const ORDERS: f64 = 150.0;
 /// Standard errors from which a slowdown is likely: one unchanged night in a hundred.
 pub(super) const LIKELY: f64 = 2.33;
 /// Standard errors by which another level must be better than the first one, and by more than the floor, to be the one
@@ -160,7 +163,15 @@ pub(super) fn improved(good: &[f64], scale: f64, floor: f64) -> Option<&[f64]> {
 fn improvement(good: &[f64], scale: f64, floor: f64) -> Option<usize> {
     let divided = (1..good.len()).filter_map(|at| {
         let (before, after) = good.split_at(at);
+        let orders = (1..=after.len()).map(|count| (at + count) as f64 / count as f64).product::<f64>();
+        if orders < ORDERS {
+            return None;
+        }
         let (old, new) = (describe::median(before)?, describe::median(after)?);
+        // Sessions that resemble those before them differ more than neighbors do.
+        let off = |(costs, level): (&[f64], f64)| costs.iter().map(|cost| (cost - level).abs()).collect();
+        let off: Vec<Vec<f64>> = [(before, old), (after, new)].into_iter().map(off).collect();
+        let scale = scale.max(describe::MEDIAN_DEVIATION * describe::median(&off.concat())?);
         let distance = (old - new) / scale;
         let alike = scale.max((old - new) / 4.0);
         if old - new <= floor.max(BETTER * scale) || before.iter().any(|cost| *cost < new + alike) {
