@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::harness::World;
+use crate::pull_request::{branch, commit, repository};
 use crate::real_tools;
 use crate::suite::Suite;
 
@@ -49,17 +51,25 @@ fn a_benchmark_that_is_not_in_the_suite_and_a_suite_without_base_are_refused() {
 }
 
 #[test]
-#[ignore = "downloads IREE from the Python package index"]
-fn kernels_of_real_modules_are_exchanged_and_the_capture_is_kept() {
-    let world = real_tools::quickstart_mlp("");
-    let toml = world.read("benchgate.toml").replace(
-        "[side.head]",
-        "[side.base]\nflags = [\"--iree-llvmcpu-target-cpu=x86-64-v3\"]\n\n\
-         [side.head]\nflags = [\"--iree-llvmcpu-target-cpu=generic\"]",
-    );
-    world.write("benchgate.toml", toml);
-    let args = ["explain", "--swap", "mlp/cpu/main", "--max-blocks", "4", "--format", "json"];
-    let outcome = world.finish(real_tools::command(&world, &args));
+fn a_branch_is_exchanged_against_its_merge_base() {
+    let (suite, repository) = repository();
+    let base = repository.head().unwrap().target().unwrap();
+    suite.source("a", &["compile-error=no such op"]);
+    commit(&repository, "does not compile");
+    let args = ["explain", "--swap", "a/cpu/main", "--merge-base", "main"];
+    let outcome = suite.world.run(args).expect_code(20);
+    let said = [format!("base: {base}, the merge base of HEAD and main"), "a/cpu/main head: ".to_owned()];
+    assert!(said.iter().all(|said| outcome.stderr.contains(said)), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("a/cpu/main base: "), "{}", outcome.stderr);
+}
+
+const V3: &str = "flags = [\"--iree-llvmcpu-target-cpu=x86-64-v3\"]\n";
+const GENERIC: &str = "flags = [\"--iree-llvmcpu-target-cpu=generic\"]\n";
+
+/// Exchanges the kernels of a real suite, and checks what every exchange has.
+fn exchanged(world: &World, args: &[&str]) {
+    let swap = ["explain", "--swap", "mlp/cpu/main", "--max-blocks", "4", "--format", "json"];
+    let outcome = world.finish(real_tools::command(world, &[&swap, args].concat()));
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let found: Value = serde_json::from_str(&outcome.stdout).unwrap();
     let kernels = found["kernels"].as_array().unwrap();
@@ -74,4 +84,27 @@ fn kernels_of_real_modules_are_exchanged_and_the_capture_is_kept() {
         (0, &"all-kernels".into())
     );
     assert!(world.work().join(".benchgate/exchange/mlp-cpu-main/base.ireereplay").is_file());
+}
+
+#[test]
+#[ignore = "downloads IREE from the Python package index"]
+fn kernels_of_real_modules_are_exchanged_and_the_capture_is_kept() {
+    let world = real_tools::quickstart_mlp("");
+    let toml = world.read("benchgate.toml");
+    let sides = format!("[side.base]\n{V3}\n[side.head]\n{GENERIC}");
+    world.write("benchgate.toml", toml.replace("[side.head]\n", &sides));
+    exchanged(&world, &[]);
+}
+
+#[test]
+#[ignore = "downloads IREE from the Python package index"]
+fn real_kernels_of_a_branch_are_exchanged_against_its_merge_base() {
+    let world = real_tools::quickstart_mlp("");
+    let toml = world.read("benchgate.toml");
+    let with = |flags: &str| toml.replace("[side.head]\n", &format!("[side.head]\n{flags}"));
+    world.write("benchgate.toml", with(V3));
+    let repository = branch(&world.work());
+    world.write("benchgate.toml", with(GENERIC));
+    commit(&repository, "another processor");
+    exchanged(&world, &["--merge-base", "main"]);
 }
