@@ -58,9 +58,8 @@ table! {
 }
 
 /// Which benchmarks are run under the runtime's profiler after they are measured.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames, Serialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Profiling {
     /// Those whose latency regressed or improved.

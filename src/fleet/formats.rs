@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 use crate::record::PlanFile;
 
 /// Who runs the shards.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, strum::EnumMessage, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(strum::EnumMessage, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum PlanFormat {
     /// The `matrix` of a job of GitHub Actions, on one line

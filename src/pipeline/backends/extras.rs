@@ -11,18 +11,8 @@ use super::Experiment;
 
 /// Files that `--dump` writes for each experiment. The first four are taken by the measured processes, after their
 /// last repetition; each of the others by a process of its own, because PyTorch/XLA takes it while it compiles.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    strum::Display,
-    strum::EnumMessage,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(strum::Display, strum::EnumMessage, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum DumpKind {
     /// Time in each operator, as a table of torch's profiler
@@ -55,18 +45,8 @@ impl DumpKind {
 }
 
 /// Values that `--collect` adds to the metrics of each measured process.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    strum::Display,
-    strum::EnumMessage,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(strum::Display, strum::EnumMessage, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum CollectKind {
     /// Counters of torch.compile

@@ -15,9 +15,8 @@ use std::collections::BTreeSet;
 use benchgate_core::model::{Benchmark, Run, Series};
 
 /// A format that runs are written in, by the names that `--to` takes.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(strum::Display, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum ExportFormat {
     /// benchgate's own run.json.
