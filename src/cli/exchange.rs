@@ -8,7 +8,6 @@ use crate::ingest::Format;
 use crate::model::{BenchmarkName, Metric, SideName, counted, is_cpu};
 use crate::pipeline::{self, ExchangePlan, Filter, PrepareFrom, SideInput, SuiteRun};
 use crate::report::ExchangeReport;
-use crate::toolchain::Lock;
 
 use super::gate::{against_merge_base, configured_sides};
 use super::session::{ScheduleArgs, check_processors, measure_sides, prepare_work_dir};
@@ -178,8 +177,7 @@ fn commands(
         config.measure = settings.clone();
         let mut side = config.head.clone();
         side.sources.clone_from(&sources);
-        let lock = Lock::default();
-        SideInput { name, anchor: false, config, side, lock, commit: None, dirty: None, checkout: None }
+        SideInput::new(name, config, side)
     };
     Ok(SideName::BOTH.map(side).to_vec())
 }

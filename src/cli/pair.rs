@@ -10,7 +10,6 @@ use crate::gate::{self, CompareOptions};
 use crate::ingest::Format;
 use crate::model::{GpuClock, SideName};
 use crate::pipeline::{self, CommandRows, SideInput};
-use crate::toolchain::Lock;
 
 use super::policy_args::PolicyArgs;
 use super::rendering::ComparisonArgs;
@@ -190,8 +189,7 @@ impl CommandPairArgs {
         check_processors(&config.measure, &"--cpus")?;
         let mut side = config.head.clone();
         side.sources = folder;
-        let lock = Lock::default();
-        Ok(SideInput { name, anchor: false, config, side, lock, commit: None, dirty: None, checkout: None })
+        Ok(SideInput::new(name, config, side))
     }
 
     fn line(&self, text: &str) -> Result<CommandLine, CliError> {

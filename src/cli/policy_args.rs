@@ -11,7 +11,7 @@ use super::inputs::Recorded;
 use super::{CliError, choices, job, runtime};
 
 /// Options that change the policy.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Policy")]
 pub struct PolicyArgs {
     /// Use the policy of this benchgate.toml; the options below override it
@@ -217,16 +217,7 @@ mod tests {
 
     #[test]
     fn a_higher_floor_lifts_the_tolerance_with_it() {
-        let args = PolicyArgs {
-            policy: None,
-            floor: Some(0.05),
-            tolerance: None,
-            alpha: None,
-            between_cv: None,
-            test: None,
-            fail_on: None,
-            warn_only: false,
-        };
+        let args = PolicyArgs { floor: Some(0.05), ..PolicyArgs::default() };
         let policy = args.resolve().unwrap();
         let (_, latency) = policy.metrics.iter().find(|(name, _)| name == "latency").unwrap();
         assert_eq!((latency.floor.relative, latency.tolerance), (0.05, 0.05));

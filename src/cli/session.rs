@@ -328,7 +328,7 @@ pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliErr
     let commit = repository.as_ref().and_then(|repository| repository.head().ok()).map(|head| head.commit);
     let dirty = repository.as_ref().and_then(|repository| repository.is_dirty().ok());
     let config = config.clone();
-    Ok(Some(SideInput { name, anchor: false, config, side, lock, commit, dirty, checkout: None }))
+    Ok(Some(SideInput { lock, commit, dirty, ..SideInput::new(name, config, side) }))
 }
 
 /// Head's sources with the frozen toolchain of `[baseline]`, if it names one. Compile flags of `[side.head]` are

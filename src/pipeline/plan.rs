@@ -32,6 +32,12 @@ pub struct SideInput {
 }
 
 impl SideInput {
+    /// A side whose sources are a folder of no known commit, with tools that no lock names.
+    pub fn new(name: SideName, config: Config, side: Side) -> Self {
+        let lock = Lock::default();
+        Self { name, anchor: false, config, side, lock, commit: None, dirty: None, checkout: None }
+    }
+
     /// Whether the sources are complete. A checkout that left something out can make anything fail.
     pub fn is_complete(&self) -> bool {
         self.checkout.as_ref().is_none_or(|checkout| checkout.notices.is_empty())

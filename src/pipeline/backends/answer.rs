@@ -12,16 +12,17 @@ use crate::record::CollectedRecord;
 const PROTOCOL: &str = "benchgate-backends/1";
 
 /// Status of the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum BackendStatus {
     Ok,
     Unsupported,
+    #[default]
     Failed,
 }
 
 /// The last line of the answer.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct BackendAnswer {
     pub(super) status: BackendStatus,
@@ -49,22 +50,7 @@ pub(super) struct BackendAnswer {
 
 impl BackendAnswer {
     fn failed(stage: Option<String>, error: String) -> Self {
-        Self {
-            status: BackendStatus::Failed,
-            stage,
-            error: Some(error),
-            code: None,
-            samples: Vec::new(),
-            iterations: None,
-            compile_seconds: None,
-            cold: false,
-            metrics: BTreeMap::new(),
-            versions: BTreeMap::new(),
-            outputs: None,
-            references64: 0,
-            memory: Vec::new(),
-            collected: None,
-        }
+        Self { status: BackendStatus::Failed, stage, error: Some(error), ..Self::default() }
     }
 
     /// The answer in the last line or, without one, what the lines before it and the end of the process show.

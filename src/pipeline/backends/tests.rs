@@ -11,7 +11,7 @@ use crate::config::{self, BackendKind, ModelSource};
 use crate::model::{Outcome, Progress, SideName, VerifyCode};
 use crate::process::{Cancel, Command};
 use crate::record::BackendRecord;
-use crate::toolchain::{Environment, Lock, PythonEnv};
+use crate::toolchain::{Environment, PythonEnv};
 
 use super::super::host::Host;
 use super::super::interpreters::Environments;
@@ -71,16 +71,7 @@ fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
     );
     let config = config::parse(&text, &folder.join("benchgate.toml")).unwrap();
     let side = config.head.clone();
-    SideInput {
-        name: SideName::Head,
-        anchor: false,
-        config,
-        side,
-        lock: Lock::default(),
-        commit: None,
-        dirty: None,
-        checkout: None,
-    }
+    SideInput::new(SideName::Head, config, side)
 }
 
 /// Runs the suite's experiments; the fake's calls lie in the folder.

@@ -8,7 +8,7 @@ use crate::config;
 use crate::model::SideName;
 use crate::process::Cancel;
 use crate::record::StageStatus;
-use crate::toolchain::{Lock, PythonEnv};
+use crate::toolchain::PythonEnv;
 
 use super::super::interpreters::Environments;
 use super::super::plan::{Filter, SideInput, plan};
@@ -99,16 +99,7 @@ impl World {
         let config = config::parse(&text, &self.path(&format!("{sources}/benchgate.toml"))).unwrap();
         let mut side = config.head.clone();
         side.sources = self.path(sources);
-        SideInput {
-            name: SideName::Head,
-            anchor: false,
-            config,
-            side,
-            lock: Lock::default(),
-            commit: None,
-            dirty: None,
-            checkout: None,
-        }
+        SideInput::new(SideName::Head, config, side)
     }
 
     /// The one export of the sources `a`.
