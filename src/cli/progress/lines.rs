@@ -1,0 +1,357 @@
+//! Progress in a log or a pipe.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::model::{Event, NextLook, Progress, Stage, counted};
+use crate::report::{clean, duration};
+
+use super::lock;
+use super::words::{coarse, left, outlook};
+
+/// One line per stage, and one now and then if a stage takes long, with the time since the start: a log has no cursor.
+pub(super) struct Lines<W> {
+    state: Arc<Mutex<LineState<W>>>,
+}
+
+struct LineState<W> {
+    out: W,
+    began: Instant,
+    stages: Vec<StageCount>,
+    /// When the last line was printed.
+    said: Instant,
+}
+
+/// How far a running stage is.
+struct StageCount {
+    stage: Stage,
+    steps: usize,
+    done: usize,
+    began: Instant,
+    /// Steps that are not done, and how far one is: `1.2 GB of 8.0 GB`.
+    running: Vec<(String, String)>,
+    /// The time of the next look.
+    next: Option<(NextLook, Instant)>,
+    /// How its steps ended, in words without numbers, and how many of them did.
+    notes: BTreeMap<String, usize>,
+    /// The state of its rows when all are decided.
+    decided: Option<String>,
+}
+
+impl StageCount {
+    /// Whether there was nothing to do, because every model is MLIR already or the tools are installed.
+    fn says_nothing(&self) -> bool {
+        let all = |note| self.notes.get(note) == Some(&self.done);
+        self.done == 0 || all("already MLIR") || all("verified")
+    }
+
+    /// `compile: 10 steps, 8 cached (1.250 s)`.
+    fn said(&self) -> String {
+        let notes: String = self.notes.iter().map(|(note, count)| format!(", {count} {note}")).collect();
+        let (stage, steps) = (self.stage, counted(self.done, "step"));
+        let decided = self.decided.as_ref().map(|rows| format!("; {rows}")).unwrap_or_default();
+        format!("{stage}: {steps}{notes}{decided} ({})", duration(self.began.elapsed()))
+    }
+
+    /// `compile 3/12: vit/cpu head and 1 more`, `benchmark 37/96: mlp/cpu head block 4; next look in about 20 s; …`.
+    fn so_far(&self) -> String {
+        let mut text = format!("{} {}/{}", self.stage, self.done, self.steps);
+        if let Some((what, note)) = self.running.first() {
+            let note = if note.is_empty() { String::new() } else { format!(": {note}") };
+            let more = self.running.len() - 1;
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            text.push_str(&format!(": {what}{note}{more}"));
+        }
+        match &self.next {
+            Some((next, since)) => text.push_str(&format!("; {}", left(next, *since))),
+            // Its steps are alike, those of other stages are not.
+            None if self.stage == Stage::Benchmark && self.done > 0 => {
+                let rest = self.steps.saturating_sub(self.done) as f64 / self.done as f64;
+                text.push_str(&format!(
+                    "; first look in about {}",
+                    coarse(self.began.elapsed().mul_f64(rest))
+                ));
+            }
+            None => {}
+        }
+        text
+    }
+}
+
+/// Silence after which the running stage is reported, so that a log shows that something happens.
+const NOW_AND_THEN: Duration = Duration::from_secs(30);
+/// Silence after which a look is reported. Looks follow each other quickly in a small suite.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(20);
+
+impl<W: Write + Send + 'static> Lines<W> {
+    pub(super) fn new(out: W) -> Self {
+        let now = Instant::now();
+        Self { state: Arc::new(Mutex::new(LineState { out, began: now, stages: Vec::new(), said: now })) }
+    }
+
+    /// Reports the running stage after each silence, until this is dropped.
+    pub(super) fn speak_in_silence(&self) {
+        const CHECK: Duration = Duration::from_secs(1);
+        let state = Arc::downgrade(&self.state);
+        let speaking = std::thread::Builder::new().spawn(move || {
+            while let Some(state) = state.upgrade() {
+                lock(&state).say_how_far();
+                drop(state);
+                std::thread::sleep(CHECK);
+            }
+        });
+        // Without a thread, long steps are silent.
+        drop(speaking);
+    }
+}
+
+impl<W: Write> LineState<W> {
+    fn say(&mut self, line: &str) {
+        self.said = Instant::now();
+        let seconds = self.began.elapsed().as_secs_f64();
+        // A reader that went away is not our failure.
+        drop(writeln!(self.out, "[{seconds:8.1} s] {line}").and_then(|()| self.out.flush()));
+    }
+
+    fn say_how_far(&mut self) {
+        if let Some(stage) = self.stages.last().filter(|_| self.said.elapsed() >= NOW_AND_THEN) {
+            let line = stage.so_far();
+            self.say(&line);
+        }
+    }
+
+    fn stage(&mut self, stage: Stage) -> Option<&mut StageCount> {
+        self.stages.iter_mut().find(|known| known.stage == stage)
+    }
+
+    /// The line for an event, if any.
+    fn line(&mut self, event: &Event<'_>) -> Option<String> {
+        match *event {
+            Event::StageStarted { stage, steps } => {
+                self.stages.retain(|known| known.stage != stage);
+                let (began, notes) = (Instant::now(), BTreeMap::new());
+                let running = Vec::new();
+                let (next, decided) = (None, None);
+                self.stages.push(StageCount { stage, steps, done: 0, began, running, next, notes, decided });
+                None
+            }
+            Event::StepsAdded { stage, steps } => {
+                if let Some(known) = self.stage(stage) {
+                    known.steps += steps;
+                }
+                None
+            }
+            Event::StepStarted { stage, what } => {
+                self.stage(stage)?.running.push((clean(what), String::new()));
+                None
+            }
+            Event::StepContinues { stage, what, note } => {
+                let running = &mut self.stage(stage)?.running;
+                running.retain(|(known, _)| *known != clean(what));
+                running.insert(0, (clean(what), clean(note)));
+                None
+            }
+            Event::StepFinished { stage, what, note, took } => {
+                let mut count = String::new();
+                if let Some(known) = self.stage(stage) {
+                    known.done += 1;
+                    known.running.retain(|(running, _)| *running != clean(what));
+                    count = format!(" {}/{}", known.done, known.steps);
+                    if !note.is_empty() && !note.contains(|c: char| c.is_ascii_digit() || c == ':') {
+                        *known.notes.entry(clean(note)).or_default() += 1;
+                    }
+                }
+                let line = || format!("{stage}{count} {}: {} ({})", clean(what), clean(note), duration(took));
+                note.starts_with("failed").then(line)
+            }
+            Event::StageFinished { stage } => {
+                let at = self.stages.iter().position(|known| known.stage == stage)?;
+                let done = self.stages.remove(at);
+                (!done.says_nothing()).then(|| done.said())
+            }
+            Event::Standings { rows, next, look } => {
+                let text = outlook(rows, next);
+                if let Some(stage) = self.stage(Stage::Benchmark) {
+                    stage.next = next.map(|next| (next, Instant::now()));
+                }
+                if next.is_none()
+                    && rows.iter().all(|row| !row.open)
+                    && let Some(stage) = self.stage(Stage::Benchmark)
+                {
+                    // Reported with the end of the stage, which follows. Sides that are identical have no rows.
+                    stage.decided = Some(text).filter(|_| !rows.is_empty());
+                    return None;
+                }
+                (look && self.said.elapsed() >= BETWEEN_LOOKS).then_some(text)
+            }
+            Event::Warning(text) => Some(format!("warning: {}", clean(text))),
+            Event::Note(text) => Some(clean(text)),
+        }
+    }
+}
+
+impl<W: Write + Send> Progress for Lines<W> {
+    fn on(&self, event: Event<'_>) {
+        let mut state = lock(&self.state);
+        if let Some(line) = state.line(&event) {
+            state.say(&line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{BenchmarkName, Standing, Verdict};
+
+    fn said(events: &[Event<'_>]) -> Vec<String> {
+        said_after(Duration::ZERO, events)
+    }
+
+    /// The lines of events that follow this long a silence each, and of such a silence at the end.
+    fn said_after(silence: Duration, events: &[Event<'_>]) -> Vec<String> {
+        let lines = Lines::new(Vec::new());
+        for event in events {
+            lock(&lines.state).said -= silence;
+            lines.on(event.clone());
+        }
+        let mut state = lock(&lines.state);
+        state.said -= silence;
+        state.say_how_far();
+        let text = String::from_utf8(std::mem::take(&mut state.out)).unwrap();
+        let bare = |line: &str| line.split_once("] ").map_or(line.trim_start(), |(_, rest)| rest).to_owned();
+        text.lines().map(bare).collect()
+    }
+
+    #[test]
+    fn a_log_gets_one_line_a_stage_and_one_for_each_failure() {
+        let compile = Stage::Compile;
+        let took = Duration::from_millis(1250);
+        let finished = |what, note| Event::StepFinished { stage: compile, what, note, took };
+        let lines = said(&[
+            Event::StageStarted { stage: compile, steps: 2 },
+            Event::StepStarted { stage: compile, what: "vit/cpu head" },
+            finished("vit/cpu head", ""),
+            finished("mlp/cpu head", "cached"),
+            Event::StepsAdded { stage: compile, steps: 2 },
+            finished("vit/cpu base", "cached"),
+            finished("conv/cpu base", "failed: exit status 1"),
+            Event::StageFinished { stage: compile },
+            Event::StageStarted { stage: Stage::Export, steps: 0 },
+            Event::StageFinished { stage: Stage::Export },
+            Event::StageStarted { stage: Stage::Export, steps: 1 },
+            Event::StepFinished { stage: Stage::Export, what: "vit/cpu head", note: "already MLIR", took },
+            Event::StageFinished { stage: Stage::Export },
+            Event::StageStarted { stage: Stage::Toolchain, steps: 1 },
+            Event::StepFinished { stage: Stage::Toolchain, what: "IREE 3.13.0", note: "verified", took },
+            Event::StageFinished { stage: Stage::Toolchain },
+            Event::Warning("little room on the disk"),
+        ]);
+        assert_eq!(lines[0], "compile 4/4 conv/cpu base: failed: exit status 1 (1.250 s)");
+        assert!(lines[1].starts_with("compile: 4 steps, 2 cached ("), "{lines:?}");
+        assert_eq!(lines[2..], ["warning: little room on the disk"]);
+    }
+
+    #[test]
+    fn a_silence_of_half_a_minute_ends_with_how_far_the_stage_is() {
+        let stage = Stage::Compile;
+        let started = |what| Event::StepStarted { stage, what };
+        let began =
+            [Event::StageStarted { stage, steps: 12 }, started("vit/cpu head"), started("mlp/cpu head")];
+        assert_eq!(said(&began), Vec::<String>::new());
+        assert_eq!(said_after(NOW_AND_THEN, &began), ["compile 0/12: vit/cpu head and 1 more"]);
+        let stage = Stage::Toolchain;
+        let (what, note) = ("artifacts/w.irpa", "1.2 GB of 8.0 GB");
+        let download = [
+            Event::StageStarted { stage, steps: 1 },
+            Event::StepStarted { stage, what },
+            Event::StepContinues { stage, what, note },
+        ];
+        let line = "toolchain 0/1: artifacts/w.irpa: 1.2 GB of 8.0 GB";
+        assert_eq!(said_after(NOW_AND_THEN, &download), [line]);
+        let finished = [Event::StageFinished { stage }];
+        assert_eq!(said_after(NOW_AND_THEN, &[&download[..2], &finished].concat()), Vec::<String>::new());
+    }
+
+    fn row(name: &str, open: bool) -> Standing {
+        Standing {
+            benchmark: BenchmarkName::new(name),
+            verdict: if open { Verdict::Inconclusive } else { Verdict::Pass },
+            blocks: 6,
+            ratio: 1.004,
+            interval: Some((0.992, 1.017)),
+            open,
+        }
+    }
+
+    #[test]
+    fn a_look_says_where_each_row_stands_and_when_the_next_one_is() {
+        let next = NextLook {
+            blocks: 8,
+            rows: 1,
+            wait: Duration::from_millis(20_400),
+            most: Duration::from_secs(95),
+        };
+        let rows = [row("mlp/cpu", true), row("vit/cpu", false)];
+        let look = Event::Standings { rows: &rows, next: Some(next), look: true };
+        let lines = said_after(BETWEEN_LOOKS, std::slice::from_ref(&look));
+        assert_eq!(
+            lines,
+            [
+                "6 blocks: 1 of 2 rows open (mlp/cpu +0.4 %); next look after 8 blocks, in about 20 s; 95 s left at most"
+            ]
+        );
+        assert_eq!(said(&[look]), Vec::<String>::new(), "looks follow each other quickly");
+        let last = [Event::Standings { rows: &[row("vit/cpu", false)], next: None, look: true }];
+        assert_eq!(said_after(BETWEEN_LOOKS, &last), ["1 of 1 row decided after 6 blocks"]);
+        let stage = Stage::Benchmark;
+        let lines = said(&[
+            Event::StageStarted { stage, steps: 24 },
+            Event::StepFinished { stage, what: "a", note: "1 ms", took: Duration::ZERO },
+            Event::Standings { rows: &[row("vit/cpu", false)], next: None, look: true },
+            Event::StageFinished { stage },
+        ]);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].starts_with("benchmark: 1 step; 1 of 1 row decided after 6 blocks ("), "{lines:?}");
+        let wide = Standing { interval: Some((0.018, 54.6)), ..row("mlp/cpu", true) };
+        let look = Event::Standings { rows: &[wide], next: None, look: true };
+        let lines = said_after(BETWEEN_LOOKS, &[look]);
+        assert_eq!(lines, ["6 blocks: 1 of 1 row open (mlp/cpu unclear yet)"]);
+    }
+
+    #[test]
+    fn a_log_of_hundreds_of_processes_has_a_line_for_each_failure_and_one_after_each_silence() {
+        let stage = Stage::Benchmark;
+        let finished = |note| Event::StepFinished { stage, what: "a", note, took: Duration::ZERO };
+        let mut events = vec![Event::StageStarted { stage, steps: 400 }];
+        events.extend((0..50).map(|_| finished("1 ms")));
+        events.push(finished("failed: no device"));
+        let rows = [row("a", true)];
+        events.extend((0..50).map(|_| Event::Standings { rows: &rows, next: None, look: false }));
+        assert_eq!(said(&events), ["benchmark 51/400 a: failed: no device (0 s)"]);
+        let silent = [
+            Event::StageStarted { stage, steps: 4 },
+            finished("1 ms"),
+            Event::StepStarted { stage, what: "a head block 1" },
+        ];
+        assert_eq!(
+            said_after(NOW_AND_THEN, &silent),
+            ["benchmark 1/4: a head block 1; first look in about 1 s"]
+        );
+        let (wait, most) = (Duration::from_millis(20_400), Duration::from_secs(95));
+        let next = Some(NextLook { blocks: 8, rows: 1, wait, most });
+        let standing = [Event::Standings { rows: &rows, next, look: false }];
+        assert_eq!(
+            said_after(NOW_AND_THEN, &[&silent[..], &standing].concat()),
+            ["benchmark 1/4: a head block 1; next look in about 20 s; 95 s left at most"]
+        );
+    }
+
+    #[test]
+    fn a_hostile_name_can_t_give_the_log_a_command() {
+        let lines = said(&[Event::Note("a\n::error::b ##[error]c\u{1b}[2J")]);
+        assert_eq!(lines, ["a\u{fffd}::error::b # #[error]c\u{fffd}[2J"]);
+    }
+}
