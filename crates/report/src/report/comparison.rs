@@ -152,7 +152,9 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
     let waived = concat(&[&view.changed, &view.unchanged, &view.reported]);
     let waived: Vec<RowView<'_>> = waived.into_iter().filter(|row| row.row.waiver.is_some()).collect();
     blocks.extend(section("Waived", &waived));
-    blocks.extend(folded("Inconclusive", open(view, detail)));
+    if !view.open.is_empty() {
+        blocks.push(Block::counted("Inconclusive", view.open.len(), open(view, detail)));
+    }
     if detail == Detail::Page {
         blocks.extend(folded("How base and head align", alignments(view)));
     }
@@ -350,7 +352,8 @@ fn open<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     let brief = detail == Detail::Brief;
     let group = |group: view::OpenGroup<'a>| {
         if let ([only], false) = (group.rows.as_slice(), brief) {
-            return sentence(only);
+            let item = sentence(only);
+            return Item { text: item.text.then(also_moved(view, &group.rows)), ..item };
         }
         // That the row is inconclusive is said already.
         let said = Some(group.sentence).filter(|said| group.detail.is_none() || *said != UNDECIDED);
@@ -362,10 +365,23 @@ fn open<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
         let text = Text::default().with(Part::Icon(icon(Verdict::Inconclusive))).then(names);
         let text = text.say(format!(" ({}): ", Verdict::Inconclusive));
         let assumed = group.assumed.map_or_else(String::new, |assumed| format!("; {assumed}"));
-        text.then(Text::joined(reason, ": ")).say(smallest).say(assumed).into()
+        let text = text.then(Text::joined(reason, ": ")).say(smallest).say(assumed);
+        text.then(also_moved(view, &group.rows)).into()
     };
     let waived = view.open.iter().filter(|row| row.row.waiver.is_some()).map(sentence);
     view.open_groups().into_iter().map(group).chain(waived).collect()
+}
+
+/// Processor times of open rows that changed: they decide nothing, and say more than a time that other programs disturb.
+fn also_moved<'a>(view: &View<'a>, rows: &[RowView<'a>]) -> Text<'a> {
+    let moved = view.moved_cpu_times(rows).take(NAMES).map(|row| {
+        let change = format!("{} ({})", row.effect().unwrap_or_default(), row.interval().unwrap_or_default());
+        if rows.len() == 1 { change.into() } else { Text::named(row.name).say(" ").say(change) }
+    });
+    match Text::joined(moved, ", ") {
+        none if none.is_empty() => none,
+        moved => Text::from("; its cpu-time, which does not decide, is ").then(moved),
+    }
 }
 
 /// Both sides' densities in a line each, so that a reader can check by eye what an estimate says.

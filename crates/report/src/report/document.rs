@@ -168,7 +168,12 @@ impl<'a> Block<'a> {
     }
 
     pub(super) fn folded(title: &'static str, items: Vec<Item<'a>>) -> Self {
-        Self::Section { title, count: Some(items.len()), blocks: vec![Self::List(items)] }
+        Self::counted(title, items.len(), items)
+    }
+
+    /// A folded section about more or fewer things than it has entries.
+    pub(super) fn counted(title: &'static str, count: usize, items: Vec<Item<'a>>) -> Self {
+        Self::Section { title, count: Some(count), blocks: vec![Self::List(items)] }
     }
 }
 

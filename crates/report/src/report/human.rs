@@ -60,6 +60,15 @@ pub fn percent(fraction: f64) -> String {
     format!("{} %", trim(&decimals(value)))
 }
 
+/// A level of confidence with four digits. None is certain, so that it never becomes 100 %.
+pub(super) fn confidence(level: f64) -> String {
+    const HIGHEST: f64 = 99.99;
+    let percents = level * 100.0;
+    // A number and its unit stay on one line.
+    let more = if percents > HIGHEST { "> " } else { "" };
+    format!("{more}{}\u{a0}%", significant(percents.min(HIGHEST), 4))
+}
+
 /// Digits after the point that matter at this size, for a number of percents.
 fn decimals(value: f64) -> String {
     if value == 0.0 {
@@ -182,7 +191,11 @@ pub fn interval(low: f64, high: f64, ratio: f64) -> String {
 
 pub(super) fn interval_in(low: f64, high: f64, style: Style) -> String {
     let (first, last) = if style == Style::TimesLess { (high, low) } else { (low, high) };
-    format!("{} … {}{}", style.number(first), style.number(last), style.unit())
+    let (first, last) = (style.number(first), style.number(last));
+    if first == last && first.starts_with(['<', '>']) {
+        return format!("{first}{}", style.unit());
+    }
+    format!("{first} … {last}{}", style.unit())
 }
 
 /// The word for head/base = `ratio` of a quantity in this unit.
@@ -334,7 +347,16 @@ mod tests {
         assert_eq!(interval(1e-7, 1.84e9, 1.1), "<−99.9 … >+1000 %");
         assert_eq!(interval(1e-7, 3e7, 4.0), "<0.001 … >1000×");
         assert_eq!(interval(0.99, f64::INFINITY, 1.2), "−1.0 … >+1000 %");
+        assert_eq!(interval(2e3, 3e7, 1e4), ">1000×");
         assert_eq!([4.6e57, f64::INFINITY].map(percent), ["> 1000 %", "> 1000 %"]);
+    }
+
+    #[test]
+    fn no_interval_is_of_100_percent_confidence() {
+        assert_eq!(
+            [0.99, 0.9975, 0.9999, 0.999_96, 1.0 - 1e-9].map(confidence),
+            ["99.00\u{a0}%", "99.75\u{a0}%", "99.99\u{a0}%", "> 99.99\u{a0}%", "> 99.99\u{a0}%"]
+        );
     }
 
     #[test]

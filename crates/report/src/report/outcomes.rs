@@ -3,7 +3,7 @@
 use strum::VariantArray;
 
 use benchgate_core::model::{
-    Benchmark, Consequence, Metric, Outcome, Run, SideName, Stage, Unit, VerifyCode, counted,
+    Benchmark, Consequence, Metric, Outcome, Run, SideName, Stage, Unit, Verdict, VerifyCode, counted,
 };
 use benchgate_core::record::Number;
 use benchgate_gate::{Comparison, SideStats, Typical, described};
@@ -12,7 +12,7 @@ use super::chart::shown_latencies;
 use super::document::{
     self, Block, Cell, Column, Item, Part, Rules, Table, TerminalOptions, Text, Tone, json_for_logs,
 };
-use super::{DrawnRun, clean, percent, quantity};
+use super::{DrawnRun, RowView, clean, percent, quantity};
 
 /// A row of the table. Names and reasons are untrusted and raw.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -55,7 +55,7 @@ pub struct MetricValue {
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum RowStatus {
     Ok,
-    /// It ran, and its outputs are wrong, or are not known to be right although there is a reference.
+    /// It ran, and its outputs are wrong or other than base's, or are not known to be right although there is a reference.
     Wrong,
     Unsupported,
     Skipped,
@@ -79,7 +79,10 @@ impl Outcomes {
         log: impl Fn(SideName, &str) -> Option<String>,
     ) -> Self {
         let shown = comparison.map(shown_latencies).unwrap_or_default();
-        let rows: Vec<OutcomeRow> = sides
+        let diverged = comparison.into_iter().flat_map(|comparison| &comparison.rows);
+        let diverged: Vec<RowView<'_>> =
+            diverged.filter(|row| row.verdict == Verdict::Diverged).map(RowView::new).collect();
+        let mut rows: Vec<OutcomeRow> = sides
             .iter()
             .flat_map(|(side, run)| run.benchmarks.iter().map(move |benchmark| (*side, benchmark)))
             .map(|(side, benchmark)| OutcomeRow {
@@ -87,6 +90,11 @@ impl Outcomes {
                 ..OutcomeRow::new(side, benchmark, shown.get(benchmark.name.as_str()))
             })
             .collect();
+        for row in rows.iter_mut().filter(|row| row.status == RowStatus::Ok && row.side == SideName::Head) {
+            if let Some(found) = diverged.iter().find(|found| found.name == row.benchmark) {
+                (row.status, row.why) = (RowStatus::Wrong, Some(found.sentence()));
+            }
+        }
         let count = |status: RowStatus| rows.iter().filter(|row| row.status == status).count();
         let counts = RowStatus::VARIANTS.iter().map(|status| (status.into_str(), count(*status))).collect();
         Self { rows, counts }
@@ -201,6 +209,12 @@ impl OutcomeRow {
         match (self.status, self.stage) {
             (RowStatus::Failed, Some(stage)) => format!("failed: {}{why}", stage),
             (RowStatus::Ok, _) => format!("ok, {code}{why}"),
+            // Its own outputs passed or had no reference, and they differ from base's.
+            (RowStatus::Wrong, _)
+                if matches!(self.verification, Some(VerifyCode::Pass | VerifyCode::VerifierSkipped)) =>
+            {
+                format!("diverged{why}")
+            }
             (RowStatus::Wrong, _) => format!("{code}{why}"),
             (status, _) => format!("{}{why}", status.into_str()),
         }
@@ -265,7 +279,8 @@ pub fn outcomes_json(outcomes: &Outcomes) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use benchgate_core::model::{MetricSeries, Process, Series, Verification};
+    use benchgate_core::model::{MetricSeries, OutputCheck, Policy, Process, Series, Verification};
+    use benchgate_gate::{CompareOptions, compare};
 
     fn measured(name: &str, nanoseconds: f64) -> Benchmark {
         let mut benchmark = Benchmark::new(name);
@@ -324,6 +339,30 @@ mod tests {
         let both = outcomes_table(&both, TerminalOptions::default());
         assert!(both.lines().all(|line| line.chars().count() <= 80), "{both}");
         insta::assert_snapshot!("outcomes-of-two-sides", both);
+    }
+
+    #[test]
+    fn a_head_whose_outputs_are_other_than_base_s_is_not_ok() {
+        let base = run();
+        let mut head = run();
+        let own = head.benchmarks.iter_mut().find(|benchmark| benchmark.name.as_str() == "own/cpu/main");
+        let verification = own.and_then(|own| own.verification.as_mut()).unwrap();
+        let why = Some("8192 of 8192 elements beyond the tolerance".to_owned());
+        verification.against_base =
+            vec![OutputCheck { index: 0, code: VerifyCode::Fail, why, divergence: None }];
+        let comparison = compare(&base, &head, &Policy::default(), &CompareOptions::default());
+        let sides = [(SideName::Base, &base), (SideName::Head, &head)];
+        let outcomes = Outcomes::new(&sides, Some(&comparison), |_, _| None);
+        let [base, head] = SideName::BOTH.map(|side| {
+            let mut rows = outcomes.rows.iter().filter(|row| row.side == side);
+            rows.find(|row| row.benchmark == "own/cpu/main").unwrap().outcome()
+        });
+        assert_eq!(base, "ok, VERIFIER_SKIPPED: no expected outputs");
+        assert_eq!(
+            head,
+            "diverged: head's outputs differ: output 0 differs from base's, and there is no reference: 8192 of 8192 \
+             elements beyond the tolerance"
+        );
     }
 
     #[test]

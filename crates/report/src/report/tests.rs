@@ -117,6 +117,39 @@ fn no_word_is_split_at_any_width() {
     }
 }
 
+#[test]
+fn a_page_counts_open_rows_and_not_the_reasons_that_they_share() {
+    let rows = ["one", "two"].map(|name| measured(name, Verdict::Inconclusive, Reason::Open, 1e6, 1.02));
+    let comparison = of_rows(Verdict::Inconclusive, rows.to_vec());
+    let text = markdown(&View::new(&comparison, None), MarkdownOptions::default());
+    assert!(text.contains("<summary>Inconclusive (2)</summary>"), "{text}");
+}
+
+#[test]
+fn an_open_row_says_what_its_processor_time_shows() {
+    let open = measured("sort", Verdict::Inconclusive, Reason::Open, 1e6, 1.04);
+    let mut cpu = measured("sort", Verdict::Regressed, Reason::BeyondFloor, 1e6, 1.05);
+    (cpu.metric, cpu.fatal) = (Some(Metric::CPU_TIME), false);
+    let comparison = of_rows(Verdict::Inconclusive, vec![open, cpu]);
+    for options in [NARROW, WIDE, TerminalOptions { all: true, ..NARROW }] {
+        let text = terminal(&View::new(&comparison, None), options);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("its cpu-time, which does not decide, is 5.0 % slower ("), "{text}");
+    }
+}
+
+#[test]
+fn an_estimate_at_an_end_of_its_interval_is_explained() {
+    let mut row = measured("sort", Verdict::Inconclusive, Reason::Open, 1e6, 1.58);
+    if let Some(bounds) = row.estimate.as_mut().and_then(|estimate| estimate.interval.as_mut()) {
+        (bounds.low, bounds.high) = (1.542, 1.5803);
+    }
+    let comparison = of_rows(Verdict::Inconclusive, vec![row]);
+    let text = terminal(&View::new(&comparison, None), WIDE);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("; the change is the most frequent one, and the others are smaller"), "{text}");
+}
+
 /// `host-overloaded (no verdict)` next to a pass contradicts itself.
 #[test]
 fn a_finding_that_withheld_no_verdict_is_a_note() {

@@ -7,7 +7,7 @@ use benchgate_gate::{Comparison, Estimate, Geomean, Method, Reason, Row, RunSumm
 
 use super::ResultSource;
 use super::advice::{self, LintGroup, WayOut};
-use super::human::{change, directed, interval, percent, range, significant};
+use super::human::{change, confidence, directed, interval, percent, range};
 use super::row_view::RowView;
 use super::words;
 
@@ -418,10 +418,8 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
     let intervals = comparison.rows.iter().filter_map(|row| row.estimate.as_ref()?.interval);
     let levels: Vec<f64> =
         intervals.map(|interval| interval.level).filter(|level| level.is_finite()).collect();
-    // A number and its unit stay on one line.
-    let level = |level: f64| format!("{}\u{a0}%", significant(level * 100.0, 4));
-    let lowest = levels.iter().copied().reduce(f64::min).map(level);
-    let highest = levels.iter().copied().reduce(f64::max).map(level);
+    let lowest = levels.iter().copied().reduce(f64::min).map(confidence);
+    let highest = levels.iter().copied().reduce(f64::max).map(confidence);
     Some(Legend { values: format!("base → head: {values}."), statistic, levels: lowest.zip(highest) })
 }
 
@@ -448,6 +446,17 @@ fn without_digits(detail: &Option<String>) -> Option<String> {
 }
 
 impl<'a> View<'a> {
+    /// The informational processor times of these latencies that clearly changed.
+    pub(super) fn moved_cpu_times(&self, rows: &[RowView<'a>]) -> impl Iterator<Item = &RowView<'a>> {
+        let is_one = |row: &&RowView<'a>| {
+            let of_rows = |other: &RowView<'_>| other.name == row.name && other.metric.is_none();
+            row.metric == Some(Metric::CPU_TIME.name.as_ref())
+                && words::is_established(row.row)
+                && rows.iter().any(of_rows)
+        };
+        self.reported.iter().filter(is_one)
+    }
+
     /// The open rows that no waiver names, by reason; the reason of what may have changed most first.
     pub fn open_groups(&self) -> Vec<OpenGroup<'a>> {
         let mut groups: Vec<OpenGroup<'a>> = Vec::new();
@@ -534,7 +543,7 @@ pub(super) fn geomean(geomean: &Geomean) -> String {
         directed(*ratio, &metric.unit, metric.better)
     };
     let bounds = geomean.interval.map(|bounds| {
-        format!(" ({}, {} confidence)", interval(bounds.low, bounds.high, *ratio), percent(bounds.level))
+        format!(" ({}, {} confidence)", interval(bounds.low, bounds.high, *ratio), confidence(bounds.level))
     });
     format!("{shown}{}", bounds.unwrap_or_default())
 }

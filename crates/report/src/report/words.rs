@@ -5,7 +5,7 @@ use benchgate_core::model::{
 };
 use benchgate_gate::{LimitReading, Method, Reason, Row, SpreadSource};
 
-use super::human::{Style, change, interval_in, percent, quantity, range, significant};
+use super::human::{Style, change, changed_by, interval_in, percent, quantity, range, significant};
 
 /// The reason of an undecided row without a more specific one, or with a detail.
 pub(super) const UNDECIDED: &str = "undecided";
@@ -329,18 +329,30 @@ fn is_paired(row: &Row) -> bool {
 }
 
 fn room_for_both(row: &Row, bounds: &str) -> String {
+    let (floor, at_an_end) = (floor(row), at_an_end(row));
     if is_beyond_floor(row) {
-        let floor = floor(row);
         return format!(
             "the interval{bounds} lies beyond the floor of {floor}, but the test over the whole suite is not certain enough \
-             to fail it"
+             to fail it{at_an_end}"
         );
     }
+    let tolerance = tolerance(row);
     format!(
-        "the interval{bounds} reaches from below the floor of {} to above the tolerance of {}",
-        floor(row),
-        tolerance(row)
+        "the interval{bounds} reaches from below the floor of {floor} to above the tolerance of {tolerance}{at_an_end}"
     )
+}
+
+/// Why an estimate is printed like an end of its interval.
+fn at_an_end(row: &Row) -> &'static str {
+    let paired = row.estimate.as_ref().filter(|estimate| estimate.method == Method::Paired);
+    let Some((estimate, interval)) = paired.and_then(|one| Some((one, one.interval?))) else { return "" };
+    let style = style(row);
+    let [change, low, high] = [estimate.ratio, interval.low, interval.high].map(|one| changed_by(one, style));
+    match (change == low, change == high) {
+        (true, false) => "; the change is the most frequent one, and the others are larger",
+        (false, true) => "; the change is the most frequent one, and the others are smaller",
+        _ => "",
+    }
 }
 
 /// The reason why an interval does not decide.

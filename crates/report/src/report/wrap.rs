@@ -26,7 +26,25 @@ pub(super) fn pieces(line: &str) -> Vec<&str> {
     }
     pieces.push(&line[start..]);
     pieces.retain(|piece| !piece.is_empty());
-    pieces
+    pieces.into_iter().flat_map(humps).collect()
+}
+
+/// A piece that is wider than a column should be, as the words of its camel case and the parts of a path or a parameter.
+fn humps(piece: &str) -> Vec<&str> {
+    const WIDE: usize = 24;
+    let mut humps = Vec::new();
+    let (mut start, mut last) = (0, ' ');
+    for (at, letter) in piece.char_indices().filter(|_| width_of(piece) > WIDE) {
+        let is_mark = |letter| ":=[]<>(){}|".contains(letter);
+        let is_between = last.is_lowercase() && letter.is_uppercase() || is_mark(last) && !is_mark(letter);
+        if is_between && at > start {
+            humps.push(&piece[start..at]);
+            start = at;
+        }
+        last = letter;
+    }
+    humps.push(&piece[start..]);
+    humps
 }
 
 /// A word as lines that are at most this wide, wrapped between pieces.
@@ -116,6 +134,14 @@ mod tests {
         assert_eq!(wrapped("transformer-layer/cpu/main", 13), "transformer-\nlayer/cpu/\nmain");
         assert_eq!(wrapped("peak-device-memory", 12), "peak-device-\nmemory");
         assert_eq!(wrapped("fs2.benchmarks.streamParJoin", 18), "fs2.benchmarks.\nstreamParJoin");
+        assert_eq!(
+            wrapped("BM_streamParJoinUnboundedWithErrors", 20),
+            "BM_streamParJoin\nUnboundedWithErrors"
+        );
+        assert_eq!(
+            wrapped("std::vector<std::pair<K::V>>::insert", 20),
+            "std::vector<std::\npair<K::V>>::insert"
+        );
         assert_eq!(wrapped("4a8ff7505283..28f6c2ec1e93", 15), "4a8ff7505283..\n28f6c2ec1e93");
     }
 
