@@ -18,7 +18,7 @@ use super::rendering::{ComparisonArgs, Destination, RunFileArgs};
 use super::reporting::{GithubArgs, PostArgs};
 use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::{StoreArgs, checkout_runner};
-use super::stored::Baseline;
+use super::stored::{Baseline, likely_base};
 use super::{CliError, ErrorKind, Terminal, job};
 
 /// Measure both sides, compare and judge
@@ -321,7 +321,10 @@ pub fn configured_sides(config: &Config) -> Result<Vec<SideInput>, CliError> {
             "{} has no [side.base], so there is nothing to compare with",
             config.file.display()
         ))
-        .hint("name a base: `benchgate gate --base origin/main`, or add [side.base]")),
+        .hint(format!(
+            "name a base: `benchgate gate --base {}`, or add [side.base]",
+            Repository::open(&config.root).map_or("origin/main", |repository| likely_base(&repository))
+        ))),
     }
 }
 
@@ -369,7 +372,12 @@ pub fn against_merge_base(
         ))
         .hint("the suite is new here: merge it first, or compare with a [side.base]"));
     }
-    terminal.note(&format!("base: {merge_base}, the merge base of HEAD and {reference}"));
+    let whose = if reference == "HEAD" {
+        "HEAD".to_owned()
+    } else {
+        format!("the merge base of HEAD and {reference}")
+    };
+    terminal.note(&format!("base: {merge_base}, {whose}"));
     let mut base_config = config::load_within(&base_file, &checkout.folder)?;
     let text = std::fs::read_to_string(&base_file)
         .map_err(|error| CliError::failed(format!("failed to read {}: {error}", base_file.display())))?;

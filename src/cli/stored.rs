@@ -220,11 +220,13 @@ impl<'a> Baseline<'a> {
     }
 }
 
-/// A branch to compare with that this clone has.
-fn likely_base(repository: &Repository) -> &'static str {
+/// A branch to compare with that this clone has. Before the first commit there is none, and without a remote there will be
+/// no other one than its own.
+pub fn likely_base(repository: &Repository) -> &'static str {
     const USUAL: &str = "origin/main";
     let names = [USUAL, "origin/master", "main", "master"];
-    names.into_iter().find(|name| repository.resolve(name).is_ok()).unwrap_or(USUAL)
+    let unborn = if repository.remote_url("origin").is_ok() { USUAL } else { "HEAD" };
+    names.into_iter().find(|name| repository.resolve(name).is_ok()).unwrap_or(unborn)
 }
 
 /// The folder of the baseline relative to the top of the repository. It need not be in the working tree.

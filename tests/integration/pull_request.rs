@@ -155,7 +155,10 @@ fn a_suite_that_the_merge_base_lacks_has_no_base() {
 
 #[test]
 fn an_unknown_base_says_what_to_fetch() {
-    let (suite, _repository) = repository();
+    let (suite, repository) = repository();
+    let outcome = suite.world.run(["gate", "--base", "origin/main"]).expect_code(2);
+    insta::assert_snapshot!(outcome.messages(), @"error: failed to resolve `origin/main`: no such commit, branch or tag here; there is no remote `origin` to fetch it from, so name a branch, tag or commit of this clone");
+    repository.remote("origin", "https://example.com/suite").unwrap();
     let outcome = suite.world.run(["gate", "--base", "origin/main"]).expect_code(2);
     insta::assert_snapshot!(outcome.messages(), @"error: failed to resolve `origin/main`: no such commit, branch or tag here; run `git fetch origin main:refs/remotes/origin/main`");
 }

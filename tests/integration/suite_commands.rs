@@ -283,7 +283,10 @@ fn a_repository_goes_from_init_to_a_green_and_a_red_result() {
     ] {
         let world = World::new();
         world.write("bench.sh", script);
-        world.run([["init", "--suite", "micro"].as_slice(), options].concat()).expect_code(0);
+        let said =
+            world.run([["init", "--suite", "micro"].as_slice(), options].concat()).expect_code(0).said();
+        // There is neither a commit nor a remote.
+        assert!(said.contains("benchgate gate --base HEAD measure what a later edit changed"), "{said}");
         branch(&world.work());
         let gate = ["gate", "--base=main", "--format=json"];
         let report = world.run(gate).expect_code(0).json();

@@ -203,6 +203,9 @@ impl Repository {
         let fetch = if self.inner.is_shallow() {
             // The commit may be older than the shallow history; fetching a branch would not help.
             "this clone is shallow: run `git fetch --unshallow` (in a workflow, `fetch-depth: 0`)".to_owned()
+        } else if reference != "HEAD" && self.remote_url("origin").is_err() {
+            "there is no remote `origin` to fetch it from, so name a branch, tag or commit of this clone"
+                .to_owned()
         } else {
             fetch_advice(reference)
         };

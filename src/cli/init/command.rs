@@ -6,6 +6,7 @@ use crate::config::{self, CommandLine};
 use crate::exit_code::ExitCode;
 use crate::git;
 
+use super::super::stored::likely_base;
 use super::{CliError, IGNORED, InitArgs, Terminal, existing, suite_name, write};
 
 /// Writes the configuration, and .gitignore if there is none.
@@ -25,10 +26,13 @@ pub(super) fn run(args: &InitArgs, command: &str, terminal: &Terminal) -> Result
     if keeps_ignore {
         terminal.say(&format!("\nAdd to .gitignore:\n\n{IGNORED}"));
     }
-    terminal.say(
-        "\nNext:\n  benchgate run                       check that the command works here\n  benchgate gate --base origin/main   \
-         measure what a branch changed\n\nThe base is built from its own configuration, so commit this one to it first.\n",
-    );
+    let base = git::Repository::open(&existing(&args.folder)).map_or("HEAD", |at| likely_base(&at));
+    terminal.say(&format!(
+        "\nNext:\n  benchgate run                       check that the command works here\n  {:<34}  measure what a {} \
+         changed\n\nThe base is built from its own configuration, so commit this one to it first.\n",
+        format!("benchgate gate --base {base}"),
+        if base == "HEAD" { "later edit" } else { "branch" },
+    ));
     Ok(ExitCode::Pass)
 }
 

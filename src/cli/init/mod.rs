@@ -13,6 +13,7 @@ use crate::github::{RepositoryName, Sha};
 use crate::process::{self, Command, Exit};
 
 use super::store_args::git_environment;
+use super::stored::likely_base;
 use super::{CliError, Terminal, runtime};
 use templates::{Answers, Template};
 
@@ -140,10 +141,12 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if keeps_ignore && !has_suite {
         terminal.say(&format!("\nAdd to .gitignore:\n\n{IGNORED}"));
     }
-    terminal.say(
-        "\nNext:\n  benchgate tools pin   write the hashes of the tools to benchgate.lock\n  benchgate run         \
-         check that the suite works here\n  benchgate doctor      list what is still missing here\n",
-    );
+    let base = git::Repository::open(&existing(&args.folder)).map_or("HEAD", |at| likely_base(&at));
+    terminal.say(&format!(
+        "\nNext:\n  benchgate tools pin   write the hashes of the tools to benchgate.lock\n  benchgate run         check that \
+         the suite works here\n  benchgate doctor      list what is still missing here\n\nOnce it is committed, `benchgate gate \
+         --base {base}` measures a change here.\n",
+    ));
     if answers.action.is_none() {
         let runner = args.runner.join(",");
         let shards = args.shards.map(|shards| format!(" --shards {shards}")).unwrap_or_default();
@@ -152,8 +155,7 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
             "no workflows were written: {UNKNOWN_ACTION}; `benchgate init --action OWNER/REPO@COMMIT --runner \
              {runner}{shards}{label}` adds them"
         ));
-        terminal
-            .say("Then commit all of it, and add the workflows: until then no pull request is measured.\n");
+        terminal.say("Without workflows no pull request is measured.\n");
     } else {
         terminal.say(
             "Then commit all of it: the next pull request is measured. For the site, choose \"GitHub Actions\" as the source \

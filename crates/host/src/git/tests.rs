@@ -116,6 +116,9 @@ fn a_branch_that_exists_only_on_origin_is_found_by_its_short_name() {
 fn the_error_for_an_unknown_ref_names_the_fetch_command() {
     let (fixture, _) = forked();
     let error = fixture.open().resolve("trunk").unwrap_err();
+    assert!(error.to_string().contains("there is no remote `origin`"), "{error}");
+    fixture.inner.remote("origin", "https://example.com/suite").unwrap();
+    let error = fixture.open().resolve("trunk").unwrap_err();
     assert!(matches!(error, GitError::UnknownReference { .. }));
     assert!(error.to_string().contains("`git fetch origin trunk:refs/remotes/origin/trunk`"), "{error}");
     assert_eq!(fetch_advice("HEAD"), "commit something first");
