@@ -543,7 +543,7 @@ pub(super) fn geomean(geomean: &Geomean) -> String {
         directed(*ratio, &metric.unit, metric.better)
     };
     let bounds = geomean.interval.map(|bounds| {
-        format!(" ({}, {} confidence)", interval(bounds.low, bounds.high, *ratio), confidence(bounds.level))
+        format!(" ({}, {} confidence)", interval(bounds.low, bounds.high, *ratio), percent(bounds.level))
     });
     format!("{shown}{}", bounds.unwrap_or_default())
 }

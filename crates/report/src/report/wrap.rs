@@ -26,10 +26,15 @@ pub(super) fn pieces(line: &str) -> Vec<&str> {
     }
     pieces.push(&line[start..]);
     pieces.retain(|piece| !piece.is_empty());
-    pieces.into_iter().flat_map(humps).collect()
+    pieces
 }
 
-/// A piece that is wider than a column should be, as the words of its camel case and the parts of a path or a parameter.
+/// The parts of a line between which it wraps where a piece is wider than the column.
+pub(super) fn small_pieces(line: &str) -> Vec<&str> {
+    pieces(line).into_iter().flat_map(humps).collect()
+}
+
+/// A wide piece as the words of its camel case and the parts of a path or a parameter.
 fn humps(piece: &str) -> Vec<&str> {
     const WIDE: usize = 24;
     let mut humps = Vec::new();
@@ -51,7 +56,7 @@ fn humps(piece: &str) -> Vec<&str> {
 fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut current = String::new();
-    for piece in pieces(line) {
+    for piece in small_pieces(line) {
         if !current.is_empty() && width_of(&current) + width_of(piece) > width {
             lines.push(std::mem::take(&mut current));
         }

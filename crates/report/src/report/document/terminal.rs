@@ -12,7 +12,7 @@ use benchgate_core::model::{Unit, clean};
 
 use super::{Block, Cell, Item, Part, Rules, Table, Text, Tone, first_lines};
 use crate::report::quantity;
-use crate::report::wrap::{JOIN, paragraph, pieces, width_of};
+use crate::report::wrap::{JOIN, paragraph, pieces, small_pieces, width_of};
 
 /// How to lay it out.
 #[derive(Debug, Clone, Copy)]
@@ -252,7 +252,7 @@ impl Page {
 
     fn cell(&self, cell: &Cell<'_>, whole: bool) -> comfy_table::Cell {
         let lines = cell.lines.iter().map(plain);
-        let lines = lines.map(|line| if whole { line } else { pieces(&line).join(&BREAK.to_string()) });
+        let lines = lines.map(|line| if whole { line } else { small_pieces(&line).join(&BREAK.to_string()) });
         let shown = comfy_table::Cell::new(lines.collect::<Vec<_>>().join("\n").trim_end_matches('\n'));
         // The bright colors can't be read on a light background.
         match cell.tone {
