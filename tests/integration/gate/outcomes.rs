@@ -61,7 +61,7 @@ fn nothing_judged_is_never_a_pass() {
 fn a_file_whose_metrics_are_not_judged_never_passes() {
     let of = |samples: &[f64]| {
         let series = Series::Processes(vec![process(samples, None)]);
-        run(vec![with("a", Metric::THROUGHPUT, series)])
+        run(vec![with("a", Metric::PEAK_HOST_MEMORY, series)])
     };
     let comparison = judged(&of(STEADY), &of(STEADY));
     assert_eq!((comparison.verdict, comparison.exit_code), (Verdict::Error, ExitCode::Error));
