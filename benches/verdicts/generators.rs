@@ -69,6 +69,8 @@ pub const GENERATORS: &[Generator] = &[
     waiting("competitor, same weight, slices of 4 ms", |random, time| shared(random, time, 4.0, 4.0)),
     waiting("competitor, same weight, slices of 3 ms", |random, time| shared(random, time, 3.0, 3.0)),
     waiting("competitor at nice 19, ticks of 4 ms", |random, time| shared(random, time, 68.0, 4.0)),
+    changing("slow by 60 %: base 10 %, head 25 %", more_often),
+    changing("20 % slow: base by 30 %, head by 60 %", for_longer),
 ];
 
 /// Iterations of a repetition, whose mean is reported.
@@ -165,6 +167,19 @@ fn intermittent(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], head: &[bool
 fn rare_intermittent(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], head: &[bool; SLOTS]) {
     for (cost, head) in costs.iter_mut().zip(head) {
         *cost += if *head && chance(random, 0.2) { 1.5_f64.ln() } else { 0.0 };
+    }
+}
+
+fn more_often(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], head: &[bool; SLOTS]) {
+    for (cost, head) in costs.iter_mut().zip(head) {
+        *cost += if chance(random, if *head { 0.25 } else { 0.1 }) { 1.6_f64.ln() } else { 0.0 };
+    }
+}
+
+fn for_longer(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], head: &[bool; SLOTS]) {
+    for (cost, head) in costs.iter_mut().zip(head) {
+        let longer: f64 = if *head { 1.6 } else { 1.3 };
+        *cost += if chance(random, 0.2) { longer.ln() } else { 0.0 };
     }
 }
 

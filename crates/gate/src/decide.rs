@@ -34,12 +34,14 @@ pub(super) const TAIL_LIMIT: f64 = 0.26;
 /// A row is not green at this p if head's slow processes take so much longer than base's that the mean of all
 /// processes rises by more than the tolerance: both sides may have equally many slow processes.
 const SLOW_SIZE_LIMIT: f64 = 0.05;
-/// A row is not green if head's slow processes, by number and size, raise its mean over base's by more than the
-/// tolerance, and base has none, or the coins do that with at most this probability for each tolerance that it rises by:
-/// the more a pass would hide, the less has to be shown.
-const SLOW_LOAD_RATE: f64 = 0.01;
-/// The largest such probability: about that of four slow processes of head and none of base.
-const SLOW_LOAD_LIMIT: f64 = 0.07;
+/// At the last look, a row is not green if head's mean lies above base's by more than the tolerance, and the coins do
+/// that with at most this probability for each tolerance that it rises by: the more a pass would hide, the less has to
+/// be shown.
+const MEAN_RATE: f64 = 0.04;
+/// The largest such probability: about that of three slow processes of head and none of base.
+const MEAN_LIMIT: f64 = 0.15;
+/// Before the last look, a row whose mean rises by more than this share of the tolerance is measured further.
+const MEAN_HINT: f64 = 0.5;
 /// If the quickest repetitions contradict the others at this level, there is no verdict.
 const CONTRADICTED: f64 = 0.05;
 /// There is no verdict either if this share of pairs points the other way by at least half of the effect: a process
@@ -332,14 +334,39 @@ fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
         );
         return Some(Reason::too_little("slow ones got slower", why));
     }
-    // The count alone may be chance: five slow starts of 48 and none of base's. What they cost is not.
-    let load = paired.slow_load;
-    let limit = (SLOW_LOAD_RATE * load.excess / tolerance).min(SLOW_LOAD_LIMIT);
-    if load.excess > tolerance && (load.of_head_alone || load.p <= limit) {
-        return Some(Reason::Stability);
-    }
     let stalls = paired.tail.excess > tolerance && (!last || paired.tail.p <= TAIL_LIMIT);
-    stalls.then_some(Reason::Tail)
+    if stalls {
+        return Some(Reason::Tail);
+    }
+    mean_in_question(paired, tolerance, last)
+}
+
+/// Whether head's mean may lie above base's by more than the tolerance, whatever raised it. Slow processes of head alone
+/// have no others to be compared with, so several are enough.
+fn mean_in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
+    let (mean, counts) = (paired.mean, paired.counts);
+    let limit = (MEAN_RATE * mean.rise / tolerance).min(MEAN_LIMIT);
+    let of_head_alone = counts.slow_base == 0 && counts.slow_head > 1;
+    let is_open = if last {
+        mean.rise > tolerance && (of_head_alone || mean.p <= limit)
+    } else {
+        mean.rise > MEAN_HINT * tolerance
+    };
+    is_open.then(|| {
+        let cause = if mean.of_medians < mean.rise / 2.0 {
+            "more or longer stalls of single repetitions".to_owned()
+        } else if counts.slow_head > counts.slow_base {
+            let [base, head] = paired.processes;
+            format!(
+                "more slow starts ({} of {head} against {} of {base})",
+                counts.slow_head, counts.slow_base
+            )
+        } else {
+            "slower processes".to_owned()
+        };
+        let why = format!("head's mean is {} above base's: {cause}", percents(mean.rise.exp_m1()));
+        Reason::too_little("the mean rose", why)
+    })
 }
 
 /// Whether the quickest repetitions point the other way, by the sign test for that or by their size.
@@ -370,7 +397,7 @@ fn unshown(paired: &Paired) -> Option<TooLittle> {
             "repetitions vary",
             "the repetitions vary too much: a quieter machine or longer repetitions (`min-time`) would settle it",
         )),
-        None => too_few(paired.head_processes),
+        None => too_few(paired.processes[1]),
     }
 }
 

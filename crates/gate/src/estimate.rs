@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use benchgate_stats::mean_cost::MeanCost;
 use benchgate_stats::randomisation::{self, Contribution};
 use benchgate_stats::robust::{Fit, ScalePrior, fit};
-use benchgate_stats::scores::BlockCosts;
+use benchgate_stats::scores::{BlockCosts, ProcessCosts};
 use benchgate_stats::shift::{Blur, Shift};
-use benchgate_stats::stability::{Counts, RatePrior, SLOW_SCALES, SlowLoad, SlowSize, count, p_value};
+use benchgate_stats::stability::{Counts, RatePrior, SLOW_SCALES, SlowSize, count, p_value};
 use benchgate_stats::tail::StallTail;
 use benchgate_stats::{Effect, Inference, describe, sign_test};
 
@@ -23,17 +24,17 @@ pub struct Paired {
     pub p_below_floor: f64,
     pub counts: Counts,
     pub slow_size: SlowSize,
-    pub slow_load: SlowLoad,
     /// One-sided p of "head is not slow more often than base".
     pub p_stability: f64,
     /// Sign test of the lopsided blocks alone, independent of neighbors.
     pub p_split: f64,
-    /// Processes of head that could have been slow.
-    pub head_processes: usize,
+    /// Processes of base and of head that could have been slow.
+    pub processes: [usize; 2],
     /// p of "head has no larger share of repetitions far above or far below", by the coins: a mode doesn't see
     /// them.
     pub p_far_share: f64,
     pub tail: StallTail,
+    pub mean: MeanCost,
     /// Every repetition of head took less than every one of base.
     pub outruns: bool,
     /// The reason why the repetitions can't show that nothing changed.
@@ -118,14 +119,14 @@ pub fn paired(rows: &[PairedRow<'_>], alone: bool) -> Vec<Option<Paired>> {
     let slow = |(row, found): (&PairedRow<'_>, &Option<(Shift, _)>)| {
         found.as_ref().map(|(shift, _)| slow_processes(row, shift))
     };
-    let slow: Vec<Option<(Counts, SlowSize, SlowLoad)>> = rows.iter().zip(&shifts).map(slow).collect();
+    let slow: Vec<Option<(Counts, SlowSize)>> = rows.iter().zip(&shifts).map(slow).collect();
     let counts: Vec<Counts> =
-        slow.iter().map(|slow| slow.map_or_else(Counts::default, |(counts, ..)| counts)).collect();
+        slow.iter().map(|slow| slow.map_or_else(Counts::default, |(counts, _)| counts)).collect();
     let rates = if alone { RatePrior::ALONE } else { RatePrior::pooled(&counts) };
     rows.iter()
         .zip(shifts.into_iter().zip(slow))
         .map(|(row, (shift, slow))| {
-            let (counts, slow_size, slow_load) = slow?;
+            let (counts, slow_size) = slow?;
             let lopsided = counts.head_slower + counts.base_slower;
             let (shift, (p_above_floor, p_below_floor)) = shift?;
             Some(Paired {
@@ -135,14 +136,14 @@ pub fn paired(rows: &[PairedRow<'_>], alone: bool) -> Vec<Option<Paired>> {
                 quickest: Quickest::new(row.blocks, shift.estimate()),
                 p_far_share: far_share(row, &shift),
                 tail: StallTail::new(row.blocks, shift.estimate(), row.floor),
+                mean: MeanCost::new(row.blocks, row.floor),
                 outruns: outruns(row.blocks),
                 shift: Inference::Randomised(Arc::new(shift)),
                 counts,
                 slow_size,
-                slow_load,
                 p_stability: p_value(&counts, rates),
                 p_split: sign_test(counts.head_slower as usize, lopsided as usize),
-                head_processes: row.blocks.iter().flatten().filter(|process| process.head).count(),
+                processes: [false, true].map(|head| side(row.blocks, head).count()),
             })
         })
         .collect()
@@ -153,13 +154,16 @@ pub fn shift(blocks: Vec<BlockCosts>) -> Option<Inference> {
     Shift::new(blocks).map(|shift| Inference::Randomised(Arc::new(shift)))
 }
 
+fn side(blocks: &[BlockCosts], head: bool) -> impl Iterator<Item = &ProcessCosts> {
+    blocks.iter().flatten().filter(move |process| process.head == head)
+}
+
 /// Whether the slowest repetition of head lies below the fastest one of base. If quantiles represent the repetitions
 /// of a process, their mean is used too.
 fn outruns(blocks: &[BlockCosts]) -> bool {
-    let side = |head: bool| blocks.iter().flatten().filter(move |process| process.head == head);
-    let slowest =
-        side(true).flat_map(|process| process.costs.last().copied().into_iter().chain([process.mean]));
-    let fastest = side(false).filter_map(|process| process.costs.first().copied());
+    let slowest = side(blocks, true)
+        .flat_map(|process| process.costs.last().copied().into_iter().chain([process.mean]));
+    let fastest = side(blocks, false).filter_map(|process| process.costs.first().copied());
     slowest.fold(f64::NEG_INFINITY, f64::max) < fastest.fold(f64::INFINITY, f64::min)
 }
 
@@ -184,7 +188,7 @@ fn far_share(row: &PairedRow<'_>, shift: &Shift) -> f64 {
     (2.0 * p(1.0).min(p(-1.0))).min(1.0)
 }
 
-fn slow_processes(row: &PairedRow<'_>, shift: &Shift) -> (Counts, SlowSize, SlowLoad) {
+fn slow_processes(row: &PairedRow<'_>, shift: &Shift) -> (Counts, SlowSize) {
     let costs = |block: &BlockCosts, head: bool| -> Vec<f64> {
         block.iter().filter(|process| process.head == head).map(|process| process.middle).collect()
     };
@@ -199,11 +203,7 @@ fn slow_processes(row: &PairedRow<'_>, shift: &Shift) -> (Counts, SlowSize, Slow
     let scale = describe::MEDIAN_DIFFERENCE * describe::median(&differences).unwrap_or_default();
     let threshold = row.tolerance.max(SLOW_SCALES * scale);
     let shift = shift.estimate();
-    (
-        count(&blocks, shift, threshold),
-        SlowSize::new(&blocks, shift, threshold),
-        SlowLoad::new(&blocks, shift, threshold),
-    )
+    (count(&blocks, shift, threshold), SlowSize::new(&blocks, shift, threshold))
 }
 
 /// One row of a comparison with stored sessions.

@@ -12,6 +12,7 @@ mod distributions;
 mod draws;
 pub mod e_detector;
 mod inference;
+pub mod mean_cost;
 pub mod median;
 pub mod multiplicity;
 pub mod prediction;

@@ -9,7 +9,6 @@
 use super::classical::{UMethod, mann_whitney};
 use super::describe;
 use super::distributions::{binomial_tail, hypergeometric_tail};
-use super::randomisation::{self, Contribution};
 
 /// Numbers of blocks, by the side that had more slow processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,35 +86,6 @@ impl SlowSize {
         let p = mann_whitney(&head, &base, UMethod::Auto).map_or(1.0, |test| test.greater);
         let (base, head) = (size(&base), size(&head));
         Self { base, head, excess: share * (head - base), p }
-    }
-}
-
-/// What slow processes add to head's mean over base's, by their number and by their size.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SlowLoad {
-    /// The difference of the means, as a share of the undisturbed level.
-    pub excess: f64,
-    /// One-sided p of "each block's sides could be swapped", for the sum of the distances.
-    pub p: f64,
-    /// Whether head has several slow processes and base has none, so that head's have no others to be compared with.
-    pub of_head_alone: bool,
-}
-
-impl SlowLoad {
-    /// Sums up the processes that [`count`] counts as slow.
-    pub fn new(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Self {
-        let mut counted = [0, 0];
-        let load = |block: &(Vec<f64>, Vec<f64>)| {
-            let slow = slow_distances(block, shift, shift.max(0.0), threshold);
-            counted = [counted[0] + slow[0].len(), counted[1] + slow[1].len()];
-            let [base, head] = slow.map(|slow| slow.iter().map(|distance| distance.exp_m1()).sum::<f64>());
-            head / block.1.len().max(1) as f64 - base / block.0.len().max(1) as f64
-        };
-        let loads: Vec<f64> = blocks.iter().map(load).collect();
-        let swapped: Vec<Contribution> = loads.iter().copied().map(Contribution::swapped).collect();
-        let excess = describe::mean(&loads).unwrap_or_default();
-        let of_head_alone = counted[0] == 0 && counted[1] > 1;
-        Self { excess, p: randomisation::exact_tail(&swapped), of_head_alone }
     }
 }
 
@@ -254,23 +224,6 @@ mod tests {
         assert!(shorter.p > 0.9 && shorter.excess < 0.0, "{shorter:?}");
         let none = SlowSize::new(&[(vec![0.0], vec![0.0])], 0.0, 0.05);
         assert_eq!((none.p, none.excess), (1.0, 0.0));
-    }
-
-    #[test]
-    fn what_slow_processes_add_is_tested_by_coins_with_their_sizes() {
-        let of = |slow: &[f64]| {
-            let block = |at: usize| (vec![0.0, 0.0], vec![0.0, slow.get(at).copied().unwrap_or_default()]);
-            SlowLoad::new(&(0..24).map(block).collect::<Vec<_>>(), 0.0, 0.05)
-        };
-        let five = of(&[10.0_f64.ln(); 5]);
-        assert!((five.p - 1.0 / 32.0).abs() < 1e-9, "{five:?}");
-        assert!((five.excess - 9.0 * 5.0 / 48.0).abs() < 1e-9, "{five:?}");
-        assert!(five.of_head_alone);
-        assert_eq!(of(&[]), SlowLoad { excess: 0.0, p: 1.0, of_head_alone: false });
-        // Slow processes of base count against it.
-        let of_base: Vec<_> = (0..24).map(|at| (vec![if at < 5 { 1.0 } else { 0.0 }], vec![0.0])).collect();
-        let load = SlowLoad::new(&of_base, 0.0, 0.05);
-        assert!(load.excess < 0.0 && load.p > 0.9 && !load.of_head_alone, "{load:?}");
     }
 
     #[test]

@@ -251,6 +251,26 @@ fn a_slow_start_of_base_does_not_excuse_those_of_head_that_cost_more() {
     }
 }
 
+#[test]
+fn a_head_with_more_slow_starts_than_a_base_that_has_some_is_not_green_and_says_how_many() {
+    let slow = |run: &mut Run, first: usize, every: usize, count: usize| {
+        let Series::Processes(processes) = &mut run.benchmarks[0].metrics[0].series else { unreachable!() };
+        for process in processes.iter_mut().skip(first).step_by(every).take(count) {
+            process.samples.iter_mut().for_each(|sample| *sample *= 1.6);
+        }
+    };
+    let judged = |of_base: usize, of_head: usize| {
+        let (mut base, mut head) = recorded(41, 3, 24, 0.002, 1.0, 0.0);
+        slow(&mut head, 0, 4, of_head);
+        slow(&mut base, 1, 8, of_base);
+        judged(&base, &head).rows.swap_remove(0)
+    };
+    let row = judged(5, 12);
+    let Reason::TooLittle(lacking) = &row.reason else { panic!("{row:?}") };
+    insta::assert_snapshot!(lacking.why, @"");
+    assert_eq!(judged(5, 7).verdict, Verdict::Pass);
+}
+
 /// The same session; each repetition of head's first row stalls with this chance and takes fifty times as long, and
 /// those of base with that one.
 fn stalled(seed: u64, blocks: u32, effect: f64, [of_base, of_head]: [f64; 2]) -> (Run, Run) {

@@ -1,0 +1,95 @@
+//! Whether head costs more than base on average.
+//!
+//! A mode ignores slow processes and rare stalls, and a count of slow processes ignores how slow they are. The mean over
+//! all processes, each with the mean of its repetitions, includes both. The schedule's coins test it exactly: a machine
+//! that is slow at times is as likely to be so for the other side.
+
+use super::draws::Draws;
+use super::scores::{BlockCosts, ProcessCosts, Scored};
+use super::tail::log_mean_exp;
+
+/// The evidence of blocks about the mean of all processes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeanCost {
+    /// Head's mean over base's, as a log ratio.
+    pub rise: f64,
+    /// The same of the medians of the processes: the rest of `rise` lies between the repetitions of a process.
+    pub of_medians: f64,
+    /// One-sided p of "head's mean is above base's by no more than the floor", by the coins.
+    pub p: f64,
+}
+
+impl MeanCost {
+    /// `floor` is on the log scale.
+    pub fn new(blocks: &[BlockCosts], floor: f64) -> Self {
+        let rise = |cost: fn(&ProcessCosts) -> f64| {
+            let [base, head] = [false, true].map(|head| {
+                let side = blocks.iter().flatten().filter(|process| process.head == head);
+                log_mean_exp(&side.map(cost).collect::<Vec<f64>>())
+            });
+            head - base
+        };
+        // Relative to the largest, so that every score is finite.
+        let largest = blocks.iter().flatten().map(|process| process.mean).fold(f64::NEG_INFINITY, f64::max);
+        let scored = |process: &ProcessCosts| Scored {
+            slot: process.slot,
+            head: process.head,
+            score: (process.mean - largest - if process.head { floor } else { 0.0 }).exp(),
+        };
+        let scores: Vec<Vec<Scored>> =
+            blocks.iter().map(|block| block.iter().map(scored).collect()).collect();
+        Self {
+            rise: rise(|process| process.mean),
+            of_medians: rise(|process| process.middle),
+            p: Draws::of_blocks(blocks).exact_p_value(&scores, 1.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Twelve blocks of two pairs, in which head and base are first alternately; the listed processes take as many times as
+    /// long as the others.
+    fn cost(base: &[(usize, f64)], head: &[(usize, f64)]) -> MeanCost {
+        let process = |pair: usize, slot: u8, head: bool, slow: &[(usize, f64)]| {
+            let factor = slow.iter().find(|(at, _)| *at == pair).map_or(1.0, |(_, factor)| *factor);
+            ProcessCosts { slot, head, middle: factor.ln(), mean: factor.ln(), ..ProcessCosts::default() }
+        };
+        let block = |block: usize| {
+            let [one, other] = [2 * block, 2 * block + 1];
+            vec![
+                process(one, 0, false, base),
+                process(other, 2, false, base),
+                process(one, 1, true, head),
+                process(other, 3, true, head),
+            ]
+        };
+        MeanCost::new(&(0..12).map(block).collect::<Vec<_>>(), 0.0)
+    }
+
+    #[test]
+    fn slow_processes_of_head_alone_are_as_surprising_as_their_coins() {
+        let found = cost(&[], &[(1, 2.0), (4, 2.0), (9, 2.0), (13, 2.0), (20, 2.0)]);
+        assert!((found.p * 32.0 - 1.0).abs() < 1e-3, "{found:?}");
+        assert!((found.rise - (1.0 + 5.0 / 24.0_f64).ln()).abs() < 1e-12, "{found:?}");
+        assert_eq!(found.of_medians, found.rise);
+    }
+
+    #[test]
+    fn slow_processes_of_base_count_against_those_of_head_by_their_size() {
+        let (twice, tenfold) = ([(0, 2.0), (3, 2.0), (7, 2.0)], [(1, 10.0), (4, 10.0), (9, 10.0)]);
+        let same = cost(&twice, &[(1, 2.0), (4, 2.0), (9, 2.0)]);
+        assert!(same.rise.abs() < 1e-12 && same.p > 0.5, "{same:?}");
+        let longer = cost(&twice, &tenfold);
+        assert!(longer.rise > 0.6 && (longer.p * 8.0 - 1.0).abs() < 1e-3, "{longer:?}");
+        assert!(cost(&tenfold, &twice).p > 0.8);
+    }
+
+    #[test]
+    fn means_of_any_size_are_finite() {
+        let found = cost(&[(0, 1e300)], &[(1, 1e300)]);
+        assert!(found.rise.abs() < 1e-9 && found.p.is_finite(), "{found:?}");
+    }
+}
