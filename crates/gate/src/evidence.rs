@@ -181,8 +181,13 @@ const LEAST_FOR_RUNS: usize = 5;
 /// of head and none of base.
 const UNEVEN_LIMIT: f64 = 0.13;
 
-/// Probability of a rise of the mean by chance at which a row is not green.
+/// Probability of a rise of the mean by chance at which a row is not green, whatever the rise beyond the tolerance is.
 const MEAN_LIMIT: f64 = 0.02;
+
+/// The same by Welch's test, for each tolerance by which the rise exceeds the tolerance, and its largest value: the more
+/// a pass would hide, the less has to be shown.
+const MEAN_RATE: f64 = 0.1;
+const LARGEST_MEAN_LIMIT: f64 = 0.15;
 
 /// Whether head is slow, or stalls, more often or for longer than base. The location of a side does not show this, and without a
 /// schedule the machine may be the cause: it prevents a pass but does not make a row red.
@@ -236,8 +241,9 @@ fn mean_rise(base: &[f64], head: &[f64], tolerance: f64) -> Option<f64> {
     let by_mean = Moments::from_values(&head).zip(Moments::from_values(&base));
     let slower = |values: &[f64]| values[values.len() / 2..].to_vec();
     let by_halves = mann_whitney(&slower(&head), &slower(&base), UMethod::Auto)?.greater;
-    let p = by_mean.map_or(1.0, |(head, base)| welch(head, base).greater).min(by_halves);
-    (rise > tolerance && p <= MEAN_LIMIT).then_some(rise)
+    let by_mean = by_mean.map_or(1.0, |(head, base)| welch(head, base).greater);
+    let limit = (MEAN_RATE * (rise / tolerance - 1.0)).clamp(MEAN_LIMIT, LARGEST_MEAN_LIMIT);
+    (rise > tolerance && (by_mean <= limit || by_halves <= MEAN_LIMIT)).then_some(rise)
 }
 
 /// One side as the model reads it; `by_process`: each process is a unit, and not each session.
