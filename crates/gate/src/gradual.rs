@@ -379,8 +379,9 @@ mod tests {
             let what = format!("{gain} for {nights}, then {slow}, {sd}");
             assert!(found(0, slow - gain).0 >= 198, "{what}: {:?}", found(0, slow - gain));
             assert!(found(2, slow - gain).1 >= 198, "{what}: {:?}", found(2, slow - gain));
-            // It is gone after the second night.
-            let gone = [vec![slow - gain; 3], vec![-gain]].concat();
+            // It is gone after the second night; on a noisier machine, three fast nights say less.
+            let good = if sd < 0.01 { 2 } else { 5 };
+            let gone = [vec![slow - gain; 3], vec![-gain; good - 1]].concat();
             let open = (0..200).filter(|seed| after(*seed, sd, &levels, &gone, -gain).is_some()).count();
             assert!(open <= 50, "{what}: {open}");
         }
