@@ -263,12 +263,12 @@ fn a_head_with_more_slow_starts_than_a_base_that_has_some_is_not_green_and_says_
         // Calm neighbors would show already that such starts are rare.
         let (mut base, mut head) = recorded(41, 1, 24, 0.002, 1.0, 0.0);
         slow(&mut head, 0, 4, of_head);
-        slow(&mut base, 1, 8, of_base);
+        slow(&mut base, 2, 8, of_base);
         judged(&base, &head).rows.swap_remove(0)
     };
-    let row = judged(5, 12);
+    let row = judged(4, 10);
     let Reason::TooLittle(lacking) = &row.reason else { panic!("{row:?}") };
-    let starts = "above base's: more slow starts (12 of 48 against 5 of 48)";
+    let starts = "above base's: more slow starts (10 of 48 against 4 of 48)";
     assert!(lacking.why.ends_with(starts), "{}", lacking.why);
     assert_eq!(judged(5, 7).verdict, Verdict::Pass);
 }
