@@ -64,7 +64,7 @@ fn main() {
     }
 }
 
-/// What happens in the years.
+/// The events of the simulated years.
 #[derive(Clone, Copy)]
 struct Plan {
     is_unchanged: bool,

@@ -67,7 +67,7 @@ fn a_command_of_another_name_proposes_the_rename() {
         .expect_code(10);
 }
 
-/// What criterion leaves of one benchmark in a copy of its folder.
+/// Writes the files that criterion leaves of one benchmark in a copy of its folder.
 fn criterion(world: &World, folder: &str, name: &str, time: f64) {
     let folder = format!("{folder}/a group_of/{name}");
     let times: Vec<f64> = (1..=20).map(|n| f64::from(n) * time * (1.0 + 1e-4 * f64::from(n % 7))).collect();

@@ -184,8 +184,8 @@ const UNEVEN_LIMIT: f64 = 0.13;
 /// Probability of a rise of the mean by chance at which a row is not green, whatever the rise beyond the tolerance is.
 const MEAN_LIMIT: f64 = 0.02;
 
-/// The same by Welch's test, for each tolerance by which the rise exceeds the tolerance, and its largest value: the more
-/// a pass would hide, the less has to be shown.
+/// The limit of Welch's test grows by this for each tolerance by which the rise exceeds the tolerance: the more a pass
+/// would hide, the less has to be shown.
 const MEAN_RATE: f64 = 0.1;
 const LARGEST_MEAN_LIMIT: f64 = 0.15;
 

@@ -69,7 +69,7 @@ pub enum SlowSince {
 }
 
 impl SlowSince {
-    /// What can't be excluded, and its short name.
+    /// A short name of the slowdown, and the words for it in "… can't be excluded".
     pub fn words(&self) -> (&'static str, &'static str) {
         match self {
             Self::Day(_) => ("may be gradual", "a gradual slowdown"),

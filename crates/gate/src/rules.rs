@@ -71,8 +71,8 @@ impl<'a> Rules<'a> {
         rules
     }
 
-    /// What decides about a benchmark of another tool that has no metric which decides by the policy, as a benchmark of
-    /// throughput has none: its rates or, without one, all its measures. A metric that the policy names is as
+    /// The metrics that decide about a benchmark of another tool that has none which decides by the policy, as a benchmark
+    /// of throughput has none: its rates or, without one, all its measures. A metric that the policy names is as
     /// informational as the policy says, and so is a benchmark that has a time. Base chooses; head does only if base has
     /// no measure.
     fn own_measures(

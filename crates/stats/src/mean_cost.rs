@@ -13,7 +13,7 @@ use super::tail::log_mean_exp;
 pub struct MeanCost {
     /// Head's mean over base's, as a log ratio.
     pub rise: f64,
-    /// The same of the medians of the processes: the rest of `rise` lies between the repetitions of a process.
+    /// The rise of the mean of the processes' medians: the rest of `rise` lies between the repetitions of a process.
     pub of_medians: f64,
     /// One-sided p of "head's mean is above base's by no more than the floor", by the coins.
     pub p: f64,

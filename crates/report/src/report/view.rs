@@ -57,7 +57,7 @@ pub struct View<'a> {
 pub struct Legend {
     /// Explanation of the values, in a sentence.
     values: String,
-    /// What the values are, for the title of their column, if it is one word and not what most tools print.
+    /// The statistic that the values are, for the title of their column, if it is one word and not what most tools print.
     statistic: Option<&'static str>,
     /// Lowest and highest confidence of the intervals.
     levels: Option<(String, String)>,

@@ -282,7 +282,7 @@ pub(super) fn is_wide(row: &Row) -> bool {
     row.reason == Reason::Open || is_withheld && matches!(row.reason, Reason::TooLittle(_))
 }
 
-/// What the explanation of a row's assumed spread depends on: its source, and the number of sessions.
+/// The explanation of a row's assumed spread depends on these two: its source, and the number of sessions.
 pub(super) fn assumed_kind(row: &Row) -> Option<(&'static str, u32)> {
     let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
     Some((row.assumed?.source.as_str(), sessions.unwrap_or(1)))
@@ -317,7 +317,7 @@ pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) ->
     })
 }
 
-/// What would narrow the interval of an undecided row that has all the data that the method asks for.
+/// Advice that would narrow the interval of an undecided row that has all the data that the method asks for.
 fn more_data(row: &Row) -> Option<&'static str> {
     let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
     let has_enough = row.assumed.is_none() && sessions.is_some_and(|sessions| sessions >= ENOUGH_SESSIONS);
