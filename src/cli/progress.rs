@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use crate::model::{BenchmarkName, Verdict};
 
-    fn row(name: &str, open: bool) -> Standing {
+    pub(super) fn row(name: &str, open: bool) -> Standing {
         Standing {
             benchmark: BenchmarkName::new(name),
             verdict: if open { Verdict::Inconclusive } else { Verdict::Pass },

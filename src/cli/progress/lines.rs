@@ -203,8 +203,9 @@ impl<W: Write + Send> Progress for Lines<W> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::row;
     use super::*;
-    use crate::model::{BenchmarkName, Standing, Verdict};
+    use crate::model::Standing;
 
     fn said(events: &[Event<'_>]) -> Vec<String> {
         said_after(Duration::ZERO, events)
@@ -273,17 +274,6 @@ mod tests {
         assert_eq!(said_after(NOW_AND_THEN, &download), [line]);
         let finished = [Event::StageFinished { stage }];
         assert_eq!(said_after(NOW_AND_THEN, &[&download[..2], &finished].concat()), Vec::<String>::new());
-    }
-
-    fn row(name: &str, open: bool) -> Standing {
-        Standing {
-            benchmark: BenchmarkName::new(name),
-            verdict: if open { Verdict::Inconclusive } else { Verdict::Pass },
-            blocks: 6,
-            ratio: 1.004,
-            interval: Some((0.992, 1.017)),
-            open,
-        }
     }
 
     #[test]
