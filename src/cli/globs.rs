@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use walkdir::WalkDir;
+
 use super::CliError;
 
 /// Whether a name is a pattern.
@@ -26,30 +28,20 @@ pub fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
     };
     // `**` may go deeper than the pattern has parts; links are not followed, so it ends.
     let depth = if pattern.contains("**") { usize::MAX } else { parts.len() - fixed };
+    // Names below the current folder do not begin with it.
+    let (listed, prefix) =
+        if root.as_os_str().is_empty() { (Path::new("."), ".") } else { (root.as_path(), "") };
     let (mut files, mut folders) = (Vec::new(), Vec::new());
-    walk(&root, depth, &mut |path, is_folder| {
+    // A folder that can't be listed has no matches; the caller says when nothing matched.
+    for entry in WalkDir::new(listed).min_depth(1).max_depth(depth).into_iter().flatten() {
+        let path = entry.path().strip_prefix(prefix).unwrap_or(entry.path());
         if let Some(text) = path.to_str()
             && matcher.is_match(text)
         {
-            if is_folder { &mut folders } else { &mut files }.push(text.to_owned());
+            if entry.file_type().is_dir() { &mut folders } else { &mut files }.push(text.to_owned());
         }
-    });
+    }
     let mut found = if files.is_empty() { folders } else { files };
     found.sort();
     Ok(found)
-}
-
-/// Calls `visit` with every file and folder at most `depth` levels below `folder`, and whether it is a folder.
-fn walk(folder: &Path, depth: usize, visit: &mut impl FnMut(&Path, bool)) {
-    let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    // A folder that can't be listed has no matches; the caller says when nothing matched.
-    let Ok(entries) = std::fs::read_dir(listed) else { return };
-    for entry in entries.flatten() {
-        let path = folder.join(entry.file_name());
-        let Ok(kind) = entry.file_type() else { continue };
-        visit(&path, kind.is_dir());
-        if kind.is_dir() && depth > 1 {
-            walk(&path, depth - 1, visit);
-        }
-    }
 }

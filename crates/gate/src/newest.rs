@@ -12,7 +12,7 @@ const CERTAIN: f64 = 7.0;
 /// The most that one session can contribute, so that two are needed: a single outlier has no effect on the verdict.
 const OF_ONE: f64 = 5.0;
 /// Evidence from which sessions before and after an improvement are two levels. More than for a slowdown, because the
-/// session that divides them is chosen among many; and no benchmark is slower than one lucky night.
+/// session that divides them is chosen among many, and one lucky night must not make all later ones slow.
 const IMPROVED: f64 = 2.0 * OF_ONE;
 /// Orders of the sessions, of which one has the fast ones last, from which that order is not chance: 2 of 20, 3 of 11, or 5
 /// of 10. A benchmark that is fast now and then has them in any order.

@@ -83,8 +83,8 @@ impl<'a> Rules<'a> {
         let side = if base.metrics.is_empty() { head } else { base };
         let name = &side.name;
         let metrics = || side.metrics.iter().map(|series| &series.metric);
+        // A module that only head names is a claim that must not leave base's measures unjudged.
         let is_judged = base.artifact.is_some()
-            || head.artifact.is_some()
             || metrics().any(|metric| metric.name == Metric::LATENCY.name || self.metric(name, metric).fatal);
         let is_free = |metric: &&Metric| {
             let is_named = self.policy.metrics.iter().any(|(known, _)| *known == metric.name);

@@ -49,24 +49,16 @@ impl MeanCost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scores::two_pairs_each;
 
-    /// Twelve blocks of two pairs, in which head and base are first alternately; the listed processes take as many times as
-    /// long as the others.
+    /// The listed processes take as many times as long as the others.
     fn cost(base: &[(usize, f64)], head: &[(usize, f64)]) -> MeanCost {
-        let process = |pair: usize, slot: u8, head: bool, slow: &[(usize, f64)]| {
+        let blocks = two_pairs_each(|pair, is_head| {
+            let slow = if is_head { head } else { base };
             let factor = slow.iter().find(|(at, _)| *at == pair).map_or(1.0, |(_, factor)| *factor);
-            ProcessCosts { slot, head, middle: factor.ln(), mean: factor.ln(), ..ProcessCosts::default() }
-        };
-        let block = |block: usize| {
-            let [one, other] = [2 * block, 2 * block + 1];
-            vec![
-                process(one, 0, false, base),
-                process(other, 2, false, base),
-                process(one, 1, true, head),
-                process(other, 3, true, head),
-            ]
-        };
-        MeanCost::new(&(0..12).map(block).collect::<Vec<_>>(), 0.0)
+            ProcessCosts { middle: factor.ln(), mean: factor.ln(), ..ProcessCosts::default() }
+        });
+        MeanCost::new(&blocks, 0.0)
     }
 
     #[test]

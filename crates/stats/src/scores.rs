@@ -31,6 +31,17 @@ pub struct ProcessCosts {
 /// The processes of one block, base's before head's, each side in the order in which it ran.
 pub type BlockCosts = Vec<ProcessCosts>;
 
+/// Twelve blocks of two pairs, in which head and base are first alternately, with these costs by pair and side.
+#[cfg(test)]
+pub(crate) fn two_pairs_each(costs: impl Fn(usize, bool) -> ProcessCosts) -> Vec<BlockCosts> {
+    let process = |pair: usize, slot: u8, head: bool| ProcessCosts { slot, head, ..costs(pair, head) };
+    let block = |block: usize| {
+        let [one, other] = [2 * block, 2 * block + 1];
+        vec![process(one, 0, false), process(other, 2, false), process(one, 1, true), process(other, 3, true)]
+    };
+    (0..12).map(block).collect()
+}
+
 /// Weight of a process's own block and of all blocks together.
 const OWN: f64 = 0.6;
 const ALL: f64 = 1.2;

@@ -48,26 +48,15 @@ pub fn log_mean_exp(logarithms: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scores::two_pairs_each;
 
-    /// Blocks of two pairs, in which head and base are first alternately. The listed processes have a tail of ln 7;
-    /// all others have none.
+    /// The listed processes have a tail of ln 7; all others have none.
     fn blocks(base: &[usize], head: &[usize]) -> Vec<BlockCosts> {
-        let process = |pair: usize, slot: u8, head: bool, stalled: &[usize]| ProcessCosts {
-            slot,
-            head,
-            mean: if stalled.contains(&pair) { 7.0_f64.ln() } else { 0.0 },
-            ..ProcessCosts::default()
-        };
-        let block = |block: usize| {
-            let [one, other] = [2 * block, 2 * block + 1];
-            vec![
-                process(one, 0, false, base),
-                process(other, 2, false, base),
-                process(one, 1, true, head),
-                process(other, 3, true, head),
-            ]
-        };
-        (0..12).map(block).collect()
+        two_pairs_each(|pair, is_head| {
+            let stalled = if is_head { head } else { base };
+            let mean = if stalled.contains(&pair) { 7.0_f64.ln() } else { 0.0 };
+            ProcessCosts { mean, ..ProcessCosts::default() }
+        })
     }
 
     #[test]

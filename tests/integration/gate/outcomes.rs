@@ -68,13 +68,26 @@ fn a_file_whose_metrics_are_not_judged_never_passes() {
     assert!(comparison.notes.iter().any(|note| note.contains("nothing was judged")), "{comparison:?}");
 }
 
+fn artifact(name: &str) -> Artifact {
+    Artifact { vmfb_sha256: name.repeat(64), execution_sha256: name.repeat(64), workload: None }
+}
+
+#[test]
+fn a_compiled_module_that_only_head_names_does_not_leave_a_throughput_unjudged() {
+    let of = |factor: f64| {
+        let values: Vec<f64> = STEADY.iter().map(|value| value * factor).collect();
+        with("rate", Metric::THROUGHPUT, Series::Processes(vec![process(&values, None)]))
+    };
+    let (time, same_time) = paired("time", &[100.0; 12], &[100.0; 12], 0.0001);
+    let head = Benchmark { artifact: Some(artifact("b")), ..of(0.5) };
+    let comparison = judged(&session(vec![time, of(1.0)]), &session(vec![same_time, head]));
+    let row = comparison.rows.iter().find(|row| row.benchmark.as_str() == "rate").unwrap();
+    assert!(row.policy.as_ref().is_none_or(|policy| policy.fatal), "{row:?}");
+    assert_ne!(comparison.exit_code, ExitCode::Pass);
+}
+
 #[test]
 fn a_module_that_ran_and_was_not_timed_does_not_pass_next_to_another_one() {
-    let artifact = |name: &str| Artifact {
-        vmfb_sha256: name.repeat(64),
-        execution_sha256: name.repeat(64),
-        workload: None,
-    };
     let untimed = |name: &str| Benchmark {
         artifact: Some(artifact(name)),
         ..with("untimed", Metric::VMFB_SIZE, Series::Exact(8.0))

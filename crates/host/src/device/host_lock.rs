@@ -1,8 +1,8 @@
 //! One measurement at a time on a device, across jobs and users.
 //!
 //! A lock of the kernel (`flock`), so that it is released however its holder ends. The file itself is
-//! empty: its holder is read from the kernel's own list, which no program can forge. Jobs that wait stand in that list
-//! too, each with a lock on the byte whose number is the time at which it came (`Place`), and take turns in this order.
+//! empty: its holder is read from the kernel's own list, which no program can forge. Waiting jobs stand in that list
+//! too: each locks the byte whose number is its time of arrival (`Place`), and they take turns in this order.
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io;
