@@ -28,7 +28,7 @@ pub struct ConvertArgs {
     /// The file to write; `-` is standard output
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// Format of the input; detected from the content by default
+    /// Format of the results; detected from the content by default
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     format_in: Option<Format>,
     /// Format of OUT; by default that of its file extension: .json (run-json), .jsonl, .csv

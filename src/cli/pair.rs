@@ -48,7 +48,7 @@ pub struct CommandPairArgs {
     /// Name of the comparison, and of the benchmark if whole processes are timed [default: command]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Format of the commands' output [default: detected]
+    /// Format of the results; detected from the commands' output by default
     #[arg(long, value_name = "FORMAT", conflicts_with = "whole", value_parser = format_parser())]
     format_in: Option<Format>,
     /// Time whole processes and ignore their output

@@ -18,7 +18,7 @@ pub struct SourceArgs {
     /// Only benchmarks whose name (model/target/function) matches this regular expression; repeatable
     #[arg(long, value_name = "REGEX")]
     pub filter: Vec<Regex>,
-    /// Format of the input; detected from the content by default
+    /// Format of the results; detected from the content by default
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     pub format_in: Option<Format>,
 }
