@@ -1,4 +1,4 @@
-//! A JSON definition whose keys are removed one by one, so that unread keys are known.
+//! A JSON definition whose keys are removed as they are read, so that the ones left over can be reported.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 
 use super::suite::{TOLERANCE_FACTOR, allowed_time};
 
-/// The folders of the suites.
+/// Folder names of the test suites.
 const FAMILIES: [&str; 5] = ["torch_models", "sharktank_models", "torch_ops", "onnx_ops", "onnx_models"];
 
-/// A part of a definition that the configuration does not hold.
+/// A part of a definition that could not be translated into the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Untranslated {
     pub file: String,
-    /// The key, an entry of a list, or a line; empty for the whole file.
+    /// The key, list entry or line that was not translated; empty for the whole file.
     pub what: String,
     pub why: String,
 }
@@ -41,19 +41,20 @@ impl Definition {
         }
     }
 
-    /// The suite that the file belongs to, by its folder.
+    /// The name of the suite that the file belongs to, which is one of its parent folders.
     pub(super) fn family(&self) -> Option<&'static str> {
         FAMILIES.into_iter().find(|family| self.file.split('/').any(|folder| folder == *family))
     }
 
-    /// Its path below the folder of its suite, where `configs/` is where the suite keeps examples of lists.
+    /// The file's path below its suite's folder. `configs/`, where a suite keeps its example lists, is left
+    /// out, so that a list in iree-org/iree gets the same path as the example that it replaces.
     pub(super) fn place_in(&self, family: &str) -> String {
         let below =
             self.file.split_once(&format!("{family}/")).map_or(self.file.as_str(), |(_, below)| below);
         below.strip_prefix("configs/").unwrap_or(below).to_owned()
     }
 
-    /// The file's name without its folder and extension.
+    /// The file name without its extension.
     pub(super) fn stem(&self) -> &str {
         let name = self.file.rsplit('/').next().unwrap_or_default();
         name.strip_suffix(".json").unwrap_or(name)
@@ -67,7 +68,7 @@ impl Definition {
         self.keys.get(key)
     }
 
-    /// Takes a text; other content stays and is reported as unread.
+    /// Removes and returns a string. A value of another type stays, and is later reported as unread.
     pub(super) fn text(&mut self, key: &str) -> Option<String> {
         let text = self.get(key)?.as_str()?.to_owned();
         self.keys.remove(key);
@@ -78,7 +79,8 @@ impl Definition {
         Untranslated { file: self.file.clone(), what: what.to_owned(), why: why.into() }
     }
 
-    /// Takes a list of texts. Other content is reported and not silently read as empty.
+    /// Removes and returns a list of strings. Anything else is reported instead of being silently read as
+    /// empty.
     pub(super) fn texts(&mut self, key: &str, untranslated: &mut Vec<Untranslated>) -> Vec<String> {
         let Some(value) = self.keys.remove(key) else { return Vec::new() };
         let Value::Array(items) = value else {
@@ -95,14 +97,15 @@ impl Definition {
         texts
     }
 
-    /// The entries of a list, which may be absent.
+    /// The entries of a list; none if the key is absent.
     pub(super) fn entries(&self, key: &str) -> Result<&[Value], String> {
         self.get(key).map_or(Ok(&[]), |list| {
             list.as_array().map(Vec::as_slice).ok_or_else(|| format!("`{key}` is not a list"))
         })
     }
 
-    /// Takes a table of golden times in milliseconds, each multiplied by the tolerance, as TOML.
+    /// Removes a table of golden times in milliseconds and returns the longest allowed time of each test as
+    /// TOML: its golden time multiplied by the tolerance factor.
     pub(super) fn times(&mut self, key: &str, untranslated: &mut Vec<Untranslated>) -> Vec<(String, String)> {
         let Some(value) = self.keys.remove(key) else { return Vec::new() };
         let factor = match self.keys.remove("tolerance_factor") {
@@ -131,13 +134,14 @@ impl Definition {
         self.keys.remove(key);
     }
 
-    /// Lists the keys that nobody took.
+    /// Reports the keys that are left, which means that nothing has read them.
     pub(super) fn unread(&self, untranslated: &mut Vec<Untranslated>) {
         untranslated
             .extend(self.keys.keys().map(|key| self.untranslated(key, "not a key of a test configuration")));
     }
 
-    /// Lists every key, and every entry of its lists, with the reason for that key.
+    /// Reports every key, and every entry of a list or table, as not translated. `reason` returns the reason
+    /// for a key.
     pub(super) fn listed(&self, reason: impl Fn(&str) -> String, untranslated: &mut Vec<Untranslated>) {
         for (key, value) in &self.keys {
             let entries: Vec<String> = match value {
@@ -156,7 +160,7 @@ impl Definition {
     }
 }
 
-/// A value as one short line.
+/// The value on one line, cut off if it is long.
 fn short(value: &Value) -> String {
     const LONGEST: usize = 120;
     let text = value.to_string();

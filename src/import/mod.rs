@@ -1,5 +1,5 @@
-//! L2: the definitions of other projects' test suites as a configuration. Reads no file itself: it takes the text of
-//! the definitions, and returns the configuration and everything of them that it does not hold.
+//! L2: translates the test suites of other projects into a configuration. It reads no files itself: it takes
+//! the text of the definitions, and returns the configuration and everything that it could not translate.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod definition;
@@ -23,11 +23,11 @@ use definition::Definition;
 use remote::RemoteFiles;
 use suite::ImportedSuite;
 
-/// The files below a folder, by path relative to the configuration that is written. The text is there for the
-/// definitions; of other files it is enough to know that they exist.
+/// The files below a folder, keyed by their path relative to the new configuration. Definitions come with
+/// their text; for other files it is enough to know that they exist.
 pub type SuiteFiles = BTreeMap<String, Option<String>>;
 
-/// A configuration made of another project's definitions.
+/// A configuration made from another project's definitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
     /// The text of benchgate.toml.
@@ -36,21 +36,21 @@ pub struct Imported {
     pub targets: usize,
     pub expectations: usize,
     pub limits: usize,
-    /// Addresses of files that definitions need and that were not downloaded.
+    /// URLs of the files that definitions need but that have not been downloaded.
     pub missing: BTreeSet<String>,
-    /// Definitions that the configuration does not hold, with the reason for each.
+    /// Everything that could not be translated, with the reason.
     pub untranslated: Vec<Untranslated>,
 }
 
-/// Whether a file's text is needed, and not only its name.
+/// Returns true if the import needs a file's text, and not only its name.
 pub fn is_definition(path: &str) -> bool {
     let endings = [".json", ".mlir", onnx_ops::FLAG_FILE];
     endings.iter().any(|ending| path.ends_with(ending)) || onnx_models::is_test(path)
 }
 
-/// The suites of iree-org/iree-test-suites, with the lists that iree-org/iree keeps of them. `fetched`: the files that
-/// were downloaded, by address. `lists`: where the lists are, which is outside of the suite's folder. Of two definitions of
-/// one name, that of the lists counts.
+/// Translates the suites of iree-org/iree-test-suites, together with the lists that iree-org/iree keeps for
+/// them. `fetched` has the downloaded files by URL. `lists` is the folder of those lists, which is outside
+/// the suites' folder; a definition in it replaces one of the same name in the suites.
 pub fn iree_test_suites(
     files: &SuiteFiles,
     fetched: &BTreeMap<String, FetchedFile>,
@@ -67,7 +67,7 @@ pub fn iree_test_suites(
                 continue;
             }
         };
-        // Others are settings of editors and test runners.
+        // Other JSON files are settings of editors and test runners.
         let Some(family) = definition.family() else { continue };
         let known = families.entry(family).or_default();
         let name = definition.place_in(family);

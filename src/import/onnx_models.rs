@@ -1,4 +1,5 @@
-//! onnx_models: tests written in Python, each of which downloads a model, and a configuration that says how each one ends.
+//! onnx_models: Python tests, each of which downloads a model, and a configuration with each test's expected
+//! outcome.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +14,11 @@ use super::remote::RemoteFiles;
 use super::suite::{ImportedModel, ImportedSuite, Judged};
 
 const FAMILY: &str = "onnx_models/";
-/// Where the suite's cache downloads from.
+/// The URL from which the suite downloads its models.
 const MODELS: &str = "https://huggingface.co/onnxmodelzoo/legacy_models/resolve/main/";
 const OUTCOMES: &str = "tests_and_expected_outcomes";
 
-/// Whether a file holds tests.
+/// Returns true if a file contains tests.
 pub(super) fn is_test(path: &str) -> bool {
     path.ends_with("_test.py") && path.split('/').any(|folder| folder == "onnx_models")
 }
@@ -46,13 +47,14 @@ pub(super) fn read(
     suite.models.extend(placed.into_values().map(|test: OperatorTest| test.model));
 }
 
-/// A parameter of a test.
+/// One parameter of a parametrized pytest test, which is one model.
 struct PythonTest {
     file: String,
     url: String,
 }
 
-/// The tests of a file, by the name that configurations use: `tests/…_test.py::test_models[resnet/model/resnet50-v1-12.onnx]`.
+/// The tests of a file, keyed by the name that configurations use for them, such as
+/// `tests/…_test.py::test_models[resnet/model/resnet50-v1-12.onnx]`.
 fn tests(path: &str, text: &str) -> Vec<(String, PythonTest)> {
     let below = path.split_once(FAMILY).map_or(path, |(_, below)| below);
     let base =
@@ -126,7 +128,7 @@ fn target(
         targets.add_to(suite, [Judged::Outputs].into());
         return;
     }
-    // The table's entries were listed one by one.
+    // The entries of the outcome table were already reported one by one.
     [OUTCOMES, "config_name"].iter().for_each(|key| whole.drop_key(key));
     whole.listed(|_| "no test that is imported uses this configuration".to_owned(), untranslated);
 }

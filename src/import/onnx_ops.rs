@@ -1,4 +1,4 @@
-//! onnx_ops: a folder for each test, with an MLIR program, raw data and a file of flags for `iree-run-module`.
+//! onnx_ops: one folder per test, with an MLIR program, raw data and a file of flags for `iree-run-module`.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use super::definition::{Definition, Untranslated};
 use super::operators::{self, OperatorTest};
 use super::suite::{ImportedModel, ImportedSuite, Judged, Tolerance};
 
-/// The file with a test's arguments: its presence makes a folder a test.
+/// The file with a test's arguments. A folder that contains it is a test.
 pub(super) const FLAG_FILE: &str = "run_module_io_flags.txt";
-/// The folder of the suite, from which its lists name tests.
+/// The suite's folder. The suite's lists name tests by their path below it.
 const FAMILY: &str = "onnx_ops/";
 
-/// The defaults of `iree-run-module`, which the suite is written for: |a − b| ≤ atol + rtol·|b|.
+/// The default tolerances of `iree-run-module`, on which the suite relies: |a − b| ≤ atol + rtol·|b|.
 const RTOL: f64 = 1e-5;
 const ATOL: [(&str, f64); 4] = [("f64", 1e-4), ("f32", 1e-4), ("f16", 1e-3), ("bf16", 1e-2)];
 
@@ -24,7 +24,7 @@ pub(super) fn read(
     suite: &mut ImportedSuite,
     untranslated: &mut Vec<Untranslated>,
 ) {
-    // By the name that the lists use.
+    // Keyed by the name that the suite's lists use.
     let mut tests: BTreeMap<String, OperatorTest> = BTreeMap::new();
     for (path, text) in files {
         let Some(folder) = path.strip_suffix(FLAG_FILE).and_then(|folder| folder.strip_suffix('/')) else {
@@ -45,7 +45,8 @@ pub(super) fn read(
     suite.tolerances =
         ATOL.map(|(dtype, atol)| Tolerance { dtype: dtype.to_owned(), atol, rtol: RTOL }).to_vec();
 }
-/// `onnx/node/generated/test_abs` of `onnx_ops/onnx/node/generated/test_abs`.
+/// The name that the suite's lists use for a test: `onnx/node/generated/test_abs` for the folder
+/// `onnx_ops/onnx/node/generated/test_abs`.
 fn listed_as(folder: &str) -> String {
     folder.split_once(FAMILY).map_or(folder, |(_, test)| test).to_owned()
 }

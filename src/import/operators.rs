@@ -1,4 +1,4 @@
-//! The test configurations of onnx_ops, torch_ops and onnx_models: flags of a target, and lists of tests.
+//! The test configurations of onnx_ops, torch_ops and onnx_models: flags for one target, and lists of tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,11 @@ use crate::model::FailureKind;
 use super::definition::{Definition, Untranslated};
 use super::suite::{Expected, ImportedLimit, ImportedModel, ImportedSuite, ImportedTarget, Judged};
 
-/// How a suite's expected outcome of running a test is declared. Its failed runs include wrong outputs.
+/// The failures that stand for a run that a suite expects to fail. The suites count a wrong output as a
+/// failed run.
 pub(super) const RUN_FAILURES: [FailureKind; 2] = [FailureKind::Run, FailureKind::Divergence];
-/// The lists of a configuration, and the failures that each one declares; none for tests that are left out.
+/// The lists of a configuration, with the failures that each declares. Lists without a failure skip their
+/// tests.
 const LISTS: [(&str, &[FailureKind]); 4] = [
     ("skip_compile_tests", &[]),
     ("skip_run_tests", &[]),
@@ -25,14 +27,15 @@ pub(super) struct OperatorTest {
     pub(super) judged: Judged,
 }
 
-/// Makes targets of configurations and gives each test those that don't skip it. The tests have the names that lists use.
+/// Makes targets from configurations, and adds to each test the targets whose configuration does not skip it.
+/// `tests` is keyed by the names that the lists use.
 pub(super) fn add(
     mut tests: BTreeMap<String, OperatorTest>,
     configs: Vec<Definition>,
     suite: &mut ImportedSuite,
     untranslated: &mut Vec<Untranslated>,
 ) {
-    // Without configurations a test runs on the targets of others.
+    // Without configurations, a test runs on the targets of the other suites.
     let is_placed = !configs.is_empty();
     for config in configs {
         target(config, &mut tests, suite, untranslated);
@@ -96,14 +99,14 @@ fn target(
     targets.add_to(suite, judged);
 }
 
-/// The targets of one configuration: one for each criterion.
+/// The targets that one configuration becomes: one for each criterion by which its tests are judged.
 pub(super) struct Targets {
     name: String,
     target: ImportedTarget,
 }
 
 impl Targets {
-    /// `None` if the flags name no backend; that is then listed.
+    /// Returns `None`, and reports the whole configuration, if its flags name no backend.
     pub(super) fn of(config: &mut Definition, untranslated: &mut Vec<Untranslated>) -> Option<Self> {
         let name = config.stem().to_owned();
         if let Some(own) = config.text("config_name") {
@@ -129,7 +132,7 @@ impl Targets {
         format!("{}/{}/{}", model.name, self.name_for(*judged), model.function)
     }
 
-    /// Declares how a test fails here; nothing for one that passes.
+    /// Declares the failures that are expected of a test on this target; does nothing if there are none.
     pub(super) fn expect(
         &self,
         suite: &mut ImportedSuite,
@@ -151,7 +154,7 @@ impl Targets {
         }
     }
 
-    /// Adds those that tests need.
+    /// Adds a target for each criterion in `judged`.
     pub(super) fn add_to(&self, suite: &mut ImportedSuite, judged: BTreeSet<Judged>) {
         for judged in judged {
             suite.targets.push(ImportedTarget { name: self.name_for(judged), judged, ..self.target.clone() });

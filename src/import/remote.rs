@@ -1,10 +1,10 @@
-//! Files that definitions name by address.
+//! Files that definitions name by URL.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::suite::ImportedSuite;
 
-/// A file that was downloaded once.
+/// The hash and size of a file that has been downloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedFile {
     pub sha256: String,
@@ -19,7 +19,7 @@ pub(super) struct ImportedArtifact {
     pub(super) file: FetchedFile,
 }
 
-/// The files that were downloaded, and the addresses of those that are missing.
+/// The downloaded files, and the URLs of those that are missing.
 pub(super) struct RemoteFiles<'a> {
     fetched: &'a BTreeMap<String, FetchedFile>,
     pub(super) missing: BTreeSet<String>,
@@ -30,7 +30,10 @@ impl<'a> RemoteFiles<'a> {
         Self { fetched, missing: BTreeSet::new() }
     }
 
-    /// Asks for files, all of which a test needs.
+    /// Notes which of the files that a test needs are missing.
+    ///
+    /// # Errors
+    /// If any is missing, since the test can't be imported without it.
     pub(super) fn want<'b>(&mut self, urls: impl Iterator<Item = &'b str>) -> Result<(), String> {
         let mut is_complete = true;
         for url in urls.filter(|url| !self.fetched.contains_key(*url)) {
@@ -41,12 +44,12 @@ impl<'a> RemoteFiles<'a> {
         if is_complete { Ok(()) } else { Err(why.to_owned()) }
     }
 
-    /// The path below the sources of a file that is there.
+    /// The path of a downloaded file below the sources. Declares the file as an artifact if it isn't one yet.
     pub(super) fn place(&self, url: &str, suite: &mut ImportedSuite) -> String {
         let known = suite.artifacts.iter().find(|artifact| artifact.url == url);
         let name = known.map(|artifact| artifact.name.clone()).unwrap_or_else(|| {
             let mut name = name_of(url);
-            // Addresses that differ only in characters that a name can't have.
+            // URLs can differ only in characters that a name can't contain.
             while suite.artifacts.iter().any(|artifact| artifact.name == name) {
                 name = format!("other/{name}");
             }
@@ -59,14 +62,14 @@ impl<'a> RemoteFiles<'a> {
     }
 }
 
-/// The path of an address, in characters that an artifact's name may have.
+/// An artifact name made from the path of a URL.
 fn name_of(url: &str) -> String {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let path = path.split_once("://").map_or(path, |(_, rest)| rest);
     let below = path.split_once('/').map_or(path, |(_, below)| below);
     let part = |part: &str| -> String {
         let kept = part.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' });
-        // A name begins with a letter, a digit or `_`.
+        // A name must begin with a letter, a digit or `_`.
         kept.collect::<String>().trim_start_matches(['.', '-']).to_owned()
     };
     let parts: Vec<String> = below.split('/').map(part).filter(|part| !part.is_empty()).collect();

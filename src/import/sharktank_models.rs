@@ -1,5 +1,5 @@
-//! sharktank_models: quality tests, which compile a program and compare its outputs, and benchmarks of what they compiled.
-//! A test of ROCm is one for each chip that it names.
+//! sharktank_models: quality tests, which compile a program and compare its outputs, and benchmarks of the
+//! modules that they compile. A ROCm test is imported once for each chip that it names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +17,12 @@ use super::suite::{
 };
 use super::torch_models::{RunFlags, STATISTICS, machine};
 
-/// The suite's machines, and the chips in them.
+/// The machines that the suite names, each with the architecture of its GPU.
 const CHIPS: [(&str, &str); 4] =
     [("mi250", "gfx90a"), ("mi300", "gfx942"), ("mi308", "gfx942"), ("mi325", "gfx942")];
-/// The chip of a test that names no machine, as in the suite.
+/// The architecture for which the suite compiles a test that names no machine.
 const USUAL_CHIP: &str = "gfx942";
-/// Tables by machine.
+/// Tables with one value per machine.
 const GOLDENS: [&str; 4] =
     ["golden_time_ms", "golden_time_tolerance_multiplier", "golden_dispatch", "golden_size"];
 const BENCHMARK_KEYS: [&str; 5] =
@@ -70,31 +70,32 @@ pub(super) fn read(
     }
 }
 
-/// `sdxl-clip_rocm` of `…/sdxl/clip_rocm.json`: a benchmark has the name of the test that compiles its module.
+/// The name of a test, such as `sdxl-clip_rocm` for `…/sdxl/clip_rocm.json`. A benchmark has the same name as
+/// the quality test that compiles its module.
 fn name_of(definition: &Definition) -> String {
     let model = definition.file.rsplit('/').nth(1).unwrap_or_default();
     format!("{model}-{}", definition.stem())
 }
 
-/// The suite while tests are added to it.
+/// The state of an import: the inputs, and the suite to which tests are added.
 struct Import<'a, 'b> {
     files: &'a SuiteFiles,
-    /// Where files are that the configuration can't name.
+    /// A folder of files that the configuration can't name, because it is outside the suite.
     outside: Option<&'a str>,
     remote: &'a mut RemoteFiles<'b>,
     suite: &'a mut ImportedSuite,
 }
 
-/// The compilation of a test, for one chip.
+/// The program and flags of a test for one chip.
 struct Program {
     mlir: String,
-    /// The address of an archive; without one, the suite compiles with made weights.
+    /// The URL of the weights; without one, all weights are zero.
     weights: Option<String>,
     flags: Vec<String>,
 }
 
 impl Import<'_, '_> {
-    /// Adds a test, or lists all that it says.
+    /// Adds a test. If it can't be translated, everything in it is reported.
     fn add(
         &mut self,
         mut test: Definition,
@@ -225,7 +226,7 @@ impl Import<'_, '_> {
         Ok(())
     }
 
-    /// The program of a quality test for each chip, once everything that it needs is there.
+    /// The program of a quality test for each chip, once every file that it needs has been downloaded.
     fn programs(&mut self, quality: &Definition, chips: &[Option<&str>]) -> Result<Vec<Program>, String> {
         let text = |key: &str| quality.get(key).and_then(Value::as_str).map(str::to_owned);
         let (mlir, weights) = (text("mlir").ok_or("its quality test has no program")?, text("real_weights"));
@@ -244,7 +245,8 @@ impl Import<'_, '_> {
         Ok(programs)
     }
 
-    /// The transform spec for a chip, which the suite chooses by machine.
+    /// The transform dialect library for a chip. The suite names one per machine, so machines with the same
+    /// chip must agree.
     fn tuner(&self, quality: &Definition, chip: Option<&str>) -> Result<Option<String>, String> {
         let Some(table) = quality.get("tuner_file") else { return Ok(None) };
         let table = table.as_object().ok_or("`tuner_file` is not a table")?;
@@ -294,12 +296,12 @@ fn placed_name(name: &str, chip: Option<&str>) -> String {
     chip.map_or_else(|| name.to_owned(), |chip| format!("{name}-{chip}"))
 }
 
-/// The chip of a machine; none for a CPU.
+/// The GPU architecture of a machine; `None` if the suite's machines don't include it.
 fn chip_of(sku: &str) -> Option<&'static str> {
     CHIPS.into_iter().find(|(known, _)| *known == sku).map(|(_, chip)| chip)
 }
 
-/// The chips that a test is for: one without a name for a CPU.
+/// The chips that a test is compiled for; a CPU test has the single entry `None`.
 fn chips<'a>(test: &'a Definition, machines: &BTreeSet<&str>) -> Result<BTreeSet<Option<&'a str>>, String> {
     match test.stem().rsplit('_').next() {
         Some("cpu") => return Ok(BTreeSet::from([None])),
@@ -329,7 +331,7 @@ fn texts(test: &Definition, key: &str) -> Result<Vec<String>, String> {
     test.entries(key)?.iter().map(text).collect()
 }
 
-/// Addresses, and the types of raw ones.
+/// The URLs of a test's data. Raw files also have a type.
 fn data(test: &Definition, key: &str) -> Result<Vec<(String, Option<String>)>, String> {
     let entry = |entry: &Value| {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -338,7 +340,7 @@ fn data(test: &Definition, key: &str) -> Result<Vec<(String, Option<String>)>, S
     test.entries(key)?.iter().map(entry).collect()
 }
 
-/// Machines, the metrics that are limited on them, and the limits as TOML.
+/// The machine, metric and limit (as TOML) of each golden value.
 fn limits(test: &Definition) -> Result<Vec<(String, &'static str, String)>, String> {
     let table = |key: &str| {
         let table =

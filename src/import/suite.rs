@@ -1,4 +1,4 @@
-//! The suite that an import makes, and its text.
+//! The suite that an import builds, and its text as TOML.
 
 use std::fmt::Write as _;
 
@@ -6,14 +6,14 @@ use crate::model::{DeviceKind, FailureKind};
 
 use super::remote::ImportedArtifact;
 
-/// A suite on its way into a configuration.
+/// The tables of a new configuration while an import collects them.
 #[derive(Debug, Default)]
 pub(super) struct ImportedSuite {
     pub(super) models: Vec<ImportedModel>,
     pub(super) targets: Vec<ImportedTarget>,
     pub(super) expectations: Vec<Expected>,
     pub(super) tolerances: Vec<Tolerance>,
-    /// By benchmark.
+    /// Tolerances that apply to one benchmark, which comes first.
     pub(super) overrides: Vec<(String, Tolerance)>,
     pub(super) limits: Vec<ImportedLimit>,
     pub(super) artifacts: Vec<ImportedArtifact>,
@@ -24,12 +24,12 @@ pub(super) struct ImportedSuite {
 pub(super) struct ImportedLimit {
     pub(super) benchmark: String,
     pub(super) metric: &'static str,
-    /// As TOML.
+    /// The limit as TOML.
     pub(super) max: String,
     pub(super) testbed: Option<String>,
 }
 
-/// The criterion of a target's benchmarks.
+/// The property by which a target's benchmarks are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Judged {
     Latency,
@@ -46,7 +46,7 @@ pub(super) struct ImportedModel {
     pub(super) expected: Vec<String>,
     pub(super) parameters: Vec<String>,
     pub(super) tags: Vec<String>,
-    /// Empty for all.
+    /// Names of the targets to run on; empty for all targets.
     pub(super) targets: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct ImportedTarget {
     pub(super) judged: Judged,
 }
 
-/// Benchmarks that are known to fail in one of these ways.
+/// Benchmarks that are expected to fail in one of these ways.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) failures: Vec<FailureKind>,
@@ -69,7 +69,7 @@ pub(super) struct Expected {
     pub(super) benchmarks: Vec<String>,
 }
 
-/// |a − b| ≤ atol + rtol·|b|.
+/// The largest allowed difference: |a − b| ≤ atol + rtol·|b|.
 #[derive(Debug, Clone)]
 pub(super) struct Tolerance {
     pub(super) dtype: String,
@@ -77,14 +77,14 @@ pub(super) struct Tolerance {
     pub(super) rtol: f64,
 }
 
-/// By how much a time may exceed the golden one, if a test does not say it.
+/// Ratio by which a time may exceed its golden time, unless the test gives another.
 pub(super) const TOLERANCE_FACTOR: f64 = 1.1;
-/// Flags that select the compiler's target, old and new.
+/// Current and deprecated flags that select the compiler's target.
 const BACKEND_FLAGS: [&str; 3] =
     ["--iree-hal-target-device", "--iree-hal-target-backends", "--iree-hal-local-target-device-backends"];
 
 impl ImportedTarget {
-    /// `None` if the flags name no backend, or one that is not known.
+    /// Makes a target from compile and run flags. Returns `None` if they name no backend, or an unknown one.
     pub(super) fn of_flags(name: &str, compile: Vec<String>, run: Vec<String>) -> Option<Self> {
         let (mut backend, mut flags) = (None, Vec::new());
         for flag in compile {
@@ -93,7 +93,7 @@ impl ImportedTarget {
                 flags.push(flag);
                 continue;
             }
-            // The device of a CPU; the backend is named by another flag.
+            // `local` stands for the CPU, whose backend is named by another flag.
             if value != "local" {
                 let named = if value == "vulkan-spirv" { "vulkan" } else { value };
                 backend = Some(DeviceKind::of_backend(named)?.facts().backends[0]);
@@ -106,14 +106,15 @@ impl ImportedTarget {
                 None => run_flags.push(flag),
             }
         }
-        // Tests of single operators are too short to be timed.
+        // Tests of a single operator are too short to be timed.
         let (name, allocators, judged) = (name.to_owned(), Vec::new(), Judged::Outputs);
         Some(Self { name, backend: backend?, device, flags, run_flags, allocators, judged })
     }
 }
 
 impl Tolerance {
-    /// Only the two parts that the suite's own tool knows.
+    /// The tolerance as TOML. The suites' own tools know only `atol` and `rtol`, so the other bounds are made
+    /// as loose as possible.
     fn keys(&self) -> String {
         let Self { atol, rtol, .. } = self;
         format!("atol = {atol:?}\nrtol = {rtol:?}\nstol = 0.0\nmax-error = 0.5\nmin-cosine = -1.0\n")
@@ -121,7 +122,7 @@ impl Tolerance {
 }
 
 impl ImportedSuite {
-    /// The configuration.
+    /// The text of benchgate.toml.
     pub(super) fn to_toml(&self) -> String {
         let mut toml = String::from(HEAD);
         for tolerance in &self.tolerances {
@@ -214,12 +215,13 @@ commit = \"89ece87b89852100c0a4ac3d515e14842d090967\"
 
 ";
 
-/// A golden time of milliseconds times what it may be exceeded by, as TOML and without the binary fraction of 1.1.
+/// The longest allowed time as TOML: a golden time in milliseconds multiplied by the tolerance factor. It is
+/// rounded, because a factor such as 1.1 has no exact binary form.
 pub(super) fn allowed_time(golden: f64, factor: f64) -> String {
     format!("\"{}ms\"", (golden * factor * 1e3).round() / 1e3)
 }
 
-/// A list on one line; an empty one is left out.
+/// Writes a list on one line; an empty list is left out.
 fn list<T: AsRef<str>>(toml: &mut String, key: &str, items: &[T]) {
     if items.is_empty() {
         return;
@@ -228,7 +230,7 @@ fn list<T: AsRef<str>>(toml: &mut String, key: &str, items: &[T]) {
     let _ = writeln!(toml, "{key} = [{}]", items.join(", "));
 }
 
-/// A text as TOML: the escapes of JSON are among those of TOML.
+/// A text as a TOML string. JSON's escapes are valid in TOML.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! The formats of the suites, with made-up content: what becomes of each line.
+//! Imports made-up definitions in the formats of the suites, and shows how each line is translated.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ fn files(definitions: &[(&str, &str)]) -> SuiteFiles {
     definitions.iter().map(|(path, text)| ((*path).to_owned(), Some((*text).to_owned()))).collect()
 }
 
-/// Answers as if each file that is named by address had been downloaded.
+/// Imports as if every file that a definition names by URL had been downloaded.
 fn imported(files: &SuiteFiles) -> Imported {
     let mut fetched = BTreeMap::new();
     loop {
@@ -21,7 +21,7 @@ fn imported(files: &SuiteFiles) -> Imported {
     }
 }
 
-/// The configuration without its head, and the list of what it does not hold.
+/// The configuration without its header, followed by everything that was not translated.
 fn shown(imported: &Imported) -> String {
     let untranslated: Vec<String> = imported.untranslated.iter().map(ToString::to_string).collect();
     let config =
@@ -133,7 +133,7 @@ fn onnx_models_are_artifacts_with_the_outcomes_of_their_configuration() {
     let definitions = [("onnx_models/tests/a_test.py", PYTHON), ("onnx_models/configs/cpu.json", OUTCOMES)];
     let suite = imported(&files(&definitions));
     insta::assert_snapshot!(shown(&suite));
-    // Nothing was downloaded: every line has the reason.
+    // Without downloads nothing can be imported, and every line gives the reason.
     let listed = iree_test_suites(&files(&definitions), &BTreeMap::new(), None);
     assert_eq!((listed.models, listed.targets), (0, 0));
     insta::assert_snapshot!("onnx_models_that_are_missing", shown(&listed));

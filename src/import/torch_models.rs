@@ -1,4 +1,5 @@
-//! torch_models: tests that name a module, which names an MLIR program by address and its compile flags.
+//! torch_models: tests that name a module, which is a definition with the URL of an MLIR program and its
+//! compile flags.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +15,10 @@ use super::suite::{
 };
 
 const FAMILY: &str = "torch_models/";
-/// Flags whose effect benchgate has by itself.
+/// Prefix of flags that the import drops, because benchgate collects these statistics itself.
 pub(super) const STATISTICS: &str = "--iree-scheduling-dump-statistics-";
 const BENCHMARK_FLAG: &str = "--benchmark_";
-/// The keys of each kind of test that are read.
+/// The keys that are read from each type of test.
 const KEYS: [(&str, &[&str]); 3] = [
     (
         "benchmark",
@@ -27,12 +28,12 @@ const KEYS: [(&str, &[&str]); 3] = [
     ("compstat", &["markers", "module", "golden_dispatch_count", "golden_binary_size"]),
 ];
 
-/// A module's program and flags.
+/// A module that tests name: a program and its compile flags.
 struct Module {
     file: String,
     mlir: String,
     flags: Vec<String>,
-    /// The function that a test calls.
+    /// The function that some test of this module calls.
     function: Option<String>,
     is_used: bool,
 }
@@ -76,7 +77,7 @@ pub(super) fn read(
         let (mut model, mut partly) = (Test { suite, remote, modules: &mut modules }, Vec::new());
         match model.read(test, &mut partly) {
             Ok(()) => untranslated.append(&mut partly),
-            // Everything that it says is lost, so everything is listed.
+            // The error concerns the whole test, so every key of it is reported.
             Err(why) => whole.listed(|_| why.clone(), untranslated),
         }
     }
@@ -86,7 +87,8 @@ pub(super) fn read(
     }
 }
 
-/// `sdxl/modules/clip_cpu` of `torch_models/sdxl/modules/clip_cpu.json`, as tests name a module.
+/// The name that tests use for a module, such as `sdxl/modules/clip_cpu` for
+/// `torch_models/sdxl/modules/clip_cpu.json`.
 fn name_of(file: &str) -> String {
     let below = file.split_once(FAMILY).map_or(file, |(_, below)| below);
     below.strip_suffix(".json").unwrap_or(below).to_owned()
@@ -105,32 +107,33 @@ fn function(test: &Definition) -> Option<&str> {
     arguments.iter().filter_map(Value::as_str).find_map(|argument| argument.strip_prefix("--function="))
 }
 
-/// A test's surroundings while it is read: the suite that it becomes part of, the files and the modules that it names.
+/// The state that reading a test changes: the suite it is added to, the files it needs, and the modules it
+/// can name.
 struct Test<'a, 'b> {
     suite: &'a mut ImportedSuite,
     remote: &'a mut RemoteFiles<'b>,
     modules: &'a mut BTreeMap<String, Module>,
 }
 
-/// Where the weights of a scope come from.
+/// The source of the weights of one scope.
 enum Weights {
-    /// An address.
+    /// The URL of an archive.
     Archive(String),
     Made(ParameterFill),
 }
 
-/// The run flags of a test, by what becomes of them.
+/// The run flags of a test, sorted by the configuration key that they become.
 #[derive(Default)]
 pub(super) struct RunFlags {
-    /// With the device itself.
+    /// Flags for the runtime, including `--device`.
     pub(super) device: Vec<String>,
     pub(super) allocators: Vec<String>,
-    /// The largest absolute difference of each element type.
+    /// The largest allowed absolute difference for each element type.
     thresholds: Vec<(String, f64)>,
 }
 
 impl Test<'_, '_> {
-    /// Adds the test. An error is about the whole test, and nothing of it was added.
+    /// Adds the test. An error concerns the whole test, of which nothing has been added then.
     fn read(&mut self, mut test: Definition, untranslated: &mut Vec<Untranslated>) -> Result<(), String> {
         let kind = test.text("type").unwrap_or_default();
         let Some((_, keys)) = KEYS.into_iter().find(|(name, _)| *name == kind) else {
@@ -139,7 +142,7 @@ impl Test<'_, '_> {
         let named = only_module(&test).ok_or("a benchmark has one module")?.to_owned();
         let module = self.modules.get(&named).ok_or_else(|| format!("there is no module `{named}`"))?;
         let (mlir, compile) = (module.mlir.clone(), module.flags.clone());
-        // A test that only counts calls nothing.
+        // A test of compile statistics calls no function.
         let called = function(&test).map(str::to_owned).or_else(|| module.function.clone());
         let weights = Self::weights(&test)?;
         let typed = |key| arguments(&test, key);
@@ -155,7 +158,8 @@ impl Test<'_, '_> {
         };
         let mut target = ImportedTarget::of_flags(&name, compile, flags.device.clone())
             .ok_or("its flags name no backend that benchgate knows")?;
-        // All addresses are known before any is needed, so that each is downloaded.
+        // All URLs are collected before any file is required, so that one download fetches every missing
+        // file.
         let archives = weights.iter().filter_map(|(_, weights)| match weights {
             Weights::Archive(url) => Some(url.as_str()),
             Weights::Made(_) => None,
@@ -173,7 +177,7 @@ impl Test<'_, '_> {
         let mut values = |list: Vec<(String, Option<String>)>| -> Vec<String> {
             let value = |(kind, url): (String, Option<String>)| match url {
                 Some(url) => format!("{kind}=@{}", place(&url)),
-                // The runtime's default for a shape without values.
+                // The runtime fills a shape without values with zeros.
                 None if !kind.contains('=') => format!("{kind}=0"),
                 None => kind,
             };
@@ -203,7 +207,7 @@ impl Test<'_, '_> {
         Ok(())
     }
 
-    /// Scopes and archives: addresses, or weights that are made.
+    /// The scopes of a test, each with its weights.
     fn weights(test: &Definition) -> Result<Vec<(String, Weights)>, String> {
         let archive = |entry: &Value| {
             let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -225,7 +229,7 @@ impl Test<'_, '_> {
 }
 
 impl RunFlags {
-    /// Sorts the flags of a test.
+    /// Sorts the run flags of a test.
     pub(super) fn read(
         arguments: Vec<String>,
         test: &Definition,
@@ -256,7 +260,7 @@ impl RunFlags {
     }
 }
 
-/// Types with values or addresses.
+/// The types of a test's inputs or outputs, each with its value or the URL of its file.
 fn arguments(test: &Definition, key: &str) -> Result<Vec<(String, Option<String>)>, String> {
     let argument = |entry: &Value| {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -267,7 +271,7 @@ fn arguments(test: &Definition, key: &str) -> Result<Vec<(String, Option<String>
     test.entries(key)?.iter().map(argument).collect()
 }
 
-/// The metrics that a test limits, and their limits as TOML.
+/// The metrics that a test limits, with their limits as TOML.
 fn goldens(test: &Definition) -> Result<Vec<(&'static str, String)>, String> {
     let number = |key: &str| {
         let number = |value: &Value| value.as_f64().ok_or_else(|| format!("`{key}` is not a number"));
@@ -280,7 +284,7 @@ fn goldens(test: &Definition) -> Result<Vec<(&'static str, String)>, String> {
     Ok(time.into_iter().chain(count).chain(size).collect())
 }
 
-/// The machines that a marker stands for: `mi325` is AMD's Instinct MI325X.
+/// The glob of the machines that a marker names: `mi325` is AMD's Instinct MI325X, which `*MI325*` matches.
 pub(super) fn machine(marker: &str) -> Option<String> {
     let number = marker.strip_prefix("mi")?;
     let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());

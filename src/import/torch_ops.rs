@@ -1,4 +1,5 @@
-//! torch_ops: a folder for each test, with an MLIR program and a JSON file with its inputs, references and tolerance.
+//! torch_ops: one folder per test, with an MLIR program and a JSON file with its inputs, references and
+//! tolerance.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +13,10 @@ use super::operators::{self, OperatorTest};
 use super::remote::RemoteFiles;
 use super::suite::{ImportedModel, ImportedSuite, Judged, Tolerance};
 
-/// The name of a test's file.
+/// The JSON file of a test.
 pub(super) const TEST_FILE: &str = "run_module_io.json";
-/// Keys that are read together, once all of them are known to be right.
+/// Keys that are dropped only after the whole test has been read, so that an invalid test is reported with
+/// all of them.
 const KEYS: [&str; 9] = [
     "function_name",
     "flat_args",
@@ -26,7 +28,7 @@ const KEYS: [&str; 9] = [
     "equal_nan",
     "expected_output",
 ];
-/// NumPy's names of element types, and IREE's.
+/// NumPy's names of element types, each with IREE's name.
 const TYPES: [(&str, &str); 13] = [
     ("float64", "f64"),
     ("float32", "f32"),
@@ -73,14 +75,14 @@ pub(super) fn read(
                 definition.unread(untranslated);
                 named.insert(name, test);
             }
-            // Everything that it says is lost, so everything is listed.
+            // The whole test is lost, so every key of it is reported.
             Err(why) => definition.listed(|_| why.clone(), untranslated),
         }
     }
     operators::add(named, configs, suite, untranslated);
 }
 
-/// A test by the name that lists use, `AB/64x64xf32`.
+/// A test, with the name that lists use for it, such as `AB/64x64xf32`.
 fn test(
     files: &SuiteFiles,
     definition: &Definition,
@@ -140,7 +142,8 @@ fn test(
     Ok((format!("{class}/{test}"), OperatorTest { file, model, judged }))
 }
 
-/// The random inputs: one sequence of NumPy's numbers, of which each input takes as many as it has elements.
+/// The random inputs. The suite draws all of them from one NumPy generator, so each input skips the numbers
+/// that the earlier ones used.
 fn inputs(definition: &Definition) -> Result<Vec<String>, String> {
     let seed = match definition.get("seed") {
         None => 0,
@@ -175,7 +178,7 @@ fn inputs(definition: &Definition) -> Result<Vec<String>, String> {
     Ok(inputs)
 }
 
-/// The reference of each result: a file of the checkout, or else an address.
+/// The reference of each result: `Ok` with a file of the checkout, or `Err` with a URL.
 fn references(definition: &Definition, folder: &str) -> Result<Vec<Result<String, String>>, String> {
     let reference = |entry: &Value| match (entry.get("url"), entry.get("value")) {
         (Some(Value::String(url)), _) => Ok(Err(url.clone())),
@@ -185,7 +188,7 @@ fn references(definition: &Definition, folder: &str) -> Result<Vec<Result<String
     definition.entries("expected_output")?.iter().map(reference).collect()
 }
 
-/// The element type of a function's results, if all have the same.
+/// The element type of a function's results, if all have the same type.
 fn result_type(mlir: &str, function: &str) -> Option<String> {
     let signature = mlir.split_once(&format!("func @{function}("))?.1;
     let results = signature.split_once("->")?.1;
@@ -197,7 +200,7 @@ fn result_type(mlir: &str, function: &str) -> Option<String> {
         .collect();
     types.dedup();
     let [kind] = types[..] else { return None };
-    // torch says `si8` where IREE has no sign.
+    // torch writes `si8` for a type that IREE calls `i8`.
     Some(kind.strip_prefix('s').unwrap_or(kind).to_owned())
 }
 
