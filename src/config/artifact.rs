@@ -1,4 +1,4 @@
-//! `[[artifact]]`: files that are downloaded, such as weights that are too large for a repository.
+//! `[[artifact]]`: files to download, such as weights that are too large for a repository.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -9,8 +9,8 @@ use super::table::{DeclaredTable, table};
 use super::values;
 use super::view::ConfigView;
 
-/// The folder below a side's sources that artifacts are linked into. It is benchgate's own, so that no artifact can take
-/// the place of a file of the repository, of a stored session or of git.
+/// The folder below a side's sources in which benchgate links artifacts. Only benchgate uses it, so an
+/// artifact can't replace a file of the repository, a stored session or a file of git.
 const FOLDER: &str = "artifacts";
 
 table! {
@@ -32,12 +32,12 @@ table! {
 }
 
 impl Artifact {
-    /// Where it is below a side's sources.
+    /// The artifact's path below a side's sources.
     pub fn path(&self) -> PathBuf {
         Path::new(FOLDER).join(&self.name)
     }
 
-    /// Whether a path below the sources names it.
+    /// Returns true if `path`, which is relative to the sources, is this artifact.
     pub fn is_at(&self, path: &Path) -> bool {
         let own = self.path();
         path.components().filter(|part| *part != Component::CurDir).eq(own.components())
@@ -81,7 +81,8 @@ mod tests {
 
     use super::super::tests::{MINIMAL, good, message};
 
-    /// An artifact of this name; the file of the minimal configuration's model need not exist.
+    /// Declares an artifact of this name. Tests add it to the minimal configuration, whose model file need
+    /// not exist.
     fn artifact(name: &str) -> String {
         let sha256 = "0".repeat(64);
         format!("[[artifact]]\nname = \"{name}\"\nurl = \"https://example.com/x\"\nsha256 = \"{sha256}\"\n")

@@ -1,4 +1,5 @@
-//! `[[backend]]`: the same models on other backends, for context. An empty axis is the model's own.
+//! `[[backend]]`: the same models on other backends, for comparison. Without a list of batch sizes, data
+//! types or matmul precisions, a model keeps its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ pub enum BackendKind {
     TensorRt,
 }
 
-/// The work of one iteration.
+/// The work that one iteration does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
@@ -73,12 +74,12 @@ table! {
 }
 
 impl Backend {
-    /// Whether both have an experiment of the same name.
+    /// Returns true if both tables define an experiment of the same name.
     fn overlaps(&self, other: &Self) -> bool {
         fn shares<T: PartialEq>(a: &[T], b: &[T]) -> bool {
             a.iter().any(|value| b.contains(value))
         }
-        /// An axis without values is the model's own value, which no other axis has.
+        /// An empty list stands for the model's own value, which no other list can contain.
         fn meets<T: PartialEq>(a: &[T], b: &[T]) -> bool {
             (a.is_empty() && b.is_empty()) || shares(a, b)
         }
@@ -90,7 +91,7 @@ impl Backend {
             && meets(&self.matmul_precisions, &other.matmul_precisions)
     }
 
-    /// The backend of a configuration that gives nothing but its name.
+    /// The backend that a table with nothing but this name declares.
     pub fn new(kind: BackendKind) -> Self {
         one(kind, ConfigView::ABSENT, Path::new(""), &mut Collector::default())
     }
@@ -142,7 +143,7 @@ fn one(kind: BackendKind, view: ConfigView<'_, '_>, folder: &Path, problems: &mu
         backend.tests = view.get("test").one_or_more().into_iter().filter_map(ConfigView::word).collect();
         backend.tests.sort_unstable();
     }
-    // The interpreter runs in other folders.
+    // The path is relative to the configuration, but the interpreter is started in other folders.
     let python = backend.python.map(|path| folder.join(path));
     Backend { kind, dtypes: texts("dtype"), matmul_precisions: texts("matmul-precision"), python, ..backend }
 }

@@ -1,4 +1,5 @@
-//! The second pass: values into [`Config`], and every rule that needs more than one value.
+//! The second pass: converts values into a [`Config`], and checks every rule that involves more than one
+//! value.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,28 +16,28 @@ use super::{
     python, services, side, target,
 };
 
-/// A configuration and its remaining checks.
+/// A configuration, and the positions that the checks of `load` need for their messages.
 pub(super) struct Built {
     pub config: Config,
     pub files: Vec<NamedFile>,
-    /// Offsets of the `sources` of base and head.
+    /// Offsets of the `sources` of base and of head.
     pub sources_at: [usize; 2],
     pub policy_at: usize,
-    /// Offsets of the limits; empty if they are in the policy's own file.
+    /// Offsets of the limits; empty if the policy is in its own file.
     pub limits_at: Vec<usize>,
 }
 
 impl Config {
-    /// A suite that only has commands, with the defaults of every table.
+    /// A suite that has only commands, with the default of every other table.
     pub fn of_commands(suite: &str, commands: Vec<CommandSpec>) -> Self {
-        // Keys that a document without a model lacks are not missing here.
+        // Building from an empty document reports missing keys, which don't matter here.
         let mut problems = Collector::default();
         let defaults = build(ConfigView::ABSENT, Path::new("benchgate.toml"), &mut problems).config;
         Self { suite: suite.to_owned(), commands, ..defaults }
     }
 }
 
-/// Builds as much as possible; only meaningful if `problems` stays empty.
+/// Builds as much as possible. The result is only meaningful if `problems` stays empty.
 pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collector) -> Built {
     let targets = target::targets(root, problems);
     let mut files = Vec::new();

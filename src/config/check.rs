@@ -1,4 +1,5 @@
-//! The first pass: unknown keys, missing keys and wrong types, from the grammar alone.
+//! The first pass: reports unknown keys, missing keys and wrong types, using only the declarations of the
+//! tables.
 
 use toml_span::Value;
 use toml_span::value::ValueInner;
@@ -9,7 +10,7 @@ use super::fields::{Section, ValueKind};
 use super::problems::{Collector, did_you_mean, shown};
 use super::{fraction, sections, values};
 
-/// Reports everything about `value` that the grammar of `section` does not allow.
+/// Reports everything in `value` that the declaration of `section` does not allow.
 pub(super) fn check_table(value: &Value<'_>, section: &'static Section, problems: &mut Collector) {
     let Some(table) = value.as_table() else {
         problems.add(value.span.start, format!("expected a table, found {}", values::found(value)));
@@ -38,7 +39,7 @@ pub(super) fn check_table(value: &Value<'_>, section: &'static Section, problems
     }
 }
 
-/// `; it belongs in [measure]`, for a key that another table knows.
+/// A hint such as `; it belongs in [measure]`, if another table has this key.
 fn elsewhere(key: &str, here: &Section) -> String {
     fn search(key: &str, section: &'static Section) -> Option<&'static str> {
         let mut tables = section.fields.iter().filter_map(|field| field.kind.section());
@@ -179,8 +180,7 @@ fn report_fraction(read: Result<f64, String>, value: &Value<'_>, key: &str, prob
     }
 }
 
-/// A table with free keys.
-/// Both names of a flag are flags.
+/// Reports names in a table of renamed flags that are not flags, on either side of the `=`.
 fn check_renames(value: &Value<'_>, key: &str, problems: &mut Collector) {
     let Some(table) = value.as_table() else {
         let message = format!("`{key}`: expected a table, found {}", values::found(value));

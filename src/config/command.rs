@@ -1,4 +1,4 @@
-//! Programs that measure themselves, or that are timed as a whole: the benchmarks of any project.
+//! `[[command]]`: programs of any project that measure themselves, or whose whole run is timed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ table! {
     "timeout" => timeout: Duration = minutes(5), ValueKind::Duration, "Limit of one measured process.";
 }
 
-/// The name of the processor in IREE's runtime.
+/// The CPU's name in IREE's runtime.
 const CPU: &str = DeviceKind::Cpu.facts().device;
 
 /// The commands of a suite.
@@ -122,10 +122,10 @@ fn command<'a>(
     CommandSpec { build, run, setup, prepare, reading, device, ..CommandSpec::read(view) }
 }
 
-/// The name that the runtime of IREE, whose drivers benchgate can tell apart, has for a command's device.
+/// The device of a command, by its name in IREE's runtime, which is how benchgate identifies drivers.
 ///
 /// # Errors
-/// What was expected.
+/// The form that was expected.
 pub fn command_device(text: &str) -> Result<String, &'static str> {
     match DeviceKind::from_uri(text) {
         _ if text == "cpu" => Ok(CPU.to_owned()),
@@ -135,7 +135,7 @@ pub fn command_device(text: &str) -> Result<String, &'static str> {
 }
 
 impl CommandSpec {
-    /// The benchmarks that it is known to print; `None` where only its output says which.
+    /// The benchmarks that the command will print; `None` if only its output tells.
     pub fn benchmarks(&self) -> Option<Vec<BenchmarkName>> {
         match self.reading {
             OutputReading::Whole => Some(vec![BenchmarkName::new(&self.name)]),
@@ -144,7 +144,7 @@ impl CommandSpec {
         }
     }
 
-    /// The command with the folder that it is built in.
+    /// The command with its `{build}` placeholders replaced by `folder`.
     #[must_use]
     pub fn built_in(&self, folder: &Path) -> Self {
         let text = folder.to_string_lossy();
@@ -169,7 +169,7 @@ impl CommandSpec {
     }
 }
 
-/// A program with its arguments, or a line for a shell.
+/// A program with its arguments, or a script for a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CommandLine {
     /// The program and its arguments.
@@ -181,27 +181,27 @@ pub enum CommandLine {
 /// How the output of a command becomes benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputReading {
-    /// In the format that the output shows; a command whose output shows none is timed as a whole.
+    /// In the detected format; if no format is detected, whole processes are timed.
     Detected,
     Format(Format),
-    /// Whole processes are timed, regardless of their output.
+    /// Whole processes are timed, and their output is ignored.
     Whole,
 }
 
 impl CommandLine {
-    /// Placeholder for the folder in which the command is built.
+    /// Placeholder for the folder in which the command was built.
     pub const BUILD: &'static str = "{build}";
 
     /// Placeholder for the file to which the command writes its results.
     pub const OUTPUT: &'static str = "{output}";
 
-    /// Placeholder for the tool's pattern of the remaining benchmarks.
+    /// Placeholder for a pattern, in the tool's own syntax, of the benchmarks that still need measuring.
     pub const FILTER: &'static str = "{filter}";
 
-    /// Splits a text as a shell does.
+    /// Splits a text into words as a shell does.
     ///
     /// # Errors
-    /// Why it can't be split.
+    /// The reason why it can't be split.
     pub fn words(text: &str) -> Result<Self, &'static str> {
         match shlex::split(text) {
             Some(words) if !words.is_empty() => Ok(Self::Words(words)),
@@ -210,11 +210,12 @@ impl CommandLine {
         }
     }
 
-    /// The words that may name its input: all of them, split as a shell does, without targets of redirections.
+    /// The words that may name files which the command reads. A script is split into words as a shell does
+    /// it, and the targets of redirections are left out.
     pub fn words_read(&self) -> Vec<String> {
         match self {
             Self::Words(words) => words.clone(),
-            // A text that a shell would refuse names no file.
+            // A script with a syntax error names no file.
             Self::Shell(text) => {
                 const OPERATORS: [char; 8] = [';', '&', '|', '(', ')', '<', '`', '\n'];
                 let mut parts = text.split('>');

@@ -1,7 +1,7 @@
-//! The grammar of a configuration: types of keys, and keys of tables.
+//! The types of keys, and the keys of tables.
 //!
-//! Every table is declared in it once (see [`super::table`]); unknown keys, wrong types, the JSON Schema and the
-//! reference page all come from there.
+//! Every table is declared once in these terms (see [`super::table`]). The checks for unknown keys and wrong
+//! types, the JSON Schema and the reference page all use that declaration.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +17,7 @@ use super::view::ConfigView;
 pub(super) enum ValueKind {
     /// One line of text.
     Line,
-    /// Safe in paths, tables and Markdown.
+    /// A name that is safe in paths, tables and Markdown.
     Name,
     Version,
     /// 40 hexadecimal digits.
@@ -25,9 +25,9 @@ pub(super) enum ValueKind {
     /// 64 hexadecimal digits.
     Sha256,
     Url,
-    /// The address of a history in an object store.
+    /// The URL of a baseline history in an object store.
     StoreUrl,
-    /// A path that stays inside the folder it starts at.
+    /// A path that does not leave the folder in which it starts.
     Inside,
     /// A relative path that may start with `..`.
     Relative,
@@ -38,39 +38,39 @@ pub(super) enum ValueKind {
         min: i64,
         max: i64,
     },
-    /// Finite, from `min`.
+    /// A finite number from `min` to `max`.
     Number {
         min: f64,
         max: f64,
     },
     Duration,
-    /// `"1%"` or 0.01.
+    /// A fraction, written as `"1%"` or 0.01.
     Fraction,
-    /// A fraction that is not zero: how much processes differ.
+    /// A fraction above zero that says how much processes differ.
     Spread,
-    /// A duration for metrics of time, otherwise a number in the metric's unit.
+    /// A duration for metrics of time; otherwise a number in the metric's unit.
     Magnitude,
     Date,
     Glob,
     Choice(&'static [&'static str]),
     List(&'static ValueKind),
-    /// One value, or a list of at least one.
+    /// One value, or a list with at least one.
     OneOrMore(&'static ValueKind),
-    /// A table of text by free names.
+    /// A table whose keys are free and whose values are text.
     Texts,
-    /// A table of flags by other names of the same flags.
+    /// A table from names of flags to other names of the same flags.
     Renames,
-    /// A table of text, numbers and booleans by free names.
+    /// A table whose keys are free and whose values are text, numbers or booleans.
     Scalars,
     Table(&'static Section),
-    /// `[[…]]`.
+    /// An array of tables, `[[…]]`.
     Tables(&'static Section),
-    /// A table of tables by free names.
+    /// A table whose keys are free and whose values are tables.
     Named(&'static Section),
 }
 
 impl ValueKind {
-    /// The table that it holds, or several of.
+    /// The declaration of the table or tables that a value of this type holds.
     pub(super) fn section(&self) -> Option<&'static Section> {
         match self {
             Self::Table(section) | Self::Tables(section) | Self::Named(section) => Some(section),
@@ -83,14 +83,14 @@ pub(super) const COUNT: ValueKind = ValueKind::Integer { min: 1, max: 100_000 };
 pub(super) const LINES: ValueKind = ValueKind::List(&ValueKind::Line);
 pub(super) const NAMES: ValueKind = ValueKind::List(&ValueKind::Name);
 
-/// The side that chooses a key on a pull request.
+/// The side from which a key is read on a pull request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChosenBy {
-    /// The base: the default.
+    /// The base, which is the default.
     Base,
-    /// The head, and the report shows its choice.
+    /// The head. The report shows its changes.
     Head,
-    /// Each key of its table determines it.
+    /// Each key of the table says for itself.
     Each,
 }
 
@@ -101,7 +101,7 @@ impl ChosenBy {
         }
     }
 
-    /// A key that differs: `timeout: 300s → 1s`.
+    /// A description of a key that differs, such as `timeout: 300s → 1s`.
     pub(super) fn change<T: PartialEq + fmt::Debug>(
         self,
         key: &str,
@@ -113,11 +113,12 @@ impl ChosenBy {
     }
 }
 
-/// A value as a configuration would have it: without the names of Rust's types around values, and with words in its case.
+/// Converts `Debug` text into the notation of a configuration: it drops the type names around values, and
+/// changes the case of enum variants.
 fn as_in_toml(debug: &str) -> String {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut text = String::with_capacity(debug.len());
-    // Whether each open parenthesis was one of a type.
+    // One entry for each open parenthesis: true if a type name came before it.
     let mut of_type = Vec::new();
     let mut rest = debug;
     while let Some(first) = rest.chars().next() {
@@ -166,39 +167,39 @@ fn as_in_toml(debug: &str) -> String {
     text
 }
 
-/// One key.
+/// The declaration of one key.
 #[derive(Debug)]
 pub(super) struct Field {
     pub key: &'static str,
     pub kind: ValueKind,
     pub by: ChosenBy,
     pub presence: KeyPresence,
-    /// Sentences for the reference page and the editor.
+    /// Sentences for the reference page and for editors that use the JSON Schema.
     pub doc: &'static str,
 }
 
-/// Whether a key is required, and its default.
+/// Requirement or default of a key.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum KeyPresence {
     Required,
     Optional,
-    /// A default, as TOML.
+    /// A default as TOML.
     Text(&'static str),
     /// A default that is computed.
     Made(fn() -> String),
-    /// The default of the policy.
+    /// The value in the default policy.
     Policy(fn(&Policy) -> String),
-    /// The same, and how the policy takes its value.
+    /// The value in the default policy, with the function that puts a configured value into a policy.
     Judged(fn(&Policy) -> String, ReadPolicy),
 }
 
 impl Field {
-    /// Whether it describes every key that the table does not name.
+    /// Returns true if the field describes every key that the table does not name.
     pub(super) fn is_any_name(&self) -> bool {
         self.key.starts_with('<')
     }
 
-    /// This field, but not chosen by the base on a pull request.
+    /// This field, chosen on a pull request as `by` says instead of by the base.
     pub(super) const fn by(self, by: ChosenBy) -> Self {
         Self { by, ..self }
     }
@@ -207,7 +208,7 @@ impl Field {
         matches!(self.presence, KeyPresence::Required)
     }
 
-    /// The default as TOML, if it is one value.
+    /// The default as TOML, if there is one.
     pub(super) fn default(&self) -> Option<Cow<'static, str>> {
         Some(match self.presence {
             KeyPresence::Required | KeyPresence::Optional => return None,
@@ -218,23 +219,24 @@ impl Field {
     }
 }
 
-/// One table.
+/// The declaration of one table.
 #[derive(Debug)]
 pub(super) struct Section {
-    /// As written in messages: `[measure]`, `[[model]]`.
+    /// The table's name in messages, such as `[measure]` or `[[model]]`.
     pub title: &'static str,
     pub doc: &'static str,
     pub fields: &'static [Field],
 }
 
 impl Section {
-    /// The documentation; `{metrics}` stands for the names of the metrics that a suite measures.
+    /// The documentation, in which `{metrics}` is replaced by the names of the metrics that a suite measures.
     pub(super) fn about(&self) -> String {
         let names = Metric::BUILT_IN.map(|metric| format!("`{}`", metric.name)).join(", ");
         self.doc.replace("{metrics}", &names)
     }
 
-    /// The field of this key: its own, or the one that stands for every other name (`<type>`).
+    /// The field of this key: the one declared for it, or else the one that stands for all other names (such
+    /// as `<type>`).
     pub(super) fn field(&self, key: &str) -> Option<&'static Field> {
         let own = self.fields.iter().find(|field| field.key == key);
         own.or_else(|| self.fields.iter().find(|field| field.is_any_name()))
@@ -246,7 +248,7 @@ pub(super) const fn optional(key: &'static str, kind: ValueKind, doc: &'static s
     Field { key, kind, by: ChosenBy::Base, presence: KeyPresence::Optional, doc }
 }
 
-/// An optional key with one default.
+/// An optional key with a fixed default.
 pub(super) const fn defaulted(
     key: &'static str,
     kind: ValueKind,
@@ -256,10 +258,11 @@ pub(super) const fn defaulted(
     Field { key, kind, by: ChosenBy::Base, presence: KeyPresence::Text(default), doc }
 }
 
-/// Puts a key's value into a policy.
+/// A function that puts the value of a key into a policy.
 pub(super) type ReadPolicy = fn(&mut Policy, ConfigView<'_, '_>);
 
-/// A key of the policy: the text of its value, which is that of the default policy if the key is absent, and its reading.
+/// A key that sets one value of the policy. `written` returns that value as TOML, which for the default
+/// policy is the key's default, and `read` takes it from a document.
 pub(super) const fn of_policy(
     key: &'static str,
     kind: ValueKind,
@@ -270,7 +273,7 @@ pub(super) const fn of_policy(
     Field { key, kind, by: ChosenBy::Base, presence: KeyPresence::Judged(written, read), doc }
 }
 
-/// A key that must be there.
+/// A key that must be present.
 pub(super) const fn required(key: &'static str, kind: ValueKind, doc: &'static str) -> Field {
     Field { key, kind, by: ChosenBy::Base, presence: KeyPresence::Required, doc }
 }

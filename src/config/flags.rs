@@ -1,18 +1,19 @@
-//! Flags that must not be set by hand, because they only work together with others.
+//! Flags that must not be set by hand, because benchgate sets them or because they only work in combination.
 
 use super::problems::Collector;
 use super::view::ConfigView;
 
-/// Repeats every dispatch at compile time …
+/// The compile flag that repeats every dispatch. `BATCH` divides the measured time at run time; either flag
+/// without the other would look like a change in performance.
 const REPEAT: &str = "--iree-hal-benchmark-dispatch-repeat-count";
-/// … and divides the time at run time. One flag without the other on one side would look like a change.
+/// The run flag that divides the measured time by a count.
 const BATCH: &str = "--batch_size";
 
-/// With other than the asynchronous models, no dispatch is repeated but the time is still divided.
+/// A compile flag: except in the asynchronous models, no dispatch is repeated, but the time is still divided.
 const EXECUTION_MODEL: &str = "--iree-execution-model";
 const ASYNCHRONOUS: [&str; 2] = ["async-internal", "async-external"];
 
-/// Flags for the output of the tools: benchgate sets them, and the cache has their files.
+/// Flags for the output of the tools. benchgate sets them itself and keeps the files in its cache.
 const OUTPUTS: [&str; 8] = [
     "--o",
     "--compile-to",
@@ -24,11 +25,11 @@ const OUTPUTS: [&str; 8] = [
     "--benchmark_out_format",
 ];
 
-/// Why a flag must not be given by hand, if it must not. Files of flags hold more of them, which are checked where
-/// they are read.
+/// The reason why a flag must not be given by hand, if it must not. The flags in a flag file are checked when
+/// that file is read.
 pub fn refused_flag(flag: &str) -> Option<String> {
     let name = flag.split('=').next().unwrap_or_default();
-    // The runtime's parser takes one dash or two; the compiler's too.
+    // The parsers of the runtime and the compiler accept one dash or two.
     let name = format!("--{}", name.trim_start_matches('-'));
     if !flag.starts_with('-') {
         return None;
@@ -48,7 +49,7 @@ pub fn refused_flag(flag: &str) -> Option<String> {
         .then(|| format!("`{shown}` is set by benchgate, which needs the tool's output itself"))
 }
 
-/// Reports these flags wherever flags may be.
+/// Reports refused flags in every table that can have flags.
 pub(super) fn check(root: ConfigView<'_, '_>, problems: &mut Collector) {
     let sides = ["base", "head"].map(|side| root.get("side").get(side));
     let tables = root.get("model").items().chain(root.get("target").items()).chain(sides);

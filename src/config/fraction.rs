@@ -1,24 +1,25 @@
-//! Fractions and probabilities, for the configuration and the command line alike: one reading and one set
-//! of bounds, so that a gate can't be loosened by a slip that only one of them notices.
+//! Fractions and probabilities in the configuration and on the command line. Both use the same parser and the
+//! same bounds, so that neither accepts a slip that loosens the gate and that the other would refuse.
 //!
-//! Each returns what was expected, in words, when the value is out of bounds.
+//! If a value is out of bounds, each function returns a description of the expected form.
 
 use toml_span::Value;
 
 use super::values;
 
-/// A bare number from here on is far more often a forgotten percent sign than a floor of a fifth.
+/// The smallest bare number that is refused: from here on it is far more likely that a percent sign is
+/// missing than that a floor of 20 % is meant.
 pub(super) const LARGEST_BARE: f64 = 0.2;
-/// A spread between processes smaller than this was never measured on real hardware.
+/// No real hardware has shown a smaller spread between processes.
 const LEAST_SPREAD: f64 = 1e-4;
-/// One false positive in a million suites is stricter than any reader can tell from "never". With a much smaller
-/// value, no row could regress or pass any more.
+/// Bounds of `alpha`. One false positive in a million suites is practically never, and with a much smaller
+/// value no row could regress or pass anymore.
 pub(super) const ALPHA: (f64, f64) = (1e-6, 0.4);
 
-/// `1%`, or a bare number below 0.2: 0.01.
+/// Parses `1%`, or a bare number below 0.2 such as 0.01.
 ///
 /// # Errors
-/// Text that is not such a number, and values that no floor or tolerance can mean.
+/// Text that is not such a number, or a value that makes no sense as a floor or tolerance.
 pub fn fraction(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let Some(percent) = text.strip_suffix('%') else {
@@ -37,7 +38,7 @@ fn bare(number: f64) -> Result<f64, String> {
     if (0.0..LARGEST_BARE).contains(&number) {
         return Ok(number);
     }
-    // The intended percentage, if it was one: `1` is 1 %, and `0.5` could be either.
+    // `1` probably means 1 %; `0.5` could mean 0.5 % or 50 %.
     let advice = match number {
         n if (1.0..100.0).contains(&n) => format!("; did you mean {n}%?"),
         n if (LARGEST_BARE..1.0).contains(&n) => format!("; did you mean {n}% or {}%?", shifted(n)),
@@ -46,7 +47,7 @@ fn bare(number: f64) -> Result<f64, String> {
     Err(format!("{}{advice}", expected()))
 }
 
-/// A fraction as a percentage, without the digits that binary fractions add.
+/// A fraction as a percentage, rounded to remove the digits that binary fractions add.
 fn shifted(fraction: f64) -> f64 {
     (fraction * 1e8).round() / 1e6
 }
@@ -55,10 +56,10 @@ fn expected() -> String {
     format!("expected a percentage such as 1%, or a fraction below {LARGEST_BARE} such as 0.01")
 }
 
-/// A fraction that stands for the spread between processes.
+/// Parses the spread between processes, which is a fraction.
 ///
 /// # Errors
-/// As [`fraction`], and spreads that are too small to be true.
+/// Those of [`fraction`], and a spread that is too small to be real.
 pub fn spread(text: &str) -> Result<f64, String> {
     fraction(text).and_then(true_spread)
 }
@@ -73,10 +74,10 @@ fn true_spread(value: f64) -> Result<f64, String> {
     ))
 }
 
-/// A probability of error, as a number.
+/// Parses a probability of error, which is a number.
 ///
 /// # Errors
-/// Text that is not a number, and levels at which nothing, or anything, could be decided.
+/// Text that is not a number, or a level at which nothing, or everything, would be significant.
 pub fn alpha(text: &str) -> Result<f64, String> {
     let (least, largest) = ALPHA;
     let value: Option<f64> = text.trim().parse().ok();
@@ -85,17 +86,17 @@ pub fn alpha(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("expected a probability from {least} to {largest}"))
 }
 
-/// [`fraction`] of a TOML value: a text with a percent sign, or a number.
+/// Reads a [`fraction`] from a TOML value: a text with a percent sign, or a number.
 pub(super) fn fraction_of(value: &Value<'_>) -> Result<f64, String> {
     match (value.as_str(), values::number(value)) {
-        // In TOML a number is written as one, so text without a percent sign is a slip.
+        // TOML has numbers, so a string without a percent sign is a mistake.
         (Some(text), _) if text.ends_with('%') => fraction(text),
         (None, Some(number)) => bare(number),
         _ => Err(expected()),
     }
 }
 
-/// [`spread`] of a TOML value.
+/// Reads a [`spread`] from a TOML value.
 pub(super) fn spread_of(value: &Value<'_>) -> Result<f64, String> {
     fraction_of(value).and_then(true_spread)
 }

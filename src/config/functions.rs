@@ -1,4 +1,4 @@
-//! `[model.functions.<name>]`: several functions of one module.
+//! `[model.functions.<name>]`: several functions of one module as benchmarks.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use super::problems::{Collector, shown};
 use super::view::ConfigView;
 use super::{Model, ModelSource, values};
 
-/// Keys that `functions` sets for each function, so that the model must not.
+/// Keys that each function sets for itself, so the model must not set them.
 const OF_EACH: [&str; 4] = ["function", "inputs", "expected", "expected-f64"];
 
-/// Replaces every model with several functions by one model for each function. They share the module: their
-/// compilations are one entry of the cache.
+/// Replaces every model that has several functions by one model per function. They share one module, so it is
+/// compiled once and the cache has one entry for it.
 pub(super) fn in_models(
     root: ConfigView<'_, '_>,
     models: Vec<Model>,
@@ -20,7 +20,7 @@ pub(super) fn in_models(
     problems: &mut Collector,
 ) -> Vec<Model> {
     let mut all = Vec::with_capacity(models.len());
-    // The first of a name: a second one is a mistake that was reported.
+    // Only the first model of a name counts. A second one has already been reported as a mistake.
     let mut views = BTreeMap::new();
     for view in root.items() {
         views.entry(view.get("name").text().unwrap_or_default()).or_insert(view);

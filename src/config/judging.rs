@@ -1,4 +1,4 @@
-//! The tables of a policy: the gate, its waivers, and how far outputs may differ.
+//! The tables of a policy: the gate, its waivers, and the allowed differences between outputs.
 
 use crate::gate::{ChangedReference, FailOn, FailureKind, TestKind};
 use crate::model::Verdict;
@@ -7,16 +7,17 @@ use super::fields::{Field, Section, ValueKind, of_policy, optional, required};
 use super::fraction::ALPHA;
 use super::view::ConfigView;
 
-/// A part of the reference's magnitude: from 1 on, an output of zeros would agree with everything.
+/// A fraction of the reference's magnitude. From 1 on, an output of zeros would agree with every reference.
 const PART: ValueKind = ValueKind::Number { min: 0.0, max: 0.5 };
-/// No output that a larger bound is right for needs one: `rtol` grows with the elements.
+/// An absolute bound. Outputs so large that they would need a larger one should use `rtol`, which grows with
+/// the elements.
 const ABSOLUTE: ValueKind = ValueKind::Number { min: 0.0, max: 1_000.0 };
 
 const TESTS: &[&str] = &[TestKind::Auto.as_str(), TestKind::Welch.as_str(), TestKind::MannWhitney.as_str()];
 const FAILING: &[&str] = &{
     let mut words = [""; FailOn::POSSIBLE.len()];
     let mut at = 0;
-    // A constant can't be made by an iterator.
+    // Iterators are not available in constants.
     while at < words.len() {
         words[at] = FailOn::POSSIBLE[at].as_str();
         at += 1;
@@ -26,11 +27,11 @@ const FAILING: &[&str] = &{
 
 const CHANGED_REFERENCE: &[&str] = &[ChangedReference::Fail.as_str(), ChangedReference::Note.as_str()];
 
-/// The policy keys, which a pull request must not choose for itself.
+/// The keys of the policy, which a pull request must not choose for itself.
 pub(super) const POLICY_KEYS: [&str; 6] =
     ["gate", "waiver", "expect", "limit", "numerics", "numerics-override"];
 
-/// The file that `policy = "…"` names.
+/// The content of the file that `policy = "…"` names.
 pub(super) static POLICY: Section = Section {
     title: "a policy file",
     doc: "",
@@ -93,7 +94,7 @@ pub(super) static GATE: Section = Section {
     ],
 };
 
-/// Shared by `[gate.metric.*]` and `[[gate.override]]`.
+/// The floor, a key of both `[gate.metric.*]` and `[[gate.override]]`.
 const FLOOR: Field = optional(
     "floor",
     ValueKind::Fraction,

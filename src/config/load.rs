@@ -1,4 +1,4 @@
-//! Reads a configuration from disk and looks at every file it names.
+//! Reads a configuration from disk and checks every file that it names.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,22 +13,23 @@ use super::problems::{Collector, ConfigError, ConfigProblems, Problem, shown};
 use super::types::PolicyPart;
 use super::{Config, Pin, Side, ToolSource};
 
-/// A model takes about 500 bytes, and a suite of all operators has thousands; more is a mistake or an attack.
+/// The largest accepted file. A model takes about 500 bytes and a suite of all operators has thousands of
+/// them; anything larger is a mistake or an attack.
 const LARGEST: u64 = 4 << 20;
 
-/// Reads, parses, and checks that every named file exists and stays inside the repository: the nearest
-/// folder upwards that holds `.git`, or else the configuration's own.
+/// Reads and parses a configuration, and checks that every file it names exists and is inside the repository:
+/// the nearest parent folder with a `.git`, or else the configuration's own folder.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
     let folder = folder_of(path);
     load_within(path, &boundary_of(&folder))
 }
 
-/// As [`load`], for a checkout without `.git`: no file outside `boundary` is accepted.
+/// Loads like [`load`], but accepts no file outside `boundary`; for a checkout without `.git`.
 pub fn load_within(path: &Path, boundary: &Path) -> Result<Config, ConfigError> {
     load_checked(path, boundary, check_files)
 }
 
-/// `check` reports what is wrong with the files that the configuration names.
+/// Loads a configuration; `check` reports problems with the files that it names.
 fn load_checked(
     path: &Path,
     boundary: &Path,
@@ -54,8 +55,8 @@ fn load_checked(
     if found.is_empty() { Ok(built.config) } else { Err(invalid(path, found)) }
 }
 
-/// Replaces the policy with that of the file that `policy` of the configuration names, if it does; `named` is its name,
-/// and where it stands. Returns the problems of that file.
+/// Replaces the policy with that of the policy file, if the configuration has one. `named` is the file's name
+/// and the position of that name. Returns the problems of that file.
 fn read_policy_file(
     part: &mut PolicyPart,
     config: &Path,
@@ -72,7 +73,7 @@ fn read_policy_file(
     let text = read(&file)?;
     let mut found = Collector::default();
     if let Some(own) = collect_policy(&text, &mut found) {
-        // The block counts are in [measure], which only the configuration has.
+        // The block counts are keys of [measure], which a policy file can't have.
         let sequential = part.policy.sequential;
         *part = own;
         part.policy.sequential = sequential;
@@ -80,26 +81,26 @@ fn read_policy_file(
     Ok(found.finish(&text, &file))
 }
 
-/// A configuration for judging what was measured elsewhere: the files that it names need not be here, but
-/// for the policy's own.
+/// Loads a configuration for judging results that were measured elsewhere. Of the files that it names, only
+/// the policy file need exist.
 pub fn load_judging(path: &Path) -> Result<Config, ConfigError> {
     load_judging_within(path, &boundary_of(&folder_of(path)))
 }
 
-/// As [`load_judging`], for a folder that holds no repository.
+/// Loads like [`load_judging`], for a folder outside any repository.
 pub fn load_judging_within(path: &Path, boundary: &Path) -> Result<Config, ConfigError> {
     load_checked(path, boundary, |_, _, _| {})
 }
 
-/// The policy alone, of the configuration at `path`, for a head that is judged by its base's policy.
-/// The rest of that file may be anything: only `[gate]`, `[[waiver]]`, `[[expect]]`, `[[limit]]`, `[numerics]`, `policy` and the
-/// block counts are looked at.
+/// Loads only the policy of the configuration at `path`, for a head that is judged by its base's policy. Only
+/// `[gate]`, `[[waiver]]`, `[[expect]]`, `[[limit]]`, `[numerics]`, `policy` and the block counts are read,
+/// so the rest of that file may be invalid.
 pub fn load_policy(path: &Path) -> Result<PolicyPart, ConfigError> {
     let folder = folder_of(path);
     load_policy_within(path, &boundary_of(&folder))
 }
 
-/// As [`load_policy`], for a checkout without `.git`.
+/// Loads like [`load_policy`], for a checkout without `.git`.
 pub fn load_policy_within(path: &Path, boundary: &Path) -> Result<PolicyPart, ConfigError> {
     let text = read(path)?;
     let mut problems = Collector::default();
@@ -113,7 +114,7 @@ pub fn load_policy_within(path: &Path, boundary: &Path) -> Result<PolicyPart, Co
     if found.is_empty() { Ok(part) } else { Err(invalid(path, found)) }
 }
 
-/// A list of toolchains, as `[[toolchain]]` tables. Relative paths start at that file.
+/// Loads a list of `[[toolchain]]` tables. Relative paths in it start at the list's folder.
 pub fn load_toolchains(path: &Path) -> Result<Vec<Pin>, ConfigError> {
     let text = read(path)?;
     let mut problems = Collector::default();
@@ -140,7 +141,7 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// The repository that holds `folder`, or `folder` itself.
+/// The root of the repository that contains `folder`, or `folder` itself.
 fn boundary_of(folder: &Path) -> PathBuf {
     let absolute = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let repository = absolute.ancestors().find(|ancestor| ancestor.join(".git").exists()).map(Path::to_owned);
@@ -151,7 +152,7 @@ fn canonical(folder: &Path) -> Result<PathBuf, ConfigError> {
     fs::canonicalize(folder).map_err(|source| ConfigError::Unreadable { path: folder.to_owned(), source })
 }
 
-/// The text of a configuration file.
+/// Reads the text of a configuration file.
 pub fn read(path: &Path) -> Result<String, ConfigError> {
     let bytes = files::read_bounded(path, LARGEST).map_err(|source| match source.kind() {
         ErrorKind::FileTooLarge => ConfigError::TooLarge { path: path.to_owned(), limit: LARGEST },
@@ -161,7 +162,7 @@ pub fn read(path: &Path) -> Result<String, ConfigError> {
         .map_err(|error| ConfigError::NotText { path: path.to_owned(), at: error.utf8_error().valid_up_to() })
 }
 
-/// Why a file can't be used, if it can't.
+/// The reason why a file can't be used, if there is one.
 fn unreachable_file(path: &Path, boundary: &Path) -> Option<String> {
     match fs::canonicalize(path) {
         Ok(real) if !real.starts_with(boundary) => Some("lies outside the repository".to_owned()),

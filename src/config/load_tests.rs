@@ -1,4 +1,4 @@
-//! Configurations in files: what they name next to them, and files that are no configurations.
+//! Configurations on disk: the files that they name, and files that are not configurations.
 
 use std::path::{Path, PathBuf};
 

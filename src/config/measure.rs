@@ -1,4 +1,4 @@
-//! `[measure]`.
+//! `[measure]`: how benchmarks are measured.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ table! {
              with the seed of its base.";
 }
 
-/// Which benchmarks are run under the runtime's profiler after they are measured.
+/// The benchmarks that are run again under the runtime's profiler after measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
@@ -73,7 +73,7 @@ key_values! {
     GpuClock: |view: ConfigView<'_, '_>| view.text().and_then(Self::parse), |clock: &Self| format!("\"{clock}\"");
 }
 
-/// The table and the rules for its values.
+/// Reads the table and checks the rules for its values.
 pub(super) fn measure(view: ConfigView<'_, '_>, problems: &mut Collector) -> Measure {
     let measure = Measure::read(view);
     for key in ["min-time", "timeout", "compile-timeout", "export-timeout", "time-budget"] {

@@ -1,9 +1,11 @@
-//! L3: raw (toml) → validated [`Config`]. Every problem is reported at once, with its place.
+//! L3: reads `benchgate.toml` into a validated [`Config`]. All problems are reported at once, each with its
+//! position.
 //!
-//! [`table`] declares every key once, in the file of its table; [`sections`] is the top level, [`judging`] the policy.
-//! The first pass (`check`) reports what does not fit a declaration, the second (`build` and the files that it calls)
-//! makes values and checks the rules between them, and `load` looks at the files that are named. Only a [`Config`]
-//! without problems leaves.
+//! [`table`] declares every key once, in the file of its table; [`sections`] has the top level and
+//! [`judging`] the policy. The first pass (`check`) reports what violates a declaration. The second pass
+//! (`build` and the files that it calls) converts values and checks the rules between them. `load` then
+//! checks the files that the configuration names. Code outside this folder only ever gets a [`Config`]
+//! without problems.
 
 mod artifact;
 mod backend;

@@ -1,4 +1,4 @@
-//! `[[model]]`.
+//! `[[model]]`: the models of a suite.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,31 +15,31 @@ use super::table::{DeclaredTable, table};
 use super::view::ConfigView;
 use super::{Target, values, zoo};
 
-/// Where a model comes from.
+/// The source of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum ModelSource {
-    /// MLIR text or bytecode; passes through export untouched. Relative to the side's `sources`.
+    /// MLIR text or bytecode, which needs no export. Relative to the side's `sources`.
     Mlir(PathBuf),
-    /// `file.py:symbol`, exported. Relative to the side's `sources`.
+    /// `file.py:symbol`, which is exported. Relative to the side's `sources`.
     Python { file: PathBuf, symbol: String },
-    /// `zoo:bert`, a model that benchgate brings along; exported.
+    /// `zoo:bert`, a model that comes with benchgate and is exported.
     Zoo(String),
-    /// `torchbench:resnet18`, a model of a checkout of torchbench; exported.
+    /// `torchbench:resnet18`, a model from a torchbench checkout, which is exported.
     Torchbench { name: String, checkout: TorchbenchCheckout },
-    /// A saved ONNX model; imported. Relative to the side's `sources`.
+    /// A saved ONNX model, which is imported. Relative to the side's `sources`.
     Onnx(PathBuf),
-    /// A program that `torch.export` saved; exported. Relative to the side's `sources`.
+    /// A program that `torch.export` saved, which is exported to MLIR. Relative to the side's `sources`.
     Pt2(PathBuf),
 }
 
-/// A checkout of torchbench. Two configurations that write the same path have the same one, although each side's path starts at
-/// its own folder.
+/// A checkout of torchbench. Two checkouts are equal if the configurations write the same path, even though
+/// each side resolves it against its own folder.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct TorchbenchCheckout {
     #[serde(skip)]
     pub folder: PathBuf,
-    /// As in the configuration.
+    /// The path as the configuration writes it.
     pub written: PathBuf,
 }
 
@@ -51,7 +51,7 @@ impl PartialEq for TorchbenchCheckout {
 
 impl Eq for TorchbenchCheckout {}
 
-/// The exporter from a torch model to MLIR.
+/// The exporter that turns a torch model into MLIR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
@@ -77,26 +77,26 @@ pub enum OutputType {
 pub enum ModelInput {
     /// Relative to the side's `sources`.
     File(TensorFile),
-    /// IREE's own notation, `1x3x224x224xf32=1`.
+    /// A value in IREE's notation, such as `1x3x224x224xf32=1`.
     Literal(String),
-    /// Made before the first call.
+    /// A tensor that is generated before the first call.
     Random(RandomTensor),
 }
 
 /// The weights of one scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Parameters {
-    /// Empty for the default scope.
+    /// The scope's name; empty for the default scope.
     pub scope: String,
     pub source: ParameterSource,
 }
 
-/// Where weights come from.
+/// The source of weights.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum ParameterSource {
     /// An archive. Relative to the side's `sources`.
     File(PathBuf),
-    /// Made from the module's own declarations.
+    /// Weights that are generated from the parameter declarations in the module.
     Made(ParameterFill),
 }
 
@@ -165,17 +165,17 @@ static FUNCTION: Section = Section {
     ],
 };
 
-/// Keys that only an exported model can have.
+/// Keys that are only valid for an exported model.
 const EXPORTED_ONLY: [&str; 5] = ["exporter", "output-type", "preset", "options", "dtype"];
-/// Keys that the exporter decides.
+/// Keys that are only valid for MLIR; for an exported model, the exporter sets their values.
 const MLIR_ONLY: [&str; 5] = ["functions", "inputs", "expected", "expected-f64", "parameters"];
-/// Keys that are only valid for code, besides `inputs`, or that the exporter sets.
+/// Keys that are not valid for a saved program: the exporter sets them, or they only make sense for code.
 const NOT_SAVED: [&str; 7] =
     ["functions", "expected", "expected-f64", "parameters", "preset", "options", "dtype"];
-/// Keys that are not valid for ONNX, whose options are the sizes of its dimensions.
+/// Keys that are not valid for ONNX. Its `options` are the sizes of dimensions.
 const NOT_ONNX: [&str; 8] =
     ["functions", "expected", "expected-f64", "parameters", "preset", "exporter", "output-type", "dtype"];
-/// Archives that the runtime's `--parameters` reads.
+/// Extensions of the archives that the runtime's `--parameters` can read.
 const ARCHIVES: [&str; 3] = ["irpa", "gguf", "safetensors"];
 
 pub(super) fn models(
@@ -206,8 +206,8 @@ pub(super) fn models(
         .collect()
 }
 
-/// One model for each exporter of a list. Each name of a list includes its exporter, so that a benchmark keeps its
-/// name and its meaning when the list grows or is reordered.
+/// Replaces a model that has a list of exporters by one model per exporter. The exporter is part of each
+/// name, so that a benchmark keeps its name and meaning when the list is extended or reordered.
 fn each_exporter(model: Model, view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Model> {
     match model.source {
         ModelSource::Mlir(_) => return vec![model],
@@ -291,7 +291,7 @@ pub(super) struct FunctionData {
     pub(super) expected_f64: Vec<TensorFile>,
 }
 
-/// The data of a model or of one function of it.
+/// Reads the inputs and expected outputs of a model or of one of its functions.
 pub(super) fn data(
     view: ConfigView<'_, '_>,
     model: &str,
@@ -404,7 +404,7 @@ fn source(
 }
 
 impl Model {
-    /// The files below the side's sources that its keys name; flags may name others.
+    /// The files below the side's sources that the model's keys name. Its flags may name more.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let inputs = self.inputs.iter().filter_map(|input| match input {
             ModelInput::File(file) => Some(file.path.as_path()),
@@ -418,20 +418,20 @@ impl Model {
         self.source.file().into_iter().chain(inputs).chain(expected).chain(parameters)
     }
 
-    /// Whether both are the same function of a model of one name.
+    /// Returns true if both have the same model name and function.
     pub(super) fn is(&self, other: &Self) -> bool {
         (&self.name, &self.function) == (&other.name, &other.function)
     }
 }
 
-/// Whether Python would accept the text as a name.
+/// Returns true if the text is a valid Python identifier (in ASCII).
 pub fn is_python_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 impl ModelSource {
-    /// The file below the side's sources, where it is one.
+    /// The source's file below the side's sources, if it is a file.
     fn file(&self) -> Option<&Path> {
         match self {
             Self::Mlir(path) | Self::Onnx(path) | Self::Pt2(path) | Self::Python { file: path, .. } => {
@@ -442,7 +442,7 @@ impl ModelSource {
     }
 }
 
-/// The file that a text names, if it names one.
+/// The tensor file that a text names, if any.
 fn tensor_file(view: ConfigView<'_, '_>, key: &str, problems: &mut Collector) -> Option<TensorFile> {
     let file = TensorFile::parse(view.text()?)?;
     let path = file.path.to_string_lossy();

@@ -1,4 +1,4 @@
-//! Names inside a configuration: of its tables, which are unique, and of the files that it is about.
+//! Names in a configuration: the unique names of its tables, and the files that it names.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use super::problems::{Collector, did_you_mean, shown};
 use super::view::ConfigView;
 
-/// A file that the configuration names, to be looked at by [`super::load`].
+/// A file that the configuration names, which [`super::load`] checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NamedFile {
-    /// Position of the name.
+    /// Offset of the name in the text.
     pub at: usize,
-    /// Its kind, in words.
+    /// A description of the file for messages.
     pub what: String,
     /// Relative to a side's sources.
     pub path: PathBuf,
 }
 
-/// Reports a name that was there before.
+/// Reports a name that an earlier table already has.
 pub(super) fn unique<'a>(
     name: ConfigView<'a, '_>,
     what: &str,

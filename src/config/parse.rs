@@ -1,4 +1,4 @@
-//! Text into [`Config`]. Touches no file system.
+//! Parses text into a [`Config`] without any access to the file system.
 
 use std::path::Path;
 
@@ -13,9 +13,10 @@ use super::view::ConfigView;
 use super::{Config, Pin, side};
 use super::{judging, sections};
 
-/// Parses and validates a `benchgate.toml`; `file` is for messages and relative paths only.
+/// Parses and validates a `benchgate.toml`. `file` is only used for messages and as the start of relative
+/// paths.
 ///
-/// A policy in a separate file is not read: [`super::load`] does that.
+/// A separate policy file is not read; [`super::load`] does that.
 pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigProblems> {
     let mut problems = Collector::default();
     let built = collect(text, file, &mut problems);
@@ -26,23 +27,23 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigProblems> {
     }
 }
 
-/// As [`parse`], with the problems still open for more checks.
+/// Parses like [`parse`], but leaves `problems` open so that the caller can check more.
 pub(super) fn collect(text: &str, file: &Path, problems: &mut Collector) -> Option<Built> {
     let document = document(text, problems)?;
     check_table(&document, &sections::ROOT, problems);
     Some(build::build(ConfigView::new(&document), file, problems))
 }
 
-/// Parses a file that holds policy only.
+/// Parses a file that contains only policy.
 pub(super) fn collect_policy(text: &str, problems: &mut Collector) -> Option<PolicyPart> {
     let document = document(text, problems)?;
     check_table(&document, &judging::POLICY, problems);
     let root = ConfigView::new(&document);
-    // Block counts are in `[measure]`; a policy file has none.
+    // The block counts belong to `[measure]`, which a policy file can't have.
     Some(policy::part(root, root.get("measure"), problems))
 }
 
-/// The policy of a whole configuration, ignoring everything else in it, and the file that `policy` names.
+/// Reads only the policy of a whole configuration, and the name of its policy file.
 pub(super) fn collect_policy_of_config(
     text: &str,
     problems: &mut Collector,
@@ -60,7 +61,7 @@ pub(super) fn collect_policy_of_config(
     Some((policy::part(root, root.get("measure"), problems), policy_file))
 }
 
-/// The pins of a list of toolchains.
+/// Parses a list of toolchains.
 pub(super) fn collect_toolchains(text: &str, problems: &mut Collector) -> Option<Vec<Pin>> {
     let document = document(text, problems)?;
     check_table(&document, &side::TOOLCHAINS, problems);

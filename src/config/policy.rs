@@ -1,4 +1,4 @@
-//! `[gate]`, `[[waiver]]` and `[numerics]`: what a pull request must not decide about itself.
+//! `[gate]`, `[[waiver]]` and `[numerics]`: the settings that a pull request must not choose for itself.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use super::problems::{Collector, did_you_mean, shown, suggestion};
 use super::types::PolicyPart;
 use super::view::ConfigView;
 
-/// The one key of `[numerics]` that is not an element type.
+/// The only key of `[numerics]` that is not an element type.
 const CHANGED_REFERENCE: &str = "changed-reference";
 
-/// The metrics benchgate itself measures.
+/// The metrics that benchgate itself measures.
 static KNOWN: [Metric; Metric::BUILT_IN.len()] = Metric::BUILT_IN;
 
-/// Reads the policy from a document that holds it at its top, and the block counts from `[measure]`.
+/// Reads the policy from the top level of a document, and the block counts from `[measure]`.
 pub(super) fn part(
     root: ConfigView<'_, '_>,
     measure: ConfigView<'_, '_>,
@@ -61,7 +61,7 @@ fn sequential(
     let (min, max) = (view.get("min-blocks"), view.get("max-blocks"));
     let given = |view: ConfigView<'_, '_>| view.integer().filter(|_| view.is_present());
     let max_blocks = given(max).unwrap_or(default.max_blocks);
-    // If only one is set, the default of the other follows it.
+    // If only one of the two is set, the other one's default is adjusted to fit.
     let min_blocks = given(min).unwrap_or(default.min_blocks.min(max_blocks));
     let max_blocks = if max.is_present() { max_blocks } else { max_blocks.max(min_blocks) };
     let policy = SequentialPolicy { min_blocks, max_blocks };
@@ -83,7 +83,7 @@ fn metrics(
     let mut metrics = defaults.metrics.clone();
     for (name, at, settings) in view.entries() {
         check_metric_name(name, at, problems);
-        // A foreign metric that is named in the gate is to be judged, like latency.
+        // A metric of another tool that the gate names is meant to decide the verdict, as latency does.
         let default = metrics
             .iter()
             .find(|(known, _)| known == name)
@@ -118,14 +118,15 @@ fn below_floor(tolerance: f64, floor: f64) -> String {
     )
 }
 
-/// A fraction as people write it.
+/// A fraction as a percentage, for messages.
 pub(super) fn percent(fraction: f64) -> String {
-    // Six decimals hide what binary fractions add to 0.07 × 100.
+    // Six decimals are few enough to hide the error of 0.07 × 100 in binary arithmetic.
     let text = format!("{:.6}", fraction * 100.0);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A name close to a known one would silently judge nothing.
+/// Reports a name that resembles a known metric's: it is probably a typo, and the table would silently have
+/// no effect.
 fn check_metric_name(name: &str, at: usize, problems: &mut Collector) {
     let known = || KNOWN.iter().map(|metric| metric.name.as_ref());
     if known().any(|known| known == name) {
@@ -136,7 +137,7 @@ fn check_metric_name(name: &str, at: usize, problems: &mut Collector) {
     }
 }
 
-/// A floor in the metric's unit.
+/// Reads an absolute floor in the metric's unit.
 fn magnitude(view: ConfigView<'_, '_>, metric: Option<&str>, problems: &mut Collector) -> Option<f64> {
     if !view.is_present() {
         return None;
@@ -148,7 +149,7 @@ fn magnitude(view: ConfigView<'_, '_>, metric: Option<&str>, problems: &mut Coll
     within(in_unit(view, "floor-absolute", metric, problems)?, metric, view.at(), problems)
 }
 
-/// A value in the metric's unit: times are held in nanoseconds.
+/// Reads a value in the metric's unit, which is nanoseconds for times.
 fn in_unit(view: ConfigView<'_, '_>, key: &str, metric: &str, problems: &mut Collector) -> Option<f64> {
     let known = KNOWN.iter().find(|known| known.name == metric);
     let is_time = known.map(|known| known.unit == Unit::Nanoseconds);
@@ -167,7 +168,8 @@ fn in_unit(view: ConfigView<'_, '_>, key: &str, metric: &str, problems: &mut Col
     view.number()
 }
 
-/// Refuses floors that would hide anything: from ten seconds of latency on, the relative floor of 1 % is larger.
+/// Refuses floors that would hide every change. Above ten seconds of latency, the relative floor of 1 % is
+/// already larger than the limit.
 fn within(floor: f64, metric: &str, at: usize, problems: &mut Collector) -> Option<f64> {
     let unit = KNOWN.iter().find(|known| known.name == metric).map(|known| &known.unit);
     let (most, shown) = match unit {
@@ -175,7 +177,7 @@ fn within(floor: f64, metric: &str, at: usize, problems: &mut Collector) -> Opti
         Some(Unit::Nanoseconds) => (100e6, "100ms"),
         Some(Unit::Bytes) => (64.0 * 1024.0 * 1024.0, "67108864 (64 MiB)"),
         Some(_) => (1_000.0, "1000"),
-        // The unit of a foreign metric is its tool's own.
+        // Only the other tool knows the unit of its metric, so there is no limit.
         None => return Some(floor),
     };
     if floor <= most {
@@ -247,7 +249,7 @@ fn waivers(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Waiver> {
         .collect()
 }
 
-/// One for each glob.
+/// Reads the expected failures; a table with several globs becomes one expectation per glob.
 fn expectations(view: ConfigView<'_, '_>) -> Vec<Expectation> {
     let of_table = |item: ConfigView<'_, '_>| {
         let failures = item.get("failure").one_or_more().into_iter().filter_map(ConfigView::text);
@@ -320,7 +322,7 @@ fn numerics(root: ConfigView<'_, '_>, problems: &mut Collector) -> NumericsPolic
     policy
 }
 
-/// The keys that a table has, and the rest as before.
+/// The bounds that `settings` gives, and for the rest those of `before`.
 fn tolerance(before: &NumericsTolerance, settings: ConfigView<'_, '_>) -> NumericsTolerance {
     let given = |key: &str, before: f64| settings.get(key).number().unwrap_or(before);
     NumericsTolerance {

@@ -1,4 +1,4 @@
-//! The differences of two policies, in words, for pull requests that change the gate.
+//! Describes the differences between two policies, for pull requests that change the gate.
 
 use crate::gate::{Expectation, Limit, MetricPolicy, NumericsTolerance, Override, Waiver};
 
@@ -8,9 +8,9 @@ use super::judging::{GATE, NUMERICS};
 use super::policy::percent;
 use super::problems::shown;
 
-/// The changes of `head` to the policy of `base`, one phrase for each, in the order of the reference page. Empty when
-/// they judge alike. Text from the files is stripped of control characters; it is still text from a pull request, so a
-/// renderer escapes it for its format.
+/// Describes the changes that `head` makes to the policy of `base`, one phrase for each, in the order of the
+/// reference page. Empty if both policies judge alike. The phrases contain no control characters, but their
+/// text still comes from a pull request, so renderers must escape it for their format.
 pub fn policy_changes(base: &PolicyPart, head: &PolicyPart) -> Vec<String> {
     let mut changes = Vec::new();
     let (b, h) = (&base.policy, &head.policy);
@@ -92,7 +92,7 @@ fn metrics(before: &[(String, MetricPolicy)], after: &[(String, MetricPolicy)], 
     }
 }
 
-/// Entries that were added to and removed from a list. A changed entry is both.
+/// Describes the entries that were added to a list or removed from it. A changed entry appears as both.
 fn listed<T: PartialEq>(
     what: &str,
     before: &[T],
@@ -174,7 +174,7 @@ fn numerics(before: &NumericsTolerance, after: &NumericsTolerance, changes: &mut
         ("min-cosine", before.min_cosine, after.min_cosine),
     ] {
         let dtype = &after.dtype;
-        // Unlike `{}`, this writes tiny numbers with an exponent.
+        // Unlike `{}`, `{:?}` writes tiny numbers with an exponent.
         changed(changes, &format!("{dtype} {key}"), b, a, |bound| format!("{bound:?}"));
     }
 }

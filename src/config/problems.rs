@@ -1,19 +1,19 @@
-//! Problems of a configuration: all at once, each with its place.
+//! Problems of a configuration, all reported at once and each with its position.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::model::{counted, is_hidden, without_commands};
 
-/// One problem and its place.
+/// A problem and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub file: PathBuf,
     /// Counted from 1.
     pub line: usize,
-    /// In characters, counted from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
-    /// A lowercase fragment without control or hidden characters, whatever the file contained.
+    /// A lowercase fragment without control or hidden characters, even if the file contains some.
     pub message: String,
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Every problem of a configuration, by position. Never empty.
+/// All problems of a configuration, sorted by position. There is at least one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigProblems {
     pub file: PathBuf,
@@ -40,7 +40,7 @@ impl fmt::Display for ConfigProblems {
     }
 }
 
-/// Why a configuration could not be loaded.
+/// Reasons why a configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("read {}: {source}", path.display())]
@@ -53,7 +53,7 @@ pub enum ConfigError {
     Invalid(#[from] ConfigProblems),
 }
 
-/// Collects problems while a text is read; positions are byte offsets until the end.
+/// Collects problems while a text is read. Their positions are byte offsets until `finish` converts them.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     found: Vec<(usize, String)>,
@@ -64,14 +64,14 @@ impl Collector {
         self.found.push((offset, message.into()));
     }
 
-    /// Adds advice to the problem that was just reported.
+    /// Appends advice to the problem that was added last.
     pub(super) fn extend_last(&mut self, advice: &str) {
         if let Some((_, message)) = self.found.last_mut() {
             message.push_str(advice);
         }
     }
 
-    /// The text of the problems; empty if there are none.
+    /// Returns the problems with their lines and columns in `text`.
     pub(super) fn finish(mut self, text: &str, file: &Path) -> Vec<Problem> {
         self.found.sort();
         self.found.dedup();
@@ -85,7 +85,7 @@ impl Collector {
     }
 }
 
-/// Line and column of a byte offset. An offset inside a character counts as that character's.
+/// Line and column of a byte offset. An offset inside a character counts as the start of that character.
 fn position(text: &str, offset: usize) -> (usize, usize) {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
@@ -96,8 +96,8 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-/// Text from the file as it may appear in a message: hidden characters are escaped, workflow commands do nothing, and
-/// it is not endless.
+/// Text from the file in a form that is safe in a message: hidden characters are escaped, GitHub's workflow
+/// commands are defused, and long text is cut off.
 pub(super) fn shown(text: &str) -> String {
     const LONGEST: usize = 80;
     let mut out = String::new();
@@ -114,11 +114,11 @@ pub(super) fn shown(text: &str) -> String {
     without_commands(&out)
 }
 
-/// The most similar known word.
+/// The known word that is most similar to `word`, if any is similar enough.
 pub(super) fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Underscores for dashes are the commonest slip and count as nothing.
+    // Writing underscores instead of dashes is the most common mistake, so it doesn't count as a difference.
     let word = word.replace('_', "-").to_ascii_lowercase();
-    // A third of the letters wrong is about where a suggestion turns into noise.
+    // If more than about a third of the letters differ, the suggestion would be noise.
     let most = (word.chars().count() / 3).clamp(1, 4);
     known
         .map(|candidate| (strsim::damerau_levenshtein(&word, candidate), candidate))
@@ -127,7 +127,7 @@ pub(super) fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean `x`?` if a similar name is known.
+/// The hint `; did you mean `x`?`, if a similar name is known.
 pub(super) fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
     suggestion(word, known).map_or_else(String::new, |close| format!("; did you mean `{close}`?"))
 }

@@ -1,4 +1,4 @@
-//! `[python]`: imports of Python models in addition to benchgate's own environment.
+//! `[python]`: packages and folders that Python models import, in addition to benchgate's own environment.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ table! {
         "Folders to import from, relative to the sources folder, which is searched before them.";
 }
 
-/// The table and the rule for its values.
+/// Reads the table and checks its values.
 pub(super) fn python(view: ConfigView<'_, '_>, problems: &mut Collector) -> PythonSettings {
     for item in view.get("requirements").items() {
         let Some(text) = item.text() else { continue };
@@ -35,7 +35,7 @@ pub(super) fn python(view: ConfigView<'_, '_>, problems: &mut Collector) -> Pyth
     PythonSettings::read(view)
 }
 
-/// Whether a line of requirements names a package of an index, which a lock can hold.
+/// Returns true if a line of requirements names a package of an index; only those can be locked by hash.
 pub fn is_lockable(line: &str) -> bool {
     line.starts_with(|c: char| c.is_ascii_alphanumeric())
         && !line.contains(['@', '/', '\\'])

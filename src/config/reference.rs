@@ -1,4 +1,5 @@
-//! `docs/configuration.md` and the JSON Schema of `benchgate.toml`: made from [`super::sections`], so that they can't fall behind.
+//! Generates `docs/configuration.md` and the JSON Schema of `benchgate.toml` from [`super::sections`], so
+//! that neither can become outdated.
 
 use std::fmt::Write;
 
@@ -11,7 +12,7 @@ use super::fraction::LARGEST_BARE;
 use super::policy::percent;
 use super::sections;
 
-/// A configuration that uses every table; the reference shows it and a test parses it.
+/// An example configuration that uses every table. The reference page shows it, and a test parses it.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
 const INTRODUCTION: &str = "\
@@ -41,7 +42,7 @@ file, which CODEOWNERS can guard.
 
 ";
 
-/// The page.
+/// The text of `docs/configuration.md`.
 pub fn reference() -> String {
     let (head, of_each) = head_keys();
     let of_each =
@@ -58,7 +59,7 @@ pub fn reference() -> String {
     page
 }
 
-/// The keys that a pull request chooses: whole tables, and keys of other tables.
+/// The keys that a pull request may choose: top-level tables, and single keys of other tables.
 pub fn head_keys() -> (String, Vec<(&'static str, String)>) {
     fn of_table(table: &'static Section) -> String {
         let own = table.fields.iter().filter(|field| field.by == ChosenBy::Head);
@@ -74,7 +75,7 @@ fn metric_defaults(page: &mut String) {
         "\n## Defaults of `[gate.metric.*]`\n\n| metric | floor | tolerance | fatal |\n|---|---|---|---|\n",
     );
     for (name, policy) in Policy::default().metrics {
-        // Only times have an absolute part by default, and times are in nanoseconds.
+        // Only metrics of time have an absolute floor by default, and times are in nanoseconds.
         let absolute = match policy.floor.absolute {
             0.0 => String::new(),
             nanoseconds => format!(" and {} s", nanoseconds / 1e9),
@@ -89,7 +90,7 @@ fn numerics_defaults(page: &mut String) {
     page.push_str("\n## Defaults of `[numerics.*]`\n\n");
     page.push_str(NUMERICS);
     page.push_str("\n| type | atol | rtol | stol | max-error | min-cosine |\n|---|---|---|---|---|---|\n");
-    // Integers and booleans are all alike: equal or wrong.
+    // Integers and booleans have no tolerance: an element is equal or wrong.
     for tolerance in NumericsTolerance::defaults().into_iter().filter(|tolerance| tolerance.rtol > 0.0) {
         let NumericsTolerance { dtype, atol, rtol, stol, max_error, min_cosine } = tolerance;
         put(
@@ -118,7 +119,7 @@ fn section(
     done: &mut Vec<&'static str>,
     page: &mut String,
 ) {
-    // A section with two places, such as a toolchain, is described once.
+    // A section that is used in two places, such as a toolchain, is described only once.
     if done.contains(&title) {
         return;
     }
@@ -147,7 +148,7 @@ fn section(
     }
 }
 
-/// Writing to a `String` can't fail.
+/// Appends to the page. Writing to a `String` can't fail.
 fn put(page: &mut String, text: std::fmt::Arguments<'_>) {
     let _infallible = page.write_fmt(text);
 }
@@ -184,7 +185,7 @@ fn kind(kind_of: &ValueKind) -> String {
     }
 }
 
-/// The schema, draft 2020-12, with a newline at its end.
+/// The JSON Schema (draft 2020-12), with a newline at the end.
 pub fn json_schema() -> String {
     let mut schema = table(&sections::ROOT);
     let mut top = Map::new();
@@ -224,7 +225,7 @@ fn table(section: &Section) -> Value {
 fn property(field: &Field) -> Value {
     let mut schema = schema_of_kind(&field.kind);
     schema["description"] = json!(field.doc);
-    // The defaults are TOML values that JSON writes the same way.
+    // Defaults are written as TOML; those that are also valid JSON go into the schema.
     if let Some(default) = field.default().and_then(|text| serde_json::from_str::<Value>(&text).ok()) {
         schema["default"] = default;
     }

@@ -1,15 +1,15 @@
-//! Replaces the release in the text of a configuration, and leaves the rest unchanged.
+//! Replaces the IREE release in the text of a configuration and leaves everything else unchanged.
 
 use toml_span::Value;
 
-/// The text with this release and its commit in `[toolchain]`. `None` if it has no such table with a version.
+/// The text with this version and commit in `[toolchain]`. `None` if there is no such table with a version.
 pub fn repinned(text: &str, version: &str, commit: &str) -> Option<String> {
     let document = toml_span::parse(text).ok()?;
     let place = |key: &str| {
         let value = document.pointer(&format!("/toolchain/{key}"))?;
         let known = value.as_str()?.to_owned();
         let Value { span, .. } = value;
-        // The quotes may belong to the span.
+        // The span may include the quotes.
         let at = span.start + text.get(span.start..span.end)?.find(&known)?;
         Some(at..at + known.len())
     };

@@ -1,4 +1,4 @@
-//! The top level of `benchgate.toml`, and the tables of one key.
+//! The top level of `benchgate.toml`, and the smallest tables.
 
 use super::artifact::ARTIFACT;
 use super::backend::BACKEND;

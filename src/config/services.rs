@@ -1,4 +1,4 @@
-//! The tables of what a suite talks to: where its baselines are stored, and GitHub.
+//! The tables for services that a suite uses: the store of its baselines, and GitHub.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ table! {
         "Age of the newest session, in days, from which the baseline is called stale.";
 }
 
-/// The table and the rule for its values.
+/// Reads the table and checks that it names only one place.
 pub(super) fn store(view: ConfigView<'_, '_>, problems: &mut Collector) -> Store {
     let places = ["folder", "url", "branch"].into_iter().filter(|key| view.get(key).is_present());
     if let [_, second, ..] = places.collect::<Vec<_>>().as_slice() {
@@ -70,13 +70,13 @@ impl Default for GitHub {
     }
 }
 
-/// When a pull request gets a comment.
+/// The conditions under which a pull request gets a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray, strum::VariantNames)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum CommentWhen {
     Always,
-    /// If anything in the suite changed.
+    /// If any row of the suite changed.
     OnChange,
     /// If the verdict is neither pass nor improved.
     OnFailure,

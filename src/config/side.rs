@@ -1,4 +1,4 @@
-//! `[toolchain]` and `[side.*]`.
+//! `[toolchain]` and `[side.*]`: the tools and sources of each side.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use super::problems::Collector;
 use super::table::{DeclaredTable, table};
 use super::view::ConfigView;
 
-/// Which tools: the version is a label, the commit is authoritative.
+/// The pinned tools. The version is only a label; the commit is authoritative.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pin {
     pub version: String,
@@ -15,15 +15,16 @@ pub struct Pin {
     pub source: ToolSource,
 }
 
-/// The source of tools.
+/// The place that a pin's tools come from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ToolSource {
-    /// `iree-base-compiler` and `iree-base-runtime` of this version; hashes are in `benchgate.lock`.
+    /// The PyPI packages `iree-base-compiler` and `iree-base-runtime` of this version, whose hashes are in
+    /// `benchgate.lock`.
     #[default]
     Pypi,
-    /// Wheels by URL with their SHA-256.
+    /// Wheels, each given by its URL and SHA-256.
     Url { compiler: (String, String), runtime: (String, String) },
-    /// A local build or install tree that holds `iree-compile` and the runtime tools.
+    /// A local build or install tree with `iree-compile` and the runtime tools.
     Path(PathBuf),
 }
 
@@ -56,7 +57,7 @@ pub(super) static TOOLCHAIN: Section = Section {
     ],
 };
 
-/// The file that `benchgate bisect --toolchains` names.
+/// The content of the file that `benchgate bisect --toolchains` reads.
 pub(super) static TOOLCHAINS: Section = Section {
     title: "a list of toolchains",
     doc: "",
@@ -87,13 +88,13 @@ table! {
         "The folder that model paths start at, relative to this file. It must stay inside the repository.";
 }
 
-/// Base, if there is one, and head.
+/// Reads both sides; the base is optional.
 pub(super) fn sides(root: ConfigView<'_, '_>, problems: &mut Collector) -> (Option<Side>, Side) {
     let shared = root.get("toolchain");
     let shared = if shared.is_present() {
         Some(pin(shared, problems))
     } else {
-        // Commands need no tools of IREE.
+        // A suite of commands needs no IREE tools.
         (!root.get("model").is_present() && root.get("command").is_present()).then(Pin::default)
     };
     let base = root.get("side").get("base");

@@ -1,5 +1,5 @@
-//! The declaration of a table: one line for each key gives its field, default, reading, schema and documentation, and
-//! says who chooses it on a pull request.
+//! The declaration of a table. One line per key gives its field, default, type and documentation, and says
+//! which side chooses it on a pull request; reading, schema and reference page follow from it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,29 +10,29 @@ use crate::model::StoreUrl;
 use super::fields::{ChosenBy, KeyPresence};
 use super::view::ConfigView;
 
-/// A declared table.
+/// A table that the macro `table!` declares.
 pub(super) trait DeclaredTable: Sized {
-    /// Reads every key that needs no more than its type.
+    /// Reads every key for which its type is enough.
     fn read(view: ConfigView<'_, '_>) -> Self;
 
     /// Takes from the base every key that the base chooses.
     fn judge_by(&mut self, base: &Self);
 
-    /// The keys in which this table differs from the base's.
+    /// Describes the keys in which this table differs from the base's.
     fn changes(&self, base: &Self) -> Vec<(ChosenBy, String)>;
 }
 
-/// A type that a key can have.
+/// A type that the value of a key can have.
 pub(super) trait KeyValue: Sized {
-    /// Whether the key may be absent without a default.
+    /// True if the key may be absent without having a default.
     const OPTIONAL: bool = false;
-    /// The value of an absent key, as TOML.
+    /// The value that an absent key has, as TOML.
     const EMPTY: Option<&'static str> = None;
 
-    /// The value that the document gives; `None` if it gives none, or one that was reported.
+    /// The value in the document. `None` if the key is absent, or if its value is invalid and was reported.
     fn read(view: ConfigView<'_, '_>) -> Option<Self>;
 
-    /// The value as TOML, for defaults.
+    /// The value as TOML, for documenting defaults.
     fn written(&self) -> String {
         String::new()
     }
@@ -64,7 +64,7 @@ impl KeyValue for BTreeMap<String, String> {
     }
 }
 
-/// Types with how each is read, and how its default is written.
+/// Implements `KeyValue` for types, each with the function that reads it and the one that writes its default.
 macro_rules! key_values {
     ($($type:ty: $read:expr, $written:expr;)+) => {
         $(impl $crate::config::table::KeyValue for $type {
@@ -91,7 +91,7 @@ key_values! {
     StoreUrl: ConfigView::word, |url: &Self| format!("\"{url}\"");
 }
 
-/// The presence of a key, by its type.
+/// The presence of a key without an explicit default, which follows from its type.
 pub(super) const fn presence<T: KeyValue>() -> KeyPresence {
     match T::EMPTY {
         Some(text) => KeyPresence::Text(text),
@@ -100,17 +100,19 @@ pub(super) const fn presence<T: KeyValue>() -> KeyPresence {
     }
 }
 
-/// Defaults of timeouts.
+/// A number of minutes, for the defaults of timeouts.
 pub(super) const fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }
 
-/// Declares a table. A line is one of
-/// - `"key" => field: Type, KIND, "doc";`, with `= default` after the type where it has one: read as it stands;
-/// - `"key": presence => field: Type = initial, KIND, "doc";`: read by the file that declares it;
-/// - `"key": presence, KIND, "doc";`: a key that another struct holds.
+/// Declares a table. Each line has one of these forms:
+/// * - `"key" => field: Type, KIND, "doc";`, with `= default` after the type if there is a default: a field
+///   that is read as its type says;
+/// * - `"key": presence => field: Type = initial, KIND, "doc";`: a field that the declaring file reads
+///   itself;
+/// * - `"key": presence, KIND, "doc";`: a key whose value another struct holds.
 ///
-/// On a pull request the base chooses, unless the line begins with `head`.
+/// On a pull request the base chooses the key, unless the line begins with `head`.
 macro_rules! table {
     ($(#[$meta:meta])* pub struct $name:ident, $section:ident: $title:literal, $doc:expr; $($lines:tt)+) => {
         table!(@line [$(#[$meta])* $name $section $title $doc] [] [] [] [] $($lines)+);

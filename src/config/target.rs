@@ -1,4 +1,4 @@
-//! `[[target]]`.
+//! `[[target]]`: the devices that a suite compiles for and runs on.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -50,11 +50,11 @@ const JUDGE_LATENCY: &str = "latency";
 const JUDGE_CODE: &str = "code";
 const JUDGE_OUTPUTS: &str = "outputs";
 
-/// The `ptxas` of a target.
+/// The `ptxas` that assembles a target's PTX.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assembler {
-    /// The wheel that `benchgate.lock` names.
+    /// The `ptxas` from the wheel in `benchgate.lock`.
     Locked,
     Path(PathBuf),
 }
@@ -63,23 +63,24 @@ pub enum Assembler {
 const LOCKED: &str = "locked";
 
 impl Target {
-    /// Whether the generated code is judged and nothing is measured.
+    /// Returns true if only the generated code is judged, and nothing is run.
     pub fn judges_code(&self) -> bool {
         self.judge == JUDGE_CODE
     }
 
-    /// The assembler of the target's PTX.
+    /// The assembler for the target's PTX. For a CUDA target whose code is judged, it defaults to the locked
+    /// one.
     pub fn assembler(&self) -> Option<&Assembler> {
         let by_default = (assembles(&self.backend) && self.judges_code()).then_some(&Assembler::Locked);
         self.ptxas.as_ref().or(by_default)
     }
 
-    /// Whether the outputs of one call are judged, and nothing is timed.
+    /// Returns true if the outputs of one call are judged, and nothing is timed.
     pub fn judges_outputs(&self) -> bool {
         self.judge == JUDGE_OUTPUTS
     }
 
-    /// Whether how long it takes is judged.
+    /// Returns true if the run time is judged.
     pub fn is_timed(&self) -> bool {
         self.judge == JUDGE_LATENCY
     }
@@ -118,19 +119,19 @@ fn assembler(view: ConfigView<'_, '_>, backend: &str, problems: &mut Collector) 
         return Some(Assembler::Locked);
     }
     let path = PathBuf::from(text);
-    // A relative path would be in the checkout, where a pull request could replace it.
+    // A relative path would be inside the checkout, where a pull request could replace the program.
     if !path.is_absolute() {
         problems.add(view.at(), format!("expected `{LOCKED}` or an absolute path, found {text:?}"));
     }
     Some(Assembler::Path(path))
 }
 
-/// Whether the code of a backend is PTX.
+/// Returns true if a backend generates PTX.
 fn assembles(backend: &str) -> bool {
     DeviceKind::of_backend(backend) == Some(DeviceKind::Cuda)
 }
 
-/// A device as the runtime knows it: `rocm://0` is its `hip://0`.
+/// A device by its name in the runtime, which knows `rocm://0` as `hip://0`.
 fn device(text: &str) -> String {
     let name = device_driver(text);
     match DeviceKind::of_backend(name).map(DeviceKind::facts) {

@@ -40,7 +40,7 @@ fn messages(text: &str) -> Vec<String> {
     }
 }
 
-/// The one message about the minimal configuration with more text after it.
+/// The only problem of the minimal configuration with `more` appended to it.
 pub(super) fn message(more: &str) -> String {
     let mut all = messages(&format!("{MINIMAL}{more}"));
     assert_eq!(all.len(), 1, "{all:?}");
@@ -85,14 +85,14 @@ fn a_small_configuration_gets_the_defaults() {
     assert_eq!(Backend::new(BackendKind::Eager).tests, [BackendTest::Eval]);
 }
 
-/// Writes every default the reference documents into a file, and parses it.
+/// Writes every documented default into a file and parses it.
 #[test]
 fn the_documented_defaults_are_the_real_ones() {
     use super::fields::{Section, ValueKind};
     fn write(section: &'static Section, header: &str, out: &mut String) {
         for field in section.fields {
             if let Some(default) = field.default() {
-                // `expected = []` and `output-type` exclude each other, whatever their values.
+                // An MLIR file can't have these keys, even with their default values.
                 if !matches!(field.key, "exporter" | "output-type" | "options") {
                     out.push_str(&format!("{} = {default}\n", field.key));
                 }
@@ -121,7 +121,7 @@ fn the_documented_defaults_are_the_real_ones() {
         MINIMAL.replace("source = \"a.mlir\"\n", &format!("source = \"a.mlir\"\n{model}")) + &target + &rest;
     assert!(text.contains("min-blocks") && text.contains("run-flags"), "{text}");
     let (written, unwritten) = (good(&text), good(MINIMAL));
-    // Everything but the example's text is the same.
+    // Writing all defaults must have the same effect as writing none.
     assert_eq!(written, unwritten);
 }
 
@@ -172,7 +172,7 @@ fn saved_models_and_those_of_torchbench_are_sources() {
         panic!("{torchbench}")
     };
     assert_eq!((name.as_str(), checkout.folder.as_path()), ("resnet18", Path::new("./../bench")));
-    // Each side's path starts at its own folder.
+    // The checkouts are equal although each side resolves the path against its own folder.
     let other = parse(&torchbench, Path::new("/base/benchgate.toml")).unwrap();
     assert_eq!(good(&torchbench).changes(&other).chosen, Vec::<String>::new());
     let usual = torchbench.replace("path =", "options = { weights = \"random\", batch_size = 1 }\npath =");
@@ -199,7 +199,7 @@ fn the_example_of_the_reference_parses() {
     assert_eq!(config.models[1].output_types, [OutputType::Stablehlo, OutputType::LinalgOnTensors]);
     assert_eq!(config.models[1].options["width"], "64");
     let latency = &config.policy.metrics.iter().find(|(name, _)| name == "latency").unwrap().1;
-    // Times are held in nanoseconds.
+    // Times are stored in nanoseconds.
     assert_eq!(latency.floor.absolute, 5000.0);
     assert_eq!(config.policy.overrides[0].floor_relative, Some(0.02));
     assert_eq!(config.base.unwrap().pin.version, "3.9.0");
@@ -257,7 +257,7 @@ fn columns_count_characters_and_not_bytes() {
     let problems = parse(&text, Path::new("b.toml")).unwrap_err().problems;
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert_eq!((problems[0].line, problems[0].column), (13, 10));
-    // Bytes would say 27.
+    // Counted in bytes, the column would be 27.
     assert_eq!((problems[1].line, problems[1].column), (13, 25));
 }
 
@@ -299,7 +299,7 @@ fn a_metric_that_is_almost_a_known_one_is_refused() {
         message("[gate.metric.latncy]\nfloor = \"2%\"\n"),
         "unknown metric `latncy`; did you mean `latency`?"
     );
-    // A foreign tool's own metric is fine.
+    // A metric with a completely different name belongs to another tool.
     let config = good(&format!("{MINIMAL}[gate.metric.tokens-per-watt]\nfloor = \"2%\"\n"));
     assert!(config.policy.metrics.iter().any(|(name, policy)| name == "tokens-per-watt" && policy.fatal));
 }
@@ -379,7 +379,7 @@ proptest! {
         drop(parse(&text, Path::new("b.toml")));
     }
 
-    /// Mutations of a whole configuration reach deeper than random text.
+    /// Mutations of a valid configuration reach deeper code than random text does.
     #[test]
     fn a_damaged_configuration_never_panics(at in 0..EXAMPLE.len(), cut in 0usize..40, put in "[\\[\\]{}\"=.,x0-9\n-]{0,6}") {
         let mut text = EXAMPLE.to_owned();
@@ -513,7 +513,7 @@ fn a_configuration_and_the_command_line_read_fractions_alike() {
     }
 }
 
-/// The gate would let everything through.
+/// If such a value were accepted, the gate would let every change pass.
 #[test]
 fn a_fraction_that_is_a_forgotten_percent_sign_is_refused_wherever_it_stands() {
     let bad = [

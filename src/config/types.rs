@@ -1,4 +1,5 @@
-//! The validated configuration: only this leaves `config`. The files of the tables declare and document each key.
+//! The validated configuration, which is all that code outside `config` sees. The keys are declared and
+//! documented in the files of their tables.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use super::{
     Artifact, Backend, CommandSpec, GitHub, Measure, Model, Pin, PythonSettings, Side, Store, Target,
 };
 
-/// A model that could be compared with more than one of the base.
+/// A renamed model that could be compared with more than one model of the base.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`renamed-from`: `{from}` → `{to}` is ambiguous: `{from}` is still a model, or `{to}` was one already"
@@ -22,22 +23,23 @@ pub struct AmbiguousRename {
     pub to: String,
 }
 
-/// A whole, valid `benchgate.toml`.
+/// A complete, valid `benchgate.toml`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// The file it was read from.
+    /// The file from which the configuration was read.
     pub file: PathBuf,
     /// The folder of `file`; relative paths start here.
     pub root: PathBuf,
     pub suite: String,
-    /// `[side.base]` and `[side.head]`; a suite without them has head only.
+    /// `[side.base]`; a suite without sides has only the head.
     pub base: Option<Side>,
     pub head: Side,
     pub models: Vec<Model>,
-    /// Models that this change renames, by new name: the name by which the base's policy knows a model.
+    /// The models that this change renames: new names as keys, and as values the names that the base's policy
+    /// uses.
     pub renames: BTreeMap<String, String>,
     pub targets: Vec<Target>,
-    /// Files to download into each side's sources.
+    /// Files to download and to link into each side's sources.
     pub artifacts: Vec<Artifact>,
     pub commands: Vec<CommandSpec>,
     /// `[[backend]]`, in the order of the file.
@@ -45,21 +47,21 @@ pub struct Config {
     pub python: PythonSettings,
     pub measure: Measure,
     pub policy: Policy,
-    /// Defaults included.
+    /// The tolerances, including the defaults.
     pub numerics: NumericsPolicy,
     pub disclose: Disclose,
     pub github: GitHub,
     pub store: Store,
-    /// The frozen toolchain of `[baseline]`.
+    /// The toolchain of `[baseline]`, which stays fixed as a reference.
     pub anchor: Option<Pin>,
-    /// `[aliases]`: flags of the tools by another name that other versions know them by.
+    /// `[aliases]`: flags of the tools, each with the name that other versions of the tools use.
     pub aliases: BTreeMap<String, String>,
-    /// The file that `policy = "…"` names, as written; [`super::load`] has already read it.
+    /// The file that `policy = "…"` names, as written there; [`super::load`] has already read it.
     pub policy_file: Option<PathBuf>,
 }
 
 impl Config {
-    /// The side of this name, if the configuration has it.
+    /// The side of this name, if the configuration declares it.
     pub fn side(&self, name: SideName) -> Option<&Side> {
         match name {
             SideName::Base => self.base.as_ref(),
@@ -67,24 +69,26 @@ impl Config {
         }
     }
 
-    /// What is declared here of a benchmark: the command that prints it, or the benchmark of a model.
+    /// The name under which the configuration declares a benchmark: that of the command that prints it, or
+    /// else its own.
     pub fn declared_name<'a>(&'a self, benchmark: &'a str) -> &'a str {
         let mut commands = self.commands.iter().map(|command| command.name.as_str());
         commands.find(|command| is_of_command(benchmark, command)).unwrap_or(benchmark)
     }
 
-    /// Gives models of the base the names that this configuration, which belongs to a change of the base, says they
-    /// have now. If the base has no model of the old name, the rename was merged already.
+    /// Renames models of the base as this configuration, a change of the base, declares with `renamed-from`.
+    /// If the base has no model of the old name, the rename was merged earlier and there is nothing to do.
     ///
     /// # Errors
-    /// A model whose old name is still in use, or whose new name was: which one it is compared with is not clear.
+    /// A model whose old name is still in use, or whose new name was in use before: it is not clear which
+    /// models to compare.
     pub fn rename_in(&mut self, base: &mut Self) -> Result<(), AmbiguousRename> {
         let is_at_base = |name: &str| base.models.iter().any(|model| model.name == name);
         for model in &self.models {
             let Some(from) = model.renamed_from.as_ref().filter(|from| is_at_base(from)) else { continue };
             let kept = self.models.iter().any(|other| other.name == *from) || is_at_base(&model.name);
             let known = self.renames.insert(model.name.clone(), from.clone());
-            // Functions of one module are models of one name.
+            // The functions of one module are models with the same name.
             let twice = self.renames.values().filter(|other| *other == from).count() > 1;
             if kept || twice || known.is_some_and(|known| known != *from) {
                 return Err(AmbiguousRename { from: from.clone(), to: model.name.clone() });
@@ -94,7 +98,7 @@ impl Config {
         Ok(())
     }
 
-    /// Gives models their new names; `renames` has the old ones by new name.
+    /// Gives models their new names; `renames` maps new names to old ones.
     pub fn take_names(&mut self, renames: &BTreeMap<String, String>) {
         self.renames.clone_from(renames);
         for model in &mut self.models {
@@ -104,10 +108,10 @@ impl Config {
         }
     }
 
-    /// Copies from the base's configuration everything that a change must not choose for itself: policy, store and
-    /// reporting.
+    /// Copies from the base's configuration everything that a change must not choose for itself: policy,
+    /// store and reporting.
     pub fn judge_by(&mut self, base: &Self) {
-        // Naming every field makes a new one a decision.
+        // All fields are listed, so that adding a field requires a decision here.
         let Self {
             file: _,
             root,
@@ -134,7 +138,8 @@ impl Config {
         suite.clone_from(&base.suite);
         backends.clone_from(&base.backends);
         for python in backends.iter_mut().filter_map(|backend| backend.python.as_mut()) {
-            // Relative paths start at the configuration, and untracked interpreters are only next to this one.
+            // A relative path starts at its configuration, but an interpreter is not in git, so it only
+            // exists next to this one.
             if let Ok(inside) = python.strip_prefix(&base.root) {
                 *python = root.join(inside);
             }
@@ -144,7 +149,7 @@ impl Config {
         let kept = std::mem::take(&mut policy.expectations);
         policy.clone_from(&base.policy);
         for expectation in &mut policy.expectations {
-            // A change that removes an expectation must make its benchmarks work.
+            // A change that removes an expectation has to make its benchmarks work.
             expectation.removed |= !kept.contains(expectation);
         }
         numerics.clone_from(&base.numerics);
@@ -171,8 +176,8 @@ impl Config {
         }
     }
 
-    /// The keys outside of the policy in which this configuration differs from the base's: those that the base chooses, and
-    /// those that this one does.
+    /// Describes the keys outside the policy in which this configuration differs from the base's: those that
+    /// the base chooses, and those that this configuration chooses.
     pub fn changes(&self, base: &Self) -> ConfigChanges {
         let mut all = ConfigChanges::default();
         all.add("[suite]", ChosenBy::Base.change("name", &base.suite, &self.suite));
@@ -218,14 +223,14 @@ impl Config {
         all
     }
 
-    /// Limits that match no benchmark of the suite, so that they would never be judged.
+    /// Limits that match no benchmark of the suite and would therefore never be judged.
     pub(super) fn unmatched_limits(&self) -> Vec<(usize, &Limit)> {
         let models = self.models.iter().flat_map(|model| {
             let names = self.targets.iter().map(move |target| (model, target));
             names.map(|(model, target)| BenchmarkName::from_parts(&model.name, &target.name, &model.function))
         });
         let commands = self.commands.iter().map(CommandSpec::benchmarks);
-        // Only a run shows the rows of a command that does not declare them.
+        // The benchmarks of a command that does not declare its rows are unknown before it runs.
         let Some(commands) = commands.collect::<Option<Vec<_>>>() else { return Vec::new() };
         let names: Vec<BenchmarkName> = models.chain(commands.into_iter().flatten()).collect();
         let is_unmatched = |(_, limit): &(usize, &Limit)| {
@@ -235,18 +240,18 @@ impl Config {
         self.policy.limits.iter().enumerate().filter(is_unmatched).collect()
     }
 
-    /// The part that judges.
+    /// The policy of this configuration.
     pub fn policy_part(&self) -> PolicyPart {
         PolicyPart { policy: self.policy.clone(), numerics: self.numerics.clone() }
     }
 }
 
-/// The changes to a configuration, in words: `[measure] timeout: 300s → 1s`.
+/// Descriptions of the changes to a configuration, such as `[measure] timeout: 300s → 1s`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConfigChanges {
-    /// Keys that the base chooses, so that these changes were ignored.
+    /// Changes that were ignored, because the base chooses these keys.
     pub ignored: Vec<String>,
-    /// Keys that the head chooses.
+    /// Changes that took effect, because the head chooses these keys.
     pub chosen: Vec<String>,
 }
 
@@ -271,10 +276,10 @@ impl ConfigChanges {
     }
 }
 
-/// The part of a configuration that judges.
+/// The part of a configuration by which results are judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyPart {
     pub policy: Policy,
-    /// Defaults included.
+    /// The tolerances, including the defaults.
     pub numerics: NumericsPolicy,
 }

@@ -1,6 +1,4 @@
-//! The small languages inside strings: durations, names, dates, paths.
-//!
-//! Each returns the expected form, in words, if the text is invalid.
+//! Parsers and checks for values that are written as strings: durations, names, dates, paths.
 
 use std::path::{Component, Path};
 use std::time::Duration;
@@ -8,7 +6,7 @@ use std::time::Duration;
 use toml_span::Value;
 use toml_span::value::ValueInner;
 
-/// The type of a value, for `expected …, found …`.
+/// The type of a value, for messages of the form `expected …, found …`.
 pub(super) fn found(value: &Value<'_>) -> &'static str {
     match value.as_ref() {
         ValueInner::String(_) => "a string",
@@ -20,7 +18,7 @@ pub(super) fn found(value: &Value<'_>) -> &'static str {
     }
 }
 
-/// `40ms`, `2s`, `1.5h`.
+/// Parses a duration such as `40ms`, `2s` or `1.5h`.
 pub fn duration(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(unit_at);
@@ -34,17 +32,17 @@ pub fn duration(text: &str) -> Option<Duration> {
         _ => return None,
     };
     let number: f64 = number.parse().ok()?;
-    // A year is beyond every timeout, and keeps later sums of durations from overflowing.
+    // A year is longer than any sensible timeout, and short enough that sums of durations don't overflow.
     const LONGEST: f64 = 366.0 * 86400.0;
     let seconds = number * seconds;
     if !(0.0..=LONGEST).contains(&seconds) {
         return None;
     }
-    // Whole nanoseconds: `5us` must not become 4.999 µs by way of a binary fraction.
+    // Rounded to whole nanoseconds, so that the binary fraction does not turn `5us` into 4.999 µs.
     Some(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
 
-/// An integer or a float.
+/// The value of an integer or a float.
 pub(super) fn number(value: &Value<'_>) -> Option<f64> {
     match value.as_ref() {
         ValueInner::Integer(n) => Some(*n as f64),
@@ -53,7 +51,7 @@ pub(super) fn number(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-/// A name that is safe in paths, tables and Markdown.
+/// Returns true if a name is safe in paths, tables and Markdown.
 pub(super) fn is_name(text: &str) -> bool {
     const LONGEST: usize = 100;
     text.len() <= LONGEST
@@ -61,20 +59,20 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
-/// Whether pip accepts the text after `==`, and it can't be an option or a second requirement.
+/// Returns true if pip accepts the text after `==`, and cannot read it as an option or a second requirement.
 pub(super) fn is_version(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_digit())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '+'))
 }
 
-/// Text for one argument of a tool: not empty, one line, not endless.
+/// Returns true if the text can be one argument of a tool: a single line that is neither empty nor very long.
 pub(super) fn is_line(text: &str) -> bool {
     const LONGEST: usize = 4096;
     !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control)
 }
 
-/// An `https` (or `http`) address without credentials in it.
+/// Returns true for an `https` or `http` URL without credentials.
 pub(super) fn is_url(text: &str) -> bool {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     rest.is_some_and(|rest| {
@@ -84,14 +82,15 @@ pub(super) fn is_url(text: &str) -> bool {
         && !text.contains(' ')
 }
 
-/// A relative path that never leaves the folder it starts at.
+/// Returns true for a relative path that never leaves the folder in which it starts.
 pub(super) fn is_inside(path: &str) -> bool {
     is_line(path)
         && !path.contains('\\')
         && Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
-/// A relative path; code that opens files checks whether `..` stays inside the repository.
+/// Returns true for a relative path. The code that opens files checks that `..` does not leave the
+/// repository.
 pub(super) fn is_relative(path: &str) -> bool {
     is_line(path)
         && !path.contains('\\')
@@ -100,11 +99,11 @@ pub(super) fn is_relative(path: &str) -> bool {
             .all(|part| matches!(part, Component::Normal(_) | Component::CurDir | Component::ParentDir))
 }
 
-/// IREE's floating-point types of eight bits.
+/// IREE's 8-bit floating-point types.
 const FLOAT8: [&str; 4] = ["f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ"];
 
-/// IREE's own notation of an input: `1x3x224x224xf32=1`, `f32=0.5`, `4xi64=1 2 3 4`. With `@`, the tool reads
-/// a file, whose content would be in no digest.
+/// Returns true for an input in IREE's notation, such as `1x3x224x224xf32=1`, `f32=0.5` or `4xi64=1 2 3 4`.
+/// `@` is refused: it makes the tool read a file, whose content would not be part of any digest.
 pub(super) fn is_literal_input(text: &str) -> bool {
     let shape_and_type = text.split('=').next().unwrap_or_default();
     let mut parts = shape_and_type.split('x').collect::<Vec<_>>();

@@ -1,5 +1,5 @@
-//! Reads values out of a checked document. Absent values and values of the wrong type are read as empty: the first
-//! pass has already reported them, and the configuration is then not returned.
+//! Reads values from a document that has been checked. Absent values and values of the wrong type are read as
+//! empty. Wrong types were reported by the first pass, after which no configuration is returned.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -17,10 +17,10 @@ pub(super) struct ConfigView<'a, 'de> {
 }
 
 impl<'a, 'de> ConfigView<'a, 'de> {
-    /// An absent key, or an empty table.
+    /// A key that is absent, or an empty table.
     pub(super) const ABSENT: Self = Self { given: None };
 
-    /// A whole document.
+    /// The view of a whole document.
     pub(super) fn new(value: &'a Value<'de>) -> Self {
         Self { given: Some(value) }
     }
@@ -29,7 +29,7 @@ impl<'a, 'de> ConfigView<'a, 'de> {
         Self { given: self.given.and_then(|value| value.as_table()).and_then(|table| table.get(key)) }
     }
 
-    /// Whether the document gives it.
+    /// Returns true if the document has the value.
     pub(super) fn is_present(self) -> bool {
         self.given.is_some()
     }
@@ -55,7 +55,7 @@ impl<'a, 'de> ConfigView<'a, 'de> {
         self.given.and_then(|value| value.as_integer()).and_then(|n| T::try_from(n).ok())
     }
 
-    /// One of the words of an enum.
+    /// The value of an enum, if the text is one of its words.
     pub(super) fn word<T: FromStr>(self) -> Option<T> {
         self.text()?.parse().ok()
     }
@@ -72,17 +72,17 @@ impl<'a, 'de> ConfigView<'a, 'de> {
         self.text().and_then(values::duration)
     }
 
-    /// Elements of a list.
+    /// The elements of a list.
     pub(super) fn items(self) -> impl Iterator<Item = Self> {
         self.given.and_then(|value| value.as_array()).into_iter().flatten().map(Self::new)
     }
 
-    /// Elements of a list, or the one value.
+    /// The elements of a list, or the value itself if it is a text.
     pub(super) fn one_or_more(self) -> Vec<Self> {
         if self.text().is_some() { vec![self] } else { self.items().collect() }
     }
 
-    /// Entries of a table, with the offset of each key.
+    /// The entries of a table, with the offset of each key.
     pub(super) fn entries(self) -> impl Iterator<Item = (&'a str, usize, Self)> {
         self.given
             .and_then(|value| value.as_table())
@@ -91,19 +91,19 @@ impl<'a, 'de> ConfigView<'a, 'de> {
             .map(|(key, value)| (key.name.as_ref(), key.span.start, Self::new(value)))
     }
 
-    /// Text, number or boolean as text.
+    /// A text, number or boolean as text.
     pub(super) fn scalar(self) -> Option<String> {
         match self.given?.as_ref() {
             ValueInner::String(text) => Some(text.to_string()),
             ValueInner::Integer(n) => Some(n.to_string()),
-            // `{:?}` keeps the point of 1.0, so that Python reads a float again.
+            // `{:?}` writes 1.0 with its decimal point, so that Python reads it as a float.
             ValueInner::Float(n) => Some(format!("{n:?}")),
             ValueInner::Boolean(b) => Some(b.to_string()),
             ValueInner::Array(_) | ValueInner::Table(_) => None,
         }
     }
 
-    /// Entries of a table as text.
+    /// The entries of a table, with their values as text.
     pub(super) fn scalars(self) -> BTreeMap<String, String> {
         self.entries().filter_map(|(name, _, value)| Some((name.to_owned(), value.scalar()?))).collect()
     }
