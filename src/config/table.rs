@@ -106,11 +106,11 @@ pub(super) const fn minutes(count: u64) -> Duration {
 }
 
 /// Declares a table. Each line has one of these forms:
-/// * - `"key" => field: Type, KIND, "doc";`, with `= default` after the type if there is a default: a field
+/// - `"key" => field: Type, KIND, "doc";`, with `= default` after the type if there is a default: a field
 ///   that is read as its type says;
-/// * - `"key": presence => field: Type = initial, KIND, "doc";`: a field that the declaring file reads
+/// - `"key": presence => field: Type = initial, KIND, "doc";`: a field that the declaring file reads
 ///   itself;
-/// * - `"key": presence, KIND, "doc";`: a key whose value another struct holds.
+/// - `"key": presence, KIND, "doc";`: a key whose value another struct holds.
 ///
 /// On a pull request the base chooses the key, unless the line begins with `head`.
 macro_rules! table {
