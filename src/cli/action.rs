@@ -1,8 +1,8 @@
-//! `benchgate action`: the inputs of action.yml become one of the other commands.
+//! `benchgate action`: turns the inputs of action.yml into one of the other commands.
 //!
-//! Inputs arrive as `BENCHGATE_INPUT_*`, never inside a script, and leave as an argument list, never as a line of
-//! shell. This module derives the base and the rules for forks from the event, so that workflows need no expressions
-//! for them.
+//! Inputs arrive as `BENCHGATE_INPUT_*` and never inside a script; they leave as an argument list and never
+//! as a line of shell. This module derives the base and the rules for forks from the event, so that workflows
+//! need no expressions for them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -36,11 +36,11 @@ pub struct ActionArgs {
     print: bool,
 }
 
-/// The result of reading the inputs.
+/// The command that the inputs select, and the files that it writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ActionInvocation {
     arguments: Vec<String>,
-    /// Origin of the measured code; merged code if nothing is measured.
+    /// Origin of the measured code. Counts as merged code if nothing is measured.
     origin: CodeOrigin,
     /// The results file, if the command writes one.
     measurements: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub fn run(args: &ActionArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
         Ok(invocation) => invocation,
         Err(error) if args.print => return Err(error),
         Err(error) => {
-            // A job with invalid inputs has no verdict, and reports that in the same place as other jobs.
+            // A job with invalid inputs has no verdict, but it reports that in the same places as other jobs.
             let texts = Texts::new(&Story::Failed(&error), None, true);
             Reporting { job: true, folder: None }.report(&texts, None, None, terminal)?;
             return Err(error);
@@ -76,10 +76,10 @@ pub fn run(args: &ActionArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
         let found = inputs::load_bisection(file)?;
         reporting::summary(&report::bisection_markdown(&found, github::SUMMARY_BYTES))?;
     }
-    // Earlier files were removed above, so these are this attempt's.
+    // Files of earlier attempts were removed above, so an existing file is from this attempt.
     for (output, file) in [("run-json", invocation.measurements), ("bisection-json", invocation.bisection)] {
         if let Some(file) = file.filter(|file| file.is_file()) {
-            // Later steps run in another folder.
+            // Later steps may run in another working folder.
             let file = std::path::absolute(&file).unwrap_or(file);
             reporting::output(output, file.display().to_string())?;
         }
@@ -112,7 +112,8 @@ fn invocation_of_this_job() -> Result<ActionInvocation, CliError> {
     Ok(invocation)
 }
 
-/// The folder of the cache for code of this origin: a run never finds what less trusted code made.
+/// The subfolder of the cache for code of this origin. Separate folders ensure that a run never uses files
+/// that less trusted code made.
 fn layer(origin: CodeOrigin) -> Option<&'static str> {
     match origin {
         CodeOrigin::Merged => None,
@@ -121,8 +122,8 @@ fn layer(origin: CodeOrigin) -> Option<&'static str> {
     }
 }
 
-/// The commit that GitHub merged a pull request onto, if that merge is checked out. The base that the event names may
-/// be older, and what the branch gained since would be blamed on the pull request.
+/// The base commit of the merge that GitHub made for a pull request, if that merge is checked out. The base
+/// in the event may be older, and later commits of the base branch would then be blamed on the pull request.
 fn merged_onto(job: &Job, folder: &Path) -> Option<String> {
     let GitHubEvent::PullRequest(pull) = &job.event else { return None };
     let repository = Repository::open(folder).ok()?;
@@ -131,7 +132,7 @@ fn merged_onto(job: &Job, folder: &Path) -> Option<String> {
     if merge { at("HEAD^1") } else { None }
 }
 
-/// The arguments that the inputs ask for, or every problem with them at once.
+/// The command for these inputs, or an error that lists every problem with them.
 fn invocation(
     inputs: &Inputs,
     job: Option<&Job>,
@@ -179,14 +180,15 @@ fn invocation(
     })
 }
 
-/// The result of a bisection.
+/// The default file for the result of a bisection.
 const BISECTION: &str = "bisect.json";
 
 fn default_path(input: &str) -> &'static str {
     if input == "plan" { "plan.json" } else { "run.json" }
 }
 
-/// Whether a command runs code of the repository. A plan runs no code, but checks the base out into the cache.
+/// Returns true if a command runs code of the repository. `plan` counts as well: it runs no code, but checks
+/// out the base into the cache.
 fn measures(command: &str) -> bool {
     matches!(command, "gate" | "run" | "bisect" | "plan")
 }
@@ -199,7 +201,7 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
     let run = inputs.get("run").unwrap_or(default_path("run"));
     let plan = inputs.get("plan").unwrap_or(default_path("plan"));
     let base = inputs.get("base").or(merged).or_else(|| Some(job?.base()?.as_str())).map(str::to_owned);
-    // A new branch and a manual run of a branch have no commit to compare with in their events.
+    // The events for a new branch and for a manual run on a branch name no commit to compare with.
     let is_proposed = command == "gate" && job.is_some_and(|job| job.origin() != CodeOrigin::Merged);
     let merged_into = || Some(format!("origin/{}", job?.default_branch.as_ref()?));
     let base = base.or_else(|| merged_into().filter(|_| is_proposed));
@@ -207,7 +209,7 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
     match command {
         "gate" => {
             push(&["gate", "--run", run]);
-            // The verdict of a shard is not that of the suite, which the job of the merged run reports.
+            // A shard reports no verdict; the job that merges the shards does.
             push(if inputs.get("shard").is_some() { &["--warn-only"] } else { &["--github"] });
             push(base.as_ref().map_or(&[], |base| base));
             if inputs.get("baseline") == Some("stored") {
@@ -274,7 +276,7 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
         }
     }
     if let Some(config) = config {
-        // compare and baseline update measure nothing: of the configuration they need the policy.
+        // These commands measure nothing, so the policy is all that they need from the configuration.
         let option = if matches!(command, "compare" | "baseline-update") { "--policy" } else { "--config" };
         push(&[option, config]);
     }
@@ -354,7 +356,7 @@ mod tests {
         assert!(on("push", BASE, "change").ends_with(&format!("--base {BASE}")));
         assert_eq!(on("push", &new, "main"), "gate --run run.json --github");
         assert_eq!(on("workflow_dispatch", "", "main"), "gate --run run.json --github");
-        // Neither is merged, whoever pushed it or started the job.
+        // Neither of these branches is merged, no matter who pushed it or started the job.
         assert_eq!(on("push", &new, "change"), "gate --run run.json --github --base origin/main");
         assert_eq!(on("workflow_dispatch", "", "change"), "gate --run run.json --github --base origin/main");
         let group = serde_json::json!({"merge_group": {"head_sha": "2".repeat(40), "base_sha": BASE}});
@@ -372,7 +374,7 @@ mod tests {
         };
         assert_eq!(origin(&[("fork-runner", "ephemeral")], false), CodeOrigin::Unknown);
         assert_eq!(origin(&[], true), CodeOrigin::Unknown);
-        // Publishing runs no code of it.
+        // `publish` runs no code of the pull request.
         assert_eq!(origin(&[("command", "publish")], false), CodeOrigin::Merged);
     }
 
@@ -428,7 +430,7 @@ mod tests {
         assert!(refused(&[("command", "bisect"), ("base", "3.9.0")], None, true).contains("needs head too"));
         let with_token = [&given[..], &[("github-token", "given")]].concat();
         assert!(refused(&with_token, None, true).contains("github-token is not valid for bisect"));
-        // The job that links the result measures nothing.
+        // The job that links the result is a separate one that measures nothing.
         let link = [("command", "alert"), ("results", "found/bisect.json"), ("github-token", "given")];
         assert_eq!(line(&link, None), "alert --bisection found/bisect.json");
         let told = [
@@ -469,7 +471,7 @@ mod tests {
             let given = [&shard[..], &[(verdict, "x")]].concat();
             assert!(refused(&given, None, true).contains("a shard is not judged"), "{verdict}");
         }
-        // A plan can come from a fork too.
+        // A plan can also be made for a fork.
         let fork = pull_request(2);
         assert!(refused(&plan, Some(&fork), false).contains("fork-runner: ephemeral"));
     }

@@ -1,8 +1,8 @@
-//! The inputs of action.yml, and which of them each command accepts.
+//! The inputs of action.yml, and the inputs that each command accepts.
 
 use std::collections::BTreeMap;
 
-/// The inputs that were given; an empty one is one that was left out.
+/// The inputs that were given. An empty input counts as absent.
 #[derive(Debug, Default)]
 pub struct Inputs(pub(super) BTreeMap<&'static str, String>);
 
@@ -38,7 +38,7 @@ impl Inputs {
             let value = variable(&variable_name)?.trim().to_owned();
             (!value.is_empty()).then_some((name, value))
         });
-        // Only its presence matters here.
+        // The token's value is read elsewhere; here it only matters that there is one.
         let token = variable("GITHUB_TOKEN").filter(|token| !token.is_empty());
         Self(given.chain(token.map(|_| ("github-token", "given".to_owned()))).collect())
     }
@@ -78,7 +78,7 @@ const UNDERSTOOD: [(&str, &[&str]); 10] = [
     ("site", &["config", "output-dir", "fail-on", "github-token"]),
 ];
 
-/// Inputs that a command can't do without.
+/// Inputs that a command requires.
 const NEEDED: [(&str, &[&str]); 5] = [
     ("compare", &["base", "head"]),
     ("alert", &["github-token"]),
@@ -87,10 +87,10 @@ const NEEDED: [(&str, &[&str]); 5] = [
     ("site", &["output-dir"]),
 ];
 
-/// Inputs about a verdict. A shard has no verdict: the merged run is judged.
+/// Inputs that affect a verdict. They are refused for a shard, because only the merged run is judged.
 const OF_A_VERDICT: [&str; 6] = ["baseline", "fail-on", "warn-only", "github-token", "comment", "check-run"];
 
-/// The values that some inputs are limited to.
+/// The allowed values of inputs that have a fixed set of values.
 const CHOICES: [(&str, &[&str]); 5] = [
     ("baseline", &["stored"]),
     ("warn-only", &["true", "false"]),
@@ -115,7 +115,7 @@ pub fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
         {
             problems.push(format!("{name} is {value:?}, expected {}", known.join(" or ")));
         }
-        // It would be read as an option.
+        // The value would be parsed as an option.
         if value.starts_with('-') {
             problems.push(format!("{name} begins with a dash"));
         }
@@ -127,7 +127,7 @@ pub fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
             }
         }
     }
-    // Without ends, the stored sessions name them.
+    // If neither end is given, the stored sessions determine both.
     if command == "bisect" && inputs.get("base").is_some() != inputs.get("head").is_some() {
         let missing = if inputs.get("base").is_some() { "head" } else { "base" };
         problems.push(format!("bisect needs {missing} too, or neither of the two"));
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_inputs_of_the_action_are_those_that_some_command_understands() {
-        // The runner and the script of the action use these, before there is a binary.
+        // The runner and the action's script read these inputs before the binary is available.
         let outside = ["working-directory", "binary-path", "version"];
         let action = action();
         let documented: BTreeSet<&str> =

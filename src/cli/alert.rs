@@ -1,4 +1,4 @@
-//! `benchgate alert`: issues and a webhook about slowdowns and missing benchmarks.
+//! `benchgate alert`: issues and a webhook for slowdowns and missing benchmarks.
 
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ pub struct AlertArgs {
     store: StoreArgs,
 }
 
-/// Marks the issues; they are found by it.
+/// The label by which benchgate finds the issues that it opened.
 const LABEL: &str = "benchgate-alert";
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -116,7 +116,7 @@ pub fn run(args: &AlertArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
                 () = cancel.requested() => Err(CliError::interrupted()),
             }
         })?,
-        // A dry run without a token knows of no issue.
+        // Without a token, a dry run can't look up existing issues.
         _ => night.said(&site::plan(&timelines, &[], now, &policy), &[], &[]),
     };
     terminal.say(&said);
@@ -138,7 +138,7 @@ fn webhook() -> Result<Option<Webhook>, CliError> {
     Ok(Some(Webhook::new(&url, secret.as_deref(), RetryPolicy::default())?))
 }
 
-/// One night's alerts.
+/// The input of one night's alerts.
 struct Night<'a> {
     timelines: &'a [Timeline],
     silent: &'a [Silence],
@@ -146,7 +146,7 @@ struct Night<'a> {
     policy: AlertPolicy,
     context: IssueContext<'a>,
     bisection: Option<Bisection<'a>>,
-    /// The attempt of the job that comments; without one nothing is posted to GitHub.
+    /// The job attempt that posts the comments. Without one, nothing is posted to GitHub.
     attempt: Option<RunAttempt>,
     dry_run: bool,
 }
@@ -199,7 +199,8 @@ impl Night<'_> {
         Ok(said)
     }
 
-    /// Performs the action, and returns the issue's number and the webhook's message, which is empty for an update.
+    /// Performs an action. Returns the issue's number and the webhook's message, which is `None` for an
+    /// update that reports nothing new.
     async fn carry_out(
         &self,
         client: &Client,
@@ -245,7 +246,7 @@ impl Night<'_> {
         }
     }
 
-    /// Comments on an issue once for each slowdown that is reported.
+    /// Comments on an issue, but only once for each slowdown.
     async fn comment(
         &self,
         client: &Client,
@@ -286,7 +287,7 @@ impl Night<'_> {
                 counted(plan.waiting, "cause")
             ));
         }
-        // Fewer sessions can't show a change, so an empty result has no meaning.
+        // With fewer sessions no change can be detected, so an empty result would say nothing.
         let longest = self.timelines.iter().map(|timeline| timeline.sessions.len()).max().unwrap_or(0);
         if text.is_empty() && longest < site::LEAST_SESSIONS {
             text = format!(
@@ -307,24 +308,24 @@ impl Night<'_> {
 
 pub struct Bisection<'a> {
     pub file: &'a BisectionFile,
-    /// The job that comments; in a workflow, its run is also the search's.
+    /// The job that comments. In a workflow, the search ran in the same run.
     pub job: Option<&'a Job>,
 }
 
-/// The issue that is commented on.
+/// The issue that gets the comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommentTarget {
-    /// The issue of this action of the plan, which may not have a number yet.
+    /// The issue that the plan's action with this index opens or updates; it may not have a number yet.
     Action(usize),
     /// An issue that the plan leaves unchanged.
     Issue(u64),
 }
 
-/// Room for the link below the result.
+/// Bytes of a comment that are reserved for the link below the result.
 const LINK_BYTES: usize = 1000;
 
 impl Bisection<'_> {
-    /// The issue about the benchmark that stays open; the newest of several.
+    /// The issue about the benchmark that will still be open; if there are several, the newest.
     pub fn target(
         &self,
         timelines: &[Timeline],
@@ -358,7 +359,7 @@ impl Bisection<'_> {
         changed.chain(left).max_by_key(|(number, _)| *number).map(|(_, target)| target)
     }
 
-    /// The action for it, in words.
+    /// A description of the action for the output.
     pub fn said(&self, target: Option<CommentTarget>) -> String {
         let name = report::clean(&self.file.benchmark);
         match target {
@@ -368,7 +369,7 @@ impl Bisection<'_> {
         }
     }
 
-    /// Comments on an issue; the same benchmark's earlier comment is replaced.
+    /// Comments on an issue. An earlier comment about the same benchmark is replaced.
     pub async fn comment(&self, client: &Client, issue: u64, author: &str) -> Result<(), GitHubError> {
         let Some(job) = self.job else { return Ok(()) };
         let text = report::bisection_markdown(self.file, github::COMMENT_BYTES - LINK_BYTES);

@@ -1,4 +1,4 @@
-//! The texts that report a verdict: rendered once, so that a dry run shows the bytes that
+//! The texts that report a verdict. They are rendered once, so that a dry run shows exactly the bytes that
 //! would be posted.
 
 use crate::config::CommentWhen;
@@ -14,12 +14,12 @@ use super::{CliError, ErrorKind};
 pub enum Story<'a> {
     Compared {
         comparison: &'a Comparison,
-        /// A command that repeats it.
+        /// A command that reproduces the comparison.
         reproduce: Option<String>,
-        /// Warnings that stand before everything else.
+        /// Warnings that come before everything else.
         alerts: &'a [String],
     },
-    /// There is no comparison: a first run, a result that can't be read, a stage before it that failed.
+    /// There is no comparison, for example because an earlier stage failed or a result can't be read.
     Failed(&'a CliError),
 }
 
@@ -27,26 +27,26 @@ pub enum Story<'a> {
 pub struct Texts {
     pub verdict: Verdict,
     pub code: ExitCode,
-    /// One sentence, no names.
+    /// One sentence that names no benchmark.
     pub headline: String,
-    /// Whether there is a reason for a comment under `on-change`.
+    /// True if `on-change` posts a comment for this result.
     pub changed: bool,
-    /// Without its marker.
+    /// The comment without the marker by which it is found again.
     pub comment: String,
     pub summary: String,
-    /// Text of a check run.
+    /// The text of the check run.
     pub check: String,
     pub annotations: String,
-    /// JSON of the whole comparison; absent if there is none.
+    /// The whole comparison as JSON, if there is one.
     pub report: Option<String>,
     pub regressions: usize,
     pub improvements: usize,
-    /// The base's commit, if it is one.
+    /// The base's commit, if the base has one.
     pub baseline: Option<Sha>,
 }
 
 impl Texts {
-    /// `source` is the origin of the measured code, if known.
+    /// Renders the texts. `source` is the origin of the measured code, if known.
     pub fn new(story: &Story<'_>, source: Option<ResultSource>, annotate: bool) -> Self {
         let (comparison, view) = match story {
             Story::Failed(error) => return failed(error, source, annotate),
@@ -86,7 +86,7 @@ impl Texts {
         }
     }
 
-    /// Whether the pull request is to get a comment that it does not have yet.
+    /// Returns true if a comment should be created on a pull request that has none yet.
     pub fn wants_comment(&self, when: CommentWhen) -> bool {
         match when {
             CommentWhen::Always => true,
@@ -97,7 +97,8 @@ impl Texts {
     }
 }
 
-/// A row that justifies a comment although the suite passes: a waived regression, a new benchmark.
+/// Returns true for a row that justifies a comment even if the suite passes: a waived regression or a new
+/// benchmark.
 fn is_notable(row: &Row) -> bool {
     row.waiver.is_some() || (row.metric.is_none() && row.verdict != Verdict::Pass)
 }

@@ -1,4 +1,5 @@
-//! Options of what is measured in addition to IREE: axes, repetitions, dumps, files that are appended to.
+//! Options for measurements in addition to IREE: other backends, repetitions, dumps and files that are
+//! appended to.
 
 use std::path::{Path, PathBuf};
 
@@ -70,17 +71,17 @@ impl BackendArgs {
         })
     }
 
-    /// `work` is the working folder.
+    /// The extra files that the options request. `work` is the working folder.
     pub fn extras(&self, work: &Path) -> Result<Extras, CliError> {
         let folder = self.dump_dir.clone().unwrap_or_else(|| work.join("dumps"));
-        // The processes that write there run in other folders.
+        // The path must be absolute, because the processes that write there run in other folders.
         let folder = std::path::absolute(&folder).map_err(|error| {
             CliError::usage(format!("failed to find the folder {}: {error}", folder.display()))
         })?;
         Ok(Extras { dump: self.dump.clone(), folder, collect: self.collect.clone() })
     }
 
-    /// Appends the run to the files that data frames and dashboards already read.
+    /// Appends the run to the files that existing data frames and dashboards read.
     pub fn append(&self, file: &RunFile, terminal: &Terminal) -> Result<(), CliError> {
         let Some(folder) = &self.append_results else { return Ok(()) };
         let failed = |path: &Path, error: std::io::Error| {
@@ -97,7 +98,7 @@ impl BackendArgs {
     }
 }
 
-/// One write for all lines: a reader, or a second run, sees each line whole.
+/// Appends all lines in a single write, so that a reader or a concurrent run never sees half a line.
 fn append(path: &Path, header: &str, lines: &str) -> std::io::Result<()> {
     use std::io::Write;
     if lines.is_empty() {

@@ -1,4 +1,4 @@
-//! `benchgate baseline`: stored runs, their quarantine, and acceptances.
+//! `benchgate baseline`: stores runs, quarantines them, and accepts changes.
 
 use std::path::{Path, PathBuf};
 
@@ -159,8 +159,8 @@ pub fn run(args: &BaselineArgs, terminal: &Terminal) -> Result<ExitCode, CliErro
     }
 }
 
-/// `[store]` of the configuration and the folder that it starts at. A suite's results can be inspected without its
-/// configuration, so a missing configuration is not an error.
+/// `[store]` of the configuration, and the folder where its relative paths start. Stored results can be
+/// inspected without the suite's configuration, so a missing one is not an error.
 fn configured(args: &BaselineArgs) -> Result<(Store, PathBuf), CliError> {
     let (file, measures) = match &args.command {
         BaselineCommand::Update(update) => (update.measuring.config.clone(), update.measure),
@@ -180,7 +180,7 @@ fn update(
     repository: Option<&Repository>,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    // Options that contradict each other are said before anything is measured.
+    // Contradictory options are reported before anything is measured.
     args.policy.resolve()?;
     args.measuring.shard.refuse("a session is a whole suite")?;
     let run = &args.run.run;
@@ -191,7 +191,8 @@ fn update(
     }
     let label = run.to_string_lossy();
     let file = inputs::run_file(reading::file(run)?, &label)?;
-    // The suite's own, which the run carries: measuring and storing in two steps is the same as in one.
+    // The run contains the suite's policy, so measuring and storing in two steps gives the same result as in
+    // one.
     let recorded = file.policy();
     let policy = args.policy.over(recorded)?;
     if repository.is_none() {
@@ -217,8 +218,8 @@ fn update(
     say_faults(&updated.faults, terminal);
     let code = if args.policy.warn_only { ExitCode::Pass } else { code_of(&updated.quarantine) };
     if let Some(comparison) = &mut updated.comparison {
-        // The report names this command's exit code, which the quarantine decides: a run that can't be trusted as a
-        // whole is an error, whatever its rows say.
+        // The report gets this command's exit code, which the quarantine decides: a run that can't be trusted
+        // as a whole is an error, whatever its rows say.
         comparison.exit_code = code;
         let of_code = Verdict::ALL.into_iter().filter(|verdict| ExitCode::for_verdict(*verdict) == code);
         if let Some(worse) = of_code.max_by_key(|verdict| verdict.precedence())
@@ -253,7 +254,7 @@ fn outcome(updated: &Updated, place: &str) -> String {
     text
 }
 
-/// The worst reason's code, in the order that holds for verdicts.
+/// The exit code of the worst quarantine reason, in the same order as for verdicts.
 fn code_of(quarantine: &[QuarantineRecord]) -> ExitCode {
     let has = |cause| quarantine.iter().any(|reason| reason.cause == cause);
     if [QuarantineCause::Errored, QuarantineCause::Unverified, QuarantineCause::Incomplete]
@@ -333,9 +334,9 @@ fn accept(
     Ok(ExitCode::Pass)
 }
 
-/// Which sessions an acceptance releases from their quarantine, and which it does not.
+/// Describes which sessions an acceptance releases from quarantine, and why it does not release the others.
 fn consequences(sessions: &AcceptedSessions) -> String {
-    /// Reasons that are named of a session; the others are counted.
+    /// The number of reasons that are listed for each session; the rest are counted.
     const NAMED: usize = 2;
     let mut text = String::new();
     let names: Vec<&str> = sessions.released.iter().map(store::RunName::as_str).collect();
@@ -375,11 +376,11 @@ fn loaded(shelf: &BaselineFolder, files: &dyn Files, name: &store::RunName) -> R
     }
 }
 
-/// Sessions that are searched for a benchmark that is accepted by name.
+/// The number of sessions that are searched for the benchmark named in an acceptance.
 const RECENT: usize = 100;
 
-/// The suite's and testbed's own names, which their folders only spell. The benchmarks that are named must be
-/// in a recent session.
+/// The names of the suite and the testbed, which their folders have only in an encoded form. If the
+/// acceptance names benchmarks, one of the recent sessions must have them.
 fn identity(
     shelf: &BaselineFolder,
     files: &dyn Files,
@@ -394,7 +395,7 @@ fn identity(
         let has = |stored: &Stored| {
             stored.file.benchmarks.iter().any(|benchmark| glob.is_match(benchmark.name.as_str()))
         };
-        // A benchmark that was removed is accepted too, and the newest sessions no longer have it.
+        // A removed benchmark can also be accepted, although the newest sessions no longer have it.
         let mut found = has(&stored);
         for older in shelf.newest(files).skip(1).take(RECENT) {
             if found {

@@ -1,4 +1,4 @@
-//! `benchgate baseline list` and `show`.
+//! `benchgate baseline list` and `benchgate baseline show`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,28 +86,31 @@ pub fn list(args: &List, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     Ok(ExitCode::Pass)
 }
 
-/// Sessions in a sparkline; older ones are in the numbers only.
+/// The number of sessions in a sparkline. Older sessions only count in the figures.
 const LINE: usize = 40;
 
-/// One benchmark over the sessions.
+/// The values of one benchmark over the sessions.
 pub(super) struct BenchmarkTrack {
     pub(super) unit: Unit,
     pub(super) better: Better,
     pub(super) is_exact: bool,
-    /// Index of the session and the median of its processes, oldest first.
+    /// For each session, oldest first, its index and the median of its processes.
     pub(super) points: Vec<(usize, f64)>,
-    /// The sessions of it that are not part of the baseline: quarantined, or from before an accepted change.
+    /// The sessions that are not part of this benchmark's baseline: those in quarantine, and those from
+    /// before an accepted change.
     pub(super) held: BTreeSet<usize>,
 }
 
 impl BenchmarkTrack {
-    /// Standard deviation of the logarithms, about a coefficient of variation, of what was good.
+    /// Standard deviation of the logarithms over the sessions in the baseline, which approximates a
+    /// coefficient of variation.
     fn spread(&self) -> Option<f64> {
         let good = self.points.iter().filter(|(at, _)| !self.held.contains(at));
         describe::stddev(&good.map(|(_, value)| value.ln()).collect::<Vec<_>>())
     }
 
-    /// The newest sessions, including quarantined ones, which a reader looks at first.
+    /// A sparkline of the newest sessions. It includes quarantined ones, since those are what a reader looks
+    /// for first.
     fn line(&self, sessions: usize) -> String {
         let mut values = vec![None; sessions];
         for (at, value) in &self.points {
@@ -183,7 +186,7 @@ pub(super) fn load(
     newest: usize,
     terminal: &Terminal,
 ) -> Result<(Vec<Stored>, bool), StoreError> {
-    // One more than shown, to know whether there are older ones.
+    // Requests one more than it returns, to find out whether there are older ones.
     let runs = shelf.newest_runs(files, newest.saturating_add(1))?;
     let more = runs.names.len() > newest;
     say_faults(&shelf.faults, terminal);
@@ -201,7 +204,7 @@ pub(super) fn load(
     Ok((sessions, more))
 }
 
-/// The name that people give a testbed: its processor and its GPUs.
+/// The part of a testbed that people recognize: its processor and its GPUs.
 fn machine(testbed: &Testbed) -> String {
     let named: Vec<&str> =
         ["gpu", "cpu"].iter().filter_map(|fact| testbed.facts.get(*fact)).map(String::as_str).collect();
@@ -242,11 +245,12 @@ pub(super) fn tracks(
     tracks
 }
 
-/// Smaller changes are not listed individually, because no gate could have detected them. They count in the sum.
+/// Smaller changes are not listed one by one, because no gate could have detected them. They count in the
+/// total.
 pub(super) const LEAST_SHOWN: f64 = 0.003;
 
-/// Every change of level with the commits between the last session of the old level and the first of the
-/// new one, and how far several small ones have led.
+/// Describes every change of level, with the commits between the last session of the old level and the first
+/// of the new one, and the total of several small changes.
 fn changes(sessions: &[Stored], track: &BenchmarkTrack, text: &mut String) {
     let found = change_points(&track.logs());
     let commit = |at: usize| {

@@ -1,4 +1,4 @@
-//! Options of a command whose stages are split over two machines, and what the first half prints.
+//! Options of a command whose stages are split over two machines, and the output of the first half.
 
 use std::path::{Path, PathBuf};
 
@@ -47,12 +47,12 @@ fn sha256(text: &str) -> Result<String, String> {
     if is_sha256(&digits) { Ok(digits) } else { Err("expected 64 hexadecimal digits".to_owned()) }
 }
 
-/// Which stages a command runs.
+/// The stages that a command runs.
 pub enum Half<'a> {
     Whole,
-    /// Into this bundle.
+    /// The stages up to compilation, whose results are packed into this bundle.
     UntilCompile(&'a Path),
-    /// From this bundle.
+    /// The stages from verification on, which read this bundle.
     FromVerify(&'a Path),
 }
 
@@ -65,7 +65,7 @@ impl BundleArgs {
         }
     }
 
-    /// The first half: exports, compiles and packs. Returns what is in the bundle, for printing.
+    /// Runs the first half: exports, compiles and packs. Returns a description of the bundle for printing.
     pub fn make(
         &self,
         bundle: &Path,
@@ -81,7 +81,7 @@ impl BundleArgs {
         Ok((text, if failed { ExitCode::Error } else { ExitCode::Pass }))
     }
 
-    /// The beginning of the second half.
+    /// Opens the bundle, with which the second half begins.
     pub fn open(
         &self,
         bundle: &Path,
@@ -101,7 +101,7 @@ fn reported(outcome: &Outcome) -> (&'static str, Option<String>) {
     }
 }
 
-/// The contents of a written bundle, and what was left out.
+/// Describes the contents of a written bundle, and what was left out.
 fn packed(made: &PackedBundle, bundle: &Path) -> String {
     let mut text = String::new();
     let mut whole = 0;
@@ -123,7 +123,7 @@ fn packed(made: &PackedBundle, bundle: &Path) -> String {
     text
 }
 
-/// JSON for programs.
+/// Describes the bundle as JSON, for programs.
 fn packed_json(made: &PackedBundle, bundle: &Path) -> String {
     let benchmarks = made.benchmarks.iter().map(|(side, name, outcome)| {
         let (status, why) = reported(outcome);

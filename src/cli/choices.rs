@@ -1,9 +1,9 @@
-//! Options whose values are an enum of a lower room, which does not know clap.
+//! Parsers for options whose values are an enum of a lower layer, which does not know clap.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use strum::{EnumMessage, VariantArray};
 
-/// One of these values, by its name.
+/// Parses one of these values by its name.
 pub fn named<T>(all: &'static [T], name: fn(T) -> &'static str) -> impl TypedValueParser<Value = T>
 where
     T: Copy + Send + Sync + 'static,
@@ -11,7 +11,7 @@ where
     described(all, name, |_| None)
 }
 
-/// One of these values, by its name; `--help` describes each.
+/// Parses one of these values by its name; `--help` describes each value.
 pub fn described<T>(
     all: &'static [T],
     name: fn(T) -> &'static str,
@@ -21,12 +21,12 @@ where
     T: Copy + Send + Sync + 'static,
 {
     let values = all.iter().map(|value| PossibleValue::new(name(*value)).help(meaning(*value)));
-    // Every possible value is the name of one.
+    // The word is always found, because clap has already checked it against the same names.
     PossibleValuesParser::new(values)
         .try_map(move |word| all.iter().copied().find(|value| name(*value) == word).ok_or("no such value"))
 }
 
-/// One variant of an enum, described by its documentation.
+/// Parses a variant of an enum, whose documentation becomes the description in `--help`.
 pub fn documented<T>() -> impl TypedValueParser<Value = T>
 where
     T: Copy + EnumMessage + Into<&'static str> + VariantArray + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Tools of a commit of another repository, made by the user's own command.
+//! Tools built from commits of another repository, by the user's own command.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::process::{self, Command, Exit};
 
 use super::super::{CliError, Terminal, runtime};
 
-/// A compiler of MLIR's size takes an hour on a small machine.
+/// Building a compiler as large as MLIR's takes an hour on a small machine.
 const TIMEOUT: Duration = Duration::from_secs(4 * 3600);
 
 pub struct Builds {
     command: String,
     repository: PathBuf,
-    /// Folder of the builds of this command and repository.
+    /// The folder for builds of this repository with this command.
     folder: PathBuf,
 }
 
@@ -36,10 +36,10 @@ impl Builds {
         }
     }
 
-    /// Builds a commit, unless it was built before, and pins the build to it.
+    /// Builds a commit unless it was built before, and returns a pin of the result.
     pub fn pin(&self, commit: &str, terminal: &Terminal) -> Result<Pin, Unusable> {
         let tree = self.folder.join(commit);
-        // Written after the command succeeded: a build that was cut short is made again.
+        // This file is written after the command has succeeded, so an interrupted build is repeated.
         let done = self.folder.join(format!("{commit}.done"));
         if !done.is_file() {
             terminal.note(&format!("building {commit}"));
@@ -80,11 +80,11 @@ fn failed(path: &Path, error: &std::io::Error) -> Unusable {
     Unusable::Stop(CliError::failed(format!("failed to write {}: {error}", path.display())))
 }
 
-/// Why a candidate is not a side.
+/// Reasons why a candidate can't become a side of a pair.
 pub enum Unusable {
-    /// It can't be measured; the search continues without it.
+    /// The candidate can't be measured; the search continues without it.
     Skipped(String),
-    /// The search can't go on.
+    /// The search can't continue.
     Stop(CliError),
 }
 

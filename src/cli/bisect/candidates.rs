@@ -1,4 +1,4 @@
-//! The candidates of a search: where they come from, and how each becomes a side.
+//! The candidates of a search: finds them, and turns each into a side of a pair.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use super::super::{CliError, Terminal, paths, runtime};
 use super::BisectArgs;
 use super::builds::{Builds, Unusable};
 
-/// Candidates in order, the good end first.
+/// Candidates in order, starting at the good end.
 pub struct Candidates {
     pub list: Vec<Candidate>,
-    /// The suite in the working tree: its policy and measurement settings apply to all candidates.
+    /// The suite in the working tree, whose policy and measurement settings apply to all candidates.
     pub config: Config,
     source: CandidateSource,
     lock: Lock,
@@ -28,7 +28,7 @@ pub struct Candidates {
 pub struct Candidate {
     pub name: String,
     pub title: Option<String>,
-    /// Distinguishes it from all others: a version, a commit, a pin.
+    /// A unique identifier: a version, a commit or a pin.
     pub id: String,
 }
 
@@ -42,7 +42,7 @@ enum CandidateSource {
 impl Candidates {
     pub fn find(args: &BisectArgs, terminal: &Terminal) -> Result<Self, CliError> {
         let mut config = args.measure.load()?;
-        // Context for a report that a bisection does not have.
+        // Other backends are only context for a report, and a bisection has no such report.
         config.backends.clear();
         let cache = paths::cache_dir(args.measure.cache_dir.as_deref())?;
         if config.models.is_empty() {
@@ -52,7 +52,7 @@ impl Candidates {
         let (list, source) = match (&args.toolchains, &args.good, &args.bad) {
             (Some(file), ..) => listed(file)?,
             (None, Some(good), Some(bad)) => between(args, &config, (good, bad), &cache, terminal)?,
-            // clap asks for both.
+            // clap already requires both.
             _ => return Err(CliError::usage("a bisection needs --good and --bad").hint("name both ends")),
         };
         match list.as_slice() {
@@ -60,7 +60,7 @@ impl Candidates {
                 .hint("name two different ends, the good one first")),
             [good, .., bad] => {
                 if !matches!(source, CandidateSource::Commits { .. }) {
-                    // No toolchain builds them, so every candidate's would be the same.
+                    // Commands are not built by a toolchain, so they would be identical for every candidate.
                     config.commands.clear();
                 }
                 terminal.note(&format!(
@@ -74,7 +74,7 @@ impl Candidates {
         }
     }
 
-    /// A candidate as one side of a pair.
+    /// The candidate as one side of a pair.
     pub fn side(&mut self, at: usize, name: SideName, terminal: &Terminal) -> Result<SideInput, Unusable> {
         let candidate = &self.list[at];
         let head = |config: &Config| -> Result<SideInput, Unusable> {
@@ -118,7 +118,8 @@ impl Candidates {
         }
     }
 
-    /// Installs and verifies the tools of a side, so that a failure is this candidate's.
+    /// Installs and verifies the tools of a side, separately from measuring, so that a failure is attributed
+    /// to this candidate.
     pub fn tools(&self, side: &SideInput, terminal: &Terminal) -> Result<(), Unusable> {
         if side.config.models.is_empty() {
             return Ok(());
@@ -131,8 +132,8 @@ impl Candidates {
     }
 }
 
-/// A release that an index lacks, or that doesn't run here, is skipped. Tools that are not what they should be stop the
-/// search, and so does an index that can't be reached.
+/// Decides whether an error skips a candidate. A release that the index lacks or that doesn't run here is
+/// skipped. Tools with unexpected content stop the search, and so does an index that can't be reached.
 fn unusable(error: ToolchainError) -> Unusable {
     let skipped = matches!(
         error,
@@ -146,7 +147,8 @@ fn unusable(error: ToolchainError) -> Unusable {
     if skipped { Unusable::Skipped(format!("failed to {error}")) } else { Unusable::Stop(error.into()) }
 }
 
-/// Refuses a range of toolchains for a suite without a model: it would compare commands with themselves.
+/// Refuses a range of toolchains for a suite without a model, whose commands would be compared with
+/// themselves.
 fn only_commits(args: &BisectArgs) -> Result<(), CliError> {
     let ends = [&args.good, &args.bad].into_iter().flatten();
     let releases = ends.into_iter().any(|end| release_order(end).is_some());
@@ -159,7 +161,7 @@ fn only_commits(args: &BisectArgs) -> Result<(), CliError> {
     .hint("name two commits; a tag like 1.2.0 is written refs/tags/1.2.0"))
 }
 
-/// The toolchains of a file.
+/// The candidates from a file of toolchains.
 fn listed(file: &Path) -> Result<(Vec<Candidate>, CandidateSource), CliError> {
     let pins = config::load_toolchains(file)?;
     let candidate = |pin: &Pin| Candidate {
@@ -208,7 +210,7 @@ fn between(
             Ok((all.iter().filter(inside).map(candidate).collect(), CandidateSource::Releases))
         }
         (None, None) => {
-            // Absolute, because a relative root refers to this folder, but a repository's does not.
+            // The root may be relative to the working folder, but the repository needs an absolute path.
             let root = std::path::absolute(&config.root).unwrap_or_else(|_| config.root.clone());
             let repository = Repository::open(&root)?;
             let suite = repository.relative(&config.file)?;
@@ -223,7 +225,7 @@ fn between(
 }
 
 fn commits(line: Vec<LineCommit>) -> Vec<Candidate> {
-    // git shows twelve digits of a commit in a large repository.
+    // git abbreviates commits to twelve digits in a large repository.
     let name = |id: &str| id.get(..12).unwrap_or(id).to_owned();
     line.into_iter()
         .map(|commit| Candidate { name: name(&commit.id), title: Some(commit.subject), id: commit.id })

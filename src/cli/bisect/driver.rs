@@ -1,4 +1,4 @@
-//! Measures the pair that the search requests, and passes the result to the search.
+//! Measures the pairs that the search requests, and passes the results to the search.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,13 +28,13 @@ pub struct Driver<'a> {
     journal: VisitJournal,
     visits: Vec<Visit>,
     skipped: BTreeMap<usize, String>,
-    /// The first candidate of each program that was measured.
+    /// Each program that was measured, with the first candidate that compiles to it.
     artifacts: Vec<(Artifact, usize)>,
-    /// Candidates whose tools were verified by this attempt.
+    /// Candidates whose tools this attempt has verified.
     verified: BTreeSet<usize>,
-    /// Flags that a candidate knows by another name.
+    /// Flags that a candidate's tools know by another name.
     renamed: BTreeMap<usize, Vec<(String, String)>>,
-    /// The benchmark of the search, once the ends were measured.
+    /// The benchmark that is searched, which is chosen once the ends have been measured.
     benchmark: Option<String>,
     notes: Vec<String>,
 }
@@ -69,14 +69,14 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Uses the results of earlier attempts.
+    /// Takes over the results of earlier attempts.
     fn resume(&mut self) -> Result<(), CliError> {
         self.skipped = self.journal.skipped()?;
         for (at, why) in &self.skipped {
             self.search.skip(*at, why.clone());
         }
         let mut visits = self.journal.visits()?;
-        // The ends determine the benchmark of the search.
+        // The ends come first, because they determine which benchmark is searched.
         let whole = Pair { base: 0, head: self.last() };
         visits.sort_by_key(|visit| visit.pair != whole);
         if !visits.is_empty() {
@@ -97,8 +97,8 @@ impl<'a> Driver<'a> {
         self.candidates.list.len() - 1
     }
 
-    /// Whether this candidate is measured for an end: it is the end itself, or the first candidate with the program of
-    /// the bad end.
+    /// Returns true if this candidate is measured as an end: it is one, or it is the first candidate with the
+    /// same program as the bad end.
     fn is_end(&self, at: usize) -> bool {
         at == 0 || at == self.last() || at == self.search.program(self.last())
     }
@@ -107,12 +107,13 @@ impl<'a> Driver<'a> {
         &self.candidates.list[at].name
     }
 
-    /// Searches to the end.
+    /// Runs the search until it ends.
     pub fn drive(mut self) -> Result<BisectionFile, CliError> {
         let mut unfinished = false;
         let mut asked = None;
         while let Next::Measure { pair, blocks } = self.search.next() {
-            // The search chooses by its results, so without a new one it would ask for the same pair forever.
+            // The search decides from its results, so without a new one it would request the same pair
+            // forever.
             let renamed: usize = self.renamed.values().map(Vec::len).sum();
             let looked = if self.args.observe.is_exact() { self.visits.len() } else { 0 };
             let known = (pair, blocks, self.search.blocks(pair), self.skipped.len(), renamed, looked);
@@ -148,7 +149,7 @@ impl<'a> Driver<'a> {
         Ok(report::bisection_file(&found, &facts))
     }
 
-    /// Reports why nothing was searched, and why a part is undecided, if the width of its interval is not the reason.
+    /// Notes why nothing was searched, and why a part is undecided if the reason is not a wide interval.
     fn note_undecided(&mut self, found: &Found) {
         if let Ends::NotWorse(_) = found.ends {
             self.notes.push(format!(
@@ -185,7 +186,7 @@ impl<'a> Driver<'a> {
         self.visits.iter().map(|visit| visit.seconds).sum()
     }
 
-    /// Reports the rest of the range, and its approximate duration.
+    /// Reports the remaining range and the approximate remaining time.
     fn announce(&self) {
         let found = self.search.found();
         let Some(SearchProgress { after, upto, posterior, likely, bits }) = found.progress else { return };
@@ -194,7 +195,8 @@ impl<'a> Driver<'a> {
         let shown: Vec<String> = (likeliest.iter().take(3))
             .map(|(at, p)| format!("{} {}", self.name(after + at + 1), report::percent(*p)))
             .collect();
-        // The neighbors of the culprit, and the ranges before and after it, have yet to be compared.
+        // The neighbors of the culprit and the ranges before and after it must also be compared, hence 3
+        // more.
         let probes = bits.ceil() + 3.0;
         let each = self.seconds() / found.probes.len().max(1) as f64;
         let wait = Duration::from_secs_f64((each * probes).clamp(0.0, 1e9));
@@ -209,7 +211,7 @@ impl<'a> Driver<'a> {
         ));
     }
 
-    /// Leaves a candidate out. The ends can't be left out.
+    /// Leaves a candidate out of the search. Fails for an end, which can't be left out.
     fn skip(&mut self, at: usize, why: String) -> Result<(), CliError> {
         if self.is_end(at) {
             let end = if at == 0 { "good" } else { "bad" };
@@ -228,7 +230,7 @@ impl<'a> Driver<'a> {
         self.journal.skip(&self.skipped)
     }
 
-    /// A candidate as a side, with its tools verified; `None` if it was skipped.
+    /// The candidate as a side with verified tools; `None` if it had to be skipped.
     fn side(&mut self, at: usize, name: SideName) -> Result<Option<SideInput>, CliError> {
         let side = self.candidates.side(at, name, self.terminal);
         let side = side.and_then(|side| {
@@ -250,7 +252,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Compares a pair for as many further blocks as the search wants.
+    /// Measures a pair until it has as many blocks as the search requests.
     fn measure(&mut self, pair: Pair, blocks: u32) -> Result<(), CliError> {
         let (Some(mut base), Some(mut head)) =
             (self.side(pair.base, SideName::Base)?, self.side(pair.head, SideName::Head)?)
@@ -271,17 +273,17 @@ impl<'a> Driver<'a> {
         self.visit(pair, &mut [base, head])
     }
 
-    /// Looks at a candidate of a pair whose value isn't known yet.
+    /// Measures the candidate of a pair whose exact value isn't known yet.
     fn value(&mut self, pair: Pair) -> Result<(), CliError> {
         let unknown = [pair.base, pair.head]
             .into_iter()
             .find(|at| !self.visits.iter().any(|visit| visit.pair == Pair { base: *at, head: *at }));
         let Some(at) = unknown else {
-            // Both were measured, but not yet as a pair.
+            // Both values are known, but the pair has not been compared.
             return self.compare_values(pair);
         };
         let Some(mut side) = self.side(at, SideName::Head)? else { return Ok(()) };
-        // One short process, because the observed value doesn't vary.
+        // One short process is enough, because the observed value doesn't vary.
         let measure = &mut side.config.measure;
         (measure.processes, measure.repetitions) = (1, Some(1));
         self.terminal.note(&format!("looking at {}", self.name(at)));
@@ -302,20 +304,21 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Measures sides, and adds the result to the search.
+    /// Measures the sides, and adds the result to the search.
     fn visit(&mut self, pair: Pair, sides: &mut [SideInput]) -> Result<(), CliError> {
         let mut measure = self.args.measure.clone();
         if let Some(name) = &self.benchmark {
             measure.filter = vec![only(self.candidates.config.declared_name(name))?];
         }
         for side in sides.iter_mut() {
-            // The budget is the whole search's.
+            // The time budget is for the whole search.
             side.config.measure.time_budget = None;
         }
         let output = self.journal.next(pair);
         match measure.measure(sides, &output, None, &BackendArgs::default(), self.terminal) {
             Ok(_) => {}
-            // The filter selects nothing, because the candidate lacks the benchmark.
+            // A usage error means that the filter selected nothing, because the candidate lacks the
+            // benchmark.
             Err(error) => match self.inner(pair).filter(|_| error.kind() == ErrorKind::Usage) {
                 Some(at) => return self.skip(at, error.to_string()),
                 None => return Err(error),
@@ -328,18 +331,20 @@ impl<'a> Driver<'a> {
         self.learn(visit)
     }
 
-    /// What a run says of a benchmark. A command that was not started has a record in place of those that it prints.
+    /// The benchmark of this name in a run. If its command was not started, the run has an entry for the
+    /// command instead of the benchmarks that it prints.
     fn searched<'r>(&self, run: &'r Run, name: &str) -> Option<&'r Benchmark> {
         let named = |name: &str| run.benchmarks.iter().find(|benchmark| benchmark.name.as_str() == name);
         named(name).or_else(|| named(self.candidates.config.declared_name(name)))
     }
 
-    /// The candidate of a pair that can be left out, if it is not an end.
+    /// The candidate of a pair that is not an end and can therefore be left out.
     fn inner(&self, pair: Pair) -> Option<usize> {
         [pair.head, pair.base].into_iter().find(|at| !self.is_end(*at))
     }
 
-    /// Tries a candidate again by other names of flags that its compiler doesn't know. Returns whether it is left out.
+    /// Looks up other names for flags that a candidate's compiler doesn't know. Returns true if it found any,
+    /// which means that the pair must be measured again.
     fn rename_flags(&mut self, visit: &Visit) -> Result<bool, CliError> {
         let mut again = false;
         for (at, run) in [(visit.pair.base, &visit.base), (visit.pair.head, &visit.head)] {
@@ -368,7 +373,7 @@ impl<'a> Driver<'a> {
         Ok(again)
     }
 
-    /// Adds a visit: failures, identical programs, and the result of the pair.
+    /// Evaluates a visit: failures, identical programs, and the result of the pair.
     fn learn(&mut self, visit: Visit) -> Result<(), CliError> {
         let pair = visit.pair;
         if pair == (Pair { base: 0, head: self.last() }) && self.benchmark.is_none() {
@@ -412,11 +417,11 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Passes the combined result of all visits to a pair to the search. A pair that can't be judged loses a
-    /// candidate.
+    /// Passes the combined result of all visits to a pair to the search. If the pair can't be judged, one of
+    /// its candidates is left out.
     fn observe(&mut self, pair: Pair) -> Result<(), CliError> {
         if self.search.program(pair.base) == self.search.program(pair.head) {
-            // The spread of one program's times only shows the state of the machine.
+            // Differences between runs of the same program only show the state of the machine.
             return Ok(());
         }
         match self.observed(pair) {
@@ -443,7 +448,7 @@ impl<'a> Driver<'a> {
         Some(Observed::paired(&base, &head, &self.options.metric, &self.options.policy))
     }
 
-    /// Chooses the benchmark that got worse most clearly among the filtered ones.
+    /// Chooses, among the filtered benchmarks, the one that most clearly got worse.
     fn choose(&mut self, base: &Run, head: &Run) {
         let comparison = compare(base, head, &self.options.policy, &CompareOptions::default());
         let metric = &self.options.metric;
@@ -454,7 +459,7 @@ impl<'a> Driver<'a> {
         };
         rows.sort_by(|x, y| p(x).total_cmp(&p(y)));
         let chosen = rows.first().map(|row| row.benchmark.to_string());
-        // If none has a row, the first one's failure is reported.
+        // If no benchmark has a row, the failure of the first one is reported.
         self.benchmark =
             chosen.or_else(|| head.benchmarks.first().map(|benchmark| benchmark.name.to_string()));
         let others: Vec<String> = (rows.iter().skip(1))
@@ -470,7 +475,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Why a benchmark's times can't be used.
+/// The reason why a benchmark's times can't be used, if there is one.
 fn problem(benchmark: &Benchmark) -> Option<String> {
     match &benchmark.outcome {
         Outcome::Ok => None,
@@ -479,22 +484,22 @@ fn problem(benchmark: &Benchmark) -> Option<String> {
     }
 }
 
-/// The filter that selects one benchmark.
+/// A filter that selects exactly one benchmark.
 pub fn only(name: &str) -> Result<Regex, CliError> {
     Regex::new(&format!("^{}$", regex::escape(name)))
         .map_err(|error| CliError::internal(format!("failed to select {name}: {error}")))
 }
 
-/// Identity of a search: its candidates, the observed value, and the settings.
+/// The identity of a search: its candidates, the observed value and the settings.
 fn identity(args: &BisectArgs, candidates: &Candidates) -> Result<Vec<String>, CliError> {
     let mut identity: Vec<String> = candidates.list.iter().map(|candidate| candidate.id.clone()).collect();
     let config = &candidates.config;
     identity.push(format!("observe {}", args.observe.name()));
     identity.extend(args.measure.filter.iter().map(|filter| format!("filter {filter}")));
-    // A changed suite is another search. Commits have their own configuration, but this one determines measurement and
-    // policy.
+    // Changing the suite starts another search. Commits have their own configuration, but measurement
+    // settings and policy come from this one.
     let suite = (&config.head.flags, &config.models, &config.targets);
-    // The time budget and the number of compilers don't affect the measured values.
+    // The time budget and the number of parallel compilations don't affect the measured values.
     let measure = crate::config::Measure { time_budget: None, jobs: None, ..config.measure.clone() };
     let policy = (&config.policy.metrics, &config.policy.overrides);
     let stored = serde_json::to_string(&(suite, measure, policy));

@@ -1,10 +1,10 @@
-//! Flags that one version of the tools calls differently from another.
+//! Flags whose names differ between versions of the tools.
 
 use std::collections::BTreeMap;
 
 use crate::pipeline::SideInput;
 
-/// The flag that a compiler said it doesn't know: `Unknown command line argument '--iree-x=1'`.
+/// The flag in a compiler's message about an unknown one: `Unknown command line argument '--iree-x=1'`.
 pub fn unknown(why: &str) -> Option<String> {
     const SAYS: &str = "nknown command line argument '";
     let rest = &why[why.find(SAYS)? + SAYS.len()..];
@@ -13,13 +13,13 @@ pub fn unknown(why: &str) -> Option<String> {
     name.starts_with("--").then(|| name.to_owned())
 }
 
-/// Another name of a flag, from a table of aliases that is read in both directions.
+/// The other name of a flag. The table of aliases is read in both directions.
 pub fn other_name<'a>(aliases: &'a BTreeMap<String, String>, flag: &str) -> Option<&'a str> {
     let forward = aliases.get(flag).map(String::as_str);
     forward.or_else(|| aliases.iter().find(|(_, other)| *other == flag).map(|(name, _)| name.as_str()))
 }
 
-/// Writes a flag by its other name wherever a side has it.
+/// Replaces a flag by its other name everywhere on a side.
 pub fn rename(side: &mut SideInput, flag: &str, other: &str) {
     let config = &mut side.config;
     let targets = config.targets.iter_mut().flat_map(|target| [&mut target.flags, &mut target.run_flags]);

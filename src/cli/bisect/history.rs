@@ -1,4 +1,4 @@
-//! `--from-history`: the ends come from the newest slowdown that the stored sessions show.
+//! `--from-history`: takes the ends from the newest slowdown in the stored sessions.
 
 use crate::git::Repository;
 use crate::model::Metric;
@@ -15,21 +15,22 @@ use super::driver::only;
 use super::observe::Observable;
 use crate::cli::store_args::ShelfArgs;
 
-/// Smallest slowdown that is searched for, as a ratio: `benchgate alert` opens no issue about smaller ones either.
+/// The smallest slowdown that is searched for, as a ratio. `benchgate alert` ignores smaller ones as well.
 const LEAST: f64 = 1.01;
-/// Newest sessions that are read.
+/// The number of newest sessions that are read.
 const SESSIONS: usize = 200;
 
-/// A slowdown, between two sessions.
+/// A slowdown between two sessions.
 struct Slowdown<'a> {
     benchmark: &'a str,
     ratio: f64,
-    /// The last session that certainly has the old level, and the first that certainly has the new one.
+    /// The last session that certainly has the old level. `after` is the first that certainly has the new
+    /// one.
     before: usize,
     after: usize,
 }
 
-/// These arguments with both ends, and with the benchmark that got slower there.
+/// The arguments completed with both ends, and with the benchmark that got slower between them.
 pub fn with_ends(args: &BisectArgs, terminal: &Terminal) -> Result<BisectArgs, CliError> {
     let Observable::Metric(metric) = &args.observe else {
         return Err(no_range(&format!("stored sessions have no level of {}", args.observe.name()))
@@ -76,7 +77,7 @@ fn commit(session: &Session) -> Result<String, CliError> {
     })
 }
 
-/// The slowdown with the newest end, and of several the largest.
+/// The slowdown that ends last; if several do, the largest of them.
 fn newest_slowdown<'a>(timeline: &'a Timeline, metric: &Metric, filter: &Filter) -> Option<Slowdown<'a>> {
     let selected = timeline.benchmarks.iter().filter(|(name, _)| filter.selects(name));
     let all = selected.flat_map(|(name, history)| slowdowns(timeline, name, history, metric));
@@ -91,7 +92,8 @@ fn slowdowns<'a>(
     metric: &Metric,
 ) -> Vec<Slowdown<'a>> {
     let Some(track) = history.tracks.get(metric.name.as_ref()) else { return Vec::new() };
-    // A regressed session is searched immediately, whereas a level needs three sessions.
+    // A regressed session can be searched immediately, whereas detecting a change of level takes three
+    // sessions.
     let red = |session: usize| {
         timeline.sessions[session].held.iter().any(|reason| {
             reason.cause == QuarantineCause::Regressed

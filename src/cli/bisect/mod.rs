@@ -1,4 +1,4 @@
-//! `benchgate bisect`.
+//! `benchgate bisect`: finds the change that made a benchmark slower.
 
 mod builds;
 mod candidates;
@@ -47,7 +47,7 @@ pub fn run(args: &BisectArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     })
 }
 
-/// Default maximum number of blocks of a pair. A pair stops early once its result is clear.
+/// Default maximum number of blocks per pair. Measuring stops earlier once the result is clear.
 pub const MAX_BLOCKS: u32 = 96;
 
 /// Find the change that made a benchmark slower
@@ -104,6 +104,6 @@ pub struct BisectArgs {
     pub output: OutputArgs,
 }
 
-/// The formats of a bisection.
+/// The output formats of a bisection.
 const FORMATS: &[OutputFormat] =
     &[OutputFormat::Terminal, OutputFormat::Json, OutputFormat::Markdown, OutputFormat::Html];

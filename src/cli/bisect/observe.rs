@@ -1,4 +1,4 @@
-//! Values that a bisection can observe.
+//! The values that a bisection can observe.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use crate::gate::Policy;
 use crate::gate::bisect::{BisectOptions, Observed};
 use crate::model::{Benchmark, Metric, MetricKind, Outcome, Series, Stage, Verdict, VerifyCode};
 
-/// Something that can get worse.
+/// A value that can get worse.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observable {
     Metric(Metric),
-    /// Whether the outputs are wrong.
+    /// 1 if the outputs are wrong, otherwise 0.
     Outputs,
-    /// Whether a stage fails.
+    /// 1 if a stage fails, otherwise 0.
     Failure,
 }
 
@@ -27,7 +27,8 @@ impl Observable {
         match word {
             "outputs" => Ok(Self::Outputs),
             "failure" => Ok(Self::Failure),
-            // One compilation per candidate, while other compilers run, is not reliable enough for a search.
+            // Each candidate is compiled only once, in parallel with others, which is too unreliable for a
+            // search.
             name if name == Metric::COMPILE_TIME.name => {
                 Err("compile time is measured once and can't be bisected".to_owned())
             }
@@ -49,7 +50,7 @@ impl Observable {
         }
     }
 
-    /// The metric that the search compares; outputs and failures are counted.
+    /// The metric under which the search compares values. Wrong outputs and failures are treated as counts.
     pub fn metric(&self) -> Metric {
         match self {
             Self::Metric(metric) => metric.clone(),
@@ -57,7 +58,7 @@ impl Observable {
         }
     }
 
-    /// One observation of a candidate is enough.
+    /// Returns true if one observation per candidate is enough.
     pub fn is_exact(&self) -> bool {
         !matches!(self, Self::Metric(metric) if metric.kind == MetricKind::Noisy)
     }
@@ -66,7 +67,7 @@ impl Observable {
         BisectOptions::new(policy, self.metric(), max_blocks)
     }
 
-    /// The exact value of a candidate, or the reason why it has none.
+    /// The exact value of a candidate, or the reason why there is none.
     pub fn value(&self, benchmark: &Benchmark) -> Result<f64, String> {
         let flag = |bad: bool| f64::from(u8::from(bad));
         match (self, &benchmark.outcome) {

@@ -1,5 +1,5 @@
-//! The journal: one run.json for each visit to a pair, and why candidates were skipped. A restarted search reads them
-//! and continues at the same point.
+//! The journal of a search: one run.json for each visit to a pair, and the reasons for skipped candidates. A
+//! restarted search reads it and continues at the same point.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,19 +13,19 @@ use crate::record::RunFile;
 
 use super::super::{CliError, inputs};
 
-/// Measurements of a pair, or of one candidate alone.
+/// The measurements of a pair, or of a single candidate.
 pub struct Visit {
-    /// Both are equal if one candidate was observed alone.
+    /// Base and head are equal if a single candidate was observed.
     pub pair: Pair,
     pub base: Run,
     pub head: Run,
-    /// Time of its processes.
+    /// The total time of its processes.
     pub seconds: f64,
 }
 
 pub struct VisitJournal {
     folder: PathBuf,
-    /// Visits to each pair so far.
+    /// The number of visits to each pair so far.
     counts: BTreeMap<Pair, u32>,
 }
 
@@ -34,7 +34,7 @@ fn failed(doing: &str, path: &Path, error: &dyn std::fmt::Display) -> CliError {
 }
 
 impl VisitJournal {
-    /// The journal of this search in the working folder. `identity` identifies the search.
+    /// Opens the journal of the search with this identity in the working folder.
     pub fn open(work: &Path, identity: &[String]) -> Result<Self, CliError> {
         let mut key = Sha256::new();
         for part in identity {
@@ -47,7 +47,7 @@ impl VisitJournal {
         Ok(Self { folder, counts: BTreeMap::new() })
     }
 
-    /// Measurements of earlier attempts, in the order of pairs and visits.
+    /// The measurements of earlier attempts, ordered by pair and visit.
     pub fn visits(&mut self) -> Result<Vec<Visit>, CliError> {
         let listed = std::fs::read_dir(&self.folder).map_err(|error| failed("list", &self.folder, &error))?;
         let mut found: BTreeMap<(Pair, u32), PathBuf> = BTreeMap::new();
@@ -70,13 +70,13 @@ impl VisitJournal {
         Ok(visits)
     }
 
-    /// Path of the next visit to a pair.
+    /// The path for the next visit to a pair.
     pub fn next(&self, pair: Pair) -> PathBuf {
         let count = self.counts.get(&pair).copied().unwrap_or_default();
         self.folder.join(format!("visit-{}-{}-{count}.json", pair.base, pair.head))
     }
 
-    /// Reads the visit that was just written.
+    /// Reads the visit that was just written, and counts it.
     pub fn read(&mut self, pair: Pair) -> Result<Visit, CliError> {
         let visit = read(&self.next(pair), pair)?;
         *self.counts.entry(pair).or_default() += 1;
@@ -87,7 +87,7 @@ impl VisitJournal {
         self.folder.join("skipped.json")
     }
 
-    /// Candidates that earlier attempts skipped.
+    /// The candidates that earlier attempts skipped, with the reasons.
     pub fn skipped(&self) -> Result<BTreeMap<usize, String>, CliError> {
         let path = self.skips();
         match std::fs::read(&path) {
@@ -104,7 +104,7 @@ impl VisitJournal {
     }
 }
 
-/// From `visit-BASE-HEAD-COUNT.json`.
+/// The pair and the number of a visit, from its file name `visit-BASE-HEAD-COUNT.json`.
 fn named(name: &str) -> Option<(Pair, u32)> {
     let mut numbers = name.strip_prefix("visit-")?.strip_suffix(".json")?.split('-');
     let (base, head, count) = (numbers.next()?, numbers.next()?, numbers.next()?);
@@ -122,7 +122,7 @@ fn read(path: &Path, pair: Pair) -> Result<Visit, CliError> {
     Ok(Visit { pair, base, head, seconds })
 }
 
-/// Several visits to the same programs as one session: their blocks follow one another.
+/// Joins several visits to the same programs into one session by renumbering their blocks consecutively.
 pub fn joined(visits: &[&Visit], benchmark: &str) -> (Run, Run) {
     let whole = || Run { session: Some("bisection".to_owned()), ..Run::default() };
     let (mut base, mut head) = (whole(), whole());
