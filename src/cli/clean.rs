@@ -1,4 +1,4 @@
-//! `benchgate clean`.
+//! `benchgate clean`: removes unused files of the cache and the working folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,13 +47,13 @@ pub struct CleanArgs {
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// The process that can remove a folder safely.
+/// The kind of a folder, which determines how it can be removed safely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keeper {
-    /// Someone may be installing it.
+    /// Another process may be installing it.
     Tools,
     Cache,
-    /// Not part of the cache's size.
+    /// Does not count toward the size of the cache.
     Work,
 }
 
@@ -107,7 +107,7 @@ pub fn run(args: &CleanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     Ok(ExitCode::Pass)
 }
 
-/// Folders and bytes to remove.
+/// Totals of one line of the output: all folders, and those that are removed.
 #[derive(Debug, Default)]
 struct Line {
     folders: usize,
@@ -147,7 +147,7 @@ impl Line {
     }
 }
 
-/// How much a cache holds.
+/// The size of everything in a cache.
 pub fn cache_bytes(cache: &Path) -> Result<u64, CliError> {
     Ok(find(cache, None)?.iter().map(|kept| kept.folder.bytes).sum())
 }
@@ -160,7 +160,7 @@ fn find(cache: &Path, work: Option<&Path>) -> Result<Vec<Kept>, CliError> {
     let artifacts = toolchain::cached_artifacts(cache);
     let artifacts = artifacts.into_iter().map(|path| ("artifacts".to_owned(), Keeper::Tools, path));
     let entries = Cache::kept(cache).into_iter().map(|(kind, path)| (kind, Keeper::Cache, path));
-    // Only a working folder that benchgate made has both of these.
+    // Only a working folder that benchgate created contains both of these.
     let ours = |work: &&Path| work.join(".gitignore").is_file() && work.join("sessions").is_dir();
     let working = work.filter(ours).into_iter().flat_map(|work| {
         WORKING.iter().flat_map(|kind| {
@@ -178,11 +178,12 @@ fn find(cache: &Path, work: Option<&Path>) -> Result<Vec<Kept>, CliError> {
     tools.chain(artifacts).chain(entries).chain(working).map(read).collect()
 }
 
-/// Folders of a working folder whose content is only looked at, or resumed after a kill.
+/// Subfolders of a working folder that can be removed: they are only for inspection, or for resuming after a
+/// kill.
 const WORKING: [&str; 4] = ["bisect", "logs", "profiles", "sessions"];
 
-/// Folders to remove: those that are too old, then the least recently used ones while the cache is too large. What was
-/// used in the last 24 hours stays, unless everything is too old.
+/// Decides which folders to remove: those that are too old, and then the least recently used ones until the
+/// cache is small enough. Folders used in the last 24 hours stay, unless `older_than` is zero.
 fn choose(kept: &[Kept], now: SystemTime, older_than: Duration, most: Option<f64>) -> Vec<bool> {
     let idle = |kept: &Kept| kept.folder.idle(now);
     let oldest = |kept: &Kept| older_than.is_zero() || idle(kept) > older_than.max(DAY);
@@ -202,7 +203,7 @@ fn choose(kept: &[Kept], now: SystemTime, older_than: Duration, most: Option<f64
     doomed
 }
 
-/// Removes it; returns whether it is gone.
+/// Removes a folder. Returns true if it is gone.
 fn remove(kept: &Kept) -> Result<bool, CliError> {
     let failed = |error: &dyn std::fmt::Display| {
         CliError::failed(format!("failed to remove {}: {error}", kept.folder.path.display()))

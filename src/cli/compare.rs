@@ -1,4 +1,4 @@
-//! `benchgate compare`.
+//! `benchgate compare`: compares two results and judges the difference.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use super::{CliError, Terminal, guesses, runtime};
 /// Reads benchgate's own run.json and the formats of other tools, recognized by content. Prints a table and ends with
 /// the exit code of the verdict (docs/exit-codes.md).
 #[derive(Debug, clap::Args)]
-// A script with empty variables must not compare an unrelated run.json in this folder.
+// Results are required, so that a script whose variables are empty doesn't compare an unrelated run.json.
 #[command(
     after_help = EXAMPLES,
     group = clap::ArgGroup::new("results").args(["base_file", "base", "run", "explain"]).required(true).multiple(true)
@@ -91,15 +91,16 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         };
         return compare_columns(&columns, terminal);
     }
-    // Options that contradict each other are said before large files are read.
+    // Contradictory options are reported before large files are read.
     args.policy.resolve()?;
     let destination = args.report.output.open()?;
     let (mut base, mut head) = args.inputs.load(&args.select)?;
     let recorded = head.recorded.take();
-    // The number of blocks is not part of the rules for judging.
+    // The number of blocks belongs to measuring, not to the rules for judging.
     let rules = |policy: &Policy| Policy { sequential: Policy::default().sequential, ..policy.clone() };
     let foreign = recorded.as_ref().is_some_and(|recorded| rules(&recorded.policy) != Policy::default());
-    // A run of one commit has a base and a policy of its own choice: as for `gate`, a proposed change needs the base's.
+    // A run of a single commit chose its own base and policy. A proposed change must use those of its base,
+    // as for `gate`.
     if recorded.is_some() && args.policy.policy.is_none() && base.run.commit == head.run.commit {
         let is_of_a_suite = base.run.commit.is_some();
         if is_of_a_suite || foreign {
@@ -117,14 +118,14 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     comparison.notes.extend(guesses::notes(&base.run, &head.run));
     comparison.notes.extend(args.policy.note_of_a_change()?);
     if foreign && args.policy.policy.is_none() {
-        // The file may come from a fork, so a policy inside it must be reported.
+        // The file may come from a fork, so the report must say that the policy was in it.
         let note =
             "judged by the policy in the run file, which is not the default one; --policy FILE names another";
         comparison.notes.push(note.to_owned());
     }
     args.policy.downgrade(&mut comparison);
     report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
-    // On a terminal the command is just above; a report needs it.
+    // On a terminal the user has just typed the command; in a report it would be missing.
     let reproduce = (args.report.output.format != OutputFormat::Terminal).then(runtime::command_line);
     args.report.write(&comparison, reproduce, destination, terminal)?;
     if args.github.wanted() {
@@ -136,7 +137,7 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         args.github.reporting().report(&Texts::new(&story, None, true), None, None, terminal)?;
     }
     let code = comparison.exit_code;
-    // The process ends here: freeing the samples of thousands of rows one by one only costs time.
+    // The process is about to exit, and freeing the samples of thousands of rows would only take time.
     std::mem::forget((base.run, head.run, comparison));
     Ok(code)
 }
@@ -176,14 +177,14 @@ fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
 /// A request to compare results in columns.
 #[derive(Debug)]
 pub struct ColumnsRequest<'a> {
-    /// The results as the user named them; the first is the base of all others.
+    /// The results by the names that the user gave. The first one is the base of all others.
     pub names: &'a [String],
     pub source: &'a SourceArgs,
     pub options: CompareOptions,
     pub report: &'a ComparisonArgs,
     pub select: &'a SelectArgs,
     pub policy: &'a PolicyArgs,
-    /// Publishing was requested, which takes two results.
+    /// True if publishing was requested, which only works for two results.
     pub github: bool,
 }
 
@@ -208,7 +209,7 @@ pub fn compare_columns(args: &ColumnsRequest<'_>, terminal: &Terminal) -> Result
         .into_iter();
     let Some(base) = loaded.next() else { return Ok(ExitCode::Usage) };
     let mut compared = Vec::new();
-    // An unchanged result may turn red in any column, so the columns share the error budget.
+    // A false positive can occur in any column, so the columns share the error budget.
     let share = policy.alpha / (names.len() - 1) as f64;
     for (mut head, label) in loaded.zip(&names[1..]) {
         let mut policy = policy.clone();

@@ -1,4 +1,4 @@
-//! `benchgate convert`.
+//! `benchgate convert`: writes a result in another format.
 
 use std::path::{Path, PathBuf};
 
@@ -76,12 +76,12 @@ pub fn run(args: &ConvertArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     write(args, to, &exported.bytes, &run, &exported.lost, terminal)
 }
 
-/// The side from its file, with the state of the machine during measurement; the comparison checks whether it was
-/// equal on both sides.
+/// Extracts one side of a run.json. It keeps the state of the machine during the measurement, because a
+/// comparison checks that it was equal on both sides.
 fn record_of_side(bytes: Vec<u8>, wanted: Option<SideName>, label: &str) -> Result<Vec<u8>, CliError> {
     let mut file = inputs::run_file(bytes, label)?;
     file.sides.retain(|side| !side.anchor && wanted.is_none_or(|wanted| side.name == wanted));
-    // A side that is alone is head.
+    // A single side is always the head.
     file.sides.iter_mut().for_each(|side| side.name = SideName::Head);
     Ok(file.to_json())
 }
@@ -109,7 +109,8 @@ fn is_dash(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// `.json` could be several formats; benchgate's own is lossless.
+/// The format that a file extension stands for. `.json` is ambiguous and means benchgate's own format, which
+/// is lossless.
 fn by_extension(output: &Path) -> Option<ExportFormat> {
     match output.extension()?.to_str()? {
         "jsonl" => Some(ExportFormat::ResultsJsonl),
@@ -143,7 +144,7 @@ fn pick_side(bytes: &[u8], args: &ConvertArgs, label: &str) -> Result<(Run, Form
     })
 }
 
-/// The file appears whole or not at all.
+/// Writes the file completely or not at all.
 fn write_output(output: &Path, bytes: &[u8], terminal: &Terminal) -> Result<(), CliError> {
     if is_dash(output) {
         terminal.print(&String::from_utf8_lossy(bytes));

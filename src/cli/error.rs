@@ -1,4 +1,4 @@
-//! Errors of commands, with their hints; the exit code comes from one match.
+//! Errors of commands, with their hints and exit codes.
 
 use crate::config::ConfigError;
 use crate::device::DeviceError;
@@ -21,17 +21,17 @@ pub enum ErrorKind {
     BaselineMissing,
     /// The baseline could not be read or written.
     Store,
-    /// The token may not do this.
+    /// The token does not have the required permission.
     Forbidden,
-    /// GitHub could not be reached, or refused.
+    /// GitHub could not be reached, or refused the request.
     GitHub,
-    /// SIGINT or SIGTERM.
+    /// The command received SIGINT or SIGTERM.
     Interrupted,
-    /// A defect of benchgate.
+    /// A bug in benchgate.
     Internal,
 }
 
-/// A failure at the top: a message, and a hint if there is something to do.
+/// An error that ends a command: a message, and a hint if the user can do something about it.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CliError {
@@ -77,7 +77,7 @@ impl CliError {
         Self::new(ErrorKind::Interrupted, "interrupted")
     }
 
-    /// `kept`: what the next run does not have to do again.
+    /// An interruption. `kept` names the work that the next run does not have to repeat.
     fn interrupted_keeping(kept: &str) -> Self {
         let message = format!("interrupted; {kept} is kept, and the next run continues from there");
         Self::new(ErrorKind::Interrupted, message)
@@ -88,13 +88,13 @@ impl CliError {
             .hint("this is a bug in benchgate; please report it with the command")
     }
 
-    /// Adds what to do next.
+    /// Adds a hint about what to do next.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds what to do next, if there is something to do.
+    /// Adds a hint about what to do next, if there is one.
     pub fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Self {
         self.hint = hint.map(Into::into);
         self
@@ -104,7 +104,7 @@ impl CliError {
         self.kind
     }
 
-    /// The hint, if there is something to do.
+    /// The hint, if there is one.
     pub fn help(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -192,7 +192,7 @@ impl From<GitError> for CliError {
             GitError::NotARepository(_) | GitError::Bare(_) => Self::usage(message).hint(
                 "--base needs the suite in a git work tree; to compare two sides of one suite, add [side.base]",
             ),
-            // The messages of these and of the others name the command to run.
+            // These errors need no hint, because their messages name the command to run.
             GitError::UnknownReference { .. }
             | GitError::AmbiguousReference(_)
             | GitError::ShallowLine { .. }

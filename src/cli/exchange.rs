@@ -1,4 +1,4 @@
-//! `benchgate explain --swap`: measures base with one kernel of head at a time.
+//! `benchgate explain --swap`: measures the base with one kernel of the head at a time.
 
 use std::path::PathBuf;
 
@@ -37,13 +37,13 @@ pub struct ExchangeArgs {
     schedule: ScheduleArgs,
 }
 
-/// One executable for each kernel: a linked one could only be exchanged as a whole.
+/// Gives each kernel its own executable; kernels that are linked together could only be exchanged together.
 const UNLINKED: &str = "--iree-hal-link-executables=false";
 
-/// The name under which all kernels are exchanged together. No kernel is called so.
+/// The name for exchanging all kernels at once. No kernel can have this name.
 const WHOLE: &str = "all-kernels";
 
-/// Blocks of each exchange: as many for each, so that their intervals are of one kind.
+/// The number of blocks of each exchange. It is the same for all, so that their intervals are comparable.
 const BLOCKS: u32 = 6;
 
 pub fn measure(
@@ -59,7 +59,7 @@ pub fn measure(
     for side in &mut sides {
         side.side.flags.push(UNLINKED.to_owned());
         args.schedule.adjust(&mut side.config);
-        // Only what is exchanged is run.
+        // Commands and other backends have no kernels to exchange, so they are not run.
         side.config.commands.clear();
         side.config.backends.clear();
     }
@@ -71,7 +71,7 @@ pub fn measure(
         .map_err(|error| CliError::usage(format!("failed to find {}: {error}", work.display())))?;
     prepare_work_dir(&work)?;
     let name = BenchmarkName::new(benchmark);
-    // Names of benchmarks stay inside the folder.
+    // Without its slashes, a benchmark's name can't lead out of the folder.
     let folder = work.join("exchange").join(name.as_str().replace('/', "-"));
     let only = regex::Regex::new(&format!("^{}$", regex::escape(benchmark)))
         .map_err(|error| CliError::usage(format!("failed to read `{benchmark}`: {error}")))?;
@@ -99,7 +99,7 @@ pub fn measure(
     for side in &mut commands {
         side.config.policy.sequential = SequentialPolicy { min_blocks: BLOCKS, max_blocks: BLOCKS };
         side.config.policy = args.schedule.limit(side.config.policy.clone());
-        // A row that is decided early would have a wider interval than the others.
+        // A row that stopped early would have a wider interval than the others.
         let sequential = &mut side.config.policy.sequential;
         sequential.min_blocks = sequential.max_blocks;
     }
@@ -121,10 +121,11 @@ pub fn measure(
     })
 }
 
-/// Arguments of both sides of every exchange: base and head, and the steps of two ways from base to head. In one, kernel after
-/// kernel becomes head's; in the other, the last one is the first. The steps of a way add up to the whole whatever kernels add
-/// only together, and the mean of both ways divides between two kernels what these two add. The runtime needs time for every
-/// kernel that it puts in another's place, so base's kernels are put in their own places.
+/// The kernels of both sides of every exchange: base with head, and each step of two paths from base to head.
+/// One path replaces the kernels in order, the other in reverse order. The steps of each path add up to the
+/// total even if kernels interact, and the mean over both paths divides the effect of an interaction equally
+/// between two kernels. The runtime spends time on every kernel that it replaces, so kernels of the base are
+/// replaced by themselves.
 fn exchanges(plan: &ExchangePlan) -> Vec<(String, [Vec<&str>; 2])> {
     let with = |exchanged: &dyn Fn(usize) -> bool| -> Vec<&str> {
         let kernels = plan.kernels.iter().enumerate();
@@ -139,7 +140,7 @@ fn exchanges(plan: &ExchangePlan) -> Vec<(String, [Vec<&str>; 2])> {
     found
 }
 
-/// Both sides of every exchange.
+/// Both sides of every exchange, as commands to measure.
 fn commands(
     plan: &ExchangePlan,
     settings: &config::Measure,

@@ -1,4 +1,4 @@
-//! `benchgate explain`.
+//! `benchgate explain`: shows the causes of changes.
 
 use crate::exit_code::ExitCode;
 use crate::gate::{CompareOptions, compare, explain};
@@ -63,7 +63,7 @@ pub fn run(args: &ExplainArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     for note in args.select.apply(filter, &mut base.run, &mut head.run, &mut policy)? {
         terminal.note(&note);
     }
-    // Judges like `benchgate compare` by default, so that both count the same regressions.
+    // Judges like `benchgate compare` with its defaults, so that both report the same regressions.
     let options = CompareOptions { seed: 0, today: runtime::today(), ..CompareOptions::default() };
     let comparison = compare(&base.run, &head.run, &policy, &options);
     let mut explanations = explain(&base.run, &head.run, &comparison);

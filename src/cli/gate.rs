@@ -1,4 +1,4 @@
-//! `benchgate gate`.
+//! `benchgate gate`: measures both sides, compares them and judges.
 
 use std::path::{Path, PathBuf};
 
@@ -86,7 +86,7 @@ pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         posting::one_job()?;
     }
     let judged = judge(args, terminal);
-    // A user who stopped it knows why.
+    // A user who interrupted the command needs no report.
     let announced = (args.publish || args.github.wanted())
         && !judged.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted);
     if !announced {
@@ -99,7 +99,7 @@ pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if args.publish {
         let (suite, configured) = match &judged {
             Ok(judged) => (judged.suite.clone(), judged.github.clone()),
-            // The configuration itself may be broken; the comment is then found by the suite's name.
+            // The configuration itself may be invalid. The comment is then found by the name of the suite.
             Err(_) => args.measure.load().map(|config| (config.suite, config.github)).unwrap_or_default(),
         };
         let github = args.post.over(configured);
@@ -109,7 +109,7 @@ pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         let situation = match Situation::find(&github, None, false) {
             Ok(situation) => situation,
             Err(error) => {
-                // GitHub can't be reached; the job's summary still has the verdict.
+                // Even if GitHub can't be reached, the job's summary can show the verdict.
                 args.github.reporting().report(&Texts::new(&story, None, true), None, None, terminal)?;
                 return Err(error);
             }
@@ -127,12 +127,12 @@ pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     Ok(judged?.comparison.exit_code)
 }
 
-/// A verdict, and the reporting settings of the configuration that judged it.
+/// A verdict, and the reporting settings of the configuration that applied to it.
 struct Judged {
     comparison: Comparison,
     suite: String,
     github: GitHub,
-    /// Warnings that stand before everything else.
+    /// Warnings that come before everything else.
     alerts: Vec<String>,
 }
 
@@ -154,7 +154,8 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
         let measure = || args.measure.measure_bundle(&open, &args.run.run, terminal);
         return judged(args, &open.sides, &open.notices, None, measure, destination, terminal);
     }
-    // Overrides of the command line are applied after the base's configuration, and are no edit of this change.
+    // Options of the command line are applied later, after the base's configuration, so that they don't count
+    // as changes to the configuration.
     let mut config = config::load(&args.measure.config)?;
     rename(&mut config, &args.rename)?;
     if args.base.is_none() {
@@ -179,7 +180,7 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
             let commit = base.and_then(|base| base.commit.clone());
             let commit = commit.map_or_else(|| repository.head().map(|head| head.commit), Ok)?;
             sides.retain(|side| side.name == SideName::Head);
-            // After the policy's own rule: with --base the head's configuration already has the base's.
+            // With --base, the head's configuration has by now received the store settings of the base.
             let store = sides.first().map(|side| side.config.store.clone()).unwrap_or_default();
             let place = args.store.over(&store, &root);
             let baseline = Baseline::open(&place, &store, repository, commit, terminal)?;
@@ -195,10 +196,11 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
     judged(args, &sides, &notices, baseline.as_ref(), measure, destination, terminal)
 }
 
-/// Looks while measuring and the verdict afterwards go by one policy.
+/// Applies the options of the command line to all sides, so that the interim looks and the final verdict use
+/// the same policy.
 fn adjust(args: &GateArgs, sides: &mut [SideInput]) -> Result<(), CliError> {
     for side in sides {
-        // A bundle is unpacked outside of the repository.
+        // The current folder is checked too, because a bundle is unpacked outside the repository.
         for folder in [side.config.root.as_path(), Path::new(".")] {
             if let Some(file) = &args.policy.policy
                 && job::is_part_of_a_proposed_change(file, folder)?
@@ -210,14 +212,14 @@ fn adjust(args: &GateArgs, sides: &mut [SideInput]) -> Result<(), CliError> {
                 .hint("name it in benchgate.toml (`policy = \"FILE\"`): the merge base's file judges"));
             }
         }
-        // The command line overrides the base.
+        // Options of the command line override the base's settings.
         args.measure.adjust(&mut side.config);
         side.config.policy = args.measure.limit(args.policy.over(side.config.policy.clone())?);
     }
     Ok(())
 }
 
-/// Measures and judges.
+/// Measures the sides and judges the result.
 fn judged(
     args: &GateArgs,
     sides: &[SideInput],
@@ -257,7 +259,7 @@ fn judged(
     })
 }
 
-/// The half of a gate that needs no device: both sides, exported and compiled.
+/// Runs the half of a gate that needs no device: exports, compiles and packs both sides.
 fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.report.output.open()?;
     let mut config = config::load(&args.measure.config)?;
@@ -279,8 +281,8 @@ fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode,
     Ok(code)
 }
 
-/// Without --base, policy and stored baseline are those of the head itself. For a change that is only proposed, they
-/// have to be the base's.
+/// Refuses to judge a proposed change without --base, because its own policy and stored baseline would then
+/// apply instead of the base's.
 pub fn only_merged(folder: &Path) -> Result<(), CliError> {
     if !job::is_for_a_proposed_change(folder)? {
         return Ok(());
@@ -291,7 +293,7 @@ pub fn only_merged(folder: &Path) -> Result<(), CliError> {
     .hint("name the branch to merge into: `benchgate gate --base origin/main`"))
 }
 
-/// Reports the history and the policy that apply if no base is named.
+/// Notes which stored sessions and which policy apply because no base is named.
 fn say_what_judges(args: &GateArgs, config: &Config, terminal: &Terminal) -> Result<(), CliError> {
     let head = history(&config.root)?.head()?;
     let own = || config.policy_file.as_ref().map(|name| config.root.join(name));
@@ -304,7 +306,7 @@ fn say_what_judges(args: &GateArgs, config: &Config, terminal: &Terminal) -> Res
     Ok(())
 }
 
-/// The repository that determines which stored sessions belong to ancestors of the head.
+/// The repository that shows which stored sessions are of ancestors of the head.
 fn history(root: &Path) -> Result<Repository, CliError> {
     Repository::open(root).map_err(|error| {
         CliError::baseline_missing(format!(
@@ -328,7 +330,7 @@ pub fn configured_sides(config: &Config) -> Result<Vec<SideInput>, CliError> {
     }
 }
 
-/// Notes the renames of the command line as those of the configuration.
+/// Enters the renames of the command line into the configuration, as if they were declared there.
 fn rename(config: &mut Config, pairs: &[String]) -> Result<(), CliError> {
     for pair in pairs.chunks_exact(2) {
         let [from, to] = pair else { continue };
@@ -342,14 +344,14 @@ fn rename(config: &mut Config, pairs: &[String]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The base side from the merge base, the head side from the working tree.
+/// Makes the base side from the merge base and the head side from the working tree.
 pub fn against_merge_base(
     cache_dir: Option<&Path>,
     mut head_config: Config,
     reference: &str,
     terminal: &Terminal,
 ) -> Result<(Vec<SideInput>, Vec<String>), CliError> {
-    // Absolute, because "at ." does not identify the folder.
+    // Made absolute, because messages name this folder and `.` would not identify it.
     let root = std::path::absolute(&head_config.root).unwrap_or_else(|_| head_config.root.clone());
     let repository = Repository::open(&root)?;
     if let Some(outer) = repository.superproject()?.filter(|outer| is_asked_from(outer, repository.root())) {
@@ -404,8 +406,8 @@ pub fn against_merge_base(
     })?;
 
     let mut notices: Vec<String> = checkout.notices.iter().map(ToString::to_string).collect();
-    // The merge base's policy judges: what a change does to thresholds, tolerances and waivers counts
-    // once it is merged.
+    // The merge base's policy judges: changes to thresholds, tolerances and waivers only take effect once
+    // they are merged.
     notices.extend(configuration_notices(&base_config, &head_config, &merge_base));
     head_config.judge_by(&base_config);
 
@@ -418,8 +420,8 @@ pub fn against_merge_base(
     Ok((vec![base, head], notices))
 }
 
-/// A relative path with the links that led to the current folder, as a shell keeps them in PWD: another commit need not
-/// have them.
+/// Makes a relative path absolute, keeping the symbolic links through which the shell entered the current
+/// folder (in PWD): another commit need not have them.
 fn by_given_names(file: &Path) -> PathBuf {
     let is_here = |folder: &PathBuf| {
         let both = std::env::current_dir()
@@ -432,7 +434,8 @@ fn by_given_names(file: &Path) -> PathBuf {
     here.filter(|_| file.is_relative()).map_or_else(|| file.to_owned(), |here| here.join(file))
 }
 
-/// Whether the current folder, or the checkout of a job, is of this working tree and not of its submodule.
+/// Returns true if the current folder or the job's checkout is in the outer working tree but not in its
+/// submodule.
 fn is_asked_from(outer: &Path, submodule: &Path) -> bool {
     let workspace = std::env::var_os("GITHUB_WORKSPACE").map(PathBuf::from);
     let folders = std::env::current_dir().ok().into_iter().chain(workspace);
@@ -441,11 +444,11 @@ fn is_asked_from(outer: &Path, submodule: &Path) -> bool {
         .any(|folder| folder.starts_with(outer) && !folder.starts_with(submodule))
 }
 
-/// Reports the keys of the configuration that a change edits.
+/// Notes about the keys of the configuration that a change edits.
 fn configuration_notices(base: &Config, head: &Config, merge_base: &str) -> Vec<String> {
     let policy = config::policy_changes(&base.policy_part(), &head.policy_part());
     let ConfigChanges { ignored, chosen } = head.changes(base);
-    // git shows twelve digits of a commit in a large repository.
+    // git abbreviates commits to twelve digits in a large repository.
     let short = merge_base.get(..12).unwrap_or(merge_base);
     [
         ("edits the policy that judges changes; it was judged by the policy of", policy),
@@ -463,7 +466,7 @@ fn required(side: Option<SideInput>) -> Result<SideInput, CliError> {
     side.ok_or_else(|| CliError::internal("every configuration has a head"))
 }
 
-/// The paths below a folder that a configuration names absolutely, however they get there.
+/// The absolute paths in a configuration's text that lead below a folder, directly or through links.
 fn paths_below(text: &str, folder: &Path) -> Vec<PathBuf> {
     let ends = |c: char| c.is_whitespace() || "\"',;:{}".contains(c);
     let starts = |at: &usize| {
@@ -475,7 +478,7 @@ fn paths_below(text: &str, folder: &Path) -> Vec<PathBuf> {
         .filter(starts)
         .map(|at| &text[at..])
         .map(|rest| &rest[..rest.find(ends).unwrap_or(rest.len())])
-        // `FILE@NAME` is a symbol of a file.
+        // `FILE@NAME` stands for a symbol in a file.
         .flat_map(|path| [Some(path), path.split_once('@').map(|(file, _)| file)])
         .flatten()
         .map(PathBuf::from)

@@ -1,4 +1,4 @@
-//! Patterns of names that the shell left to benchgate.
+//! Glob patterns that the shell did not expand.
 
 use std::path::{Path, PathBuf};
 
@@ -6,15 +6,16 @@ use walkdir::WalkDir;
 
 use super::CliError;
 
-/// Whether a name is a pattern.
+/// Returns true if a name is a glob pattern.
 pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }
 
-/// The files below the pattern's fixed folders that match it or, if it matches none, the folders that do.
+/// The files that match a pattern or, if there are none, the folders that do. The search starts at the
+/// pattern's last folder without a wildcard.
 ///
 /// # Errors
-/// A pattern that can't be read.
+/// An invalid pattern.
 pub fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
     let glob = globset::GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| {
         CliError::usage(format!("failed to read the pattern {pattern}: {}", error.kind()))
@@ -26,13 +27,13 @@ pub fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
         folder if folder.is_empty() && pattern.starts_with('/') => PathBuf::from("/"),
         folder => PathBuf::from(folder),
     };
-    // `**` may go deeper than the pattern has parts; links are not followed, so it ends.
+    // `**` matches any number of folders. The search still ends, because links are not followed.
     let depth = if pattern.contains("**") { usize::MAX } else { parts.len() - fixed };
-    // Names below the current folder do not begin with it.
+    // Paths below the current folder are returned without a leading `./`.
     let (listed, prefix) =
         if root.as_os_str().is_empty() { (Path::new("."), ".") } else { (root.as_path(), "") };
     let (mut files, mut folders) = (Vec::new(), Vec::new());
-    // A folder that can't be listed has no matches; the caller says when nothing matched.
+    // A folder that can't be listed has no matches, and the caller reports if there are none at all.
     for entry in WalkDir::new(listed).min_depth(1).max_depth(depth).into_iter().flatten() {
         let path = entry.path().strip_prefix(prefix).unwrap_or(entry.path());
         if let Some(text) = path.to_str()

@@ -1,4 +1,5 @@
-//! Guesses of the caller's intention if two results don't fit together: one sentence each, with the command to use.
+//! Guesses at what the user meant when two results don't fit together: one sentence each, with the command to
+//! use.
 
 use std::collections::HashSet;
 
@@ -9,14 +10,14 @@ use crate::process::shell_word;
 
 use super::select::renamed;
 
-/// Results that were measured within this time belong to one comparison, in which either side may come first.
+/// Results measured less than this apart belong to one comparison, in which either side may come first.
 const NOT_TOGETHER: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
 
-/// Names without a partner that are compared with each other; more would take long to compare.
+/// The maximum number of unmatched names that are compared with each other; more would take too long.
 const MOST_NAMES: usize = 200;
 
-/// Two patterns that a shell has expanded into these names, `base-*.json head-*.json`; `None` if the names are not two
-/// numbered families, one behind the other.
+/// The two patterns, such as `base-*.json` and `head-*.json`, that a shell has expanded into these names.
+/// `None` if the names are not two numbered series, one after the other.
 pub fn expanded_patterns(names: &[String]) -> Option<[String; 2]> {
     const LEAST_FILES: usize = 2;
     let at = names.iter().position(|name| family(name) != family(&names[0]))?;
@@ -27,7 +28,7 @@ pub fn expanded_patterns(names: &[String]) -> Option<[String; 2]> {
     (is_family(first) && is_family(second)).then(|| [family(&first[0]), family(&second[0])])
 }
 
-/// A name with a star for its last number: `base-07.json` is `base-*.json`.
+/// A name with its last number replaced by a star: `base-07.json` becomes `base-*.json`.
 fn family(name: &str) -> String {
     let is_digit = |c: char| c.is_ascii_digit();
     let Some(last) = name.rfind(is_digit) else { return name.to_owned() };
@@ -37,7 +38,7 @@ fn family(name: &str) -> String {
     format!("{}*{}", &name[..start], &name[last + 1..])
 }
 
-/// The command that compares the two benchmarks of one result with each other; `None` if there are not two.
+/// The command that compares the two benchmarks of a single result; `None` if it does not have exactly two.
 pub fn split_command(path: &str, run: &Run) -> Option<String> {
     let [base, head] = run.benchmarks.as_slice() else { return None };
     let only = |name: &str| shell_word(format!("^{}$", escape(name)));
@@ -49,7 +50,7 @@ pub fn split_command(path: &str, run: &Run) -> Option<String> {
     ))
 }
 
-/// Notes about two results whose comparison was probably not intended.
+/// Notes about two results that were probably not meant to be compared like this.
 pub fn notes(base: &Run, head: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(same_file(base, head));
@@ -63,7 +64,8 @@ pub fn notes(base: &Run, head: &Run) -> Vec<String> {
     }
     if let (Some(before), Some(after)) = (measured(base), measured(head))
         && before.duration_since(after) >= NOT_TOGETHER
-        // The sides of one run, and sessions of both sides, take turns: which came first means nothing.
+        // The two sides of a run or session are measured alternately, so it doesn't matter which one came
+        // first.
         && (base.session.is_none() || base.session != head.session)
         && !(has_several_sessions(base) && has_several_sessions(head))
     {
@@ -76,11 +78,12 @@ pub fn notes(base: &Run, head: &Run) -> Vec<String> {
     notes
 }
 
-/// One file that was given for both sides, and the command that compares its two benchmarks if it has two.
+/// A note if one file was given for both sides. If it has two benchmarks, the note includes the command that
+/// compares them.
 fn same_file(base: &Run, head: &Run) -> Option<String> {
     let names = |run: &Run| run.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect::<Vec<_>>();
     let file = &head.origin.label;
-    // A file of benchgate's own has both sides in it.
+    // benchgate's own format can contain both sides in one file.
     let is_own = head.origin.format.starts_with("benchgate/");
     if is_own || file.is_empty() || base.origin.label != *file || names(base) != names(head) {
         return None;
@@ -90,7 +93,7 @@ fn same_file(base: &Run, head: &Run) -> Option<String> {
     Some(format!("{file} was given for both sides{command}"))
 }
 
-/// The tool behind a format; `None` if the format does not show it.
+/// The tool that writes a format; `None` if several tools do.
 fn tool(format: &str) -> Option<&str> {
     const FAMILIES: [(&str, &str); 5] = [
         ("google-benchmark", "Google Benchmark"),
@@ -114,11 +117,12 @@ fn has_several_sessions(run: &Run) -> bool {
     })
 }
 
-/// The tool's time of measurement, to the second.
+/// The time at which the tool measured, to the second.
 fn measured(run: &Run) -> Option<jiff::Timestamp> {
     let date = run.context.date.as_deref()?;
     let known = date.parse::<jiff::Timestamp>().or_else(|_| {
-        // Without a zone, both files are of the same machine or the difference means nothing.
+        // A time without a zone is treated as UTC. It only makes sense to compare it with one from the same
+        // machine.
         date.parse::<jiff::civil::DateTime>()
             .and_then(|time| time.to_zoned(jiff::tz::TimeZone::UTC))
             .map(|time| time.timestamp())
@@ -126,7 +130,7 @@ fn measured(run: &Run) -> Option<jiff::Timestamp> {
     known.ok().and_then(|time| jiff::Timestamp::from_second(time.as_second()).ok())
 }
 
-/// Proposes `--rename` where benchmarks without a partner differ from each other in one part of the name.
+/// Proposes `--rename` if the names of unmatched benchmarks differ in only one part.
 fn rename_note(base: &Run, head: &Run) -> Option<String> {
     let names = |run: &Run| -> HashSet<String> {
         run.benchmarks.iter().map(|benchmark| benchmark.name.to_string()).collect()
@@ -144,7 +148,7 @@ fn rename_note(base: &Run, head: &Run) -> Option<String> {
         .iter()
         .filter_map(|from| {
             let mut candidates = new.iter().filter(|to| alone || differ_in_one_part(from, to));
-            // With two candidates the intended one is unknown.
+            // With two candidates, the right one is unknown.
             let found = candidates.next()?;
             candidates.next().is_none().then_some((from.as_str(), found.as_str()))
         })
@@ -160,7 +164,7 @@ fn rename_note(base: &Run, head: &Run) -> Option<String> {
     ))
 }
 
-/// The parts of a name, each with the separator in front of it.
+/// The parts of a name, each including the separator before it.
 fn parts(name: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -177,7 +181,7 @@ fn differ_in_one_part(one: &str, two: &str) -> bool {
     one.len() == two.len() && one.iter().zip(&two).filter(|(one, two)| one != two).count() == 1
 }
 
-/// One pair of patterns that renames all pairs of names; `None` for fewer than two pairs.
+/// A pair of patterns that renames all pairs of names; `None` if there are fewer than two pairs.
 fn pattern(pairs: &[(&str, &str)]) -> Option<(String, String)> {
     let [(first_from, first_to), (_, _), ..] = pairs else { return None };
     let common = |names: &dyn Fn(&(&str, &str)) -> String, first: &str| {

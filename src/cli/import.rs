@@ -1,4 +1,4 @@
-//! `benchgate import`.
+//! `benchgate import`: writes a configuration for another project's test suites.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,11 +12,12 @@ use crate::toolchain;
 
 use super::{CliError, Terminal, paths, runtime};
 
-/// Files of a checkout; more is a mistake in the path.
+/// The maximum number of files in a checkout. More are probably a mistake in the path.
 const MOST_FILES: usize = 100_000;
-/// Levels of folders below the one that was named.
+/// The maximum depth of folders below the given one.
 const DEEPEST: usize = 32;
-/// A program of one operator has some KiB. Larger ones are taken as data.
+/// The maximum size of a definition. The program of a single operator has a few KiB; larger files count as
+/// data.
 const LARGEST_DEFINITION: u64 = 16 << 20;
 
 /// Write a benchgate.toml for another project's test suites
@@ -102,7 +103,7 @@ pub fn run(args: &ImportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     Ok(ExitCode::Pass)
 }
 
-/// Downloads files into the cache.
+/// Downloads files into the cache and returns their hashes.
 fn fetch(
     urls: &BTreeSet<String>,
     cache: Option<&Path>,
@@ -122,7 +123,7 @@ fn fetch(
     })
 }
 
-/// The files below a folder, with the text of definitions. Links are not followed.
+/// Collects the files below a folder, with the text of definitions. Links are not followed.
 fn collect(folder: &Path, prefix: &str, deepest: usize, found: &mut SuiteFiles) -> Result<(), CliError> {
     let failed = |why: &str| CliError::usage(format!("failed to read {}: {why}", folder.display()));
     if deepest == 0 {
@@ -149,7 +150,7 @@ fn collect(folder: &Path, prefix: &str, deepest: usize, found: &mut SuiteFiles) 
     Ok(())
 }
 
-/// `None` for a file that is too large for a definition.
+/// Reads a file's text; `None` if the file is too large for a definition.
 fn text(path: &Path) -> Result<Option<String>, CliError> {
     let failed = |why: &str| CliError::usage(format!("failed to read {}: {why}", path.display()));
     match files::read_bounded(path, LARGEST_DEFINITION) {

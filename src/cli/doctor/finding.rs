@@ -1,21 +1,21 @@
-//! One check of `doctor`, and the output of a list of them.
+//! The result of one check of `doctor`, and the output of all results.
 
 use crate::model::counted;
 use serde::Serialize;
 
 use crate::report::{TerminalOptions, harmless, paragraph};
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingLevel {
-    /// Checked, without a problem.
+    /// The check found no problem.
     Ok,
-    /// Information; nothing to do unless it is unexpected.
+    /// Information. No action is needed unless it is unexpected.
     Note,
-    /// Measurements work, and cost more or mean less than they could.
+    /// Measurements work, but they take longer or are less reliable than they could be.
     Warning,
-    /// Measurements and publications can't be trusted until it is fixed.
+    /// Measurements and publications can't be trusted until this is fixed.
     Error,
 }
 
@@ -39,24 +39,24 @@ impl FindingLevel {
     }
 }
 
-/// A finding: the check, the observation, and the fix.
+/// The result of a check: the observation, its consequence and the fix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Stable and kebab-case: scripts filter by it.
+    /// A stable identifier in kebab case, by which scripts can filter.
     pub id: &'static str,
     pub level: FindingLevel,
-    /// The observation, one line without a full stop: `load average 1.9 on 2 processors`.
+    /// The observation on one line without a full stop, such as `load average 1.9 on 2 processors`.
     pub what: String,
-    /// Its consequence. Empty for `ok`.
+    /// The consequence; empty for `ok`.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub why: &'static str,
-    /// Its fix. Empty if there is nothing to do.
+    /// The fix; empty if there is nothing to do.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub fix: &'static str,
 }
 
 impl Finding {
-    /// All is well.
+    /// A check that found no problem.
     pub fn ok(id: &'static str, what: impl Into<String>) -> Self {
         Self { id, level: FindingLevel::Ok, what: what.into(), why: "", fix: "" }
     }
@@ -74,7 +74,7 @@ impl Finding {
     }
 }
 
-/// Everything found, by half: `machine`, `repository`.
+/// All findings, for each of the two halves of `doctor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
     pub schema: &'static str,
@@ -96,15 +96,15 @@ impl Diagnosis {
         self.count(FindingLevel::Error) > 0
     }
 
-    /// For programs.
+    /// The findings as JSON, for programs.
     pub fn json(&self) -> String {
-        // Keys and values are text, so there is nothing JSON can't hold.
+        // Every key and value is text, so serializing can't fail.
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
     }
 
-    /// For people: one line a finding, with its reason and its fix below if there is one.
+    /// The findings as text for people: one line each, with the reason and the fix below it if there are any.
     pub fn text(&self, options: TerminalOptions) -> String {
         let width = usize::from(options.width);
         let mut text = String::new();
@@ -118,7 +118,7 @@ impl Diagnosis {
                 let first = format!("  {word:<8} ");
                 let what =
                     paragraph(&format!("{}: {}", finding.id, harmless(&finding.what)), width, &first, BELOW);
-                // Colored after it was wrapped: codes have no width.
+                // Colors are added after wrapping, because their codes have no width.
                 text.push_str(&match finding.level.color().filter(|_| options.color) {
                     Some(color) => what.replacen(word, &format!("{color}{word}{color:#}"), 1),
                     None => what,

@@ -1,4 +1,4 @@
-//! The GPUs of the machine, and their current state according to the drivers.
+//! The GPUs of the machine, and the state that their drivers report.
 
 use crate::config::Config;
 use crate::device::{self, Gpu, GpuReading, Gpus, Limit};
@@ -47,7 +47,7 @@ pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
     found
 }
 
-/// One line with the driver's report.
+/// The driver's report about a GPU on one line.
 fn described(gpu: &Gpu, now: &GpuReading) -> String {
     let mut parts = vec![format!("{} ({}, {})", gpu.name, gpu.id, gpu.pci)];
     let mut add = |part: Option<String>| parts.extend(part);
@@ -103,7 +103,7 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
     found
 }
 
-/// Whether any target of the suite is not a CPU.
+/// Returns true if the suite has a target that is not a CPU.
 pub(super) fn needs_gpu(config: Option<&Config>) -> bool {
     config.is_some_and(|config| config.targets.iter().any(|target| !is_cpu(&target.device)))
 }

@@ -1,4 +1,4 @@
-//! The machine half of `doctor`: checks whether measurements on it are reliable.
+//! The machine half of `doctor`: checks that affect the reliability of measurements.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,12 +15,13 @@ use super::super::clean;
 use super::CheckContext;
 use super::finding::Finding;
 
-/// How long the processors are observed: long compared with the kernel's counters, short for the user.
+/// Time for which the processors are observed: long relative to the resolution of the kernel's counters, but
+/// short for the user.
 const LOOK: Duration = Duration::from_millis(500);
-/// Share of a processor that a quiet machine's own services take.
+/// The share of a processor that the system's own services use on a quiet machine.
 const QUIET: f64 = 0.05;
 
-/// Every finding about this machine, in the order a measurement meets them.
+/// All findings about this machine, in the order in which they affect a measurement.
 pub(super) fn findings(context: &CheckContext) -> Vec<Finding> {
     let testbed = device::testbed(&[]);
     let chosen = context.config.as_ref().and_then(|config| config.measure.cpus.clone());
@@ -160,7 +161,7 @@ fn load(average: &[f64], processors: usize) -> Finding {
         return Finding::note(ID, "the kernel does not say", "", "");
     };
     let what = format!("load average {minute:.2} on {}", counted(processors, "processor"));
-    // One processor is the load that a measurement itself adds.
+    // A measurement needs one processor for itself.
     if minute + 1.0 > processors as f64 {
         let why = "The host is overloaded: more runs here than there are free processors.";
         Finding::warning(ID, what, why, "Wait until it is done, or measure on an idle machine.")
@@ -194,7 +195,7 @@ fn host_lock() -> Finding {
     }
 }
 
-/// The A/A session that `benchgate noise` left next to the configuration.
+/// Checks the A/A session that `benchgate noise` stored next to the configuration.
 fn calibration(context: &CheckContext, testbed: &str) -> Finding {
     const ID: &str = "noise";
     const FIX: &str = "`benchgate noise`, on a quiet machine.";
@@ -218,7 +219,8 @@ fn calibration(context: &CheckContext, testbed: &str) -> Finding {
         ),
         None => format!("measured at an unknown time ({})", file.display()),
     };
-    // GPUs are facts of a run that uses them, and this check does not use any.
+    // A run that uses GPUs lists them as facts of its testbed. This check uses none, so the testbeds would
+    // differ.
     let uses_gpu = run.testbed.facts.contains_key("gpu");
     if !uses_gpu && run.testbed.id != testbed {
         let why = "It was measured on another machine, or this one has changed.";

@@ -1,4 +1,4 @@
-//! `benchgate doctor`.
+//! `benchgate doctor`: checks the machine and the repository.
 
 mod finding;
 mod gpu;
@@ -40,11 +40,12 @@ pub struct DoctorArgs {
     output: OutputArgs,
 }
 
-/// Inputs of the checks.
+/// The inputs of all checks.
 pub struct CheckContext {
-    /// The folder of the configuration, whether or not there is one: the repository is looked for from here.
+    /// The folder of the configuration, even if the file does not exist. The search for the repository starts
+    /// here.
     pub folder: PathBuf,
-    /// Absent if there is no such file, or it can't be used (which is a finding).
+    /// `None` if the file does not exist, or if it can't be used, which is a finding.
     pub config: Option<Config>,
     pub cache: PathBuf,
 }

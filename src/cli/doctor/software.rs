@@ -1,4 +1,4 @@
-//! Software that a measurement needs: tools, git, Python, room on the disk.
+//! Checks the software that a measurement needs: IREE's tools, git, Python and disk space.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,13 +14,14 @@ use crate::toolchain::{self, Installed, Lock, ToolchainError};
 use super::CheckContext;
 use super::finding::Finding;
 
-/// Starting a program takes moments; a network home can make it much slower.
+/// A time limit for starting a program. It usually takes moments, but much longer from a home directory on a
+/// network.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Room below which a run is likely to end for lack of it: one IREE release with its exporter's wheels (torch's among
-/// them) and the modules of a middling suite.
+/// With less free space than this, a run is likely to fill the disk: one IREE release takes much of it,
+/// together with the wheels of its exporter (including torch) and the modules of a medium-sized suite.
 const LITTLE_ROOM: u64 = 10 << 30;
-/// Below this not even one release of IREE can be installed.
+/// With less free space than this, not even one IREE release can be installed.
 const NO_ROOM: u64 = 1 << 30;
 
 pub(super) async fn findings(context: &CheckContext, cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
@@ -29,7 +30,7 @@ pub(super) async fn findings(context: &CheckContext, cancel: &Cancel) -> Result<
     found.push(python(needs_python, cancel).await?);
     let counts = context.config.as_ref().is_some_and(|config| config.measure.compile_instructions);
     found.push(valgrind(counts, cancel).await?);
-    // A suite of commands brings its own programs, so it has no pinned tools.
+    // A suite that has only commands has no pinned tools.
     if let Some(config) = context.config.as_ref().filter(|config| !config.models.is_empty()) {
         found.extend(tools(config, &context.cache, cancel).await?);
     }
@@ -38,7 +39,7 @@ pub(super) async fn findings(context: &CheckContext, cancel: &Cancel) -> Result<
 
 fn room(cache: &Path) -> Finding {
     const ID: &str = "disk-space";
-    // The cache may still have to be made.
+    // The cache folder may not exist yet.
     let there = cache.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
     let Some(free) = device::free_bytes(there) else {
         let what = format!("the free space in {} is unknown", there.display());
@@ -55,7 +56,7 @@ fn room(cache: &Path) -> Finding {
     }
 }
 
-/// The first line that a program prints about its version. `None` if there is no such program.
+/// The first line that a program prints for `--version`; `None` if there is no such program.
 async fn version(program: &str, cancel: &Cancel) -> Result<Option<String>, CliError> {
     let command = Command::new(program, PATIENCE).arg("--version").capture_stdout();
     match process::run(&command, cancel).await {
@@ -114,7 +115,7 @@ async fn python(needed: bool, cancel: &Cancel) -> Result<Finding, CliError> {
     })
 }
 
-/// The drivers of a runtime, and one finding for each target: what the runtime finds of its device.
+/// Checks the drivers of a runtime, and for each target the device that the runtime finds.
 async fn targets(config: &Config, tools: &Installed, cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
     const ID: &str = "target";
     let drivers = pipeline::listed_drivers(tools, cancel).await?;
@@ -142,7 +143,7 @@ async fn targets(config: &Config, tools: &Installed, cancel: &Cancel) -> Result<
     Ok(found)
 }
 
-/// One finding for each distinct pin.
+/// Checks the tools of each distinct pin.
 async fn tools(config: &Config, cache: &Path, cancel: &Cancel) -> Result<Vec<Finding>, CliError> {
     const ID: &str = "tools";
     const WHY: &str = "benchgate measures only with the pinned tools.";

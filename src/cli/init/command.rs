@@ -1,4 +1,4 @@
-//! `benchgate init --command`: a suite of one program of the repository.
+//! `benchgate init --command`: writes a suite for one program of the repository.
 
 use std::path::PathBuf;
 
@@ -9,11 +9,11 @@ use crate::git;
 use super::super::stored::likely_base;
 use super::{CliError, IGNORED, InitArgs, Terminal, existing, suite_name, write};
 
-/// Writes the configuration, and .gitignore if there is none.
+/// Writes the configuration, and a .gitignore unless there is one.
 pub(super) fn run(args: &InitArgs, command: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let file = args.folder.join("benchgate.toml");
     let text = suite(&suite_name(args)?, &args.build_command, command);
-    // Problems of the commands are reported before anything is written.
+    // Invalid commands are reported before anything is written.
     config::parse(&text, &file).map_err(|problems| CliError::usage(format!("failed to {problems}")))?;
     let root = git::Repository::open(&existing(&args.folder)).map(|repository| repository.root().to_owned());
     let ignore = root.unwrap_or_else(|_| args.folder.clone()).join(".gitignore");

@@ -1,4 +1,4 @@
-//! Checks of the baseline and the policy, and of who can change them.
+//! Checks the baseline and the policy, and who can change them.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub(super) fn findings(
     found
 }
 
-/// The age of the newest session that is stored of this suite, on any machine.
+/// Checks the age of this suite's newest stored session on any machine.
 fn staleness(
     config: &Config,
     context: &CheckContext,
@@ -81,7 +81,7 @@ fn newest(files: &dyn Files, suite: &str) -> Result<Option<jiff::Timestamp>, Str
     for (suite, testbed) in shelves.into_iter().filter(|(suite, _)| *suite == wanted) {
         let shelf = BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))
             .map_err(|error| error.to_string())?;
-        // Names sort by time; one whose digits are not a time is skipped.
+        // Names sort by time, so the first one with a valid time is the newest.
         for name in shelf.newest(files) {
             if let Some(began) = name.map_err(|error| error.to_string())?.began() {
                 newest = newest.max(Some(began));
@@ -92,7 +92,7 @@ fn newest(files: &dyn Files, suite: &str) -> Result<Option<jiff::Timestamp>, Str
     Ok(newest)
 }
 
-/// A partial session is not stored.
+/// Checks the workflows that add sessions to the baseline.
 pub(super) fn writers(workflows: &Workflows, store: &Store) -> Option<Finding> {
     const ID: &str = "baseline-writer";
     let storing = workflows.with(Role::Stores);
@@ -127,7 +127,8 @@ pub(super) fn writers(workflows: &Workflows, store: &Store) -> Option<Finding> {
     Some(Finding::ok(ID, format!("{first} adds to the baseline")))
 }
 
-/// The policy of the base judges, so anyone who may merge a change to it decides.
+/// Checks that CODEOWNERS protects the policy. The base's policy judges changes, so whoever can merge a
+/// change to it controls the gate.
 fn owners(root: &Path, config: &Config) -> Option<Finding> {
     const ID: &str = "policy-owners";
     let places = [".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"];

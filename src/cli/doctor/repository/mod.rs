@@ -1,9 +1,11 @@
-//! The repository half of `doctor`: may what this repository's workflows publish be trusted?
+//! The repository half of `doctor`: checks that the results published by this repository's workflows can be
+//! trusted.
 //!
-//! A check is a function that looks at one thing and returns one [`Finding`] with an `id` of its own; add it to the
-//! list that [`findings`] returns. Its inputs are in [`CheckContext`] and [`Workflows`].
+//! A check is a function that examines one property and returns one [`Finding`] with a unique `id`; add it to
+//! the list that [`findings`] returns. Its inputs are in [`CheckContext`] and [`Workflows`].
 
-/// The command that adds workflows to a suite. A benchgate that no release built needs `--action`.
+/// The advice to add workflows with `benchgate init`. It includes `--action`, which is required unless a
+/// release was installed.
 macro_rules! init {
     ($does:literal) => {
         concat!("`benchgate init --action OWNER/REPO@COMMIT --runner LABELS`, in the suite's folder, ", $does)
@@ -23,7 +25,7 @@ use super::CheckContext;
 use super::finding::Finding;
 use roles::Workflows;
 
-/// Every finding about the repository.
+/// All findings about the repository.
 pub(super) fn findings(context: &CheckContext, terminal: &Terminal) -> Vec<Finding> {
     let opened = Repository::open(&context.folder).ok();
     let mut found = vec![repository(context, opened.as_ref())];

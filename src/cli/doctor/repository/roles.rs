@@ -1,34 +1,34 @@
-//! The workflows of a repository, and the use of benchgate in each job.
+//! The workflows of a repository, and the ways in which their jobs use benchgate.
 
 use std::path::Path;
 
 use crate::files;
 use crate::github::{Workflow, WorkflowJob, WorkflowStep};
 
-/// Bytes of a workflow; a longer file is not one.
+/// The maximum size of a workflow in bytes. A larger file is not a workflow.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Every workflow that could be read, by path inside the repository.
+/// The workflows of a repository, by their path in it.
 pub struct Workflows {
     pub read: Vec<(String, Workflow)>,
-    /// Path, and why it could not be read.
+    /// Paths of the workflows that could not be read, each with the reason.
     pub unread: Vec<(String, String)>,
-    /// Whether the action of this repository (`uses: ./`) is benchgate's own.
+    /// True if the action in this repository (`uses: ./`) is benchgate's own.
     is_own_action: bool,
 }
 
-/// The use that a step makes of benchgate.
+/// A way in which a step uses benchgate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Runs the code that the repository has at this commit.
+    /// Runs the code of the repository at the job's commit.
     Measures,
-    /// Posts with a token.
+    /// Posts results with a token.
     Publishes,
-    /// Adds to the baseline.
+    /// Adds sessions to the baseline.
     Stores,
 }
 
-/// A job of a workflow, and its place.
+/// A job with its workflow and the workflow's path.
 #[derive(Clone, Copy)]
 pub struct Placed<'a> {
     pub path: &'a str,
@@ -44,7 +44,7 @@ impl std::fmt::Display for Placed<'_> {
 }
 
 impl Placed<'_> {
-    /// Whether it runs code of a pull request.
+    /// Returns true if the job runs code of a pull request.
     pub fn meets_pull_requests(&self) -> bool {
         self.workflow.is_started_by("pull_request") || self.workflow.is_started_by("pull_request_target")
     }
@@ -76,14 +76,14 @@ impl Workflows {
         }
     }
 
-    /// Every job.
+    /// All jobs of all workflows.
     pub fn jobs(&self) -> impl Iterator<Item = Placed<'_>> {
         self.read
             .iter()
             .flat_map(|(path, workflow)| workflow.jobs.iter().map(move |job| Placed { path, workflow, job }))
     }
 
-    /// The jobs with a step of that role.
+    /// The jobs that have a step with this role.
     pub fn with(&self, role: Role) -> Vec<Placed<'_>> {
         self.jobs().filter(|placed| self.has(placed.job, role)).collect()
     }
@@ -92,7 +92,7 @@ impl Workflows {
         job.steps.iter().any(|step| self.roles(step).contains(&role))
     }
 
-    /// The uses that a step makes of benchgate; most have none.
+    /// The roles of a step. Most steps have none.
     pub fn roles(&self, step: &WorkflowStep) -> Vec<Role> {
         if self.is_action(step) {
             let input = |name: &str| step.with.get(name).map(String::as_str).unwrap_or_default();
@@ -108,7 +108,8 @@ impl Workflows {
         commands(step.run.as_deref().unwrap_or_default())
     }
 
-    /// Whether a step is the action, which refuses what benchgate on a command line can't know of.
+    /// Returns true if a step uses benchgate's action. Unlike a command line, the action knows the event, and
+    /// refuses what is unsafe for it.
     pub fn is_action(&self, step: &WorkflowStep) -> bool {
         let Some(uses) = &step.uses else { return false };
         let repository = uses.split('@').next().unwrap_or(uses);
@@ -117,8 +118,8 @@ impl Workflows {
     }
 }
 
-/// The uses of benchgate in the lines of a script: `path/to/benchgate gate …`, `cargo run -- gate …` is not looked
-/// for.
+/// The roles of the benchgate commands in a script. It recognizes `path/to/benchgate gate …`, but not `cargo
+/// run -- gate …`.
 fn commands(script: &str) -> Vec<Role> {
     let mut roles = Vec::new();
     for line in script.lines() {

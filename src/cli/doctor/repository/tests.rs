@@ -1,4 +1,4 @@
-//! Every workflow here is one that people write.
+//! Checks of workflows that people actually write.
 
 use super::roles::Workflows;
 use super::{baseline, workflows};
@@ -8,7 +8,7 @@ use crate::config::Store;
 const PINNED: &str = "o/benchgate@1111111111111111111111111111111111111111";
 const USUAL: &str = ".github/workflows/benchgate.yml";
 
-/// A workflow whose one job takes these steps, on these events.
+/// A workflow with these events, and one job with these steps.
 fn workflow(events: &str, job: &str, steps: &str) -> String {
     format!("name: benchgate\non: {events}\njobs:\n  gate:\n{job}    steps:\n{steps}")
 }
@@ -28,7 +28,7 @@ fn finding_with(files: &[(&str, &str)], store: &Store, id: &str) -> Finding {
     }
     let mut found = workflows::findings(&read, Some(USUAL));
     found.extend(baseline::writers(&read, store));
-    // Each problem comes with its reason and its fix.
+    // Every problem must have a reason and a fix.
     let wrong = |finding: &&Finding| finding.level >= FindingLevel::Warning;
     assert!(found.iter().filter(wrong).all(|wrong| !wrong.why.is_empty() && !wrong.fix.is_empty()));
     found.into_iter().find(|finding| finding.id == id).unwrap()
@@ -66,7 +66,7 @@ fn measuring_where_a_write_token_is_is_an_error() {
     assert_eq!(level(&workflow("pull_request", HOSTED, &secret), "permissions"), FindingLevel::Error);
     let kept = format!("      - uses: actions/checkout@v5\n{steps}");
     assert_eq!(level(&workflow("pull_request", HOSTED, &kept), "permissions"), FindingLevel::Warning);
-    // A schedule only runs the repository's own code.
+    // A scheduled workflow only runs the repository's own code.
     assert_eq!(level(&workflow("schedule", writing, &steps), "permissions"), FindingLevel::Ok);
 }
 
@@ -142,7 +142,7 @@ fn a_publisher_that_never_starts_or_may_not_write_is_found() {
     assert_eq!(published(USUAL, &publish("benchgate", "write")), FindingLevel::Ok);
     assert_eq!(published(USUAL, &publish("benchgate", "read")), FindingLevel::Warning);
     assert_eq!(published(USUAL, &publish("bench", "write")), FindingLevel::Error);
-    // [github] workflow names benchgate.yml, and results of another file are refused.
+    // By default, results are only accepted from benchgate.yml ([github] workflow).
     assert_eq!(published(".github/workflows/other.yml", &publish("benchgate", "write")), FindingLevel::Error);
 }
 
@@ -157,7 +157,7 @@ fn an_action_by_its_tag_is_a_warning() {
 #[test]
 fn a_workflow_that_is_no_yaml_is_said_to_be_unread() {
     assert_eq!(level("on: [", "unread-workflow"), FindingLevel::Warning);
-    // Aliases of aliases would fill any memory.
+    // Nested aliases expand to more data than any memory can hold.
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for at in 1..12 {
         let inside = vec![format!("*a{}", at - 1); 9].join(", ");

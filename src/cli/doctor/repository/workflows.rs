@@ -1,14 +1,14 @@
-//! Security of the workflows: permissions, triggers, forks, runners, pins.
+//! Checks the security of workflows: permissions, triggers, forks, runners and pinned actions.
 
 use crate::github::Permissions;
 
 use super::super::finding::Finding;
 use super::roles::{Placed, Role, Workflows};
 
-/// How many are named; the others are counted.
+/// The number of items that a message names; the others are counted.
 const NAMED: usize = 3;
 
-/// `expected` is the workflow whose results are published.
+/// All findings about the workflows. `expected` is the name of the workflow whose results are published.
 pub(super) fn findings(workflows: &Workflows, expected: Option<&str>) -> Vec<Finding> {
     let measuring = workflows.with(Role::Measures);
     let publishing = workflows.with(Role::Publishes);
@@ -47,7 +47,7 @@ fn present(measuring: &[Placed<'_>]) -> Finding {
     Finding::ok(ID, format!("measuring: {}", placed(measuring)))
 }
 
-/// Code is measured if no token can write, which two events never have.
+/// Checks that no event with privileges starts a measuring job. On two events the token can always write.
 fn triggers(measuring: &[Placed<'_>]) -> Finding {
     const ID: &str = "triggers";
     let privileged = |placed: &&Placed<'_>| {
@@ -73,7 +73,7 @@ fn triggers(measuring: &[Placed<'_>]) -> Finding {
     Finding::ok(ID, format!("pull requests{more} run without access to secrets"))
 }
 
-/// Tokens and secrets that a pull request's code could take from the job that measures it.
+/// Checks for tokens and secrets that a pull request's code could steal from the job that measures it.
 fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
     const ID: &str = "permissions";
     let met: Vec<&Placed<'_>> = measuring.iter().filter(|placed| placed.meets_pull_requests()).collect();
@@ -101,7 +101,8 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
             kept.push(placed.to_string());
         }
     }
-    // One job for both is a choice that `gate` itself allows to private repositories only.
+    // Measuring and publishing in one job is allowed, but `gate` itself only allows it in private
+    // repositories.
     let one_job =
         |placed: &&Placed<'_>| placed.meets_pull_requests() && workflows.has(placed.job, Role::Publishes);
     let both: Vec<Placed<'_>> = measuring.iter().filter(one_job).copied().collect();
@@ -210,7 +211,7 @@ fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Plac
     let is_neighbor = |placed: &Placed<'_>| {
         let roles = [Role::Measures, Role::Publishes, Role::Stores];
         let ours = roles.iter().any(|role| workflows.has(placed.job, *role));
-        // A runner takes every job whose labels it has all of.
+        // GitHub gives a job to a runner that has all of the job's labels.
         let meets = |of: &&[String]| placed.job.runner.iter().all(|label| of.contains(label));
         !ours && !placed.job.runner.is_empty() && labels.iter().any(meets)
     };
@@ -237,7 +238,7 @@ fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Plac
     Finding::ok(ID, "no other job runs on the machine that measures")
 }
 
-/// Checks that results are published.
+/// Checks that a workflow publishes the results.
 fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<&str>) -> Finding {
     const ID: &str = "publishing";
     let Some(first) = publishing.first() else {
@@ -288,7 +289,7 @@ fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<
     Finding::ok(ID, format!("{first} comments"))
 }
 
-/// A tag or a branch can be moved to other code; a commit can't.
+/// Checks that actions are pinned to commits, since a tag or a branch can be moved to other code.
 fn pins(workflows: &Workflows) -> Option<Finding> {
     const ID: &str = "pins";
     let mut loose = Vec::new();
@@ -324,7 +325,7 @@ fn placed(jobs: &[Placed<'_>]) -> String {
     some(&jobs.iter().map(ToString::to_string).collect::<Vec<_>>())
 }
 
-/// The first few, and how many more there are.
+/// The first few items, and the number of the others.
 fn some(list: &[String]) -> String {
     let (shown, more) = list.split_at(list.len().min(NAMED));
     let mut text = shown.join(", ");
