@@ -1,4 +1,4 @@
-//! Results from files: which file, which side of it, and several files as the processes of one side.
+//! Reads results from files: finds the files, selects a side, and joins several files into one side.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use crate::record::{BisectionFile, RunFile, RunSchema};
 
 use super::{CliError, globs, guesses, reading};
 
-/// The name of stdin.
+/// The name that stands for stdin.
 const STDIN: &str = "-";
 
 /// One input as the user named it: `PATH`, `PATH#base`, `PATH#head` or `-`.
@@ -20,12 +20,12 @@ const STDIN: &str = "-";
 pub struct Input {
     path: String,
     side: Option<SideName>,
-    /// The folder that was named, whose other files need not be results.
+    /// The folder that the user named, if the file was found in one. Its files need not all be results.
     folder: Option<String>,
 }
 
 impl Input {
-    /// The file, or `-`.
+    /// The path of the file, or `-`.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -41,7 +41,8 @@ impl Input {
         CliError::input(format!("{} has no side {wanted}", self.path))
     }
 
-    /// `exists` says whether a file has exactly this name: a name that ends in `#head` may be a name.
+    /// Parses an input. `exists` checks whether a file has exactly this name, because a name can end in
+    /// `#head`.
     fn parse(text: &str, exists: impl Fn(&str) -> bool) -> Self {
         for side in SideName::BOTH {
             if let Some(path) = text.strip_suffix(side.as_str()).and_then(|rest| rest.strip_suffix('#'))
@@ -53,7 +54,7 @@ impl Input {
         Self { path: text.to_owned(), side: None, folder: None }
     }
 
-    /// The results that it means: itself, or those below it.
+    /// The files of the input: itself, or the results below it if it is a folder.
     fn results(self) -> Result<Vec<Self>, CliError> {
         if !Path::new(&self.path).is_dir() {
             return Ok(vec![self]);
@@ -64,26 +65,26 @@ impl Input {
     }
 }
 
-/// A run and notes about its files.
+/// A run, with notes about the files that it was read from.
 #[derive(Debug, Clone)]
 pub struct LoadedRun {
     pub run: Run,
     pub notes: Vec<String>,
-    /// The policy that judged the run when it was measured, if a run.json of both sides has it.
+    /// The policy that judged the run when it was measured. Only a run.json with both sides has one.
     pub recorded: Option<Recorded>,
 }
 
-/// The policy of a run.json, and how many blocks its measuring was allowed.
+/// The policy in a run.json, and the number of blocks that the measurement was allowed.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     pub policy: Policy,
     pub blocks: Option<SequentialPolicy>,
 }
 
-/// The files that these names, folders and globs mean, in a stable order.
+/// The files that these names, folders and globs stand for, in a stable order.
 ///
 /// # Errors
-/// A glob that matches nothing or can't be read; a folder without files or with too many.
+/// A glob that is invalid or matches nothing; a folder with no files or too many.
 pub fn expand(names: &[String]) -> Result<Vec<Input>, CliError> {
     let mut inputs = Vec::new();
     for name in names {
@@ -104,10 +105,10 @@ pub fn expand(names: &[String]) -> Result<Vec<Input>, CliError> {
     Ok(inputs)
 }
 
-/// Reads one side from its files; more than one are joined as its processes.
+/// Reads one side from its files. Several files are joined as processes of that side.
 ///
 /// # Errors
-/// Input that can't be read, is not whole, or does not belong together.
+/// Input that can't be read, is incomplete, or does not belong together.
 pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, CliError> {
     refuse_repeated(inputs)?;
     let mut joiner = Joiner::new();
@@ -175,7 +176,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     Ok(LoadedRun { run, notes, recorded: None })
 }
 
-/// The files of one session: a single one in most formats; criterion writes a file for each benchmark.
+/// The files of one session. Most formats have one file per session; criterion has one per benchmark.
 struct SessionOfFiles {
     run: Run,
     folder: Option<String>,
@@ -183,7 +184,8 @@ struct SessionOfFiles {
 }
 
 impl SessionOfFiles {
-    /// Adds a file to the session, or makes it the first of the next one.
+    /// Adds a file to the session. If it does not belong to that session, it starts the next one, and the
+    /// finished session is returned.
     fn add(session: &mut Option<Self>, run: Run, input: &Input) -> Option<Self> {
         let has_one = run.origin.format.starts_with("criterion");
         let names = run.benchmarks.iter().map(|benchmark| benchmark.name.clone());
@@ -204,17 +206,17 @@ impl SessionOfFiles {
     }
 }
 
-/// Whether an unrecognized file of a folder may be a result that can't be read. `extensions` are those of the results
-/// among which it was found.
+/// Returns true if an unrecognized file of a folder could be a result that can't be read. `extensions` are
+/// those of the results in the same folder.
 fn may_be_result(path: &Path, content: FileContent, extensions: &HashSet<Option<&OsStr>>) -> bool {
     let is_json = |extension: Option<&OsStr>| extension.is_some_and(|it| it == "json" || it == "jsonl");
-    // `2.json.zip`, `2.json.part`
+    // The extension before the last one, as in `2.json.zip` or `2.json.part`.
     let inner = path.file_stem().map(Path::new).and_then(Path::extension);
     let named = extensions.contains(&path.extension());
     match content {
         FileContent::Compressed => true,
         FileContent::Archive => named || inner.is_some() && extensions.contains(&inner) || is_zip(path),
-        // What a process left that did not end.
+        // An interrupted process leaves files like these.
         FileContent::Empty | FileContent::Utf16 | FileContent::BrokenJson => named,
         FileContent::Binary => named || inner.is_some() && extensions.contains(&inner),
         FileContent::Html | FileContent::Text => named && is_json(path.extension()),
@@ -226,10 +228,10 @@ fn is_zip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"))
 }
 
-/// Rejects a file that is given several times, because its measurements would count several times.
+/// Rejects a file that is given twice, because its measurements would count twice.
 fn refuse_repeated(inputs: &[Input]) -> Result<(), CliError> {
     let mut known = HashSet::new();
-    // A file that can't be found is an error once it is read.
+    // A missing file is reported later, when it is read.
     let file =
         |input: &Input| std::fs::canonicalize(&input.path).unwrap_or_else(|_| input.path.as_str().into());
     match inputs.iter().find(|input| !known.insert((file(input), input.side))) {
@@ -239,7 +241,7 @@ fn refuse_repeated(inputs: &[Input]) -> Result<(), CliError> {
     }
 }
 
-/// Base and head: one name is a run of both sides, two names are a side each.
+/// Reads base and head. A single name is a run with both sides; otherwise each name is one side.
 pub fn load_pair(
     base: &[String],
     head: &[String],
@@ -251,7 +253,7 @@ pub fn load_pair(
         return load_both(both, format);
     }
     std::thread::scope(|scope| {
-        // Reading is most of the time that comparing two large files takes.
+        // Reading takes most of the time when two large files are compared, so both sides are read at once.
         let load_base = || load_side(&base, format);
         let started = std::thread::Builder::new().spawn_scoped(scope, load_base);
         let head = load_side(&head, format);
@@ -259,15 +261,16 @@ pub fn load_pair(
             Ok(thread) => {
                 thread.join().map_err(|_| CliError::internal("reading the base side stopped unexpectedly"))?
             }
-            // No thread can be started (`ulimit -u`).
+            // The thread could not be started, for example because of `ulimit -u`.
             Err(_) => load_base(),
         };
-        // Base's error comes first, whichever side was faster.
+        // If both sides fail, the base's error is reported, no matter which side was faster.
         Ok((base?, head?))
     })
 }
 
-/// Blocks are numbered within a session, so those of different sessions don't pair up.
+/// Removes block numbers. They are unique only within a session, so blocks of different sessions must not be
+/// paired.
 fn forget_blocks(run: &mut Run) {
     for metric in run.benchmarks.iter_mut().flat_map(|benchmark| &mut benchmark.metrics) {
         if let crate::model::Series::Processes(processes) = &mut metric.series {
@@ -300,7 +303,7 @@ fn belongs_together(first: &Run, next: &Run) -> Result<(), CliError> {
     }
 }
 
-/// Both sides of one two-sided run.json.
+/// Reads both sides of a single two-sided run.json.
 pub fn load_both(input: &Input, format: Option<Format>) -> Result<(LoadedRun, LoadedRun), CliError> {
     let bytes = read_contents(&input.path)?;
     if input.side.is_some() || !is_run_json(&bytes, format) {
@@ -327,7 +330,7 @@ fn recorded(file: &RunFile) -> Recorded {
     Recorded { policy: file.policy(), blocks: file.blocks() }
 }
 
-/// Base and head of a two-sided run.
+/// The base and the head of a two-sided run.
 pub fn both_sides(file: RunFile, label: &str) -> Result<(Run, Run), CliError> {
     let mut runs = file.into_runs(label);
     match (runs.pop(), runs.pop()) {
@@ -337,12 +340,12 @@ pub fn both_sides(file: RunFile, label: &str) -> Result<(Run, Run), CliError> {
     }
 }
 
-/// As [`complete_run`], from a file.
+/// Reads a file like [`complete_run`].
 pub fn load_run(path: &Path) -> Result<RunFile, CliError> {
     complete_run(reading::file(path)?, &path.to_string_lossy())
 }
 
-/// The result that `benchgate bisect --format json` writes, or a file that claims to be one.
+/// Reads the result that `benchgate bisect --format json` wrote. The file may be untrusted.
 pub fn load_bisection(path: &Path) -> Result<BisectionFile, CliError> {
     BisectionFile::from_slice(&reading::file(path)?).map_err(|error| {
         CliError::input(format!("failed to read {}: {error}", path.display()))
@@ -350,12 +353,13 @@ pub fn load_bisection(path: &Path) -> Result<BisectionFile, CliError> {
     })
 }
 
-/// A complete run.json and nothing else: the format of an untrusted file is not guessed.
+/// Parses a complete run.json. No other format is accepted, because the format of an untrusted file must not
+/// be guessed.
 pub fn complete_run(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
     complete(run_file(bytes, label)?, label)
 }
 
-/// `None` for a folder's file that no format recognizes.
+/// Reads one file. Returns `None` for a file of a folder that no format recognizes.
 fn load_one(input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
     if input.path != STDIN
         && input.side.is_none()
@@ -372,8 +376,8 @@ fn load_one(input: &Input, format: Option<Format>) -> Result<Option<Run>, CliErr
     load_foreign(&bytes, input, format)
 }
 
-/// A result as the record that reports are made of, complete or not; `None` for a folder's file that no format
-/// recognizes.
+/// Reads a result, complete or not, as the record from which reports are made. Returns `None` for a file of a
+/// folder that no format recognizes.
 pub fn load_record(input: &Input, format: Option<Format>) -> Result<Option<RunFile>, CliError> {
     let bytes = read_contents(&input.path)?;
     if is_run_json(&bytes, format) {
@@ -386,12 +390,12 @@ pub fn load_record(input: &Input, format: Option<Format>) -> Result<Option<RunFi
     run_file(exported.bytes, &input.path).map(Some)
 }
 
-/// Whether the bytes are a run.json, or are to be read as one.
+/// Returns true if the bytes are a run.json, or if the user requested that format.
 fn is_run_json(bytes: &[u8], asked: Option<Format>) -> bool {
     format_of(bytes, asked) == Some(Format::RunJson)
 }
 
-/// Like [`load_one`], for files other than a run.json.
+/// Reads a file like [`load_one`], except a run.json.
 fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
     let run = match format_of(bytes, format) {
         None if input.folder.is_some()
@@ -418,14 +422,14 @@ fn format_of(bytes: &[u8], asked: Option<Format>) -> Option<Format> {
     asked.or_else(shown)
 }
 
-/// Whether these bytes are a record of benchgate, complete or not, wherever its `schema` is: a tool that sorts keys
-/// moves it.
+/// Returns true if these bytes are a benchgate record, complete or not. Its `schema` key can be anywhere,
+/// because some tools sort keys.
 fn is_record(bytes: &[u8]) -> bool {
     const MARK: &[u8] = b"\"benchgate/";
     bytes.trim_ascii_start().first() == Some(&b'{') && bytes.windows(MARK.len()).any(|window| window == MARK)
 }
 
-/// The content of a run.json. The bytes are freed before the result is processed.
+/// Parses a run.json. The bytes are freed before the result is processed, to save memory.
 pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
     let file = RunFile::from_slice(&bytes).map_err(|error| {
         use crate::record::RecordError;
@@ -456,7 +460,7 @@ pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
     Ok(file)
 }
 
-/// Refuses an interrupted run, and a part of one.
+/// Refuses an interrupted run, and a shard of a run.
 fn complete(file: RunFile, label: &str) -> Result<RunFile, CliError> {
     if let Some(shard) = &file.shard {
         return Err(CliError::failed(format!(
@@ -472,7 +476,7 @@ fn complete(file: RunFile, label: &str) -> Result<RunFile, CliError> {
         .hint("run the suite again: it resumes where it stopped"))
 }
 
-/// The requested side, or the only one.
+/// The requested side, or the only one that there is.
 fn pick(mut runs: Vec<(SideName, Run)>, input: &Input) -> Result<Run, CliError> {
     let path = &input.path;
     let several = runs.len() > 1;
@@ -508,7 +512,7 @@ fn unreadable(error: &ingest::IngestError) -> CliError {
     CliError::input(format!("failed to {error}")).hint(hint)
 }
 
-/// The bytes without a compression around them.
+/// The bytes, decompressed if they are compressed.
 pub fn contents<'a>(bytes: &'a [u8], path: &str) -> Result<Cow<'a, [u8]>, CliError> {
     ingest::decompressed(bytes, path).map_err(|error| {
         CliError::input(format!("failed to {error}")).hint("decompress it to check its content")
@@ -520,7 +524,7 @@ pub fn read(path: &str) -> Result<Vec<u8>, CliError> {
     if path == STDIN { reading::stdin() } else { reading::file(Path::new(path)) }
 }
 
-/// Like [`read`], but undoes a compression.
+/// Reads like [`read`], and decompresses the content.
 pub fn read_contents(path: &str) -> Result<Vec<u8>, CliError> {
     let bytes = read(path)?;
     let unpacked = match contents(&bytes, path)? {
@@ -530,7 +534,7 @@ pub fn read_contents(path: &str) -> Result<Vec<u8>, CliError> {
     Ok(unpacked.unwrap_or(bytes))
 }
 
-/// Refuses stdin for more than one input.
+/// Refuses to read stdin for more than one input.
 pub fn refuse_shared_stdin(sides: &[&[Input]]) -> Result<(), CliError> {
     let asked = sides.iter().flat_map(|side| side.iter()).filter(|input| input.path == STDIN).count();
     if asked < 2 {

@@ -1,4 +1,4 @@
-//! The job of GitHub Actions that this runs in, read from the runner's variables and the event's file.
+//! The GitHub Actions job in which benchgate runs, read from the runner's variables and the event's file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::github::{CodeOrigin, EventError, Job};
 
 use super::{CliError, paths};
 
-/// The job; `None` outside of GitHub Actions.
+/// The current job; `None` outside GitHub Actions.
 pub fn current() -> Result<Option<Job>, CliError> {
     if variable("GITHUB_EVENT_NAME").is_none() {
         return Ok(None);
@@ -22,27 +22,27 @@ pub fn current() -> Result<Option<Job>, CliError> {
     job.map(Some).map_err(|error| not_understood(format!("failed to {error}")))
 }
 
-/// Removes an earlier result in a job, where the workspace is a checkout and a result in it was committed or left by
-/// another job. It is removed before anything can be refused, so that no later step takes it for this one's. On a
-/// user's machine the result is the user's and stays.
+/// Removes an earlier result if this is a job: a result in the checkout was committed or left by another job.
+/// It is removed before any check can fail, so that no later step mistakes it for this job's result. On a
+/// user's machine, an earlier result belongs to the user and stays.
 pub fn leave_no_earlier_result(output: &Path) -> Result<(), CliError> {
     if variable("GITHUB_EVENT_NAME").is_some() { paths::remove_output(output) } else { Ok(()) }
 }
 
-/// Whether the code in this folder is, in this job, a change that is not merged yet, so that its own configuration
-/// must not judge it: whatever the event is, who wrote the code decides.
+/// Returns true if, in this job, the code in a folder is a change that has not been merged, whose own
+/// configuration must not judge it. The origin of the code decides this, not the kind of event.
 pub fn is_for_a_proposed_change(folder: &Path) -> Result<bool, CliError> {
     let Some(job) = current()? else { return Ok(false) };
     Ok(origin(&job, folder) != CodeOrigin::Merged && !is_merged(&job, folder))
 }
 
-/// Whether a file is tracked in the repository of a change that is not merged yet, which can edit it.
+/// Returns true if a file belongs to the repository of an unmerged change, which could therefore edit it.
 pub fn is_part_of_a_proposed_change(file: &Path, folder: &Path) -> Result<bool, CliError> {
     let Some(repository) = open(folder).filter(|_| file.exists()) else { return Ok(false) };
     if !is_for_a_proposed_change(folder)? {
         return Ok(false);
     }
-    // The change can turn a link, too.
+    // A link counts as well, because the change could make it point to another file.
     let own_folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let link = std::fs::canonicalize(own_folder.unwrap_or(Path::new(".")));
     let link = link.ok().zip(file.file_name()).map(|(folder, name)| folder.join(name));
@@ -54,13 +54,14 @@ pub fn is_part_of_a_proposed_change(file: &Path, folder: &Path) -> Result<bool, 
     Ok(false)
 }
 
-/// Whether a job of the default branch has another commit of it than the event's, such as its newest one.
+/// Returns true if a job of the default branch has checked out a commit of that branch other than the
+/// event's, for example the newest one.
 fn is_merged(job: &Job, folder: &Path) -> bool {
     let branch = job.default_branch.as_ref().filter(|_| job.origin() == CodeOrigin::Merged);
     branch.zip(open(folder)).is_some_and(|(branch, repository)| {
         let url = repository.remote_url("origin").unwrap_or_default();
         let url = url.trim_end_matches('/').trim_end_matches(".git");
-        // A fork has a branch of this name too.
+        // A fork can have a branch of the same name.
         let place = url.strip_suffix(&job.repository.to_string());
         let is_own = place.is_some_and(|place| place.ends_with(['/', ':']));
         let base = repository.merge_base(&format!("refs/remotes/origin/{branch}")).ok();
@@ -73,7 +74,8 @@ fn open(folder: &Path) -> Option<Repository> {
     Repository::open(folder).ok()
 }
 
-/// Origin of the code in a folder. A checkout of a different commit than the event's may be untrusted.
+/// The origin of the code in a folder. If a commit other than the event's is checked out, it may be
+/// untrusted.
 pub fn origin(job: &Job, folder: &Path) -> CodeOrigin {
     let head = open(folder).and_then(|repository| repository.resolve("HEAD").ok());
     let known = [job.commit.as_str(), job.head().as_str()];
@@ -83,12 +85,12 @@ pub fn origin(job: &Job, folder: &Path) -> CodeOrigin {
     }
 }
 
-/// The job, for commands that only work in one.
+/// The job, or an error for commands that only work in one.
 pub fn needed(job: Option<Job>) -> Result<Job, CliError> {
     job.ok_or_else(|| not_understood(format!("failed to {}", EventError::Absent("GITHUB_EVENT_NAME"))))
 }
 
-/// A variable that the runner sets; an empty one counts as absent.
+/// A variable that the runner sets. An empty one counts as absent.
 pub fn variable(name: &'static str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }

@@ -1,4 +1,4 @@
-//! `benchgate limits`: absolute limits from the stored history.
+//! `benchgate limits`: proposes absolute limits from the stored history.
 
 use std::path::{Path, PathBuf};
 
@@ -108,21 +108,21 @@ pub fn run(args: &LimitsArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     Ok(ExitCode::Pass)
 }
 
-/// The fact that names a machine for people, to which the limits belong.
+/// The name of the machine to which the limits apply, in a form that people recognize.
 fn machine(testbed: &Testbed) -> Option<&str> {
     ["gpu", "cpu"].iter().find_map(|fact| testbed.facts.get(*fact)).map(String::as_str)
 }
 
-/// A benchmark's metric, with the values of the good sessions since the last change of level.
+/// A metric of a benchmark, with its values in the good sessions since the last change of level.
 struct Row {
     benchmark: String,
     metric: String,
     unit: Unit,
     better: Better,
     is_exact: bool,
-    /// Oldest first.
+    /// The values, oldest first.
     values: Vec<f64>,
-    /// Sessions that are quarantined, or from before an acceptance.
+    /// The number of sessions that are quarantined or from before an acceptance.
     held: usize,
 }
 
@@ -139,18 +139,19 @@ impl Row {
         Self { benchmark, metric, unit, better, is_exact, values, held }
     }
 
-    /// The limit in the metric's unit. `None` for too few sessions.
+    /// The limit in the metric's unit; `None` if there are too few sessions.
     fn limit(&self, method: PredictionMethod, rate: f64) -> Option<f64> {
         if self.is_exact {
             return self.values.last().copied();
         }
-        // A larger cost is worse for both directions.
+        // Converts to costs, for which larger is worse in both directions.
         let sign = if self.better == Better::Lower { 1.0 } else { -1.0 };
         let costs: Vec<f64> = self.values.iter().map(|value| sign * value.ln()).collect();
         method.upper_bound(&costs, rate).map(|bound| (sign * bound).exp())
     }
 
-    /// `max = "12.35ms"`: rounded away from what was seen, so that rounding makes no false alarm.
+    /// The limit as TOML, such as `max = "12.35ms"`. It is rounded away from the measured values, so that
+    /// rounding can't cause a false alarm.
     fn bound(&self, limit: f64) -> String {
         let is_max = self.better == Better::Lower;
         let key = if is_max { "max" } else { "min" };
@@ -169,13 +170,14 @@ impl Row {
     }
 }
 
-/// Four significant digits, up or down.
+/// Rounds to four significant digits, up or down.
 fn rounded(value: f64, up: bool) -> f64 {
     const DIGITS: i32 = 4;
     let exponent = DIGITS - 1 - value.abs().log10().floor() as i32;
     let scaled = value * 10_f64.powi(exponent);
     let whole = if up { scaled.ceil() } else { scaled.floor() };
-    // Dividing by a power of ten gives the number that is nearest to the decimal; multiplying by its inverse does not.
+    // Division by a power of ten gives the float nearest to the decimal number; multiplication by its inverse
+    // doesn't.
     if exponent >= 0 { whole / 10_f64.powi(exponent) } else { whole * 10_f64.powi(-exponent) }
 }
 
@@ -187,7 +189,7 @@ struct Proposal<'a> {
 }
 
 impl Proposal<'_> {
-    /// The TOML, and a sentence for each row that can't have a limit.
+    /// The limits as TOML, and a sentence for each row that can't have one.
     fn text(&self, testbed: Option<&str>) -> (String, Vec<String>) {
         let Self { propose, folder, rows, of_all } = self;
         let method = if propose.distribution_free {
@@ -196,7 +198,8 @@ impl Proposal<'_> {
             PredictionMethod::Normal
         };
         let noisy = rows.iter().filter(|row| !row.is_exact).count();
-        // The sum of the limits' rates bounds the rate of all, however they depend on each other.
+        // The false-alarm rate of all limits together is at most the sum of their rates, even if they are
+        // correlated.
         let each = propose.rate / noisy.max(1) as f64;
         let (mut limits, mut skipped, mut proposed) = (String::new(), Vec::new(), 0);
         for row in *rows {
@@ -249,7 +252,7 @@ impl Proposal<'_> {
     }
 }
 
-/// A text as TOML: the escapes of JSON are among those of TOML.
+/// A text as a TOML string. JSON's escapes are valid in TOML.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

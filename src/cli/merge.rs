@@ -1,4 +1,4 @@
-//! `benchgate merge`.
+//! `benchgate merge`: joins the shards of a plan.
 
 use std::path::{Path, PathBuf};
 
@@ -65,7 +65,7 @@ pub fn run(args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     let destination = args.output.open()?;
     let files = read(found)?;
     if let Some(output) = &args.output.output {
-        // The result of an earlier merge would pass for this one's.
+        // The result of an earlier merge could be mistaken for this one's.
         super::paths::remove_output(output)?;
     }
     let count = counted(files.len(), "file");

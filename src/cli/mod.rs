@@ -1,7 +1,7 @@
-//! L5: arguments and one file per command. This layer reads the environment, the clock and the terminal, and is the
-//! only one that prints.
+//! L5: the command line, with one file per command. Only this layer reads the environment, the clock and the
+//! terminal, and only this layer prints.
 
-/// A hint that links a page of the documentation: an installed benchgate has no `docs` folder.
+/// A hint with the URL of a documentation page, because an installed benchgate has no `docs` folder.
 macro_rules! docs {
     ($page:literal, $what:literal) => {
         concat!("see ", env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/", $page, " for ", $what)
@@ -151,7 +151,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let failed = error.use_stderr();
-            // Without a terminal there is nowhere to report to.
+            // If even this can't be printed, there is no other place to report it.
             drop(error.print());
             return if failed { ExitCode::Usage } else { ExitCode::Pass };
         }

@@ -1,4 +1,4 @@
-//! `benchgate noise`.
+//! `benchgate noise`: measures the noise of this machine.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -17,7 +17,8 @@ use super::rendering::{Destination, OutputArgs, OutputFormat};
 use super::session::{MeasureArgs, side};
 use super::{CliError, Terminal, inputs, policy_args, progress};
 
-/// Fewer blocks don't show a spread, and resampling them would suggest a quiet machine.
+/// The minimum number of blocks. Fewer don't show the spread, and resampling them would make the machine look
+/// quiet.
 const LEAST_BLOCKS: u32 = 4;
 
 /// Measure this machine's noise: unchanged code against itself
@@ -61,11 +62,11 @@ pub struct NoiseArgs {
     plot: Option<PathBuf>,
 }
 
-/// Any fixed number: the same session and options give the same report.
+/// An arbitrary but fixed seed, so that the same session and options give the same report.
 const RESAMPLING_SEED: u64 = 1;
 
 pub fn run(args: &NoiseArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    // A wrong path is reported before hours of measuring.
+    // An invalid path is reported before hours of measuring.
     let plot = args.plot.as_deref().map(Destination::file).transpose()?;
     let destination = args.output.open()?;
     let NoiseSession { base, head, policy, source, measured } =
@@ -116,10 +117,11 @@ pub fn run(args: &NoiseArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     Ok(code)
 }
 
-/// Longest wait for figures without `--resamples`.
+/// The maximum time spent on resampling unless `--resamples` is given.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// Draws and judges sessions until the figures are precise, or the requested number; shows the progress.
+/// Resamples and judges sessions until the figures are precise or the requested number is reached, and shows
+/// progress.
 fn resampled(mut calibrating: Calibrating<'_>, options: &NoiseOptions, terminal: &Terminal) -> NoiseReport {
     let bar = progress::waiting_bar(terminal.interactive && !terminal.quiet, "resample");
     report::spread_lines(calibrating.rows()).iter().for_each(|line| bar.println(line));
@@ -146,26 +148,26 @@ fn resampled(mut calibrating: Calibrating<'_>, options: &NoiseOptions, terminal:
     calibrating.into_report()
 }
 
-/// The time that a block of one row took.
+/// The average time that one block of one row took.
 fn block_time(file: &RunFile, rows: usize, blocks: u32) -> Option<Duration> {
     let seconds: f64 = file.processes().map(|process| process.seconds.0).sum();
     let all = rows as f64 * f64::from(blocks);
     Duration::try_from_secs_f64(seconds / all).ok().filter(|block| !block.is_zero())
 }
 
-/// An A/A session, and by whose rules it is judged.
+/// An A/A session, and the policy that judges it.
 struct NoiseSession {
     base: Run,
     head: Run,
     policy: Policy,
-    /// Its origin, for the report.
+    /// The origin of the session, for the report.
     source: String,
-    /// Its record, if this command measured it.
+    /// The record of the session, if this command measured it.
     measured: Option<RunFile>,
 }
 
-/// Puts the calibration into the run's own file, and where later runs of this suite on this machine
-/// find it.
+/// Stores the calibration in the run's own file, and in the place where later runs of this suite on this
+/// machine look for it.
 fn keep(
     args: &NoiseArgs,
     mut file: RunFile,
@@ -183,7 +185,7 @@ fn keep(
     Ok(())
 }
 
-/// An A/A session from a file.
+/// Reads an A/A session from a file.
 fn recorded(args: &NoiseArgs) -> Result<NoiseSession, CliError> {
     let file = args.run.to_string_lossy().into_owned();
     let policy = match &args.policy {
@@ -196,7 +198,7 @@ fn recorded(args: &NoiseArgs) -> Result<NoiseSession, CliError> {
     };
     let (base, head) = inputs::load_both(input, None)?;
     let (mut base, mut head) = (base.run, head.run);
-    // A session must not be judged by its own calibration.
+    // A session must not be judged with its own calibration.
     (base.calibration, head.calibration) = (None, None);
     for benchmark in &head.benchmarks {
         let partner = base.benchmarks.iter().find(|base| base.name == benchmark.name);
@@ -213,14 +215,15 @@ fn recorded(args: &NoiseArgs) -> Result<NoiseSession, CliError> {
     Ok(NoiseSession { base, head, policy, source: file, measured: None })
 }
 
-/// An A/A session of the suite's head.
+/// Measures an A/A session of the suite's head.
 fn measured(args: &NoiseArgs, terminal: &Terminal) -> Result<NoiseSession, CliError> {
     let mut config = args.measure.load()?;
-    // Context for a report that a calibration does not have.
+    // Other backends are only context for a report, and a calibration has no such report.
     config.backends.clear();
     config.policy = args.measure.limit(config.policy);
     let policy = config.policy.clone();
-    // No row may end earlier than the others: where it ends depends on what is to be learned.
+    // All rows get the same number of blocks: stopping early depends on the noise, which is what is being
+    // measured.
     config.policy.sequential = SequentialPolicy { min_blocks: args.blocks, max_blocks: args.blocks };
     let Some(head) = side(SideName::Head, &config)? else {
         return Err(CliError::internal("every configuration has a head"));
@@ -243,7 +246,7 @@ fn measured(args: &NoiseArgs, terminal: &Terminal) -> Result<NoiseSession, CliEr
     })
 }
 
-/// Refuses a session that has too few blocks to know anything.
+/// Refuses a session with too few blocks to estimate anything.
 fn enough(base: &Run, head: &Run, source: &str) -> Result<(), CliError> {
     let metric = NoiseOptions::default().metric;
     let blocks = Recording::new(base, head, &metric).rounds();

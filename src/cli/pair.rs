@@ -1,4 +1,4 @@
-//! `benchgate pair`.
+//! `benchgate pair`: measures two commands in pairs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -111,11 +111,11 @@ pub struct CommandPairArgs {
     policy: PolicyArgs,
 }
 
-/// Variables of a job that would let the commands write its summary and its outputs.
+/// Prefixes of the runner's variables, through which the commands could write the job's summary and outputs.
 const OF_THE_RUNNER: [&str; 3] = ["GITHUB_", "ACTIONS_", "RUNNER_"];
 
-/// Blocks after which an open row is inconclusive. A whole process gives less information than the repetitions of a
-/// module's process, so more of them are needed than in a suite.
+/// The number of blocks after which an undecided row is inconclusive. It is higher than in a suite, because a
+/// whole process gives less information than the repetitions in a module's process.
 const MAX_BLOCKS: u32 = 48;
 
 pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
@@ -201,7 +201,7 @@ impl CommandPairArgs {
     }
 }
 
-/// The variables of this process, without those of the job that it is part of. Tokens were taken out when it started.
+/// The variables of this process, except those of the job's runner. Tokens were already removed at startup.
 fn inherited() -> impl Iterator<Item = (String, String)> {
     let readable = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))

@@ -1,4 +1,4 @@
-//! Paths of benchgate's own folders.
+//! Paths of benchgate's own folders and outputs.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use crate::files::{self, FileDraft};
 
 use super::CliError;
 
-/// The cache folder: the given one, otherwise `$XDG_CACHE_HOME/benchgate`, otherwise `~/.cache/benchgate`.
+/// The cache folder: the given one, or else `$XDG_CACHE_HOME/benchgate`, or else `~/.cache/benchgate`.
 pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
     if let Some(given) = given {
         return std::path::absolute(given).map_err(|error| {
             CliError::usage(format!("failed to find the cache folder {}: {error}", given.display()))
         });
     }
-    // The base directory specification: a relative path in the variable is to be ignored.
+    // The XDG base directory specification requires that a relative path is ignored.
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_CACHE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
@@ -25,10 +25,10 @@ pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
         })
 }
 
-/// Removes the result that an earlier attempt left at `output`, or that a pull request committed there, so that only
-/// this attempt's own result is found there. It is called when the work begins: a command that is refused must not
-/// remove a result of the user (`job::leave_no_earlier_result` says what holds in a job). Devices and pipes are kept,
-/// and any other file is an error.
+/// Removes the result at `output` that an earlier attempt left or a pull request committed, so that any
+/// result found there is from this attempt. It is called when the work begins, because a command that is
+/// refused must not remove the user's result. (In a job it is removed earlier, by
+/// `job::leave_no_earlier_result`.) Devices and pipes are kept, and any other file is an error.
 pub fn remove_output(output: &Path) -> Result<(), CliError> {
     if !is_earlier_result(output)? {
         return Ok(());
@@ -39,10 +39,11 @@ pub fn remove_output(output: &Path) -> Result<(), CliError> {
     })
 }
 
-/// Whether an earlier attempt left a result at `output`, which this one's replaces. Any other file is an error.
+/// Returns true if there is an earlier result at `output`, which the new one replaces. Any other file is an
+/// error.
 pub fn is_earlier_result(output: &Path) -> Result<bool, CliError> {
     let Ok(found) = std::fs::symlink_metadata(output) else { return Ok(false) };
-    // `/dev/stdout` is a link, and belongs to the system.
+    // `/dev/stdout` is a link too, but it belongs to the system.
     let own_link = found.is_symlink() && !output.starts_with("/dev") && !output.starts_with("/proc");
     if !found.is_file() && !own_link {
         return Ok(false);
@@ -57,7 +58,7 @@ pub fn is_earlier_result(output: &Path) -> Result<bool, CliError> {
     Ok(true)
 }
 
-/// Whether a file is empty, or begins as the files do that benchgate writes: with the name of their schema.
+/// Returns true if a file is empty, or begins with the name of a schema as benchgate's own files do.
 fn is_result(file: &Path) -> bool {
     const BEGINNING: usize = 200;
     let mut beginning = Vec::new();
@@ -66,7 +67,7 @@ fn is_result(file: &Path) -> bool {
     read.is_ok() && (beginning.is_empty() || String::from_utf8_lossy(&beginning).contains("\"benchgate/"))
 }
 
-/// Refuses an output that the command also reads: it would be removed before it is read, or replaced by the result.
+/// Refuses an output that the command also reads, because the input would be removed or replaced.
 pub fn refuse_input_as_output<'a>(
     output: &Path,
     mut inputs: impl Iterator<Item = &'a Path>,
@@ -80,7 +81,8 @@ pub fn refuse_input_as_output<'a>(
         .hint("name another file, outside of the folders that are read"))
 }
 
-/// Fails before an hour of measuring rather than after it.
+/// Checks that the output can be written, so that the command fails before an hour of measuring and not after
+/// it.
 pub fn check_writable(output: &Path) -> Result<(), CliError> {
     let failed = |why: String| {
         CliError::usage(format!("failed to write {}: {why}", output.display()))
@@ -94,7 +96,7 @@ pub fn check_writable(output: &Path) -> Result<(), CliError> {
         return Err(failed(format!("there is no folder {}", folder.display())));
     }
     files::sweep_drafts(output);
-    // The kind alone: the whole error names a temporary file that the user did not ask for.
+    // Only the kind is shown, because the full error names a temporary file that means nothing to the user.
     FileDraft::open(output)
         .map(drop)
         .map_err(|error| failed(format!("its folder can't be written to: {}", error.kind())))

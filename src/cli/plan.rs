@@ -1,4 +1,4 @@
-//! `benchgate plan`.
+//! `benchgate plan`: splits a suite into shards.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -67,10 +67,10 @@ pub struct PlanArgs {
     output: OutputFile,
 }
 
-/// The jobs that GitHub Actions starts of one matrix.
+/// The maximum number of jobs that GitHub Actions starts from one matrix.
 const MOST_JOBS: usize = 256;
 
-/// Labels, for one target or for all targets without their own.
+/// The runner labels of one target, or of all targets without labels of their own.
 #[derive(Debug, Clone)]
 struct RunnerLabels {
     target: Option<String>,
@@ -123,7 +123,7 @@ pub fn run(args: &PlanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     Ok(ExitCode::Pass)
 }
 
-/// How an engine starts a shard of this plan.
+/// The command that starts a shard of this plan.
 fn commands(args: &PlanArgs) -> ShardCommand {
     ShardCommand {
         plan: args.plan.display().to_string(),
@@ -138,7 +138,7 @@ fn sides(args: &PlanArgs, terminal: &Terminal) -> Result<Vec<SideInput>, CliErro
         return Ok(gate::against_merge_base(args.cache_dir.as_deref(), config, reference, terminal)?.0);
     }
     if config.base.is_some() {
-        // The policy in the plan judges its shards.
+        // The policy that goes into the plan judges its shards.
         gate::only_merged(&config.root)?;
     }
     let mut sides = Vec::new();
@@ -203,15 +203,15 @@ fn planned_side(side: &SideInput) -> PlannedSideRecord {
     }
 }
 
-/// The seed of a suite, so that it is measured in the same order wherever the plan is made.
+/// The seed for a suite. It is derived from the suite, so that every plan measures it in the same order.
 fn seed(suite_sha256: &str) -> u64 {
     let digest = Sha256::digest(suite_sha256.as_bytes());
     let first = digest.iter().take(8).fold(0_u64, |seed, byte| seed << 8 | u64::from(*byte));
-    // Readers of JSON that know no larger integers read it too.
+    // Some JSON parsers only read integers of up to 53 bits.
     first >> 11
 }
 
-/// Seconds of every benchmark, the median over these results.
+/// The duration of every benchmark in seconds: the median over these results.
 fn durations(names: &[String]) -> Result<BTreeMap<String, f64>, CliError> {
     let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for input in inputs::expand(names)? {
@@ -223,12 +223,12 @@ fn durations(names: &[String]) -> Result<BTreeMap<String, f64>, CliError> {
     Ok(all.into_iter().filter_map(|(name, seconds)| Some((name, describe::median(&seconds)?))).collect())
 }
 
-/// How long the processes of each benchmark took, on all sides together.
+/// The total time of each benchmark's processes on all sides.
 fn measured_seconds(file: &RunFile) -> BTreeMap<String, f64> {
     let mut processes: BTreeMap<&str, BTreeMap<u32, f64>> = BTreeMap::new();
     for record in file.sides.iter().flat_map(|side| &side.benchmarks) {
         let took = record.processes.iter().map(|process| (process.order, process.seconds.0));
-        // A process of a command is in each record that it printed.
+        // A process of a command appears in the record of every benchmark that it printed, but counts once.
         processes.entry(file.declared_name(&record.name)).or_default().extend(took);
     }
     let took = processes.into_iter().map(|(name, processes)| {

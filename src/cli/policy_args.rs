@@ -1,4 +1,4 @@
-//! The policy: the command line over a policy file over the defaults.
+//! The policy of a command: the defaults, overridden by a policy file, overridden by the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -51,8 +51,8 @@ fn described(test: TestKind) -> Option<&'static str> {
 }
 
 impl PolicyArgs {
-    /// Under `--warn-only` the exit code becomes 0 before anything is written, so that the report and the
-    /// process agree; what it would have been is noted.
+    /// With `--warn-only`, sets the exit code to 0 before anything is written, so that the report and the
+    /// process agree. Notes the original exit code.
     pub fn downgrade(&self, comparison: &mut Comparison) {
         if self.warn_only && comparison.exit_code != ExitCode::Pass {
             let code = comparison.exit_code.code();
@@ -63,25 +63,25 @@ impl PolicyArgs {
         }
     }
 
-    /// The policy that holds if nothing but the command line names one.
+    /// The policy of the command line alone, when no configuration provides one.
     ///
     /// # Errors
-    /// A policy file that can't be used, and options that contradict each other.
+    /// A policy file that can't be used, and contradictory options.
     pub fn resolve(&self) -> Result<Policy, CliError> {
         self.over(Policy::default())
     }
 
-    /// These options applied to the policy that judged a run when it was measured, so that judging again
-    /// gives the same verdict.
+    /// These options applied to the policy that judged a run when it was measured, so that judging it again
+    /// without options gives the same verdict.
     pub fn again(&self, recorded: Option<Recorded>) -> Result<Policy, CliError> {
         let Some(Recorded { policy, blocks }) = recorded else { return self.resolve() };
         let mut policy = self.over(policy)?;
-        // The looks are part of the measurement, whatever policy judges it now.
+        // The number of looks was fixed by the measurement, no matter which policy judges it now.
         policy.sequential = blocks.unwrap_or(policy.sequential);
         Ok(policy)
     }
 
-    /// A note where the change that a job is about brings the policy that judges it.
+    /// A note if the policy file belongs to the very change that it judges.
     pub fn note_of_a_change(&self) -> Result<Option<String>, CliError> {
         let Some(file) = &self.policy else { return Ok(None) };
         let is_own = job::is_part_of_a_proposed_change(file, Path::new("."))?;
@@ -93,7 +93,7 @@ impl PolicyArgs {
         }))
     }
 
-    /// These options applied to the policy of `--policy` or, without that, to the configured one.
+    /// These options applied to the policy of `--policy` or, without that option, to the configured policy.
     pub fn over(&self, configured: Policy) -> Result<Policy, CliError> {
         let mut policy = match &self.policy {
             None => configured,
@@ -113,7 +113,7 @@ impl PolicyArgs {
         for (_, metric) in policy.metrics.iter_mut().filter(|(_, metric)| metric.fatal) {
             if let Some(floor) = self.floor {
                 metric.floor.relative = floor;
-                // With a floor above the tolerance, some changes could neither regress nor pass.
+                // If the floor were above the tolerance, some changes could neither regress nor pass.
                 metric.tolerance = metric.tolerance.max(floor);
             }
             if let Some(tolerance) = self.tolerance {
@@ -121,7 +121,7 @@ impl PolicyArgs {
                 metric.floor.relative = metric.floor.relative.min(tolerance);
             }
         }
-        // An option applies to all rows, so it also replaces the values of overrides.
+        // An option applies to all rows, so it also replaces the values in overrides.
         for rule in &mut policy.overrides {
             rule.floor_relative = if self.floor.is_some() { None } else { rule.floor_relative };
             rule.tolerance = if self.tolerance.is_some() { None } else { rule.tolerance };
@@ -137,14 +137,14 @@ impl PolicyArgs {
     }
 }
 
-/// The policy of the file that `--policy` names.
+/// Loads the policy of the file that `--policy` names.
 pub fn load(file: &Path) -> Result<Policy, CliError> {
     config::load_policy(file).map(|part| part.policy).map_err(|error| {
         CliError::usage(format!("failed to {error}")).hint(docs!("configuration.md", "every key"))
     })
 }
 
-/// Refuses waivers that expire too late. An invalid date never applies, so it needs no limit.
+/// Refuses waivers that expire too late. A waiver with an invalid date never applies, so it is not refused.
 fn bounded(waivers: &[Waiver], today: &str) -> Result<(), CliError> {
     let day = |text: &str| text.parse::<jiff::civil::Date>().ok();
     let latest = day(today).map(|day| day.saturating_add(jiff::Span::new().days(Waiver::LONGEST_DAYS)));

@@ -1,4 +1,4 @@
-//! From a verdict to what GitHub shows: the plan, which a dry run prints, and its execution.
+//! Posts a verdict to GitHub: makes a plan, which a dry run prints, and carries it out.
 
 use std::path::PathBuf;
 
@@ -17,21 +17,22 @@ use super::provenance::Commits;
 use super::reporting::{Posts, Reporting};
 use super::{CliError, ErrorKind, Terminal, job, runtime, secrets};
 
-/// The origin and the destination of the verdict.
+/// The job that posts, and the pull request that it posts to.
 pub struct Situation {
-    /// Absent on a laptop, where only a dry run is possible.
+    /// Absent on a user's machine, where only a dry run is possible.
     pub job: Option<Job>,
     pub pull_request: Option<PullRequest>,
     token: Option<GitHubToken>,
-    /// The reason why an expected pull request is missing.
+    /// The reason why nothing is posted to the expected pull request.
     silent: Option<String>,
 }
 
 impl Situation {
-    /// Reads the job, and finds the pull request that was measured. `named` is one that the caller names.
+    /// Reads the job, and finds the pull request that was measured. `named` is its number, if the user gave
+    /// it.
     ///
     /// # Errors
-    /// A job that can't be understood, a reported run that must not be published, GitHub failing.
+    /// An invalid job, a reported run that must not be published, or a failure of GitHub.
     pub fn find(config: &GitHub, named: Option<u64>, dry_run: bool) -> Result<Self, CliError> {
         let mut situation = Self { job: None, pull_request: None, token: None, silent: None };
         let job = match job::current()? {
@@ -62,7 +63,7 @@ impl Situation {
                     ))
                     .hint("leave it out: the event names the pull request"));
                 }
-                // Measuring takes time, and the event is as old as the job.
+                // Measuring takes time, and the pull request may have changed since the event.
                 let current =
                     situation.ask(async |client| client.is_still_at(pull.number, &pull.head).await)?;
                 if current == Some(false) {
@@ -88,11 +89,12 @@ impl Situation {
         Ok(situation)
     }
 
-    /// The commits that a result may be about, as far as the event and GitHub say. `measured` is the commit
-    /// that the result names as its head.
+    /// The commits that a result may be about, according to the event and GitHub. `measured` is the head
+    /// commit that the result names.
     ///
     /// # Errors
-    /// GitHub failing, and a measured commit that is neither what was proposed nor its merge.
+    /// A failure of GitHub, or a measured commit that is neither the proposed commit nor GitHub's merge of
+    /// it.
     pub fn commits(&self, measured: Option<&str>) -> Result<Commits, CliError> {
         let (Some(job), pull) = (&self.job, &self.pull_request) else { return Ok(Commits::default()) };
         let (Some(pull), Some(measured)) = (pull, measured.and_then(Sha::parse)) else {
@@ -100,7 +102,7 @@ impl Situation {
         };
         let base = self.ask(async |client| client.base_of(&measured, job.head(), &pull.base_ref).await)?;
         match base {
-            // Nothing is posted without a token.
+            // Without a token nothing is posted, so the event's commits are enough.
             None => Ok(Commits::from_job(job)),
             Some(Some(base)) => {
                 Ok(Commits { head: vec![measured.as_str().to_owned()], base: vec![base.as_str().to_owned()] })
@@ -123,8 +125,8 @@ impl Situation {
         }
     }
 
-    /// Whether a verdict may be posted at the commit that it is about. For a pull request, it may only while that is
-    /// open and at this commit.
+    /// Returns true if a verdict may be posted at its commit. The verdict of a pull request may only be
+    /// posted while that is open and still at this commit.
     fn may_check(&self) -> bool {
         let proposed = self.job.as_ref().is_some_and(|job| {
             matches!(
@@ -135,14 +137,14 @@ impl Situation {
         !proposed || self.pull_request.is_some()
     }
 
-    /// Talks to GitHub, if there is a token to talk with.
+    /// Sends requests to GitHub; does nothing without a token.
     fn ask<T>(
         &self,
         work: impl AsyncFnOnce(&Client) -> Result<T, GitHubError>,
     ) -> Result<Option<T>, CliError> {
         let (Some(job), Some(token)) = (&self.job, &self.token) else { return Ok(None) };
         runtime::block_on(async |cancel| {
-            // Made in here, because its connections belong to this runtime.
+            // The client is created here, because its connections belong to this runtime.
             let client = Client::new(&job.api, job.repository.clone(), token, RetryPolicy::default())?;
             tokio::select! {
                 done = work(&client) => Ok(Some(done?)),
@@ -151,7 +153,7 @@ impl Situation {
         })
     }
 
-    /// Origin of the measured code, if known.
+    /// The origin of the measured code, if known.
     pub fn source(&self) -> Option<ResultSource> {
         let job = self.job.as_ref()?;
         let fork = match &job.event {
@@ -171,7 +173,7 @@ impl Situation {
         self.reported().is_some()
     }
 
-    /// The command that measures the same change again.
+    /// A command that measures the same change again.
     pub fn reproduce(&self, config: &std::path::Path) -> Option<String> {
         let job = self.job.as_ref()?;
         let pull = self.pull_request.as_ref()?;
@@ -192,7 +194,7 @@ fn moved_on(head: &Sha) -> String {
     format!("no open pull request is at {} any more, so nothing is posted", head.short())
 }
 
-/// Everything to post.
+/// Everything that is to be posted.
 pub struct PostingPlan {
     marker: Marker,
     comment: String,
@@ -208,7 +210,7 @@ impl PostingPlan {
         let attempt = job.map_or(RunAttempt { run: 0, attempt: 0 }, Job::measured);
         let marker = Marker::new(suite, attempt);
         let check = job.filter(|_| config.check_run && situation.may_check()).map(|job| {
-            // One commit may be proposed to several branches, and each has its own verdict.
+            // A commit can be proposed to several branches, and each of them has its own verdict.
             let base =
                 situation.pull_request.as_ref().map(|pull| pull.base_ref.as_str()).or(job.base_branch());
             let base = base.map(|base| format!(" ({})", crate::report::clean(base))).unwrap_or_default();
@@ -237,7 +239,7 @@ impl PostingPlan {
         Posts { comment: &self.comment, check: self.check.as_ref() }
     }
 
-    /// Posts it.
+    /// Posts the plan.
     fn post(
         &self,
         texts: &Texts,
@@ -276,7 +278,7 @@ impl PostingPlan {
 
 /// The parts that were posted.
 struct PostedParts {
-    /// The comment's address, if there is one.
+    /// The URL of the comment, if there is one.
     url: Option<String>,
     check: bool,
 }
@@ -290,7 +292,8 @@ fn say(posted: &Posted, terminal: &Terminal) {
     }
 }
 
-/// A token that may only read is every fork's: no comment, a summary, no error.
+/// Converts a permission error into a note: the token of a fork is always read-only, so its job writes a
+/// summary instead of a comment and does not fail.
 fn allowed<T>(
     result: Result<Option<T>, CliError>,
     what: &str,
@@ -307,7 +310,8 @@ fn allowed<T>(
     }
 }
 
-/// Failure only if the job fails; success only for a good verdict; otherwise neutral.
+/// The conclusion is a failure only if the job fails, and a success only for a good verdict; otherwise it is
+/// neutral.
 fn conclusion(code: ExitCode, verdict: Verdict) -> Conclusion {
     match (code, verdict) {
         (ExitCode::Pass, Verdict::Pass | Verdict::Improved) => Conclusion::Success,
@@ -316,8 +320,8 @@ fn conclusion(code: ExitCode, verdict: Verdict) -> Conclusion {
     }
 }
 
-/// Reports to the API, the job's files and the folder. The verdict's exit code applies; if it is 0 and GitHub failed,
-/// the code is that of the failure.
+/// Reports to GitHub's API, the job's files and the output folder. Returns the exit code of the verdict or,
+/// if that is 0 and GitHub failed, the code of that failure.
 pub fn publish(
     story: &Story<'_>,
     suite: &str,
@@ -337,15 +341,15 @@ pub fn publish(
             terminal.error(&error);
             Ok(texts.code)
         }
-        // The check run shows the verdict at its commit. The status of this job is shown on the default branch, not on
-        // the pull request.
+        // The check run shows the verdict at its commit, so this job succeeds: its own status would appear on
+        // the default branch and not on the pull request.
         Ok(parts) if parts.check && situation.reports_another_run() => Ok(ExitCode::Pass),
         Ok(_) => Ok(texts.code),
     }
 }
 
-/// Refuses to measure in a job with a token, except for events whose code was written by people who may
-/// write to the repository anyway. Every event that is not listed is refused.
+/// Refuses to measure in a job with a token, unless the event's code comes from people who can write to the
+/// repository anyway. Every unlisted event is refused.
 pub fn one_job() -> Result<(), CliError> {
     let job = job::needed(job::current()?)?;
     let refused = |why: &str| {
@@ -354,7 +358,7 @@ pub fn one_job() -> Result<(), CliError> {
     };
     let private = job.private == Some(true);
     match &job.event {
-        // Already merged, or pushed by someone who may write.
+        // This code was merged, or pushed by someone with write access.
         GitHubEvent::Push { .. } | GitHubEvent::Schedule => Ok(()),
         GitHubEvent::PullRequest(pull) if pull.fork => {
             refused("a fork's code would run in a job with the token")

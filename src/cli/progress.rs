@@ -14,7 +14,7 @@ use crate::report::clean;
 use lines::Lines;
 use words::{coarse, left, standing};
 
-/// Shows progress as moving bars or as plain lines, or not at all.
+/// A listener that shows progress as moving bars, as plain lines, or not at all.
 pub fn listener(quiet: bool, interactive: bool) -> Box<dyn Progress> {
     if quiet {
         Box::new(Quiet)
@@ -27,11 +27,11 @@ pub fn listener(quiet: bool, interactive: bool) -> Box<dyn Progress> {
     }
 }
 
-/// Interval of the spinner. Ten times a second looks smooth and has no measurable cost.
+/// Interval of the spinner: smooth to the eye, and without measurable cost.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Turns the spinner of a bar in a thread, until the bar is finished. indicatif's own way of doing that panics if no
-/// thread can be started (`ulimit -u`).
+/// Turns a bar's spinner in a thread until the bar is finished. indicatif's own function panics if no thread
+/// can be started (`ulimit -u`).
 fn turn(bar: &ProgressBar) {
     let bar = bar.downgrade();
     let turning = std::thread::Builder::new().spawn(move || {
@@ -41,11 +41,11 @@ fn turn(bar: &ProgressBar) {
             std::thread::sleep(TICK);
         }
     });
-    // Without a total the spinner advances with the steps.
+    // If the thread can't be started, the spinner only advances with the steps.
     drop(turning);
 }
 
-/// A bar of one wait, hidden if no person watches.
+/// A progress bar for a single wait, hidden unless `shown`.
 pub fn waiting_bar(shown: bool, what: &'static str) -> ProgressBar {
     let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(1000), target);
@@ -55,7 +55,7 @@ pub fn waiting_bar(shown: bool, what: &'static str) -> ProgressBar {
     bar
 }
 
-/// Moves a bar to a share of its wait, and shows the remaining time at this speed.
+/// Moves a bar to a share of its wait, and shows an estimate of the remaining time.
 pub fn advance(bar: &ProgressBar, share: f64, passed: Duration) {
     let share = share.clamp(0.0, 1.0);
     bar.set_position((1000.0 * share) as u64);
@@ -65,7 +65,7 @@ pub fn advance(bar: &ProgressBar, share: f64, passed: Duration) {
     }
 }
 
-/// One bar per stage, with the step that has run longest.
+/// One bar per stage, which names the step that has been running longest.
 struct Bars {
     all: MultiProgress,
     stages: Mutex<Vec<StageBar>>,
@@ -75,14 +75,14 @@ struct StageBar {
     stage: Stage,
     bar: ProgressBar,
     running: Vec<String>,
-    /// One line for each row that is still measured.
+    /// One line for each row that is still being measured.
     rows: Vec<ProgressBar>,
-    /// The time of the next look, and its line.
+    /// The next interim look, with the time at which it was estimated.
     next: Option<(NextLook, Instant)>,
     look: Option<ProgressBar>,
 }
 
-/// Open rows that are shown while measuring; more would push the bars off the screen.
+/// The maximum number of open rows to show; more would push the bars off the screen.
 const ROWS_SHOWN: usize = 12;
 
 impl Bars {
@@ -92,13 +92,13 @@ impl Bars {
 
     fn add(&self, stage: Stage, steps: usize) {
         let bar = self.all.add(ProgressBar::new(steps as u64));
-        // The number of processes is determined during measurement, so there is no fixed total.
+        // The number of processes is decided while measuring, so the bar has no fixed total.
         let template = if stage == Stage::Benchmark {
             "{spinner} {prefix:10} {bar:24} {pos} {elapsed} {wide_msg}"
         } else {
             "{spinner} {prefix:10} {bar:24} {pos}/{len} {elapsed} {wide_msg}"
         };
-        // The template is a constant, so it is either right or found by the first test.
+        // The template is constant, so a mistake in it would show in the first test.
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
         bar.set_prefix(stage.as_str());
@@ -113,7 +113,7 @@ impl Bars {
         });
     }
 
-    /// Shows the state of undecided rows, below the bar of their stage.
+    /// Shows the state of undecided rows below the bar of their stage.
     fn stand(&self, rows: &[Standing], next: Option<NextLook>) {
         let mut stages = lock(&self.stages);
         let Some(stage) = bar_of(&mut stages, Stage::Benchmark) else { return };
@@ -146,7 +146,7 @@ impl Bars {
     }
 
     fn say(&self, line: &str) {
-        // The draw target may be gone; then the text has no reader.
+        // If the draw target is gone, nobody can read the text.
         drop(self.all.println(line));
     }
 }
@@ -162,7 +162,7 @@ impl Progress for Bars {
                 }
             }
             Event::StepFinished { stage, what, note, .. } => {
-                // A failure stays visible while its bar continues.
+                // A failure stays on the screen while the bar moves on.
                 if note.starts_with("failed") {
                     self.say(&format!("{stage} {}: {}", clean(what), clean(note)));
                 }
@@ -215,7 +215,8 @@ fn bar_of(stages: &mut [StageBar], stage: Stage) -> Option<&mut StageBar> {
     stages.iter_mut().find(|known| known.stage == stage)
 }
 
-/// A listener that panicked while it held the lock has printed half a line, which is no reason to stop.
+/// Locks despite poisoning: a listener that panicked has at worst printed half a line, which is no reason to
+/// stop.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

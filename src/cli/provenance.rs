@@ -1,5 +1,5 @@
-//! Whether a result is the one that the reported run measured: the commits, the time, the tools, the
-//! benchmarks of the base and the schedule have to agree with what is known without the result.
+//! Checks that a result was measured by the reported run: its commits, times, tools, base benchmarks and
+//! schedule must agree with what is known from trusted sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,23 +17,23 @@ use crate::record::{BenchmarkRecord, RunFile, SideRecord};
 
 use super::{CliError, inputs};
 
-/// How far the clock of the machine that measured may be off.
+/// The allowed clock error of the machine that measured.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
 
-/// A block with a higher number is not one that benchgate measured.
+/// The highest plausible block number. benchgate never measures more blocks.
 const MOST_BLOCKS: u32 = 10_000;
 
 /// The commits that a result may be about.
 #[derive(Debug, Default)]
 pub struct Commits {
-    /// Any of these; empty if unknown.
+    /// The allowed head commits; empty if unknown.
     pub head: Vec<String>,
     pub base: Vec<String>,
 }
 
 impl Commits {
-    /// Facts that the event itself states. A workflow_run event names neither the measured merge nor its base, so they
-    /// are requested from GitHub.
+    /// The commits that the event itself names. A workflow_run event names neither the measured merge nor its
+    /// base, so those are requested from GitHub.
     pub fn from_job(job: &Job) -> Self {
         let known = |sha: &crate::github::Sha| sha.as_str().to_owned();
         let own = || vec![known(&job.commit)];
@@ -52,23 +52,23 @@ impl Commits {
     }
 }
 
-/// Facts that are known without the result.
+/// Facts that are known from trusted sources.
 #[derive(Debug)]
 pub struct TrustedInputs<'a> {
-    /// The base's.
+    /// The configuration of the base.
     pub config: &'a Config,
     pub policy: &'a Policy,
     pub commits: &'a Commits,
-    /// The run that measured, after a workflow_run event.
+    /// The run that measured, if the event is workflow_run.
     pub reported: Option<&'a WorkflowRun>,
-    /// `YYYY-MM-DD`.
+    /// The current date as `YYYY-MM-DD`.
     pub today: String,
 }
 
-/// The verdict on a complete result that untrusted code could write. Does no IO.
+/// Judges a complete result that untrusted code could have written. Does no IO.
 ///
 /// # Errors
-/// A result of another suite, with one side, or one that contradicts what is known without it.
+/// A result of another suite or with only one side, or one that contradicts the trusted facts.
 pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Comparison, CliError> {
     let TrustedInputs { config, policy, commits, reported, today } = known;
     if file.suite != config.suite {
@@ -98,8 +98,9 @@ pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Co
     Ok(comparison)
 }
 
-/// Benchmarks that the base's configuration declares, under the names that head gave it. Only what base has can be
-/// renamed, once, and to a name that base does not have: a benchmark must not choose whose policy judges it.
+/// The benchmarks that the base's configuration declares, under the names that the head gives them. Only a
+/// benchmark of the base can be renamed, only once, and only to a name that the base does not have. Otherwise
+/// a benchmark could choose which policy judges it.
 fn renamed(mut expected: Vec<Expected>, file: &RunFile) -> Result<Vec<Expected>, CliError> {
     let known: BTreeSet<BenchmarkName> = expected.iter().map(|one| one.benchmark.clone()).collect();
     for record in file.side(SideName::Base).into_iter().flat_map(|base| &base.benchmarks) {
@@ -116,7 +117,7 @@ fn renamed(mut expected: Vec<Expected>, file: &RunFile) -> Result<Vec<Expected>,
     Ok(expected)
 }
 
-/// Rejects a result that contradicts facts from other sources.
+/// Rejects a result that contradicts the trusted facts.
 fn check(
     file: &RunFile,
     config: &Config,
@@ -153,10 +154,11 @@ fn refused(what: String) -> CliError {
         .hint("run the measuring workflow again; its log and docs/security.md say more")
 }
 
-/// A result that was measured before the run started belongs to another run.
+/// Rejects a result that was measured outside the reported run's time, since it belongs to another run.
 fn measured_by(file: &RunFile, reported: &WorkflowRun) -> Result<(), CliError> {
     let time = |text: &str| text.parse::<Timestamp>().ok();
-    // In a suite on several machines, a later attempt measures only the failed shards again.
+    // With several machines, a later attempt only repeats the failed shards, so the first attempt's start
+    // counts.
     let started = if file.shards.is_empty() { &reported.started } else { &reported.created };
     let (Some(start), Some(end)) =
         (started.as_deref().and_then(time), reported.updated.as_deref().and_then(time))
@@ -181,7 +183,8 @@ fn measured_by(file: &RunFile, reported: &WorkflowRun) -> Result<(), CliError> {
 fn same_commit(side: Option<&SideRecord>, name: SideName, known: &[String]) -> Result<(), CliError> {
     let Some(side) = side.filter(|_| !known.is_empty()) else { return Ok(()) };
     match &side.commit {
-        // Base is checked out by benchgate. In head's checkout, a build may have written tracked files.
+        // benchgate itself checks out the base. In the head's checkout, a build may have modified tracked
+        // files.
         Some(commit) if known.contains(commit) && name == SideName::Base && side.dirty != Some(false) => {
             Err(refused(format!("it does not say that its {name} was measured as commit {commit} has it")))
         }
@@ -193,7 +196,7 @@ fn same_commit(side: Option<&SideRecord>, name: SideName, known: &[String]) -> R
     }
 }
 
-/// The base's tools are those that the base's configuration pins.
+/// Checks that the base was measured with the tools that its configuration pins.
 fn pinned_tools(base: &SideRecord, config: &Config) -> Result<(), CliError> {
     let pins = || [Some(&config.head), config.base.as_ref()].into_iter().flatten().map(|side| &side.pin);
     let is = |pin: &Pin| {
@@ -213,7 +216,8 @@ fn pinned_tools(base: &SideRecord, config: &Config) -> Result<(), CliError> {
     Err(refused(format!("its base was measured {found}, and the base pins {} ({})", pin.version, pin.commit)))
 }
 
-/// Either side's tools have a version and one commit of both halves, as benchgate requires of tools before it measures.
+/// Checks that a side's tools have a version and that compiler and runtime have the same commit. benchgate
+/// requires this of tools before it measures.
 fn identified_tools(side: &SideRecord) -> Result<(), CliError> {
     let name = side.name;
     let Some(tools) = &side.toolchain else {
@@ -234,8 +238,8 @@ fn identified_tools(side: &SideRecord) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A benchmark of the base's configuration was measured on its device, in time that passed, and its outputs were checked
-/// with bounds of its policy.
+/// Checks that a benchmark of the base's configuration was measured on the right device and in a plausible
+/// time, and that its outputs were checked with the bounds of the base's policy.
 fn agrees(
     side: SideName,
     record: &BenchmarkRecord,
@@ -261,7 +265,8 @@ fn agrees(
             bounds.iter().filter(|bound| declared.is_none_or(|declared| bound.dtype == *declared));
         match found.allowed_error {
             Some(allowed) => bounds.any(|bound| bound.max_error == allowed),
-            // Integers have no bound of the whole output, and no error unless the policy allows some.
+            // Integers have no bound for the whole output, and no error is accepted unless the policy allows
+            // some.
             None => bounds.any(|bound| {
                 let allows = [bound.atol, bound.rtol, bound.stol].iter().any(|it| *it > 0.0);
                 bound.max_error == f64::MAX && (allows || found.error.is_none_or(|error| error == 0.0))
@@ -278,12 +283,13 @@ fn agrees(
     })
 }
 
-/// Comparisons of the outputs of a benchmark.
+/// All comparisons of a benchmark's outputs.
 fn checks(record: &BenchmarkRecord) -> impl Iterator<Item = &OutputCheck> {
     record.verification.iter().flat_map(|found| found.outputs.iter().chain(&found.against_base))
 }
 
-/// The element types that the configuration states of a benchmark's outputs. `.npy` files state theirs themselves.
+/// The element types of a benchmark's expected outputs, as far as the configuration names them. A `.npy` file
+/// contains its type itself.
 fn declared_types(benchmark: &BenchmarkName, config: &Config) -> Vec<Option<String>> {
     let stated = |file: &TensorFile| file.dtype().map(|dtype| dtype.to_string());
     let named = |name: &str| is_of_command(benchmark.as_str(), name);
@@ -295,8 +301,9 @@ fn declared_types(benchmark: &BenchmarkName, config: &Config) -> Vec<Option<Stri
     outputs.map(|output| TensorFile::parse(output).as_ref().and_then(stated)).collect()
 }
 
-/// An output has one element type, and so one bound on both sides, whatever it is compared with: the bound of a coarser
-/// type would accept a larger error. If head has changed the type, its comparison with base has failed.
+/// Checks that each output was always compared with the same bound. An output has one element type and
+/// therefore one bound on both sides; the bound of a coarser type would accept a larger error. (If the head
+/// has changed the type, the comparison with the base has already failed.)
 fn one_bound(file: &RunFile) -> Result<(), CliError> {
     let mut benchmarks: BTreeMap<&str, Vec<&OutputCheck>> = BTreeMap::new();
     for record in file.sides.iter().flat_map(|side| &side.benchmarks) {
@@ -316,8 +323,8 @@ fn one_bound(file: &RunFile) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The base's benchmarks are those that its configuration declares, in its order. One that is missing is a
-/// row of the comparison.
+/// Checks that the base's benchmarks are declared in its configuration, in the same order. A missing one
+/// becomes a row of the comparison.
 fn declared(base: &SideRecord, expected: &[Expected]) -> Result<(), CliError> {
     let mut names = expected.iter().map(|expected| expected.benchmark.as_str());
     for benchmark in &base.benchmarks {
@@ -331,11 +338,12 @@ fn declared(base: &SideRecord, expected: &[Expected]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Each process must have the side that the schedule gave its slot. A result with its sides exchanged would show a
-/// regression as an improvement.
+/// Checks that each process ran on the side to which the schedule assigned its slot. If the sides were
+/// exchanged, a regression would look like an improvement.
 fn on_schedule(file: &RunFile) -> Result<(), CliError> {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    // As the pipeline counts them: head's benchmarks, then those that only base has. A command is one of them.
+    // The pipeline counts the head's benchmarks first, then those of the base only. A command counts as one
+    // benchmark.
     for name in [SideName::Head, SideName::Base] {
         for benchmark in file.side(name).into_iter().flat_map(|side| &side.benchmarks) {
             let next = names.len();

@@ -1,4 +1,4 @@
-//! `benchgate publish`.
+//! `benchgate publish`: judges a result that was measured elsewhere, and posts the verdict.
 
 use std::path::PathBuf;
 
@@ -67,7 +67,7 @@ pub struct PublishArgs {
 pub fn run(args: &PublishArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let config = match config::load_judging(&args.config) {
         Ok(config) => Some(config),
-        // The suite is new: nothing was merged that could judge it.
+        // The suite is new, so the base has no policy yet that could judge it.
         Err(ConfigError::Unreadable { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(error.into()),
     };
@@ -77,7 +77,7 @@ pub fn run(args: &PublishArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     let situation = match Situation::find(&github, args.pull_request, args.dry_run) {
         Ok(situation) => situation,
         Err(error) => {
-            // The job's summary gives the reason why nothing is posted on the pull request.
+            // Nothing can be posted on the pull request, so the job's summary gives the reason.
             let texts = Texts::new(&Story::Failed(&error), None, github.annotations);
             Reporting { job: !args.dry_run, folder: args.output_dir.clone() }
                 .report(&texts, None, None, terminal)?;
@@ -102,7 +102,7 @@ pub fn run(args: &PublishArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     posting::publish(&story, suite, &github, &situation, args.output_dir.clone(), terminal)
 }
 
-/// Shows the plan.
+/// Shows the plan without posting anything.
 fn dry_run(
     args: &PublishArgs,
     story: &Story<'_>,
@@ -129,7 +129,7 @@ fn dry_run(
     Ok(texts.code)
 }
 
-/// The verdict, from the samples and the base's policy.
+/// Judges the samples of the result by the base's policy.
 fn judge(args: &PublishArgs, config: Option<&Config>, situation: &Situation) -> Result<Comparison, CliError> {
     let Some(config) = config else {
         return Err(CliError::baseline_missing(format!(
@@ -163,7 +163,8 @@ fn judge(args: &PublishArgs, config: Option<&Config>, situation: &Situation) -> 
     Ok(comparison)
 }
 
-/// A run that failed has no result that passes: the result is not the one that the run judged.
+/// Rejects a result that passes although the run that measured it failed: it can't be the result that the run
+/// judged.
 fn ended_alike(comparison: &Comparison, situation: &Situation) -> Result<(), CliError> {
     let Some(run) = situation.reported() else { return Ok(()) };
     let conclusion = run.conclusion.as_deref().unwrap_or("unknown");

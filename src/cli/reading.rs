@@ -1,4 +1,4 @@
-//! Reads results, which anyone may have written: regular files only, and never more than a bound.
+//! Reads results, which may be untrusted: only regular files, and only up to a size limit.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::CliError;
 
 const SMALLER: &str = "split the suite, or measure fewer repetitions";
 
-/// The whole content of a result.
+/// Reads the whole content of a result.
 ///
 /// # Errors
 /// A file that can't be read, is not a regular file, or is too large.
@@ -32,10 +32,11 @@ pub fn file(path: &Path) -> Result<Vec<u8>, CliError> {
     })
 }
 
-/// From this size on a result is read in pieces where its format allows it.
+/// The size from which a result is read in pieces, if its format allows it.
 const LARGE: u64 = 1 << 20;
 
-/// A large foreign result, read in pieces. `None` if [`file`] has to read it or to report its problem.
+/// Reads a large result of another tool in pieces. Returns `None` if [`file`] has to read it, or to report
+/// its problem.
 pub fn in_pieces(path: &Path) -> Option<Run> {
     let (file, length) = files::open_bounded(path, MOST_RESULT_BYTES).ok()?;
     if length < LARGE {
@@ -44,13 +45,13 @@ pub fn in_pieces(path: &Path) -> Option<Run> {
     ingest::read_in_pieces(file.take(MOST_RESULT_BYTES), &path.to_string_lossy())
 }
 
-/// The whole content of stdin.
+/// Reads the whole content of stdin.
 pub fn stdin() -> Result<Vec<u8>, CliError> {
     let failed = |what: &dyn std::fmt::Display, hint: Option<&str>| {
         CliError::input(format!("failed to read -: {what}")).maybe_hint(hint)
     };
     let mut bytes = Vec::new();
-    // One byte more than allowed distinguishes a result of that size from a longer one.
+    // Reading one byte more than allowed shows whether the input is too long.
     io::stdin()
         .lock()
         .take(MOST_RESULT_BYTES + 1)
@@ -63,15 +64,15 @@ pub fn stdin() -> Result<Vec<u8>, CliError> {
     Ok(bytes)
 }
 
-// A folder given where a file is expected: the results below it.
+// The rest of this file finds the results in a folder that is given instead of a file.
 
-/// More files than this are a mistake in the path.
+/// The maximum number of files. More are probably a mistake in the path.
 const MOST_FILES: usize = 10_000;
-/// Levels of folders below the one that was named.
+/// The maximum depth of folders below the given one.
 const DEEPEST: usize = 16;
 
-/// The regular files below a folder that may be results, in a stable order. Links are not followed: a folder
-/// that someone else packed must not name files outside it.
+/// The regular files below a folder that may be results, in a stable order. Links are not followed, because a
+/// folder that someone else packed must not lead to files outside it.
 ///
 /// # Errors
 /// A folder that can't be listed, has no files, or has too many.
@@ -93,8 +94,8 @@ pub fn results(folder: &Path) -> Result<Vec<String>, CliError> {
     Ok(kept)
 }
 
-/// `root` is the folder that the user named, by where links lead. Links in it are not followed: those to what is in it, such
-/// as `latest`, name a result again.
+/// Collects the files below `folder`. `root` is the real path of the folder that the user named. Links to
+/// something inside it, such as `latest`, are ignored, because they would name a result twice.
 fn collect(folder: &Path, root: &Path, deepest: usize, found: &mut Vec<PathBuf>) -> Result<(), CliError> {
     if deepest == 0 {
         return Err(failed(folder, "folders are nested too deeply"));
@@ -107,7 +108,7 @@ fn collect(folder: &Path, root: &Path, deepest: usize, found: &mut Vec<PathBuf>)
         if kind.is_dir() {
             collect(&entry.path(), root, deepest - 1, found)?;
         } else if kind.is_file() || !entry.path().exists() {
-            // A link to nothing stands for a result that is gone; reading it says so.
+            // A broken link stands for a result that is gone; reading it later reports the error.
             found.push(entry.path());
         } else if !kind.is_symlink()
             || !entry.path().canonicalize().is_ok_and(|target| target.starts_with(root))
@@ -123,8 +124,8 @@ fn collect(folder: &Path, root: &Path, deepest: usize, found: &mut Vec<PathBuf>)
     Ok(())
 }
 
-/// Gives a result of criterion the name that `benchmark.json` next to it states; elsewhere only the folders have it.
-/// Samples must agree with the `estimates.json` next to them.
+/// Names a criterion result as `benchmark.json` next to it says, since otherwise only its folders have the
+/// name. Samples must agree with the `estimates.json` next to them.
 ///
 /// # Errors
 /// A `benchmark.json` or `estimates.json` that can't be read.
@@ -146,8 +147,9 @@ pub fn named_by_criterion(mut run: Run, format: Format, path: &Path) -> Result<R
     Ok(run)
 }
 
-/// criterion keeps two states of each benchmark and writes each twice: `new` is the latest, and `sample.json` has the
-/// samples behind `estimates.json`. `benchmark.json` and `tukey.json` describe them, and `report` has the plots.
+/// Returns true for files of criterion that repeat or describe a result. It keeps two states of each
+/// benchmark, of which `new` is the latest, and writes each state twice: `sample.json` has the samples behind
+/// `estimates.json`. `benchmark.json` and `tukey.json` describe them, and `report` has the plots.
 fn is_left_by_criterion(path: &Path) -> bool {
     let Some(folder) = path.parent() else { return false };
     let name = path.file_name().and_then(|name| name.to_str());

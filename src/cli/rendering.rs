@@ -1,4 +1,4 @@
-//! The requested report and its destination.
+//! The requested format of a report, and its destination.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -53,12 +53,12 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// As [`OutputFile::open`].
+    /// Opens the output like [`OutputFile::open`].
     pub fn open(&self) -> Result<Destination, CliError> {
         self.file.open()
     }
 
-    /// The file that is written; `None` for stdout.
+    /// The path of the output file; `None` for stdout.
     pub fn path(&self) -> Option<&Path> {
         self.file.output.as_deref()
     }
@@ -73,7 +73,7 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Opens the output before anything else is done, so that a wrong path costs nothing.
+    /// Opens the output before anything else is done, so that an invalid path is reported immediately.
     pub fn open(&self) -> Result<Destination, CliError> {
         self.output.as_deref().map_or(Ok(Destination::Stdout), Destination::file)
     }
@@ -105,7 +105,7 @@ pub struct ComparisonArgs {
 }
 
 impl ComparisonArgs {
-    /// Writes the report.
+    /// Writes the report of a comparison.
     pub fn write(
         &self,
         comparison: &Comparison,
@@ -116,7 +116,8 @@ impl ComparisonArgs {
         self.write_of(View::new(comparison, reproduce), destination, terminal)
     }
 
-    /// Writes the report of what was measured into `run`, which can be judged again if it holds both sides.
+    /// Writes the report of a comparison whose measurements are in the file `run`. If that has both sides,
+    /// the report names the command that judges it again.
     pub fn write_measured(
         &self,
         comparison: &Comparison,
@@ -158,7 +159,7 @@ impl ComparisonArgs {
     }
 }
 
-/// Opened destination of a report.
+/// An opened destination of a report.
 #[derive(Debug)]
 pub enum Destination {
     Stdout,
@@ -166,7 +167,7 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// How a table looks there.
+    /// The layout of a table in this destination.
     pub fn options(&self, terminal: &Terminal, all: bool) -> TerminalOptions {
         let color = matches!(self, Self::Stdout) && terminal.colors_stdout();
         TerminalOptions { width: terminal.width(), color, all }
@@ -180,7 +181,7 @@ impl Destination {
         Ok(Self::File { draft, path: path.to_owned() })
     }
 
-    /// Writes lines that are not a table: on a terminal, those that are too wide go on below.
+    /// Writes lines that are not a table. On a terminal, lines that are too wide are wrapped.
     pub fn write_lines(self, text: &str, terminal: &Terminal) -> Result<(), CliError> {
         if matches!(self, Self::Stdout) {
             terminal.say(text);

@@ -1,4 +1,4 @@
-//! `benchgate report`.
+//! `benchgate report`: renders results without judging them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     Ok(ExitCode::Pass)
 }
 
-/// The measurements, without a verdict: a benchmark and side to a line, then other backends.
+/// The measurements without a verdict: one line per benchmark and side, followed by the other backends.
 fn table(run: &DrawnRun, options: TerminalOptions) -> String {
     let outcomes = Outcomes::of_run(run);
     format!(
@@ -116,7 +116,7 @@ fn backends(runs: &[DrawnRun]) -> Result<String, CliError> {
     Ok(tables.join("\n"))
 }
 
-/// The filter of `--filter`, where it is given: each pattern must match in one of the files.
+/// The filter that `--filter` describes, if given. Each pattern must match a benchmark in one of the files.
 fn filter(files: &[(String, RunFile)], patterns: &[Regex]) -> Result<Option<Filter>, CliError> {
     if patterns.is_empty() {
         return Ok(None);
@@ -126,7 +126,8 @@ fn filter(files: &[(String, RunFile)], patterns: &[Regex]) -> Result<Option<Filt
     select::matching(patterns, names, "--filter").map(Some)
 }
 
-/// Keeps only the benchmarks that a filter selects, and their other backends. Returns how many names that leaves out.
+/// Keeps only the benchmarks that a filter selects, and their results on other backends. Returns the number
+/// of names that were removed.
 fn keep(file: &mut RunFile, filter: &Filter) -> usize {
     let mut left_out = BTreeSet::new();
     for side in &mut file.sides {
@@ -152,7 +153,7 @@ fn pictures(runs: &[DrawnRun], folder: &Path) -> Result<Vec<PathBuf>, CliError> 
     Ok(drawn)
 }
 
-/// The verdict of a run that has two sides, under the policy that it records, as `benchgate compare` gives it.
+/// Compares the sides of a two-sided run as `benchgate compare` does, by the policy recorded in it.
 pub fn compared(name: &str, file: &RunFile) -> Result<Option<Comparison>, CliError> {
     let runs = file.runs(name);
     let ([(_, base), (_, head)], true) = (runs.as_slice(), file.complete) else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! Options of the commands that GitHub Actions runs, the files that a job's runner reads, and the folder that keeps a copy.
+//! Reports for GitHub Actions: the options of its commands, the files that a job's runner reads, and the
+//! folder that keeps a copy.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +13,15 @@ use crate::model::hex;
 use super::announce::Texts;
 use super::{CliError, Terminal, choices, secrets};
 
-/// Places where a verdict is reported, except GitHub's API.
+/// The places where a verdict is reported, except GitHub's API.
 pub struct Reporting {
-    /// Write to the job's files and print annotations.
+    /// True if the job's files are written and annotations printed.
     pub job: bool,
-    /// Keep a copy here.
+    /// The folder that gets a copy of everything.
     pub folder: Option<PathBuf>,
 }
 
-/// Texts for GitHub.
+/// The texts that are posted to GitHub.
 pub struct Posts<'a> {
     pub comment: &'a str,
     pub check: Option<&'a Check>,
@@ -57,7 +58,8 @@ impl Reporting {
         if self.job {
             append("GITHUB_STEP_SUMMARY", &texts.summary)?;
             append("GITHUB_OUTPUT", &github::outputs(&outputs, &delimiter()?))?;
-            // Only a runner reads these. A terminal shows the error that they repeat.
+            // Only a runner understands annotations; on a terminal they would repeat the error that is shown
+            // anyway.
             if secrets::get("GITHUB_OUTPUT").is_some() {
                 terminal.print(&texts.annotations);
             }
@@ -65,7 +67,8 @@ impl Reporting {
         Ok(())
     }
 
-    /// As asked for; in a job the runner's own temporary folder, because a step reads the report later.
+    /// The requested folder. In a job it defaults to the runner's temporary folder, because a later step
+    /// reads the report.
     fn kept(&self) -> Option<PathBuf> {
         let temporary = || std::env::var_os("RUNNER_TEMP").filter(|folder| !folder.is_empty());
         let kept = || Some(PathBuf::from(temporary().filter(|_| self.job)?).join("benchgate"));
@@ -73,7 +76,7 @@ impl Reporting {
     }
 }
 
-/// Adds a report to the job's summary.
+/// Appends a report to the job's summary.
 pub fn summary(report: &str) -> Result<(), CliError> {
     append("GITHUB_STEP_SUMMARY", report)
 }
@@ -104,7 +107,7 @@ fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
     CliError::failed(format!("failed to write {}: {error}", path.display()))
 }
 
-/// Adds to one of the files that a runner reads. Outside a job there is none.
+/// Appends to one of the files that a runner reads. Outside a job, there are none.
 fn append(variable: &str, text: &str) -> Result<(), CliError> {
     use std::io::Write;
     let Some(path) = secrets::get(variable).map(PathBuf::from) else { return Ok(()) };
@@ -134,7 +137,7 @@ pub struct GithubArgs {
 }
 
 impl GithubArgs {
-    /// Whether any of it was requested.
+    /// Returns true if any of these options was given.
     pub fn wanted(&self) -> bool {
         self.github || self.output_dir.is_some()
     }
@@ -157,7 +160,7 @@ pub struct PostArgs {
 }
 
 impl PostArgs {
-    /// These options over the configuration.
+    /// Applies these options to the configuration.
     pub fn over(&self, mut configured: GitHub) -> GitHub {
         configured.comment = self.comment.unwrap_or(configured.comment);
         configured.check_run = self.check_run.unwrap_or(configured.check_run);

@@ -1,4 +1,4 @@
-//! Results that a command reads: one grammar for `compare`, `explain` and `report`.
+//! The results that a command reads, with the same syntax for `compare`, `explain` and `report`.
 
 use clap::builder::TypedValueParser;
 use regex::Regex;
@@ -24,7 +24,7 @@ pub struct SourceArgs {
 }
 
 impl SourceArgs {
-    /// The results that were named, or the one of `--run`.
+    /// The results that the user named, or else the one of `--run`.
     pub fn or_run(&self, named: &[String]) -> Vec<String> {
         if named.is_empty() { vec![self.run.run.to_string_lossy().into_owned()] } else { named.to_vec() }
     }
@@ -56,7 +56,7 @@ pub struct PairArgs {
 }
 
 impl PairArgs {
-    /// The results that are named without an option.
+    /// The results that are given as positional arguments.
     pub fn named(&self) -> impl Iterator<Item = &String> {
         self.base_file.iter().chain(&self.head_file)
     }
@@ -77,7 +77,7 @@ impl PairArgs {
     }
 }
 
-/// The formats that can be read.
+/// Parses a format that benchgate can read.
 pub fn format_parser() -> impl TypedValueParser<Value = Format> {
     choices::described(Format::ALL, |format| format.into_str(), |format| Some(format.description()))
 }

@@ -1,4 +1,4 @@
-//! `benchgate run`.
+//! `benchgate run`: measures a suite.
 
 use std::path::Path;
 
@@ -76,7 +76,7 @@ pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     print(&session, &config.policy, args, destination, terminal)
 }
 
-/// Verifies and measures what another machine compiled.
+/// Verifies and measures modules that another machine compiled.
 fn from_bundle(
     args: &RunArgs,
     bundle: &Path,
@@ -106,8 +106,9 @@ fn print(
     Ok(exit_code(session, policy))
 }
 
-/// A failure on any side makes the run an error, and a wrong output makes it diverged, unless the suite expects it; so
-/// does a benchmark that works and should not. The measurements are in the file anyway.
+/// The exit code of a run. Unless the suite expects it, a failure on any side is an error, and a wrong output
+/// means that the run diverged. A benchmark that works although it is expected to fail is an error as well.
+/// The measurements are stored in any case.
 fn exit_code(session: &MeasuredRun, policy: &Policy) -> ExitCode {
     let expectations = Expectations::new(policy);
     let mut code = ExitCode::Pass;
@@ -138,7 +139,7 @@ fn summary(session: &MeasuredRun, args: &RunArgs, options: TerminalOptions) -> R
         .filter(|(name, _)| ran(name))
         .collect();
     let name = file.display().to_string();
-    // For its values only, so that they are those of `benchgate compare`.
+    // Only the values are used, so that they equal those of `benchgate compare`.
     let comparison = super::report::compared(&name, &session.file)?;
     let outcomes = Outcomes::new(&sides, comparison.as_ref(), |side, benchmark| {
         log_of_failure(session, side, benchmark, file)
@@ -154,7 +155,7 @@ fn summary(session: &MeasuredRun, args: &RunArgs, options: TerminalOptions) -> R
     })
 }
 
-/// Path of the tool's complete message. The record names logs relative to itself.
+/// The path of the tool's complete message. In the record, paths of logs are relative to the record's file.
 fn log_of_failure(session: &MeasuredRun, side: SideName, benchmark: &str, output: &Path) -> Option<String> {
     let benchmarks = &session.file.side(side)?.benchmarks;
     let record = benchmarks.iter().find(|record| record.name == benchmark)?;

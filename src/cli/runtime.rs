@@ -1,4 +1,4 @@
-//! This invocation: its day, its words for a shell, and the asynchronous runtime of commands that wait for something.
+//! The environment of a command: the date, the command line, and the asynchronous runtime.
 
 use std::io;
 use std::sync::mpsc::channel;
@@ -8,18 +8,18 @@ use crate::process::{self, Cancel, shell_word};
 
 use super::CliError;
 
-/// Threads that the runtime can't do without: the workers (one listens for signals and pipes while the other hashes),
-/// and one for work that blocks, such as starting a program.
+/// The number of threads that the runtime requires: two workers (one listens for signals and pipes while the
+/// other hashes), and one thread for blocking work such as starting a program.
 const WORKERS: usize = 2;
 const NEEDED: usize = WORKERS + 1;
 
-/// Threads must not end and restart, so this is longer than any session.
+/// Longer than any session, so that threads never end and restart.
 const KEEP_ALIVE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Longest wait for the kernel to clean up after a thread.
+/// The maximum wait for the kernel to clean up after a thread.
 const CLEANED_UP: Duration = Duration::from_secs(5);
 
-/// Runs work to its end. It gets the token that SIGINT and SIGTERM raise.
+/// Runs asynchronous work to its end. SIGINT and SIGTERM raise the token that it gets.
 pub fn block_on<T>(work: impl AsyncFnOnce(Cancel) -> Result<T, CliError>) -> Result<T, CliError> {
     let internal = |error: io::Error| CliError::internal(format!("failed to start the runtime: {error}"));
     check_threads().map_err(|error| {
@@ -33,18 +33,21 @@ pub fn block_on<T>(work: impl AsyncFnOnce(Cancel) -> Result<T, CliError>) -> Res
         .build()
         .map_err(internal)?
         .block_on(async {
-            // With one such thread, tokio waits for it if it can't have another. Without any it panics.
+            // If tokio can't start another blocking thread, it waits for the existing one; without any, it
+            // panics.
             tokio::task::spawn_blocking(|| ()).await.map_err(io::Error::other).map_err(internal)?;
             let interrupts = process::interrupts().map_err(internal)?;
             work(interrupts.cancel.clone()).await
         })
 }
 
-/// Whether the threads that the runtime needs can be started at once: otherwise tokio panics or hangs.
+/// Checks that the threads which the runtime needs can run at the same time. Otherwise tokio would panic or
+/// hang.
 fn check_threads() -> io::Result<()> {
     let before = own_threads();
     let checked = start_threads();
-    // A thread that has ended counts until the kernel has cleaned up after it, which takes a while on a busy machine.
+    // An ended thread still counts until the kernel has cleaned up after it, which takes a while on a busy
+    // machine.
     let until = Instant::now() + CLEANED_UP;
     while own_threads() > before && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
@@ -52,7 +55,7 @@ fn check_threads() -> io::Result<()> {
     checked
 }
 
-/// Threads of this process; zero if the system doesn't say.
+/// The number of threads of this process; zero if the system doesn't report it.
 fn own_threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
@@ -61,7 +64,8 @@ fn start_threads() -> io::Result<()> {
     std::thread::scope(|scope| {
         let mut held = Vec::new();
         for _ in 0..NEEDED {
-            // Each lives until its sender is dropped, which is when all were started or one was not.
+            // Each thread lives until its sender is dropped, after all have been started or one has failed to
+            // start.
             let (hold, released) = channel::<()>();
             std::thread::Builder::new().spawn_scoped(scope, move || released.recv().is_err())?;
             held.push(hold);
@@ -70,12 +74,12 @@ fn start_threads() -> io::Result<()> {
     })
 }
 
-/// Waivers end with a day, and the day is that of the machine that judges.
+/// The current date in UTC, on which the expiry of waivers depends.
 pub fn today() -> String {
     jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
 }
 
-/// The command as it was given, quoted for a shell.
+/// The command line as it was given, quoted for a shell.
 pub fn command_line() -> String {
     let words = std::env::args().skip(1).map(shell_word);
     std::iter::once("benchgate".to_owned()).chain(words).collect::<Vec<_>>().join(" ")

@@ -1,22 +1,22 @@
-//! The tokens, and the paths of the files that a runner obeys: taken out of the environment before anything starts, and
-//! kept in this process alone.
+//! Tokens, and the paths of files through which a runner can be controlled. They are removed from the
+//! environment before anything starts, and only this process keeps them.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use crate::process;
 
-/// The variables that hold benchgate's tokens.
+/// The variables that contain benchgate's own tokens.
 const NAMES: [&str; 4] =
     ["GITHUB_TOKEN", "BENCHGATE_TOKEN", "BENCHGATE_WEBHOOK_URL", "BENCHGATE_WEBHOOK_SECRET"];
 
-/// The variables that name a file from which the runner takes orders for the later steps of the job. Measured code
-/// that knows a command of the runner could set its variables.
+/// The variables that name files from which the runner reads instructions for later steps of the job.
+/// Measured code could use those files to set variables of the job.
 const RUNNER_FILES: [&str; 5] =
     ["GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"];
 
-/// Parts of the names of other secrets (`ACTIONS_ID_TOKEN_REQUEST_TOKEN`, `AWS_SECRET_ACCESS_KEY`): the code that is
-/// measured should find none of them in its parent.
+/// Parts of the names of other secrets, such as `ACTIONS_ID_TOKEN_REQUEST_TOKEN` or `AWS_SECRET_ACCESS_KEY`.
+/// Measured code must not find them in its parent process.
 const SECRET_WORDS: [&str; 10] = [
     "TOKEN",
     "SECRET",
@@ -30,13 +30,14 @@ const SECRET_WORDS: [&str; 10] = [
     "ENCRYPTION_KEY",
 ];
 
-/// How the variables of object stores begin. Their secrets are kept, because the history may be in such a store.
+/// Prefixes of the variables of object stores. Their secrets are kept, because the history may be in such a
+/// store.
 const CLOUD_PREFIXES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
 static TAKEN: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
-/// Takes all secrets out of the environment, so that no child can inherit them and `/proc` does not show them, and
-/// closes this process's memory to other processes of the same user. Further calls do nothing.
+/// Takes all secrets out of the environment, so that no child inherits them and `/proc` does not show them.
+/// Also hides this process's memory from other processes of the same user. Further calls do nothing.
 pub fn take() {
     TAKEN.get_or_init(|| {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
@@ -52,7 +53,7 @@ pub fn take() {
             }
         }
         if found.values().any(|token| !token.is_empty()) {
-            // Only a kernel without prctl refuses, and there is no better fallback.
+            // This only fails on a kernel without prctl, where there is no alternative.
             let _hidden: bool = process::hide_memory();
         }
         found
@@ -65,7 +66,7 @@ fn is_own(name: &str) -> bool {
 
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    // The address of a webhook is secret too.
+    // The URL of a webhook is also a secret.
     is_own(&name) || SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
@@ -73,7 +74,7 @@ fn is_cloud(name: &str) -> bool {
     CLOUD_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The variables that say how to reach an object store, secrets included.
+/// The variables that configure access to object stores, including secrets.
 pub fn cloud_variables() -> Vec<(String, String)> {
     let open = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -81,7 +82,7 @@ pub fn cloud_variables() -> Vec<(String, String)> {
     open.chain(kept).filter(|(name, value)| is_cloud(name) && !value.is_empty()).collect()
 }
 
-/// A token, or the path of a runner's file, from the environment; an empty one counts as absent.
+/// A token, or the path of a runner's file, that was in the environment. An empty one counts as absent.
 pub fn get(name: &str) -> Option<String> {
     TAKEN.get()?.get(name).filter(|token| !token.is_empty()).cloned()
 }

@@ -1,4 +1,4 @@
-//! Selection of the benchmarks and metrics of two results, and their names.
+//! Selects the benchmarks and metrics of two results, and renames benchmarks.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,7 @@ pub struct SelectArgs {
 }
 
 impl SelectArgs {
-    /// Whether one result is enough, because its benchmarks are distinguished by their names.
+    /// Returns true if a single result is enough, because the options select each side from it by name.
     pub fn splits_one(&self) -> bool {
         !self.base_filter.is_empty() || !self.head_filter.is_empty()
     }
@@ -37,7 +37,8 @@ impl SelectArgs {
     /// Reduces both runs and the policy to the selection, including `--filter`. Returns notes for the report.
     ///
     /// # Errors
-    /// A pattern, a name or a metric that matches nothing: what is left would be judged in its place.
+    /// A pattern, name or metric that matches nothing: the remaining benchmarks would be judged instead of
+    /// the intended ones.
     pub fn apply(
         &self,
         filter: &[Regex],
@@ -110,18 +111,18 @@ impl SelectArgs {
                 None => policy.metrics.push((metric.clone(), named.clone())),
             }
         }
-        // What is left out can't be required either.
+        // A metric that is not selected can't be required.
         for (_, rule) in policy.metrics.iter_mut().filter(|(known, _)| !wanted(known)) {
             rule.fatal = false;
         }
-        // An override that excuses a benchmark still does.
+        // Overrides that exempt a benchmark stay in effect.
         let others = policy.overrides.iter_mut().filter(|rule| !rule.metric.as_deref().is_some_and(wanted));
         for rule in others.filter(|rule| rule.fatal == Some(true)) {
             rule.fatal = None;
         }
         let all = base.benchmarks.iter().chain(&head.benchmarks);
         let kept: HashSet<BenchmarkName> = all
-            // Failed benchmarks stay: they have no metrics, and must not disappear with them.
+            // Failed benchmarks have no metrics, so they would disappear here; they must stay.
             .filter(|b| !b.outcome.is_ok() || b.metrics.iter().any(|series| wanted(&series.metric.name)))
             .map(|benchmark| benchmark.name.clone())
             .collect();
@@ -149,7 +150,7 @@ fn keep<const N: usize>(runs: [&mut Run; N], patterns: &[Regex], option: &str) -
     Ok(names.iter().filter(|name| !filter.selects(name.as_str())).count())
 }
 
-/// The filter of these patterns, each of which selects at least one of the names.
+/// The filter for these patterns, each of which must select at least one of the names.
 pub fn matching<'a>(
     patterns: &[Regex],
     names: impl Iterator<Item = &'a str> + Clone,
@@ -164,12 +165,12 @@ pub fn matching<'a>(
     Ok(Filter::new(patterns))
 }
 
-/// For a reader of a verdict that is not about everything.
+/// A note that tells readers of a verdict how many benchmarks it does not cover.
 pub fn left_out(count: usize) -> String {
     format!("--filter leaves out {}, which were not judged", counted(count, "benchmark"))
 }
 
-/// The new name, if `from` matches this one.
+/// The new name, if `name` matches `from`.
 pub(super) fn renamed(name: &str, from: &str, to: &str) -> Option<String> {
     if name == from {
         return Some(to.to_owned());

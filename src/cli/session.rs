@@ -1,4 +1,4 @@
-//! Code that `run` and `gate` share: the options of measuring, the sides, the runtime, the interrupt.
+//! The code that all measuring commands share: their options, the sides, and running the pipeline.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ use super::shard_args::ShardArgs;
 use super::terminal::is_ci;
 use super::{CliError, Terminal, job};
 
-/// Any user of a machine can hold its lock for as long as they like, and an unattended job would wait for them
-/// until the runner ends it, without a message.
+/// A time limit for unattended jobs. Any user of a machine can hold its lock indefinitely, and a job would
+/// wait until the runner ended it without a message.
 const LOCK_TIMEOUT_IN_CI: Duration = Duration::from_secs(30 * 60);
 
 /// Options of every command that measures.
@@ -82,7 +82,7 @@ pub struct ScheduleArgs {
 }
 
 impl ScheduleArgs {
-    /// Applies what the command line overrides.
+    /// Applies the settings that the command line overrides.
     pub fn adjust(&self, config: &mut Config) {
         if self.time_budget.is_some() {
             config.measure.time_budget = self.time_budget;
@@ -92,7 +92,7 @@ impl ScheduleArgs {
         }
     }
 
-    /// Applies `--max-blocks`: how long to measure is the caller's money.
+    /// Applies `--max-blocks`. The caller pays for the measuring time, so this may override the policy.
     pub fn limit(&self, mut policy: Policy) -> Policy {
         if let Some(most) = self.max_blocks {
             let sequential = &mut policy.sequential;
@@ -113,7 +113,7 @@ fn budget(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a time such as `90s` or `5m`".to_owned())
 }
 
-/// A number of compilers or blocks.
+/// Parses a number of compilers or blocks, which must not be zero.
 fn at_least_one<T: std::str::FromStr + PartialEq + From<bool>>(text: &str) -> Result<T, String> {
     match text.parse::<T>() {
         Ok(count) if count != T::from(false) => Ok(count),
@@ -126,19 +126,19 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 }
 
 impl MeasureArgs {
-    /// The configuration for commands that have no option for it.
+    /// The path of the configuration, for commands that have no option for it.
     pub fn default_config() -> PathBuf {
         std::env::var_os("BENCHGATE_CONFIG").map_or_else(|| PathBuf::from("benchgate.toml"), PathBuf::from)
     }
 
-    /// Reads the configuration and applies what the command line overrides.
+    /// Reads the configuration and applies the settings that the command line overrides.
     pub fn load(&self) -> Result<Config, CliError> {
         let mut config = config::load(&self.config)?;
         self.adjust(&mut config);
         Ok(config)
     }
 
-    /// Applies what the command line overrides.
+    /// Applies the settings that the command line overrides.
     pub fn adjust(&self, config: &mut Config) {
         if self.jobs.is_some() {
             config.measure.jobs = self.jobs;
@@ -151,7 +151,7 @@ impl MeasureArgs {
         self.schedule.limit(policy)
     }
 
-    /// Absolute, because tools that write there run in other folders.
+    /// The absolute path of the working folder. Tools that write there run in other folders.
     fn work_dir(&self, root: &Path) -> Result<PathBuf, CliError> {
         let folder = self.work_dir.clone().unwrap_or_else(|| root.join(".benchgate"));
         std::path::absolute(&folder).map_err(|error| {
@@ -159,15 +159,15 @@ impl MeasureArgs {
         })
     }
 
-    /// The working folder, prepared for measurements.
+    /// The working folder, after preparing it for measurements.
     pub fn prepared_work_dir(&self, root: &Path) -> Result<PathBuf, CliError> {
         let work = self.work_dir(root)?;
         prepare_work_dir(&work)?;
         Ok(work)
     }
 
-    /// Runs the sides and writes the record to `output`. A calibration measures `alike` blocks where the sides are
-    /// identical, and uses no earlier one.
+    /// Measures the sides and writes the record to `output`. `alike` is for calibrations: it is the number of
+    /// blocks to measure although the sides are identical, and no earlier calibration is used.
     pub fn measure(
         &self,
         sides: &[SideInput],
@@ -188,7 +188,7 @@ impl MeasureArgs {
             self.shard.refuse("a calibration is of one machine")?;
         }
         check_processors(&side.config.measure, &side.config.file.display())?;
-        // A head that is still the anchor has a ratio like any other.
+        // Even a head that is identical to the anchor is measured, so that it has a ratio.
         let anchored = sides.iter().any(|side| side.anchor);
         let identical_blocks = alike.or_else(|| anchored.then_some(side.config.policy.sequential.min_blocks));
         let options = self.options(&side.config.root, output, identical_blocks, calibration, backends)?;
@@ -224,7 +224,8 @@ impl MeasureArgs {
         })
     }
 
-    /// Unpacks a bundle and finds it whole. Its own configuration says what is measured.
+    /// Unpacks a bundle and checks that it is complete. The bundle's own configuration defines what is
+    /// measured.
     pub fn open_bundle(
         &self,
         bundle: &Path,
@@ -243,8 +244,8 @@ impl MeasureArgs {
         Ok(open)
     }
 
-    /// Verifies and measures what a bundle holds. The working folder is on this machine, because the bundle's own
-    /// folder is temporary.
+    /// Verifies and measures the contents of a bundle. The working folder is not in the bundle's folder,
+    /// which is temporary.
     pub fn measure_bundle(
         &self,
         open: &OpenBundle,
@@ -293,7 +294,7 @@ impl MeasureArgs {
     }
 }
 
-/// Runs the sides and writes the record.
+/// Measures the sides and writes the record.
 pub fn measure_sides(
     sides: &[SideInput],
     options: &pipeline::Options,
@@ -305,7 +306,7 @@ pub fn measure_sides(
     super::runtime::block_on(async |cancel| {
         let run = SuiteRun::new(sides, options, progress.as_ref(), &cancel);
         let prepared = run.prepare(PrepareFrom::Sources).await?;
-        // Building is work already. Without it, the work begins when the wait for other jobs ends.
+        // Building counts as work. If nothing is built, the work begins once no other job is measuring.
         if prepared.builds() {
             super::paths::remove_output(&options.output)?;
         }
@@ -315,15 +316,15 @@ pub fn measure_sides(
     })
 }
 
-/// One side from a configuration, with its lock file and the git state of its folder.
+/// One side of a configuration, with its lock file and the git state of its folder.
 pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliError> {
     let Some(mut side) = config.side(name).cloned() else { return Ok(None) };
-    // Tools run in the folder of the sources, so paths that reach them must not depend on ours.
+    // The tools run in the folder of the sources, so paths must not depend on the current folder.
     side.sources = std::path::absolute(config.root.join(&side.sources)).map_err(|error| {
         CliError::usage(format!("failed to find the sources {}: {error}", side.sources.display()))
     })?;
     let lock = Lock::read_for(&config.file)?;
-    // A suite outside any repository is fine: it has no commit to name.
+    // A suite may be outside any repository; it then has no commit.
     let repository = Repository::open(&config.root).ok();
     let commit = repository.as_ref().and_then(|repository| repository.head().ok()).map(|head| head.commit);
     let dirty = repository.as_ref().and_then(|repository| repository.is_dirty().ok());
@@ -331,18 +332,18 @@ pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliErr
     Ok(Some(SideInput { lock, commit, dirty, ..SideInput::new(name, config, side) }))
 }
 
-/// Head's sources with the frozen toolchain of `[baseline]`, if it names one. Compile flags of `[side.head]` are
-/// head's alone: what they change shows against the anchor.
+/// The head's sources with the fixed reference toolchain of `[baseline]`, if there is one. Compile flags of
+/// `[side.head]` are left out, so that their effect shows against this anchor.
 fn anchor(head: &SideInput) -> Option<SideInput> {
     let pin = head.config.anchor.clone()?;
     let side = Side { pin, flags: Vec::new(), ..head.side.clone() };
-    // No toolchain builds a command, so its ratio to the anchor would be one whatever head changes.
+    // No toolchain builds a command, so its ratio to the anchor would always be one.
     let config = Config { commands: Vec::new(), ..head.config.clone() };
     Some(SideInput { name: SideName::Base, anchor: true, config, side, ..head.clone() })
 }
 
-/// Head, behind its anchor if it has one. Every session measures the same number of blocks: the precision of a ratio
-/// must not depend on its value.
+/// The head, after its anchor if it has one. With an anchor every session measures the same number of blocks,
+/// because the precision of a ratio must not depend on its value.
 pub fn with_anchor(head: SideInput) -> Vec<SideInput> {
     let mut sides: Vec<SideInput> = anchor(&head).into_iter().chain([head]).collect();
     if sides.len() == 2 {
@@ -353,8 +354,8 @@ pub fn with_anchor(head: SideInput) -> Vec<SideInput> {
     sides
 }
 
-/// Refuses `cpus` that are not on this machine before anything is compiled for them. `named_in` is the place that
-/// names them.
+/// Refuses `cpus` that this machine does not have, before anything is compiled. `named_in` describes the
+/// place that names them.
 pub fn check_processors(measure: &Measure, named_in: &dyn Display) -> Result<(), CliError> {
     let Some(asked) = &measure.cpus else { return Ok(()) };
     let here = device::pinnable();
@@ -366,9 +367,9 @@ pub fn check_processors(measure: &Measure, named_in: &dyn Display) -> Result<(),
     .hint("leave it out, and benchgate chooses, leaving one processor to the host"))
 }
 
-/// The working folder ignores itself, so that a run never makes a repository dirty.
+/// Creates the working folder with a .gitignore for itself, so that a run never makes a repository dirty.
 pub fn prepare_work_dir(work: &Path) -> Result<(), CliError> {
-    // A link can be committed, and would put sessions and logs outside the repository.
+    // A committed link could redirect sessions and logs to a place outside the repository.
     let inside = ["sessions", "bisect", "logs", "profiles", "ir", ".gitignore"].map(|name| work.join(name));
     if let Some(link) =
         std::iter::once(work).chain(inside.iter().map(PathBuf::as_path)).find(|p| p.is_symlink())
@@ -389,11 +390,11 @@ pub fn prepare_work_dir(work: &Path) -> Result<(), CliError> {
         })
 }
 
-/// Refuses measurements that came with the repository: a session that looks interrupted would be resumed, and
-/// whatever times it was committed with would be judged.
+/// Refuses measurements that are part of the repository: a committed session that looks interrupted would be
+/// resumed, and its times would be judged.
 fn refuse_committed_sessions(work: &Path) -> Result<(), CliError> {
-    // A working folder outside of any repository contains no files of one. The folder itself may be a submodule, so
-    // the repository is looked for above it.
+    // A working folder outside any repository can't contain committed files. The search for a repository
+    // starts above the folder, because the folder itself may be a submodule.
     let Some(above) = work.parent().and_then(|above| above.canonicalize().ok()) else { return Ok(()) };
     let Some(name) = work.file_name() else { return Ok(()) };
     let kept = ["sessions", "bisect"];

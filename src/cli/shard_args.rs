@@ -27,7 +27,7 @@ pub struct ShardArgs {
     attempt: Option<u32>,
 }
 
-/// Variables in which engines count: how often a job was started, or started again.
+/// Variables with a CI system's count of attempts, and the number to add because some count restarts only.
 const ATTEMPTS: [(&str, u32); 3] =
     [("GITHUB_RUN_ATTEMPT", 0), ("BUILDKITE_RETRY_COUNT", 1), ("SLURM_RESTART_COUNT", 1)];
 
@@ -36,7 +36,7 @@ impl ShardArgs {
         self.plan.as_deref().zip(self.shard)
     }
 
-    /// Rejects a shard if there can't be one.
+    /// Rejects `--plan` for a command or suite that can't be sharded; `why` is the reason.
     pub fn refuse(&self, why: &str) -> Result<(), CliError> {
         match self.plan {
             None => Ok(()),
@@ -44,10 +44,10 @@ impl ShardArgs {
         }
     }
 
-    /// The shard that is measured here; `None` if it is the whole suite.
+    /// The shard to measure here; `None` for the whole suite.
     ///
     /// # Errors
-    /// A plan that can't be read, has no such shard, or is not of these sides.
+    /// A plan that can't be read, has no such shard, or was not made for these sides.
     pub fn of_suite(&self, sides: &[SideInput]) -> Result<Option<Shard>, CliError> {
         let Some((path, number)) = self.planned() else { return Ok(None) };
         let plan = read(path)?;
@@ -79,12 +79,12 @@ impl ShardArgs {
         shard.map(Some).ok_or_else(|| refused(&format!("it has {all}, and no number {number}")))
     }
 
-    /// Fatal rows of the whole suite; 0 if this is the whole suite.
+    /// The number of rows of the whole suite that can fail it; 0 if the suite is not sharded.
     pub fn rows(&self) -> Result<u32, CliError> {
         self.planned().map_or(Ok(0), |(path, _)| read(path).map(|plan| plan.rows))
     }
 
-    /// Notes in a verdict that it is not that of the suite.
+    /// A note that the verdict covers only a shard of the suite.
     pub fn note(&self) -> Option<String> {
         let (_, number) = self.planned()?;
         Some(format!("this is shard {number}; `benchgate merge` joins all shards to the result of the suite"))
@@ -99,7 +99,7 @@ impl ShardArgs {
     }
 }
 
-/// The plan in a file.
+/// Reads a plan from a file.
 pub fn read(path: &Path) -> Result<PlanFile, CliError> {
     PlanFile::from_slice(&reading::file(path)?).map_err(|error| {
         CliError::input(format!("failed to read {}: {error}", path.display()))
@@ -107,12 +107,13 @@ pub fn read(path: &Path) -> Result<PlanFile, CliError> {
     })
 }
 
-/// The time budget as a plan holds it.
+/// The time budget in the form that a plan stores.
 pub fn time_budget_ns(config: &Config) -> Option<u64> {
     config.measure.time_budget.map(|budget| u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// The digest that identifies a suite: the files that configure and pin it, the commits, and the benchmarks.
+/// A digest that identifies a suite: it covers the files that configure and pin it, the commits, and the
+/// benchmarks.
 pub fn suite_digest(sides: &[SideInput], names: &[BenchmarkName]) -> Result<String, CliError> {
     let mut hash = Sha256::new();
     for side in sides {

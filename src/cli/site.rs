@@ -1,4 +1,4 @@
-//! `benchgate site`: the stored history as pages.
+//! `benchgate site`: renders the stored history as web pages.
 
 use std::path::{Path, PathBuf};
 
@@ -106,8 +106,8 @@ pub fn run(args: &SiteArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     Ok(args.history.judge(&unstable, &silent, terminal))
 }
 
-/// The commits after the first of a range, newest first. None where this clone doesn't hold them: the sources of a suite
-/// may be another repository's.
+/// The commits after the first one of a range, newest first. Empty if this clone does not have them, because
+/// the suite's sources may be in another repository.
 fn commits(git: &Repository, range: &site::Range<'_>) -> Vec<site::SourceCommit> {
     let line = git.line(range.from, range.to).unwrap_or_default();
     let commit = |LineCommit { id, subject, author }| site::SourceCommit { id, subject, author };
@@ -119,7 +119,7 @@ impl HistoryArgs {
         self.now.unwrap_or_else(Timestamp::now)
     }
 
-    /// Everything that is stored, reduced.
+    /// Reads all stored sessions, reduced to timelines.
     pub fn read(
         &self,
         place: &StoreArgs,
@@ -142,12 +142,12 @@ impl HistoryArgs {
         Ok(timelines)
     }
 
-    /// Benchmarks and testbeds that stopped reporting.
+    /// The benchmarks and testbeds that stopped reporting.
     pub fn silent(&self, timelines: &[Timeline]) -> Vec<Silence> {
         site::silences(timelines, self.now(), self.silent_after)
     }
 
-    /// Lists unstable and missing benchmarks, and returns whether they fail the command.
+    /// Lists unstable and missing benchmarks, and returns the exit code.
     pub fn judge(&self, unstable: &[Unstable<'_>], silent: &[Silence], terminal: &Terminal) -> ExitCode {
         let now = self.now();
         for unstable in unstable {
@@ -184,7 +184,7 @@ impl HistoryArgs {
     }
 }
 
-/// `[store]` of the configuration. Only one with the default's name may be missing.
+/// `[store]` of the configuration. The file may be missing only if it has the default name.
 fn configured(file: &Path, place: &StoreArgs) -> Result<(Store, PathBuf), CliError> {
     let missing = file == Path::new("benchgate.toml") && !file.exists();
     if missing || place.is_named() {
@@ -194,10 +194,10 @@ fn configured(file: &Path, place: &StoreArgs) -> Result<(Store, PathBuf), CliErr
     Ok((config.store, config.root))
 }
 
-/// Files that are parsed on all processors together; a whole number of these is prefetched at once.
+/// The number of files that are parsed together on all processors. Prefetching uses a multiple of it.
 const BATCH: usize = 32;
 
-/// The newest sessions of one suite on one testbed, reduced; `None` if there are none.
+/// The newest sessions of one suite on one testbed, reduced to a timeline; `None` if there are none.
 pub fn read_timeline(
     files: &dyn Files,
     baseline: &store::BaselineFolder,
@@ -241,7 +241,7 @@ pub fn read_timeline(
     Ok(found)
 }
 
-/// Parses and checks files on all processors, in order.
+/// Parses and checks files on all processors, and returns them in the same order.
 fn parsed(bytes: &[Vec<u8>], encoding: Encoding) -> Vec<Result<BaselineFile, RecordError>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = bytes.len().div_ceil(threads).max(1);

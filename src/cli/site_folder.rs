@@ -1,5 +1,5 @@
-//! A site in a folder. Unchanged files keep their content and time, so that a night only writes its changes. Files
-//! that the site no longer has are removed, but only those that it wrote.
+//! Writes a site to a folder. Unchanged files are not written again, so that a nightly update only writes its
+//! changes. Files that the site no longer has are removed, but only if the site wrote them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::files;
 use crate::model::hex;
 
-/// Lists the files that the site wrote.
+/// The name of the file that lists all files of the site.
 const MANIFEST: &str = "benchgate-site.json";
 const SCHEMA: &str = "benchgate/site/v1";
 
@@ -20,11 +20,11 @@ const SCHEMA: &str = "benchgate/site/v1";
 #[serde(deny_unknown_fields)]
 struct Manifest {
     schema: String,
-    /// SHA-256 of each file, by path.
+    /// The SHA-256 of each file, by path.
     files: BTreeMap<String, String>,
 }
 
-/// Errors; each fits "failed to …".
+/// Errors. Each message completes "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     #[error("{action} {}: {source}", path.display())]
@@ -47,10 +47,10 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder that is absent, empty, or holds a site.
+    /// Opens a folder that is absent, empty, or contains a site.
     ///
     /// # Errors
-    /// A folder that holds something else, or can't be read.
+    /// A folder with other content, or one that can't be read.
     pub fn open(root: &Path) -> Result<Self, FolderError> {
         let path = root.join(MANIFEST);
         let old = match fs::read(&path) {
@@ -76,11 +76,11 @@ impl Folder {
         Ok(Self { root: root.to_owned(), old, new, written: 0, unchanged: 0, removed: 0 })
     }
 
-    /// Writes one file, unless it exists with this content.
+    /// Writes one file, unless it already has this content.
     pub fn write(&mut self, path: &str, content: &[u8]) -> Result<(), FolderError> {
         let digest = hex(&Sha256::digest(content));
         let file = self.root.join(path);
-        // The size on disk notices what was cut or edited without reading hundreds of megabytes again.
+        // Checking the size detects truncated or edited files without reading hundreds of megabytes again.
         let same = self.old.files.get(path) == Some(&digest)
             && fs::symlink_metadata(&file)
                 .is_ok_and(|found| found.is_file() && found.len() == content.len() as u64);
@@ -89,7 +89,8 @@ impl Folder {
         } else {
             let io = |source| FolderError::Io { action: "write", path: file.clone(), source };
             fs::create_dir_all(file.parent().unwrap_or(&self.root)).map_err(io)?;
-            // Without a sync for each of thousands of files: a site that a power cut damaged is written again.
+            // Syncing thousands of files would be slow, and a site that a power failure damaged can be
+            // written again.
             files::replace(&file, content).map_err(io)?;
             self.written += 1;
         }
@@ -121,7 +122,8 @@ impl Folder {
     }
 }
 
-/// A manifest may have been edited: only plain paths below the site are removed.
+/// Returns true for a plain path below the site. The manifest may have been edited, so other paths are not
+/// removed.
 fn is_inside(path: &str) -> bool {
     let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
     !path.contains('\\') && path.split('/').all(plain)

@@ -1,4 +1,5 @@
-//! Place of the baseline, from the command line and the environment, and one suite and testbed of it.
+//! The place of the baseline, from the command line and the environment, and the selection of a suite and
+//! testbed in it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -64,7 +65,7 @@ impl StoreAt {
         }
     }
 
-    /// An object store here; in a folder, with the same layout.
+    /// Opens the object store, or a folder with the same layout.
     pub fn objects(&self) -> Result<Objects, StoreError> {
         match self {
             Self::Folder(folder) => Objects::folder(folder),
@@ -77,7 +78,7 @@ fn open_objects(url: &StoreUrl) -> Result<Objects, StoreError> {
     Objects::open(url, &secrets::cloud_variables())
 }
 
-/// Place of the baseline, after command line, environment and configuration.
+/// The place of the baseline, from the command line, the environment and the configuration.
 #[derive(Debug, Clone)]
 pub enum StorePlace {
     Folder(PathBuf),
@@ -85,7 +86,8 @@ pub enum StorePlace {
     Objects(StoreUrl),
 }
 
-/// Variables that git needs and does not inherit: proxies, certificates, the SSH agent, where its configuration is.
+/// Variables that git needs but would not inherit: proxies, certificates, the SSH agent and the place of its
+/// configuration.
 const GIT_NEEDS: [&str; 17] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -106,7 +108,7 @@ const GIT_NEEDS: [&str; 17] = [
     "XDG_CONFIG_HOME",
 ];
 
-/// Runs git for the branch, to the end or to Ctrl-C.
+/// Runs git for the baseline branch until it ends or is interrupted.
 pub fn runner(command: &process::Command) -> Result<process::Finished, ProcessError> {
     let ran = runtime::block_on(async |cancel| Ok(process::run(command, &cancel).await));
     ran.unwrap_or_else(|error| {
@@ -115,7 +117,7 @@ pub fn runner(command: &process::Command) -> Result<process::Finished, ProcessEr
     })
 }
 
-/// Runs git for a checkout, which may fetch: from a partial clone, or from git-lfs.
+/// Runs git for a checkout, which may have to fetch from a partial clone or from git-lfs.
 pub fn checkout_runner(command: &process::Command) -> Result<process::Finished, ProcessError> {
     let command = git_environment()
         .into_iter()
@@ -123,18 +125,18 @@ pub fn checkout_runner(command: &process::Command) -> Result<process::Finished, 
     runner(&command)
 }
 
-/// Variables that git needs: proxies, certificates, the SSH agent.
+/// The variables that git needs to reach a remote, with their values.
 pub fn git_environment() -> Vec<(OsString, OsString)> {
     GIT_NEEDS.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?))).collect()
 }
 
 impl StoreArgs {
-    /// Whether the command line or the environment name the baseline.
+    /// Returns true if the command line or the environment names the baseline.
     pub fn is_named(&self) -> bool {
         self.store.is_some() || self.branch.is_some()
     }
 
-    /// The store of these options, completed by the configuration in `root`.
+    /// The place that these options select, or else the one that the configuration in `root` does.
     pub fn over(&self, store: &Store, root: &Path) -> StorePlace {
         let on = |name: &String| StorePlace::Branch {
             name: name.clone(),
@@ -153,14 +155,14 @@ impl StoreArgs {
 }
 
 impl StorePlace {
-    /// The remote of the branch, if it is a name that this repository does not know.
+    /// The name of the branch's remote, if the repository has no such remote.
     pub fn unknown_remote(&self, repository: &Repository) -> Option<&str> {
         let Self::Branch { remote, .. } = self else { return None };
         let unknown = || matches!(repository.remote_url(remote), Err(GitError::NoRemote(_)));
         (!is_address(remote) && unknown()).then_some(remote)
     }
 
-    /// Opens the baseline. A branch is fetched: its listing, and no file yet.
+    /// Opens the baseline. For a branch it fetches the list of files, but no contents yet.
     pub fn open<'a>(
         &self,
         repository: Option<&Repository>,
@@ -179,7 +181,7 @@ impl StorePlace {
     }
 }
 
-/// Whether a remote is given by its address, and not by its name.
+/// Returns true if a remote is given by its URL and not by its name.
 fn is_address(remote: &str) -> bool {
     remote.contains(['/', ':'])
 }
@@ -201,9 +203,10 @@ fn find_remote(named: &str, repository: Option<&Repository>) -> Result<Remote, C
     Ok(Remote::new(&url, token_for(&url), git_environment()).map_err(StoreError::Git)?)
 }
 
-/// A remote in a folder, as git finds it from `folder`: git itself runs elsewhere. Other addresses are kept.
+/// Resolves the path of a local remote against `folder`, because git is started in another one. Other URLs
+/// are returned unchanged.
 fn absolute(url: &str, folder: &Path) -> String {
-    // `host:path` is scp's form; a colon behind a slash belongs to a path.
+    // `host:path` is the scp form. A colon after a slash belongs to a path.
     let is_path = !url.contains("://") && url.split('/').next().is_some_and(|first| !first.contains(':'));
     if !is_path || url.starts_with('~') || Path::new(url).is_absolute() {
         return url.to_owned();
@@ -214,7 +217,8 @@ fn absolute(url: &str, folder: &Path) -> String {
         .map_or_else(|_| url.to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
-/// BENCHGATE_TOKEN is sent to the remote of the command line; GITHUB_TOKEN only to the GitHub server that issued it.
+/// The token for a remote: BENCHGATE_TOKEN for any remote, GITHUB_TOKEN only for the GitHub server that
+/// issued it.
 fn token_for(url: &str) -> Option<GitToken> {
     let variable = |name: &str| secrets::get(name).and_then(|text| GitToken::new(&text));
     if let Some(token) = variable("BENCHGATE_TOKEN") {
@@ -276,12 +280,12 @@ pub struct ShelfArgs {
 }
 
 impl ShelfArgs {
-    /// A suite's, on the testbed that is named, or on the only one.
+    /// The arguments for a given suite, on the named testbed or on the only one.
     pub fn of_suite(suite: &str, testbed: Option<&str>) -> Self {
         Self { suite: Some(suite.to_owned()), testbed: testbed.map(str::to_owned) }
     }
 
-    /// The selected suite and testbed.
+    /// Opens the baseline of the selected suite and testbed.
     pub fn open(&self, files: &dyn Files) -> Result<BaselineFolder, CliError> {
         let suite = self.suite.as_deref().map(store::folder_name);
         let testbed = self.testbed.as_deref().map(store::folder_name);
@@ -304,13 +308,13 @@ impl ShelfArgs {
     }
 }
 
-/// A pattern that selects nothing is a mistake, not an empty answer.
+/// An error for a pattern that matches nothing, which is a mistake and not an empty result.
 pub fn no_match(pattern: &str, folder: &str) -> CliError {
     CliError::usage(format!("`{pattern}` matches no benchmark in {folder}"))
         .hint("`benchgate baseline show` lists their names")
 }
 
-/// Damaged files are left out of everything, and never silently: `--quiet` does not hide them.
+/// Warns about damaged files, which are left out of every result. `--quiet` does not hide these warnings.
 pub fn say_faults(faults: &[Fault], terminal: &Terminal) {
     for fault in faults {
         terminal.warn(&format!("{} is left out: {}", fault.path, fault.why));

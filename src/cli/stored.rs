@@ -1,4 +1,4 @@
-//! The gate against the stored baseline: one side is measured, the other is history.
+//! The gate against the stored baseline: only the head is measured, and the base comes from the history.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,21 +15,21 @@ use crate::store::{
 use super::store_args::{StorePlace, runner, say_faults};
 use super::{CliError, Terminal};
 
-/// A baseline that was opened before anything was measured, so that a wrong token costs no GPU time.
+/// An opened baseline. It is opened before measuring, so that an invalid token costs no GPU time.
 pub struct Baseline<'a> {
     files: Box<dyn Files + 'a>,
-    /// The folder of which a commit's content is read.
+    /// The folder of the baseline, if it is in the repository. Its content is read from a commit.
     folder: Option<PathBuf>,
     repository: &'a Repository,
-    /// Sessions of commits behind this one are history.
+    /// The commit whose ancestors' sessions are the history.
     commit: String,
     settings: Store,
-    /// How long opening took: for a branch, the time of fetching its listing.
+    /// The time that opening took, including the fetch of a branch's list of files.
     opened: Duration,
 }
 
 impl<'a> Baseline<'a> {
-    /// Opens the baseline as `commit` has it, or the branch.
+    /// Opens the baseline: a folder as `commit` has it, or a branch or object store.
     pub fn open(
         place: &StorePlace,
         settings: &Store,
@@ -39,7 +39,7 @@ impl<'a> Baseline<'a> {
     ) -> Result<Self, CliError> {
         let started = Instant::now();
         let files: Box<dyn Files + 'a> = match place {
-            // Not the working tree: a change that brought its own baseline would be judged by itself.
+            // Reading the working tree would let a change bring the baseline that judges it.
             StorePlace::Folder(folder) => {
                 Box::new(CommitTree::new(repository, commit.clone(), inside(repository, folder)?))
             }
@@ -61,8 +61,8 @@ impl<'a> Baseline<'a> {
         Ok(Self { files, folder, repository, commit, settings: settings.clone(), opened: started.elapsed() })
     }
 
-    /// Refuses a suite without any stored session before its head is measured for hours. Whether one is of this
-    /// testbed is known afterwards.
+    /// Refuses a suite without any stored session, before its head is measured for hours. Only afterwards is
+    /// it known whether a session is from this testbed.
     pub fn require(&self, suite: &str) -> Result<(), CliError> {
         let folder = store::folder_name(suite);
         if !self.files.folders(&folder)?.is_empty() {
@@ -79,7 +79,7 @@ impl<'a> Baseline<'a> {
         )))
     }
 
-    /// What to say and to do about sessions that are in the folder and not in the commit that is read.
+    /// The explanation and the hint if the folder has sessions that the commit lacks.
     fn uncommitted(&self, suite: &str, testbed: Option<&str>) -> Result<Option<(String, String)>, CliError> {
         let Some(folder) = &self.folder else { return Ok(None) };
         let here = Directory::new(folder);
@@ -96,7 +96,7 @@ impl<'a> Baseline<'a> {
             return Ok(None);
         }
         let (sessions, folder) = (counted(count, "session"), folder.display());
-        // A base's commit lacks what was committed after it.
+        // If the commit is that of a base, the sessions may have been committed after it.
         let is_head = self.repository.head()?.commit == self.commit;
         Ok(Some(if is_head {
             (
@@ -112,7 +112,7 @@ impl<'a> Baseline<'a> {
         }))
     }
 
-    /// Judges a run by the sessions that are stored.
+    /// Judges a run against the stored sessions.
     pub fn judge(
         &self,
         file: &RunFile,
@@ -153,7 +153,8 @@ impl<'a> Baseline<'a> {
         }
     }
 
-    /// The cost of the decision, in words: people keep years of nights only while reading them stays cheap.
+    /// Describes the cost of the decision, so that people notice when reading their long history becomes
+    /// expensive.
     fn account(&self, head: &Run, sessions: usize, took: Duration) -> String {
         let mut said = format!(
             "judged {} by {} in {:.2} s",
@@ -172,7 +173,7 @@ impl<'a> Baseline<'a> {
     }
 
     fn nothing(&self, missing: &Missing) -> Result<CliError, CliError> {
-        // There is a baseline, but it can't be used, which differs from having none.
+        // A baseline that can't be used is reported differently from a missing one.
         if let Some(fault) = missing.faults.first() {
             return Ok(CliError::failed(format!(
                 "failed to read the stored sessions of suite {} on testbed {} in {}: {} of them can't be used, and \
@@ -220,8 +221,8 @@ impl<'a> Baseline<'a> {
     }
 }
 
-/// A branch to compare with that this clone has. Before the first commit there is none, and without a remote there will be
-/// no other one than its own.
+/// A branch of this clone to compare with. Before the first commit there is none, and a repository without a
+/// remote will only ever have its own branch.
 pub fn likely_base(repository: &Repository) -> &'static str {
     const USUAL: &str = "origin/main";
     let names = [USUAL, "origin/master", "main", "master"];
@@ -229,7 +230,7 @@ pub fn likely_base(repository: &Repository) -> &'static str {
     names.into_iter().find(|name| repository.resolve(name).is_ok()).unwrap_or(unborn)
 }
 
-/// The folder of the baseline relative to the top of the repository. It need not be in the working tree.
+/// The baseline's folder relative to the top of the repository. It need not exist in the working tree.
 fn inside(repository: &Repository, folder: &Path) -> Result<String, CliError> {
     let parent = match folder.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

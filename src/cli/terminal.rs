@@ -1,4 +1,4 @@
-//! Output to the user: stdout, stderr, and colors.
+//! Output to the user on stdout and stderr, with colors.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,13 @@ use super::{CliError, ColorWhen, Global};
 pub struct Terminal {
     pub color: anstream::ColorChoice,
     pub quiet: bool,
-    /// A person watches stderr, so progress may move.
+    /// True if stderr is a terminal that a person watches, so that progress may move.
     pub interactive: bool,
-    /// A result could not be printed, for example because the disk behind stdout is full.
+    /// True if a result could not be printed, for example because stdout is a file on a full disk.
     lost: AtomicBool,
 }
 
-/// Whether this is a job of CI: every service sets the variable.
+/// Returns true in CI, where every service sets this variable.
 pub fn is_ci() -> bool {
     std::env::var_os("CI").is_some()
 }
@@ -38,7 +38,7 @@ impl Terminal {
         Self { color, quiet: global.quiet, interactive, lost: AtomicBool::new(false) }
     }
 
-    /// Whether stdout may have colors.
+    /// Returns true if stdout may have colors.
     pub fn colors_stdout(&self) -> bool {
         match self.color {
             anstream::ColorChoice::Auto => {
@@ -48,26 +48,27 @@ impl Terminal {
         }
     }
 
-    /// Columns of the terminal; without one `COLUMNS`, otherwise 80.
+    /// The width of the terminal; without a terminal, `COLUMNS`, or else 80.
     pub fn width(&self) -> u16 {
         let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let shown = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
         shown.or(asked).unwrap_or(80).clamp(40, 500)
     }
 
-    /// Prints what a command did, made harmless; on a terminal, lines that are too wide go on below.
+    /// Prints the result of a command without control characters. On a terminal, lines that are too wide are
+    /// wrapped.
     pub fn say(&self, text: &str) {
         let said = harmless(text);
         let shown = terminal_size::terminal_size_of(std::io::stdout());
         self.print(&shown.map_or(said.clone(), |(width, _)| fitted(&said, usize::from(width.0))));
     }
 
-    /// Shows progress: bars on a terminal, lines in logs, nothing when quiet.
+    /// The listener for progress: bars on a terminal, lines in logs, and nothing with `--quiet`.
     pub fn progress(&self) -> Box<dyn Progress> {
         progress::listener(self.quiet, self.interactive)
     }
 
-    /// Prints a result. A closed pipe (`| head`) ends output quietly.
+    /// Prints a result. If the reader closes the pipe, as `head` does, the output ends silently.
     pub fn print(&self, text: &str) {
         let written = if has_codes(text) {
             let mut out = anstream::AutoStream::new(std::io::stdout(), self.color);
@@ -78,7 +79,7 @@ impl Terminal {
         };
         match written {
             Ok(()) => {}
-            // A reader that closed the pipe has read enough.
+            // A reader that closes the pipe has read enough.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             Err(error) => {
                 self.lost.store(true, Ordering::Relaxed);
@@ -87,7 +88,8 @@ impl Terminal {
         }
     }
 
-    /// The exit code of a command that ended with `code`: never 0 if its result was lost.
+    /// The exit code of a command that ended with `code`: an error instead of 0 if its result could not be
+    /// printed.
     pub fn finish(&self, code: ExitCode) -> ExitCode {
         if code == ExitCode::Pass && self.lost.load(Ordering::Relaxed) { ExitCode::Error } else { code }
     }
@@ -99,7 +101,7 @@ impl Terminal {
         }
     }
 
-    /// Prints a warning, also when quiet.
+    /// Prints a warning, even with `--quiet`.
     pub fn warn(&self, text: &str) {
         let bold_yellow = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
         self.eprint(&format!("{bold_yellow}warning{bold_yellow:#}"), &format!("warning: {text}\n"));
@@ -115,8 +117,9 @@ impl Terminal {
         }
     }
 
-    /// Prints a text that begins with a label, which is colored after the text was wrapped: codes have no width.
-    /// Messages quote files and names, which may come from anyone.
+    /// Prints a text that begins with a label. The label is colored after wrapping, because color codes have
+    /// no width. Control characters are removed, because messages quote files and names that may be
+    /// untrusted.
     fn eprint(&self, label: &str, text: &str) {
         let shown = terminal_size::terminal_size_of(std::io::stderr());
         let said = harmless(text);
@@ -127,11 +130,11 @@ impl Terminal {
     }
 }
 
-/// Whether there is anything in a text that a terminal may obey, and that has to be taken out if there is none. Large
-/// reports usually contain none, and checking is quick.
+/// Returns true if a text contains characters that a terminal could interpret, which must be filtered if
+/// there is no terminal. Large reports usually contain none, and this check is fast.
 fn has_codes(text: &str) -> bool {
     let obeyed = |byte: u8| (byte < b' ' && !byte.is_ascii_whitespace()) || byte == 0x7f;
-    // Blocks without an early end are compared many bytes at a time.
+    // Without an early exit, the compiler can compare many bytes of a block at a time.
     text.as_bytes().chunks(4096).any(|block| block.iter().fold(false, |any, byte| any | obeyed(*byte)))
 }
 

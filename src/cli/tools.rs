@@ -1,4 +1,4 @@
-//! `benchgate tools`: pin, install, verify and list.
+//! `benchgate tools`: pins, installs, verifies and lists the IREE tools.
 
 use std::path::{Path, PathBuf};
 
@@ -122,7 +122,7 @@ fn load(suite: &Suite) -> Result<Config, CliError> {
     Ok(config)
 }
 
-/// Changes the configuration to a release and the commit that it was built from.
+/// Changes the configuration to a release and its commit.
 fn repin(file: &Path, version: &str, cache: &Path, terminal: &Terminal) -> Result<(), CliError> {
     let text = config::read_text(file)?;
     let unusable = || {
@@ -151,12 +151,12 @@ fn repin(file: &Path, version: &str, cache: &Path, terminal: &Terminal) -> Resul
     Ok(())
 }
 
-/// Runs until done or interrupted.
+/// Runs asynchronous work until it is done or interrupted.
 fn wait(work: impl AsyncFnOnce(Cancel) -> Result<(), ToolchainError>) -> Result<(), CliError> {
     super::runtime::block_on(async |cancel| Ok(work(cancel).await?))
 }
 
-/// The distinct pins of a suite, base first.
+/// The distinct pins of a suite, starting with the base's.
 fn pins(config: &Config) -> Vec<&Pin> {
     let mut pins: Vec<&Pin> = Vec::new();
     let sides = config.base.iter().chain([&config.head]).map(|side| &side.pin);
@@ -292,7 +292,7 @@ fn remove(names: &[String], dry_run: bool, cache: &Path, terminal: &Terminal) ->
     Ok(())
 }
 
-/// Whether a user who says `name` means the tree: its name from the beginning, or its version.
+/// Returns true if `name` refers to this tree: it is the beginning of the tree's name, or its version.
 fn is_named(what: &str, name: &str) -> bool {
     what.starts_with(name) || what.split_whitespace().any(|word| word == name)
 }

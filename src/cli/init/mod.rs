@@ -1,4 +1,4 @@
-//! `benchgate init`: a suite that runs, and the workflows that judge it.
+//! `benchgate init`: writes a suite that runs, and the workflows that judge it.
 
 mod command;
 mod templates;
@@ -75,16 +75,17 @@ pub struct InitArgs {
     build_command: Vec<String>,
 }
 
-/// Files that a run leaves in the repository. The results are large and different each time.
+/// Files that a run leaves in the repository. They are large and different each time, so git should ignore
+/// them.
 const IGNORED: &str = "run.json\nnoise.json\n.benchgate/\n";
 
-/// The commit that a release was built from; only its own workflow sets it.
+/// The commit from which a release was built. Only the release workflow sets this variable.
 const RELEASED: Option<&str> = option_env!("BENCHGATE_RELEASE_COMMIT");
 
 const UNKNOWN_ACTION: &str =
     "this benchgate was not built by a release, so it does not know the commit of its action";
 
-/// Checks a name that is valid for a configuration, a runner's label and a file.
+/// Parses a name that is valid in a configuration, as a runner's label and as a file name.
 fn name(text: &str) -> Result<String, String> {
     let known = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     let good = text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.chars().all(known);
@@ -111,7 +112,7 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(command) = &args.command {
         return command::run(args, command, terminal);
     }
-    // An existing suite is kept, and gets its workflows.
+    // An existing suite is kept and only gets its workflows.
     let has_suite = args.folder.join("benchgate.toml").exists();
     if has_suite && args.torchbench.is_some() {
         return Err(already_there(&args.folder.join("benchgate.toml").display().to_string()));
@@ -181,7 +182,7 @@ fn answers(args: &InitArgs) -> Result<Answers, CliError> {
         .ok()
         .and_then(|repository| {
             let root = repository.root().to_owned();
-            // The folder may not exist yet, so git is asked about its existing part.
+            // The folder may not exist yet, so git is asked about the part of its path that does.
             let there = existing(&folder);
             let real = std::fs::canonicalize(&there).ok()?.join(folder.strip_prefix(&there).ok()?);
             real.strip_prefix(root).ok().map(Path::to_owned)
@@ -211,20 +212,20 @@ fn answers(args: &InitArgs) -> Result<Answers, CliError> {
     })
 }
 
-/// The requested name, or that of the folder.
+/// The requested name, or else the folder's.
 fn suite_name(args: &InitArgs) -> Result<String, CliError> {
     let folder = std::path::absolute(&args.folder).map_err(|error| unwritable(&args.folder, &error))?;
     let named = folder.file_name().and_then(|name| name.to_str()).and_then(|folder| name(folder).ok());
     Ok(args.suite.clone().or(named).unwrap_or_else(|| "suite".to_owned()))
 }
 
-/// The nearest existing folder above.
+/// The folder itself if it exists, or else its nearest existing parent.
 fn existing(folder: &Path) -> PathBuf {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     absolute.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_owned()
 }
 
-/// Writes all of them, or none if one exists already.
+/// Writes all files, or none if one of them exists.
 fn write(files: &[(PathBuf, Vec<u8>)], terminal: &Terminal) -> Result<(), CliError> {
     let there: Vec<String> = files
         .iter()
@@ -245,7 +246,7 @@ fn write(files: &[(PathBuf, Vec<u8>)], terminal: &Terminal) -> Result<(), CliErr
     Ok(())
 }
 
-/// The path as it would be typed in this folder.
+/// The path as the user would type it in the current folder.
 fn from_here(path: &Path) -> PathBuf {
     let here = std::env::current_dir().unwrap_or_default();
     path.strip_prefix(&here).or_else(|_| path.strip_prefix(".")).unwrap_or(path).to_owned()
@@ -260,18 +261,19 @@ fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
     CliError::failed(format!("failed to write {}: {error}", path.display()))
 }
 
-// The commit of this release's action. The program was built from the commit before it, so only the tag knows it.
+// The functions below find the commit of this release's action. The tag is created after the program is
+// built, so the program can't contain it.
 
-/// A listing of two references.
+/// Time limit for listing two references of a remote repository.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The commit that the tag of `version` names in the repository at `url`.
+/// The commit that the tag of `version` points to in the repository at `url`.
 ///
 /// # Errors
 /// The repository can't be reached, or has no such tag.
 fn commit_of(version: &str, url: &str) -> Result<String, CliError> {
     let tag = format!("refs/tags/v{version}");
-    // An annotated tag is an object of its own; the second name is the commit that it points to.
+    // An annotated tag is a separate object; with `^{}` git resolves it to the commit.
     let commit = format!("{tag}^{{}}");
     let mut command = Command::new("git", TIMEOUT)
         .args(["ls-remote", "--tags", "--", url, &tag, &commit])

@@ -1,6 +1,7 @@
-//! Templates of `benchgate init`. The files are next to this one, so that tools can check them as they are read.
+//! The templates of `benchgate init`. They are separate files next to this one, so that linters can check
+//! them.
 
-/// Actions of others, pinned: the same commits everywhere.
+/// Third-party actions, pinned to the same commits in every template.
 const PINS: [(&str, &str); 5] = [
     ("@CHECKOUT@", "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"),
     ("@UPLOAD@", "actions/upload-artifact@043fb46d1a93c77aae656e7c1c64a875d1fc6a0a # v7.0.1"),
@@ -11,24 +12,24 @@ const PINS: [(&str, &str); 5] = [
 
 pub const MODEL: &str = include_str!("model.py");
 
-/// Values that are filled in.
+/// The values that are filled into the templates.
 pub struct Answers {
     pub suite: String,
-    /// Folder of the suite in its repository; empty at the top.
+    /// The folder of the suite in its repository; empty if it is the top folder.
     pub folder: String,
-    /// Labels.
+    /// Labels of the runner that measures.
     pub runner: Vec<String>,
-    /// Number of shards of a suite on several machines.
+    /// The number of shards, if several machines measure the suite.
     pub shards: Option<u16>,
-    /// The label without which no pull request is measured.
+    /// The label that a pull request must have to be measured, if one is required.
     pub label: Option<String>,
-    /// `OWNER/REPO@COMMIT`, if it is known. Without it there are no workflows.
+    /// The action as `OWNER/REPO@COMMIT`. If it is unknown, no workflows are written.
     pub action: Option<String>,
-    /// The models, as tables; the example if there are none.
+    /// The models as TOML tables; `None` for the example.
     pub models: Option<String>,
 }
 
-/// The workflows.
+/// The workflow files.
 #[derive(Debug, Clone, Copy)]
 pub enum Template {
     Measure,
@@ -40,7 +41,7 @@ pub enum Template {
 impl Template {
     pub const ALL: [Self; 4] = [Self::Measure, Self::Publish, Self::Nightly, Self::Site];
 
-    /// From the top of the repository. The first one is the default of `[github] workflow`.
+    /// The path in the repository. That of the first template is the default of `[github] workflow`.
     pub fn path(self) -> &'static str {
         match self {
             Self::Measure => ".github/workflows/benchgate.yml",
@@ -63,7 +64,8 @@ impl Template {
         if !answers.folder.is_empty() {
             let config = format!("          config: {}/benchgate.toml\n", answers.folder);
             text = text.replace("@ACTION@\n        with:\n", &format!("@ACTION@\n        with:\n{config}"));
-            // A step without inputs gets its first one. Steps with another id read the configuration from it.
+            // A step without inputs gets `with` for this one. Steps with another id find the configuration
+            // through that step.
             let id = "@ACTION@\n        id: benchgate\n";
             text = text.replace(id, &format!("{id}        with:\n{config}"));
         }
@@ -74,7 +76,7 @@ impl Template {
             [only] => only.clone(),
             labels => format!("[{}]", labels.join(", ")),
         };
-        // Workflow linters warn about every persistent runner.
+        // Workflow linters warn about every self-hosted runner, so the warning is suppressed with the reason.
         let kept = answers.runner.iter().any(|label| label == "self-hosted");
         let runner = match self {
             Self::Measure if kept => {
@@ -94,8 +96,8 @@ impl Template {
     }
 }
 
-/// The measuring workflow for pull requests that have a label. Its first job is skipped for others, and so are those that need
-/// it; GitHub adds an event when a label is set.
+/// The measuring workflow for pull requests with a label. Other pull requests skip the first job and thereby
+/// the jobs that depend on it. Setting the label triggers the workflow again.
 fn on_request(workflow: &str, label: &str) -> String {
     let is_other = format!("github.event.action == 'labeled' && github.event.label.name != '{label}'");
     let asked = format!(
@@ -113,7 +115,7 @@ fn on_request(workflow: &str, label: &str) -> String {
             "  pull_request:\n",
             "  pull_request:\n    types: [opened, reopened, synchronize, labeled]\n",
         )
-        // Another label must not cancel a measurement that is running.
+        // Adding some other label must not cancel a running measurement.
         .replace(
             "${{ github.event.pull_request.number || github.ref }}",
             &format!(
@@ -123,7 +125,7 @@ fn on_request(workflow: &str, label: &str) -> String {
         .replace(&format!("jobs:\n  {first}:\n"), &asked.replace("@FIRST@", first))
 }
 
-/// The files of the suite, from its folder.
+/// The files of a suite, with their paths in its folder.
 pub fn suite(answers: &Answers) -> Vec<(&'static str, Vec<u8>)> {
     let models = answers.models.as_deref();
     let toml = include_str!("benchgate.toml")
@@ -137,10 +139,10 @@ pub fn suite(answers: &Answers) -> Vec<(&'static str, Vec<u8>)> {
     files
 }
 
-/// `first` and the next whole numbers as a one-dimensional f32 array, as NumPy stores it.
+/// A NumPy file with a one-dimensional f32 array of consecutive whole numbers that starts at `first`.
 fn npy(length: u16, first: f32) -> Vec<u8> {
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({length},), }}");
-    // The data starts at a multiple of 64 bytes, after a newline.
+    // The header ends with a newline and is padded so that the data starts at a multiple of 64 bytes.
     let size = (10 + header.len() + 1).next_multiple_of(64) - 10;
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend(u16::try_from(size).unwrap_or(u16::MAX).to_le_bytes());
@@ -173,7 +175,7 @@ mod tests {
         let asked = workflow["jobs"]["plan"]["if"].as_str().unwrap();
         let wanted = "!contains(github.event.pull_request.labels.*.name, 'benchgate')";
         assert!(asked.contains(other) && asked.contains(wanted), "{asked}");
-        // Jobs that need a skipped one are skipped too; the merge asks for the plan's result.
+        // GitHub skips jobs that need a skipped job. The merge job checks the plan's result itself.
         assert_eq!(workflow["jobs"]["measure"]["if"], serde_json::Value::Null);
     }
 

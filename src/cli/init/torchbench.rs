@@ -1,8 +1,8 @@
-//! `benchgate init --torchbench`: a suite of the models of a torchbench checkout, with the settings that PyTorch keeps for
-//! them in `benchmarks/dynamo/torchbench.yaml` of its repository.
+//! `benchgate init --torchbench`: writes a suite with the models of a torchbench checkout, and with the
+//! settings that PyTorch keeps for them in `benchmarks/dynamo/torchbench.yaml`.
 //!
-//! The settings are written into the suite instead of being read in each run: dtypes and tolerances are policy, which
-//! reviewers have to see.
+//! The settings are copied into the suite instead of being read by each run: data types and tolerances are
+//! policy, so reviewers must see changes to them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::git::Repository;
 
 use super::existing;
 
-/// Lists of models that PyTorch's runner leaves out, and that can't run here either.
+/// Lists of models that PyTorch's own runner skips and that benchgate can't run either.
 const LEFT_OUT: [(&str, &str); 4] = [
     ("/skip/all", "skip.all"),
     ("/skip/device/cpu", "skip.device.cpu"),
@@ -25,7 +25,7 @@ const LEFT_OUT: [(&str, &str); 4] = [
     ("/skip/export_not_supported", "skip.export_not_supported"),
 ];
 
-/// Tolerances of the runner, by list and, if they depend on it, by type.
+/// The tolerances that the runner uses for each list of models. Some lists only apply to one data type.
 const TOLERANCES: [(&str, Option<&str>, f64); 4] = [
     ("/tolerance/higher", None, 1e-3),
     ("/tolerance/even_higher", None, 8e-3),
@@ -33,9 +33,9 @@ const TOLERANCES: [(&str, Option<&str>, f64); 4] = [
     ("/tolerance/higher_fp16", Some("f16"), 1e-2),
 ];
 
-/// The runner's own choice for products of f32 matrices.
+/// The precision that the runner selects for products of f32 matrices.
 const PRECISION: &str = "matmul-precision = \"high\"\n";
-/// Backends of the experiments that the runner has without XLA.
+/// The backends with which the runner experiments when it does not use XLA.
 const BACKENDS: [&str; 2] = ["eager", "inductor"];
 
 /// PyTorch/XLA needs a separate environment, which the user provides.
@@ -47,10 +47,11 @@ const XLA: &str = "
 # matmul-precision = \"high\"
 ";
 
-/// The tables of a suite that runs the models of a checkout. `file` is `torchbench.yaml`, `folder` where the suite goes.
+/// The tables of a suite that runs the models of a checkout. `file` is the path of `torchbench.yaml`, and
+/// `folder` is that of the suite.
 ///
 /// # Errors
-/// A checkout without models, or a file that can't be read or is not `torchbench.yaml`.
+/// A checkout without models, or a file that can't be read or is not a `torchbench.yaml`.
 pub fn suite(checkout: &Path, file: Option<&Path>, folder: &Path) -> Result<String, CliError> {
     let source = checkout.join("torchbenchmark/models");
     let models = models(&source).map_err(|error| {
@@ -62,7 +63,7 @@ pub fn suite(checkout: &Path, file: Option<&Path>, folder: &Path) -> Result<Stri
         let settings = text.and_then(|text| Settings::read(&text));
         settings.map_err(|error| CliError::usage(format!("failed to read {}: {error}", file.display())))
     });
-    // Relative paths of a suite start at its folder.
+    // Relative paths in a suite start at its folder.
     let inside = folder.components().filter(|part| *part != Component::CurDir);
     let path = match inside.map(|part| matches!(part, Component::Normal(_)).then_some("..")).collect() {
         Some(up) if checkout.is_relative() && !is_outside(checkout, folder) => {
@@ -75,14 +76,15 @@ pub fn suite(checkout: &Path, file: Option<&Path>, folder: &Path) -> Result<Stri
     Ok(tables(&models, path, settings.transpose()?.as_ref()))
 }
 
-/// Whether a checkout is not in the repository of the suite, whose copies for each side would look for it next to them.
+/// Returns true if a checkout is outside the suite's repository. A relative path would then lead elsewhere
+/// from the copies of the repository that benchgate makes for each side.
 fn is_outside(checkout: &Path, folder: &Path) -> bool {
     let root = Repository::open(&existing(folder)).map(|repository| repository.root().to_owned());
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     root.ok().and_then(|root| real(&root)).zip(real(checkout)).is_some_and(|(root, it)| !it.starts_with(root))
 }
 
-/// Names of the folders that torchbench itself would import as models, sorted.
+/// The sorted names of the folders that torchbench itself would import as models.
 fn models(folder: &Path) -> std::io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -98,11 +100,11 @@ fn models(folder: &Path) -> std::io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// `torchbench.yaml`.
+/// The content of `torchbench.yaml`.
 struct Settings(Value);
 
 impl Settings {
-    /// The error is a fragment of a message.
+    /// Parses the settings. An error is a fragment of a message.
     fn read(text: &str) -> Result<Self, String> {
         let all: Value = serde_saphyr::from_str(text)
             .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())?;
@@ -113,7 +115,7 @@ impl Settings {
         }
     }
 
-    /// Whether a list has the model. Lists contain others, through YAML's aliases.
+    /// Returns true if a list has the model. YAML aliases can nest lists in lists.
     fn lists(&self, pointer: &str, model: &str) -> bool {
         fn has(value: &Value, model: &str) -> bool {
             match value {
@@ -124,7 +126,7 @@ impl Settings {
         self.0.pointer(pointer).is_some_and(|list| has(list, model))
     }
 
-    /// The batch size that replaces the model's own.
+    /// The batch size that replaces the model's default.
     fn batch_size(&self, test: &str, model: &str) -> Option<u64> {
         let size = self.0["batch_size"][test][model].as_u64();
         size.filter(|_| !self.lists("/dont_change_batch_size", model))
@@ -139,7 +141,7 @@ impl Settings {
         })
     }
 
-    /// Whether the runner has no inference of this model, so that IREE has nothing to compile.
+    /// Returns true if the runner only trains this model, so that there is no inference for IREE to compile.
     fn only_trains(&self, model: &str) -> bool {
         self.lists("/only_training", model)
     }
@@ -159,9 +161,9 @@ impl Settings {
     }
 }
 
-/// `models` are valid names in Python, and `checkout` is the path as the suite should have it.
+/// The tables as TOML. `models` are valid Python names, and `checkout` is the path to write into the suite.
 fn tables(models: &[String], checkout: &str, settings: Option<&Settings>) -> String {
-    // Strings of JSON are strings of TOML.
+    // JSON strings are valid TOML strings.
     let mut text = format!(
         "[torchbench]\npath = {}\n# Downloads no weights and is small enough for two processors:\n\
          # options = {{ weights = \"random\", batch_size = 1 }}\n",
@@ -200,7 +202,7 @@ fn tables(models: &[String], checkout: &str, settings: Option<&Settings>) -> Str
     text
 }
 
-/// Inference in the models' own types, and training with automatic mixed precision.
+/// Adds backends: inference in each model's own data type, and training with automatic mixed precision.
 fn backends(settings: &Settings, kept: &[&str], text: &mut String) {
     let inferred: Vec<&str> = kept.iter().copied().filter(|model| !settings.only_trains(model)).collect();
     let amp: Vec<&str> = inferred.iter().copied().filter(|model| settings.needs_amp(model)).collect();
@@ -211,7 +213,8 @@ fn backends(settings: &Settings, kept: &[&str], text: &mut String) {
     let mut trained: BTreeMap<Option<u64>, Vec<&str>> = BTreeMap::new();
     for model in kept {
         let size = settings.batch_size("training", model);
-        // The batch size of a model's inference would also be that of its training.
+        // Without a batch size for training, the one for inference would be used, so such a model is not
+        // trained.
         let unknown = size.is_none()
             && settings.batch_size("inference", model).is_some()
             && !settings.only_trains(model);
@@ -243,7 +246,7 @@ fn backends(settings: &Settings, kept: &[&str], text: &mut String) {
     }
 }
 
-/// A list of names in TOML, a few on each line.
+/// A TOML array of names, a few per line.
 fn list(models: &[&str]) -> String {
     let line = |names: &[&str]| format!("\"{}\"", names.join("\", \""));
     let lines: Vec<String> = models.chunks(4).map(line).collect();
@@ -253,11 +256,12 @@ fn list(models: &[&str]) -> String {
     }
 }
 
-/// The wider of the runner's bound and benchgate's, for models that the runner has on a list.
+/// Adds tolerances for models on the runner's lists: the larger of the runner's bound and benchgate's
+/// default.
 fn tolerances(settings: &Settings, kept: &[&str], text: &mut String) {
     let defaults = NumericsPolicy::default();
     for model in kept.iter().filter(|model| !settings.only_trains(model)) {
-        // A model without a type here keeps its own, which is f32 for those of the checkout.
+        // A model for which the settings name no type keeps its own, which is f32 in torchbench.
         let dtype = settings.dtype(model).unwrap_or("f32");
         let applies = |of: Option<&str>| of.is_none_or(|of| of == dtype);
         let bounds = TOLERANCES.iter().filter(|(list, of, _)| applies(*of) && settings.lists(list, model));

@@ -1,4 +1,4 @@
-//! Progress in a log or a pipe.
+//! Shows progress as lines in a log or a pipe.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,7 +11,8 @@ use crate::report::{clean, duration};
 use super::lock;
 use super::words::{coarse, left, outlook};
 
-/// One line per stage, and one now and then if a stage takes long, with the time since the start: a log has no cursor.
+/// Prints one line per stage, and occasional lines if a stage takes long, with the time since the start.
+/// Unlike bars, lines need no cursor.
 pub(super) struct Lines<W> {
     state: Arc<Mutex<LineState<W>>>,
 }
@@ -20,34 +21,35 @@ struct LineState<W> {
     out: W,
     began: Instant,
     stages: Vec<StageCount>,
-    /// When the last line was printed.
+    /// The time at which the last line was printed.
     said: Instant,
 }
 
-/// How far a running stage is.
+/// The progress of a running stage.
 struct StageCount {
     stage: Stage,
     steps: usize,
     done: usize,
     began: Instant,
-    /// Steps that are not done, and how far one is: `1.2 GB of 8.0 GB`.
+    /// Steps that are not done, each with its progress, such as `1.2 GB of 8.0 GB`.
     running: Vec<(String, String)>,
-    /// The time of the next look.
+    /// The next interim look, with the time at which it was estimated.
     next: Option<(NextLook, Instant)>,
-    /// How its steps ended, in words without numbers, and how many of them did.
+    /// The outcomes of finished steps, in words without numbers, with the count of each.
     notes: BTreeMap<String, usize>,
-    /// The state of its rows when all are decided.
+    /// The state of the stage's rows once all of them are decided.
     decided: Option<String>,
 }
 
 impl StageCount {
-    /// Whether there was nothing to do, because every model is MLIR already or the tools are installed.
+    /// Returns true if the stage had nothing to do, because every model already is MLIR or the tools are
+    /// installed.
     fn says_nothing(&self) -> bool {
         let all = |note| self.notes.get(note) == Some(&self.done);
         self.done == 0 || all("already MLIR") || all("verified")
     }
 
-    /// `compile: 10 steps, 8 cached (1.250 s)`.
+    /// The line for a finished stage: `compile: 10 steps, 8 cached (1.250 s)`.
     fn said(&self) -> String {
         let notes: String = self.notes.iter().map(|(note, count)| format!(", {count} {note}")).collect();
         let (stage, steps) = (self.stage, counted(self.done, "step"));
@@ -55,7 +57,8 @@ impl StageCount {
         format!("{stage}: {steps}{notes}{decided} ({})", duration(self.began.elapsed()))
     }
 
-    /// `compile 3/12: vit/cpu head and 1 more`, `benchmark 37/96: mlp/cpu head block 4; next look in about 20 s; …`.
+    /// The line for a running stage: `compile 3/12: vit/cpu head and 1 more`, or
+    /// `benchmark 37/96: mlp/cpu head block 4; next look in about 20 s; …`.
     fn so_far(&self) -> String {
         let mut text = format!("{} {}/{}", self.stage, self.done, self.steps);
         if let Some((what, note)) = self.running.first() {
@@ -66,7 +69,7 @@ impl StageCount {
         }
         match &self.next {
             Some((next, since)) => text.push_str(&format!("; {}", left(next, *since))),
-            // Its steps are alike, those of other stages are not.
+            // Only the steps of this stage take similar times, so only here can the rest be estimated.
             None if self.stage == Stage::Benchmark && self.done > 0 => {
                 let rest = self.steps.saturating_sub(self.done) as f64 / self.done as f64;
                 text.push_str(&format!(
@@ -80,9 +83,9 @@ impl StageCount {
     }
 }
 
-/// Silence after which the running stage is reported, so that a log shows that something happens.
+/// Time without a line after which the running stage is reported, so that a log shows signs of life.
 const NOW_AND_THEN: Duration = Duration::from_secs(30);
-/// Silence after which a look is reported. Looks follow each other quickly in a small suite.
+/// Time without a line after which a look is reported. In a small suite, looks follow each other quickly.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(20);
 
 impl<W: Write + Send + 'static> Lines<W> {
@@ -91,7 +94,7 @@ impl<W: Write + Send + 'static> Lines<W> {
         Self { state: Arc::new(Mutex::new(LineState { out, began: now, stages: Vec::new(), said: now })) }
     }
 
-    /// Reports the running stage after each silence, until this is dropped.
+    /// Reports the running stage after each period without a line, until this value is dropped.
     pub(super) fn speak_in_silence(&self) {
         const CHECK: Duration = Duration::from_secs(1);
         let state = Arc::downgrade(&self.state);
@@ -102,7 +105,7 @@ impl<W: Write + Send + 'static> Lines<W> {
                 std::thread::sleep(CHECK);
             }
         });
-        // Without a thread, long steps are silent.
+        // If the thread can't be started, long steps print nothing.
         drop(speaking);
     }
 }
@@ -111,7 +114,7 @@ impl<W: Write> LineState<W> {
     fn say(&mut self, line: &str) {
         self.said = Instant::now();
         let seconds = self.began.elapsed().as_secs_f64();
-        // A reader that went away is not our failure.
+        // A reader that closed the pipe is not an error.
         drop(writeln!(self.out, "[{seconds:8.1} s] {line}").and_then(|()| self.out.flush()));
     }
 
@@ -180,7 +183,8 @@ impl<W: Write> LineState<W> {
                     && rows.iter().all(|row| !row.open)
                     && let Some(stage) = self.stage(Stage::Benchmark)
                 {
-                    // Reported with the end of the stage, which follows. Sides that are identical have no rows.
+                    // Reported with the end of the stage, which follows immediately. Identical sides have no
+                    // rows.
                     stage.decided = Some(text).filter(|_| !rows.is_empty());
                     return None;
                 }
@@ -211,7 +215,8 @@ mod tests {
         said_after(Duration::ZERO, events)
     }
 
-    /// The lines of events that follow this long a silence each, and of such a silence at the end.
+    /// The lines that these events print if each follows after this much silence, and the one after the same
+    /// silence at the end.
     fn said_after(silence: Duration, events: &[Event<'_>]) -> Vec<String> {
         let lines = Lines::new(Vec::new());
         for event in events {

@@ -1,11 +1,11 @@
-//! How far measuring is, in words.
+//! Descriptions of the progress of measuring.
 
 use std::time::{Duration, Instant};
 
 use crate::model::{NextLook, Standing, Verdict, counted};
 use crate::report::{change, clean, interval};
 
-/// `next look in about 20 s; 95 s left at most`, from an estimate that was made then.
+/// The remaining time, from an estimate made at `since`: `next look in about 20 s; 95 s left at most`.
 pub(super) fn left(next: &NextLook, since: Instant) -> String {
     let left = next.wait.saturating_sub(since.elapsed());
     let most = coarse(next.most.saturating_sub(since.elapsed()));
@@ -16,13 +16,13 @@ pub(super) fn left(next: &NextLook, since: Instant) -> String {
     }
 }
 
-/// A wider interval is not shown yet.
+/// Ratio of the interval's ends above which the change is not shown yet.
 const SAYS_NOTHING: f64 = 1.5;
 
-/// Open rows that a line names.
+/// The number of open rows that a line names.
 const NAMED: usize = 2;
 
-/// The change of a row, if it is known already.
+/// The change of a row, or `unclear yet`.
 pub(super) fn moved(row: &Standing) -> String {
     match row.interval {
         Some((low, high)) if row.open && high / low > SAYS_NOTHING => "unclear yet".to_owned(),
@@ -30,7 +30,7 @@ pub(super) fn moved(row: &Standing) -> String {
     }
 }
 
-/// `mlp/cpu/main  +0.4 % (−0.8 … +1.7 %)  6 blocks  open`.
+/// The state of a row: `mlp/cpu/main  +0.4 % (−0.8 … +1.7 %)  6 blocks  open`.
 pub(super) fn standing(row: &Standing) -> String {
     let mut change = moved(row);
     if let (Some((low, high)), true) = (row.interval, change != "unclear yet") {
@@ -40,7 +40,7 @@ pub(super) fn standing(row: &Standing) -> String {
     format!("{}  {change}  {}  {state}", clean(row.benchmark.as_str()), counted(row.blocks as usize, "block"))
 }
 
-/// Whole seconds, because an estimate is not precise to the millisecond.
+/// A duration in whole seconds or minutes, because an estimate is not more precise.
 pub(super) fn coarse(wait: Duration) -> String {
     const MINUTE: u64 = 60;
     match wait.as_secs_f64().round().max(1.0) as u64 {
@@ -49,6 +49,7 @@ pub(super) fn coarse(wait: Duration) -> String {
     }
 }
 
+/// The state of all rows at a look:
 /// `6 blocks: 1 of 2 rows open (mlp/cpu +0.4 %); next look after 8 blocks, in about 20 s`.
 pub(super) fn outlook(rows: &[Standing], next: Option<NextLook>) -> String {
     let blocks = counted(rows.iter().map(|row| row.blocks).max().unwrap_or_default() as usize, "block");

@@ -47,7 +47,7 @@ fn present(measuring: &[Placed<'_>]) -> Finding {
     Finding::ok(ID, format!("measuring: {}", placed(measuring)))
 }
 
-/// Checks that no event with privileges starts a measuring job. On two events the token can always write.
+/// Checks the events that start measuring jobs. On two of them, a job always has secrets and a write token.
 fn triggers(measuring: &[Placed<'_>]) -> Finding {
     const ID: &str = "triggers";
     let privileged = |placed: &&Placed<'_>| {
