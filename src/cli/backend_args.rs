@@ -45,7 +45,7 @@ pub struct BackendArgs {
 }
 
 impl BackendArgs {
-    /// Applies what the command line overrides.
+    /// Applies the settings that the command line overrides.
     pub fn apply(&self, config: &mut Config) {
         for kind in &self.backend {
             if !config.backends.iter().any(|known| known.kind == *kind) {

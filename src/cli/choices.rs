@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use strum::{EnumMessage, VariantArray};
 
-/// Parses one of these values by its name.
+/// Parses the name of one of these values.
 pub fn named<T>(all: &'static [T], name: fn(T) -> &'static str) -> impl TypedValueParser<Value = T>
 where
     T: Copy + Send + Sync + 'static,
@@ -11,7 +11,7 @@ where
     described(all, name, |_| None)
 }
 
-/// Parses one of these values by its name; `--help` describes each value.
+/// Parses the name of one of these values; `--help` describes each of them.
 pub fn described<T>(
     all: &'static [T],
     name: fn(T) -> &'static str,

@@ -50,10 +50,10 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// The kind of a folder, which determines how it can be removed safely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keeper {
-    /// Another process may be installing it.
+    /// Tools or artifacts, which another process may be installing.
     Tools,
     Cache,
-    /// Does not count toward the size of the cache.
+    /// A subfolder of the working folder, which does not count toward the size of the cache.
     Work,
 }
 
@@ -160,7 +160,7 @@ fn find(cache: &Path, work: Option<&Path>) -> Result<Vec<Kept>, CliError> {
     let artifacts = toolchain::cached_artifacts(cache);
     let artifacts = artifacts.into_iter().map(|path| ("artifacts".to_owned(), Keeper::Tools, path));
     let entries = Cache::kept(cache).into_iter().map(|(kind, path)| (kind, Keeper::Cache, path));
-    // Only a working folder that benchgate created contains both of these.
+    // A folder with both of these was created by benchgate as a working folder.
     let ours = |work: &&Path| work.join(".gitignore").is_file() && work.join("sessions").is_dir();
     let working = work.filter(ours).into_iter().flat_map(|work| {
         WORKING.iter().flat_map(|kind| {

@@ -306,7 +306,7 @@ fn say_what_judges(args: &GateArgs, config: &Config, terminal: &Terminal) -> Res
     Ok(())
 }
 
-/// The repository that shows which stored sessions are of ancestors of the head.
+/// The repository, which determines whether a stored session belongs to an ancestor of the head.
 fn history(root: &Path) -> Result<Repository, CliError> {
     Repository::open(root).map_err(|error| {
         CliError::baseline_missing(format!(

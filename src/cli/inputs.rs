@@ -184,8 +184,8 @@ struct SessionOfFiles {
 }
 
 impl SessionOfFiles {
-    /// Adds a file to the session. If it does not belong to that session, it starts the next one, and the
-    /// finished session is returned.
+    /// Adds a file to the session. A file that does not belong to it is returned as the first one of the next
+    /// session.
     fn add(session: &mut Option<Self>, run: Run, input: &Input) -> Option<Self> {
         let has_one = run.origin.format.starts_with("criterion");
         let names = run.benchmarks.iter().map(|benchmark| benchmark.name.clone());

@@ -239,7 +239,7 @@ impl PostingPlan {
         Posts { comment: &self.comment, check: self.check.as_ref() }
     }
 
-    /// Posts the plan.
+    /// Posts the comment and the check run of the plan.
     fn post(
         &self,
         texts: &Texts,

@@ -116,8 +116,8 @@ impl ComparisonArgs {
         self.write_of(View::new(comparison, reproduce), destination, terminal)
     }
 
-    /// Writes the report of a comparison whose measurements are in the file `run`. If that has both sides,
-    /// the report names the command that judges it again.
+    /// Writes the report of a comparison whose measurements are in the file `run`. If that file has both
+    /// sides, the report names the command that shows all rows.
     pub fn write_measured(
         &self,
         comparison: &Comparison,

@@ -18,7 +18,8 @@ use super::{CliError, Terminal};
 /// An opened baseline. It is opened before measuring, so that an invalid token costs no GPU time.
 pub struct Baseline<'a> {
     files: Box<dyn Files + 'a>,
-    /// The folder of the baseline, if it is in the repository. Its content is read from a commit.
+    /// The folder of the baseline; `None` for a branch or an object store. The gate reads its content from a
+    /// commit.
     folder: Option<PathBuf>,
     repository: &'a Repository,
     /// The commit whose ancestors' sessions are the history.

@@ -178,7 +178,7 @@ pub enum CommandLine {
     Shell(String),
 }
 
-/// How the output of a command becomes benchmarks.
+/// The way in which the output of a command becomes benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputReading {
     /// In the detected format; if no format is detected, whole processes are timed.

@@ -20,9 +20,9 @@ pub(super) enum ValueKind {
     /// A name that is safe in paths, tables and Markdown.
     Name,
     Version,
-    /// 40 hexadecimal digits.
+    /// A commit, as 40 hexadecimal digits.
     Commit,
-    /// 64 hexadecimal digits.
+    /// A SHA-256, as 64 hexadecimal digits.
     Sha256,
     Url,
     /// The URL of a baseline history in an object store.
@@ -178,7 +178,7 @@ pub(super) struct Field {
     pub doc: &'static str,
 }
 
-/// Requirement or default of a key.
+/// The default of a key, or whether it is required.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum KeyPresence {
     Required,

@@ -29,7 +29,7 @@ pub fn load_within(path: &Path, boundary: &Path) -> Result<Config, ConfigError> 
     load_checked(path, boundary, check_files)
 }
 
-/// Loads a configuration; `check` reports problems with the files that it names.
+/// Loads a configuration. `check` reports problems with the files that it names.
 fn load_checked(
     path: &Path,
     boundary: &Path,

@@ -62,7 +62,7 @@ table! {
 #[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Profiling {
-    /// Those whose latency regressed or improved.
+    /// Benchmarks whose latency regressed or improved.
     Changed,
     Always,
     Never,

@@ -75,7 +75,7 @@ pub enum OutputType {
 /// One input of a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum ModelInput {
-    /// Relative to the side's `sources`.
+    /// A file, relative to the side's `sources`.
     File(TensorFile),
     /// A value in IREE's notation, such as `1x3x224x224xf32=1`.
     Literal(String),
@@ -94,7 +94,7 @@ pub struct Parameters {
 /// The source of weights.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum ParameterSource {
-    /// An archive. Relative to the side's `sources`.
+    /// An archive, relative to the side's `sources`.
     File(PathBuf),
     /// Weights that are generated from the parameter declarations in the module.
     Made(ParameterFill),

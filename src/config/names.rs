@@ -13,7 +13,7 @@ pub(super) struct NamedFile {
     pub at: usize,
     /// A description of the file for messages.
     pub what: String,
-    /// Relative to a side's sources.
+    /// The path, relative to a side's sources.
     pub path: PathBuf,
 }
 

@@ -9,7 +9,7 @@ use crate::model::{counted, is_hidden, without_commands};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub file: PathBuf,
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
     /// The column in characters, counted from 1.
     pub column: usize,
@@ -127,7 +127,7 @@ pub(super) fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
-/// The hint `; did you mean `x`?`, if a similar name is known.
+/// A hint such as ``; did you mean `x`?``, if a similar name is known.
 pub(super) fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
     suggestion(word, known).map_or_else(String::new, |close| format!("; did you mean `{close}`?"))
 }

@@ -76,9 +76,9 @@ impl Default for GitHub {
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum CommentWhen {
     Always,
-    /// If any row of the suite changed.
+    /// Only if a row of the suite changed.
     OnChange,
-    /// If the verdict is neither pass nor improved.
+    /// Only if the verdict is neither pass nor improved.
     OnFailure,
     Never,
 }

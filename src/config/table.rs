@@ -12,7 +12,7 @@ use super::view::ConfigView;
 
 /// A table that the macro `table!` declares.
 pub(super) trait DeclaredTable: Sized {
-    /// Reads every key for which its type is enough.
+    /// Reads every key whose value depends on nothing but its type.
     fn read(view: ConfigView<'_, '_>) -> Self;
 
     /// Takes from the base every key that the base chooses.

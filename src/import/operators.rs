@@ -21,7 +21,7 @@ const LISTS: [(&str, &[FailureKind]); 4] = [
 
 /// A test of one operator.
 pub(super) struct OperatorTest {
-    /// The file that defines it.
+    /// The file that defines the test.
     pub(super) file: String,
     pub(super) model: ImportedModel,
     pub(super) judged: Judged,

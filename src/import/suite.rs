@@ -77,7 +77,7 @@ pub(super) struct Tolerance {
     pub(super) rtol: f64,
 }
 
-/// Ratio by which a time may exceed its golden time, unless the test gives another.
+/// The ratio of the longest allowed time to the golden time, unless the test gives another.
 pub(super) const TOLERANCE_FACTOR: f64 = 1.1;
 /// Current and deprecated flags that select the compiler's target.
 const BACKEND_FLAGS: [&str; 3] =
@@ -113,8 +113,8 @@ impl ImportedTarget {
 }
 
 impl Tolerance {
-    /// The tolerance as TOML. The suites' own tools know only `atol` and `rtol`, so the other bounds are made
-    /// as loose as possible.
+    /// The tolerance as TOML. The suites' own tools know only `atol` and `rtol`, so the other bounds are set
+    /// such that they have as little effect as possible.
     fn keys(&self) -> String {
         let Self { atol, rtol, .. } = self;
         format!("atol = {atol:?}\nrtol = {rtol:?}\nstol = 0.0\nmax-error = 0.5\nmin-cosine = -1.0\n")

@@ -11,7 +11,7 @@ use crate::process::{self, Command, Exit};
 
 use super::super::{CliError, Terminal, runtime};
 
-/// Building a compiler as large as MLIR's takes an hour on a small machine.
+/// Time limit of one build. A compiler that includes MLIR takes about an hour on a small machine.
 const TIMEOUT: Duration = Duration::from_secs(4 * 3600);
 
 pub struct Builds {

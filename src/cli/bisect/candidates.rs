@@ -52,7 +52,7 @@ impl Candidates {
         let (list, source) = match (&args.toolchains, &args.good, &args.bad) {
             (Some(file), ..) => listed(file)?,
             (None, Some(good), Some(bad)) => between(args, &config, (good, bad), &cache, terminal)?,
-            // clap already requires both.
+            // This is not reached, because clap requires both ends.
             _ => return Err(CliError::usage("a bisection needs --good and --bad").hint("name both ends")),
         };
         match list.as_slice() {

@@ -32,7 +32,7 @@ pub struct Driver<'a> {
     artifacts: Vec<(Artifact, usize)>,
     /// Candidates whose tools this attempt has verified.
     verified: BTreeSet<usize>,
-    /// Flags that a candidate's tools know by another name.
+    /// Flags, by candidate, for which the candidate's tools use another name.
     renamed: BTreeMap<usize, Vec<(String, String)>>,
     /// The benchmark that is searched, which is chosen once the ends have been measured.
     benchmark: Option<String>,
@@ -311,7 +311,7 @@ impl<'a> Driver<'a> {
             measure.filter = vec![only(self.candidates.config.declared_name(name))?];
         }
         for side in sides.iter_mut() {
-            // The time budget is for the whole search.
+            // The time budget applies to the whole search, not to a single measurement.
             side.config.measure.time_budget = None;
         }
         let output = self.journal.next(pair);
@@ -373,7 +373,8 @@ impl<'a> Driver<'a> {
         Ok(again)
     }
 
-    /// Evaluates a visit: failures, identical programs, and the result of the pair.
+    /// Evaluates a visit: skips candidates that failed, finds identical programs, and passes the pair's
+    /// result to the search.
     fn learn(&mut self, visit: Visit) -> Result<(), CliError> {
         let pair = visit.pair;
         if pair == (Pair { base: 0, head: self.last() }) && self.benchmark.is_none() {

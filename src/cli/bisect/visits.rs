@@ -19,7 +19,7 @@ pub struct Visit {
     pub pair: Pair,
     pub base: Run,
     pub head: Run,
-    /// The total time of its processes.
+    /// The total time of the visit's processes, in seconds.
     pub seconds: f64,
 }
 

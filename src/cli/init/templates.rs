@@ -64,8 +64,7 @@ impl Template {
         if !answers.folder.is_empty() {
             let config = format!("          config: {}/benchgate.toml\n", answers.folder);
             text = text.replace("@ACTION@\n        with:\n", &format!("@ACTION@\n        with:\n{config}"));
-            // A step without inputs gets `with` for this one. Steps with another id find the configuration
-            // through that step.
+            // A step with the id `benchgate` has no inputs yet, so it needs the line `with:` too.
             let id = "@ACTION@\n        id: benchgate\n";
             text = text.replace(id, &format!("{id}        with:\n{config}"));
         }

@@ -35,7 +35,7 @@ const TOLERANCES: [(&str, Option<&str>, f64); 4] = [
 
 /// The precision that the runner selects for products of f32 matrices.
 const PRECISION: &str = "matmul-precision = \"high\"\n";
-/// The backends with which the runner experiments when it does not use XLA.
+/// The backends that the runner compares when it does not use XLA.
 const BACKENDS: [&str; 2] = ["eager", "inductor"];
 
 /// PyTorch/XLA needs a separate environment, which the user provides.

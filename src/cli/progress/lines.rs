@@ -69,7 +69,8 @@ impl StageCount {
         }
         match &self.next {
             Some((next, since)) => text.push_str(&format!("; {}", left(next, *since))),
-            // Only the steps of this stage take similar times, so only here can the rest be estimated.
+            // All steps of this stage take a similar time, unlike those of other stages, so the rest can be
+            // estimated.
             None if self.stage == Stage::Benchmark && self.done > 0 => {
                 let rest = self.steps.saturating_sub(self.done) as f64 / self.done as f64;
                 text.push_str(&format!(
