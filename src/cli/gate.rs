@@ -420,8 +420,8 @@ pub fn against_merge_base(
     Ok((vec![base, head], notices))
 }
 
-/// Makes a relative path absolute, keeping the symbolic links through which the shell entered the current
-/// folder (in PWD): another commit need not have them.
+/// Makes a relative path absolute. It is based on PWD, which keeps the symbolic links through which the shell
+/// entered the current folder, because another commit may not have those links.
 fn by_given_names(file: &Path) -> PathBuf {
     let is_here = |folder: &PathBuf| {
         let both = std::env::current_dir()

@@ -136,7 +136,7 @@ impl SelectArgs {
     }
 }
 
-/// Reduces one or both runs to the benchmarks that a filter selects, and returns the number of names left out.
+/// Reduces one or both runs to the benchmarks that a filter selects. Returns the number of names left out.
 fn keep<const N: usize>(runs: [&mut Run; N], patterns: &[Regex], option: &str) -> Result<usize, CliError> {
     if patterns.is_empty() {
         return Ok(0);
