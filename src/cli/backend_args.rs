@@ -19,9 +19,9 @@ pub struct BackendArgs {
     /// Also run the models on this backend, as [[backend]] does; repeatable
     #[arg(long, value_name = "NAME", value_parser = choices::named(BackendKind::VARIANTS, Into::into), conflicts_with = "half")]
     backend: Vec<BackendKind>,
-    /// Only experiments whose axis has this value (backend, test, batch-size, dtype, matmul-precision;
-    /// `default` is the model's own, `backend=iree` leaves the other backends out); repeatable, and several
-    /// values of one axis select each of them
+    /// Select experiments by axis value; repeatable, also for several values of one axis. Axes: backend, test,
+    /// batch-size, dtype, matmul-precision. `default` is the model's own value; `backend=iree` leaves out other
+    /// backends
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "half")]
     axis: Vec<String>,
     /// Repetitions inside one process, instead of [measure] repetitions

@@ -62,12 +62,12 @@ enum BaselineCommand {
 struct Update {
     #[command(flatten)]
     run: RunFileArgs,
-    /// Measure the head side of the suite first, and write that to --run
+    /// Measure the head side of the suite first, and write the result to --run
     #[arg(long)]
     measure: bool,
     #[command(flatten)]
     measuring: MeasureArgs,
-    /// Only this side
+    /// Side to use; only its results are stored
     #[arg(long, value_name = "SIDE", default_value = "head", value_parser = choices::named(&SideName::BOTH, SideName::as_str))]
     side: SideName,
     #[command(flatten)]
@@ -108,10 +108,11 @@ struct Accept {
     /// Reason for the acceptance
     #[arg(long, value_name = "TEXT")]
     why: String,
-    /// Last day of the acceptance; afterwards the sessions stored under it are excluded from the baseline. Today withdraws an earlier one of the same sessions and benchmarks
+    /// Last day of the acceptance; later, the sessions stored under it leave the baseline. Today's date withdraws
+    /// an earlier acceptance of the same sessions and benchmarks
     #[arg(long, value_name = "YYYY-MM-DD")]
     expires: Option<jiff::civil::Date>,
-    /// Who
+    /// Person who accepts the change [default: git's user.name, or $USER]
     #[arg(long, value_name = "NAME", env = "GITHUB_ACTOR")]
     who: Option<String>,
 }

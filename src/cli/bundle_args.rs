@@ -16,7 +16,7 @@ use super::{CliError, Terminal};
 #[group(skip)]
 #[command(group(clap::ArgGroup::new("half").args(["until", "from"])))]
 pub struct BundleArgs {
-    /// Stop after this stage, and pack the input of the next ones into --bundle (docs/bundles.md)
+    /// Stop after this stage, and pack the input of the next stages into --bundle (docs/bundles.md)
     #[arg(long, value_name = "STAGE", value_enum, requires = "bundle", conflicts_with = "run")]
     until: Option<Until>,
     /// Begin with this stage, from --bundle; needs no configuration, sources, compiler or Python
@@ -36,7 +36,7 @@ enum Until {
     Compile,
 }
 
-/// First stage of the second part.
+/// The first stage of the second half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum From {
     Verify,

@@ -34,7 +34,7 @@ pub struct ConvertArgs {
     /// Format of OUT; by default that of its file extension: .json (run-json), .jsonl, .csv
     #[arg(long, value_name = "FORMAT", value_parser = choices::named(ExportFormat::VARIANTS, Into::into))]
     to: Option<ExportFormat>,
-    /// Only this side; needed for a run.json with two
+    /// Side to use; needed for a run.json with two sides
     #[arg(long, value_name = "SIDE", value_parser = choices::named(&SideName::BOTH, SideName::as_str))]
     side: Option<SideName>,
     /// Allow a format that can't store all evidence: comparing its files may then pass although comparing the input

@@ -13,12 +13,12 @@ use super::gate::{against_merge_base, configured_sides};
 use super::session::{ScheduleArgs, check_processors, measure_sides, prepare_work_dir};
 use super::{CliError, Terminal, paths};
 
-/// Which benchmark's kernels are exchanged, and how.
+/// Options that select the benchmark whose kernels are exchanged.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Exchange")]
 pub struct ExchangeArgs {
-    /// Measure how much each changed kernel of this benchmark (model/target/function) adds: both sides of the suite are
-    /// compiled again, a call of base is captured, and head's kernels are put into it one by one
+    /// Measure how much time each changed kernel of this benchmark (model/target/function) adds: both sides of the
+    /// suite are compiled again, a call of base is captured, and head's kernels are put into it one by one
     #[arg(long, value_name = "BENCHMARK", conflicts_with_all = ["base_file", "base", "run"])]
     pub swap: Option<String>,
     /// Configuration of the suite

@@ -17,8 +17,8 @@ use super::{CliError, Terminal, runtime};
 /// [measure], docs/profiling.md). With --filter, unchanged benchmarks are explained too. It does not judge: the
 /// verdicts are those of `benchgate compare` with the same arguments, and the exit code is 0.
 ///
-/// With --swap, it measures: which kernels are to blame is proved by putting head's kernels into a captured call of
-/// base's module, one by one, in paired blocks.
+/// With --swap, it measures which kernels cause the change, by replacing kernels in a captured call of base's
+/// module with head's, one by one, in paired blocks.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
@@ -32,7 +32,7 @@ Examples:
 pub struct ExplainArgs {
     #[command(flatten)]
     inputs: PairArgs,
-    /// Show everything; also unchanged benchmarks and every kernel
+    /// Show everything; includes unchanged benchmarks and every kernel
     #[arg(long)]
     all: bool,
     #[command(flatten)]

@@ -38,9 +38,9 @@ pub struct ImportArgs {
     /// Another folder with test configurations: flags, expected failures and skipped tests
     #[arg(long, value_name = "FOLDER")]
     lists: Option<PathBuf>,
-    /// Download the files that definitions name only by address, and record their SHA-256
+    /// Download the files that definitions name only by URL, and record their SHA-256
     ///
-    /// Each is downloaded once, into the cache that later runs use. What the server has today becomes the expected
+    /// Each is downloaded once, into the cache that later runs use. The content downloaded now becomes the expected
     /// content.
     #[arg(long)]
     fetch: bool,

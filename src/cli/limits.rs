@@ -39,8 +39,8 @@ enum LimitsCommand {
 
 /// Print a [[limit]] for each benchmark, with a stated false-alarm rate
 ///
-/// Reads the good sessions since the last change of level, and prints limits that the next session of unchanged code
-/// exceeds with a probability of --rate at most, all limits together. Sizes and counts get the newest value.
+/// Reads the good sessions since the last change of level, and prints limits. The probability that the next session
+/// of unchanged code exceeds any of them is at most --rate. Sizes and counts get the newest value.
 #[derive(Debug, clap::Args)]
 struct Propose {
     #[command(flatten)]

@@ -20,7 +20,7 @@ use super::{CliError, Terminal, inputs, shard_args};
 Examples:
   benchgate merge --plan plan.json 'shards/*.json' --output run.json
   benchgate merge --plan plan.json shards --output run.json    a folder
-  benchgate merge --plan plan.json shards --status     which shards are to run
+  benchgate merge --plan plan.json shards --status     which shards are left to run
 
 Exit codes: 0 complete, 2 usage, 20 something is missing, repeated or not of
 this plan (each is named, and nothing is written), 21 a file can't be read.")]
@@ -28,7 +28,7 @@ pub struct MergeArgs {
     /// Files of shards: PATH, a folder, or a quoted glob
     #[arg(value_name = "SHARDS", required = true)]
     shards: Vec<String>,
-    /// A plan that `benchgate plan` wrote
+    /// Plan file written by `benchgate plan`
     #[arg(long, value_name = "FILE", default_value = "plan.json")]
     plan: PathBuf,
     /// Print which shards are done, refused or missing, and write nothing

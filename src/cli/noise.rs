@@ -32,7 +32,7 @@ const LEAST_BLOCKS: u32 = 4;
 Examples:
   benchgate noise                              measure ./benchgate.toml
   benchgate noise --blocks 24 --plot noise.svg
-  benchgate noise --run aa.json --no-measure   judge a session that exists
+  benchgate noise --run aa.json --no-measure   judge an existing session
 
 Exit codes: 0 calibrated, 2 usage or config, 20 a benchmark could not be
 calibrated or unchanged code turns red too often, 21 input unreadable, 130 interrupted.")]

@@ -87,8 +87,8 @@ pub struct CommandPairArgs {
     /// Processors to pin the commands to, for example 2,3 [default: all but the first core]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cpus: Option<Vec<usize>>,
-    /// Device that the commands use: cpu, or a GPU such as cuda, hip://0 or vulkan; a GPU is watched, and its commands
-    /// are not pinned
+    /// Device that the commands use: cpu, or a GPU such as cuda, hip://0 or vulkan; a GPU is observed, and its
+    /// commands are not pinned
     #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device)]
     device: String,
     /// Lock the GPU's clock while measuring: base, or a clock such as 1410MHz

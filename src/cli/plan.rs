@@ -57,7 +57,7 @@ pub struct PlanArgs {
     /// Labels of the runner that measures, separated by commas; TARGET=LABELS for one target or command only
     #[arg(long, value_name = "LABELS", value_parser = runner)]
     runner: Vec<RunnerLabels>,
-    /// A plan that `benchgate plan` wrote
+    /// Plan file written by `benchgate plan`
     #[arg(long, value_name = "FILE", default_value = "plan.json")]
     plan: PathBuf,
     /// Format of the output

@@ -46,7 +46,8 @@ pub struct PublishArgs {
     /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Folder for the output files; report.json, summary.md, comment.md, check.json, annotations.txt, outputs.txt
+    /// Folder for the output files; writes report.json, summary.md, comment.md, check.json, annotations.txt and
+    /// outputs.txt
     #[arg(long, value_name = "FOLDER", help_heading = "GitHub")]
     output_dir: Option<PathBuf>,
     /// The pull request, if the event does not name it; its head must be the measured commit

@@ -25,7 +25,7 @@ pub enum OutputFormat {
     Markdown,
     /// A self-contained page
     Html,
-    /// One line a row, for spreadsheets
+    /// One line per row, for spreadsheets
     Csv,
     /// Test cases, for dashboards
     Junit,
@@ -93,10 +93,10 @@ pub struct RunFileArgs {
 pub struct ComparisonArgs {
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Show everything; also unchanged and informational rows
+    /// Show everything; includes unchanged and informational rows
     #[arg(long)]
     pub all: bool,
-    /// Order of the rows in tables: what changed most, the benchmark's name, or the largest slowdown
+    /// Order of the rows in tables: by importance of the change, by name, or by slowdown
     #[arg(long, value_name = "ORDER", default_value = "importance", value_parser = choices::named(Order::VARIANTS, Into::into))]
     pub sort: Order,
     /// Contents of reports: `ratios` omits absolute times, sizes and counts [default: [report] disclose, or all]

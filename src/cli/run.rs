@@ -30,7 +30,7 @@ Examples:
   benchgate run --until compile --bundle b       here, with compiler and Python
   benchgate run --from verify --bundle b         there, on the device, without
 
-Exit codes: 0 measured and right, 2 usage or config, 13 an output is wrong,
+Exit codes: 0 measured and correct, 2 usage or config, 13 an output is wrong,
 20 a stage failed or the tools can't be verified, 130 interrupted.")]
 pub struct RunArgs {
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct RunArgs {
     run: RunFileArgs,
     #[command(flatten)]
     output: OutputArgs,
-    /// Only this side; by default every side of the suite
+    /// Side to use; by default every side of the suite
     #[arg(long, value_name = "SIDE", value_parser = choices::named(&SideName::BOTH, SideName::as_str), conflicts_with = "from")]
     side: Option<SideName>,
 }

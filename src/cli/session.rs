@@ -62,11 +62,11 @@ pub struct MeasureArgs {
     pub shard: ShardArgs,
 }
 
-/// When processes are started, and how many.
+/// Options for the time and number of processes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ScheduleArgs {
-    /// Longest wait for another job that measures on this machine, for example 2h [default: 30m where CI is set, no
-    /// limit elsewhere]
+    /// Maximum wait for another measuring job on this machine, for example 2h [default: 30m if CI is set, otherwise
+    /// no limit]
     #[arg(long, value_name = "TIME", value_parser = duration, env = "BENCHGATE_LOCK_TIMEOUT")]
     lock_timeout: Option<Duration>,
     /// Maximum blocks (two pairs of processes) per benchmark; stops early once decided

@@ -16,7 +16,7 @@ use super::{CliError, reading};
 /// Options of every command that measures.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ShardArgs {
-    /// A plan that `benchgate plan` wrote
+    /// Plan file written by `benchgate plan`
     #[arg(long, value_name = "FILE", requires = "shard", conflicts_with = "filter")]
     plan: Option<PathBuf>,
     /// Number of the shard of the plan to measure here, from 1

@@ -42,16 +42,16 @@ pub struct SiteArgs {
 /// Options for reading the stored history, and for the time after which it counts as silent.
 #[derive(Debug, Clone, clap::Args)]
 pub struct HistoryArgs {
-    /// Configuration of the suite; its `[store]` is where the sessions are
+    /// Configuration of the suite; its `[store]` names the place of the sessions
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
-    /// Number of newest sessions to read; per suite and testbed [default: all]
+    /// Number of newest sessions to read; counted per suite and testbed [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     sessions: Option<u32>,
     /// Days without a session after which a testbed or benchmark is missing
     #[arg(long, value_name = "DAYS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     silent_after: u32,
-    /// Verdicts that make the exit code non-zero; only missing, after everything was written
+    /// Verdicts that make the exit code non-zero; only `missing` exists here, and everything is written first
     #[arg(long, value_name = "VERDICTS")]
     fail_on: Option<SiteFailOn>,
     /// Override the current time (RFC 3339), for reproducible pages [default: now]

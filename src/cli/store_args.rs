@@ -18,7 +18,7 @@ use super::{CliError, Terminal, runtime, secrets};
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Baseline")]
 pub struct StoreArgs {
-    /// The folder of the baseline, or the address of an object store
+    /// The folder of the baseline, or the URL of an object store
     ///
     /// s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///folder. The default is [store] of the
     /// configuration, otherwise `baselines`.

@@ -38,7 +38,7 @@ enum ToolsCommand {
     ///
     /// Asks pip, with your index settings, for the wheels of the pinned versions for every kind of machine, and writes
     /// their names and sha256 next to the configuration. It installs nothing. If a release is not locked yet, it
-    /// reads the commit from that release's runtime wheel, which has to be the pin's. Commit the file, and review
+    /// reads the commit from that release's runtime wheel, which has to match the pin. Commit the file, and review
     /// changes to it like code.
     #[command(after_help = "\
 Examples:

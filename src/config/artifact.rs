@@ -18,17 +18,17 @@ table! {
     pub struct Artifact, ARTIFACT: "[[artifact]]",
         "A file that is downloaded, such as weights that are too large for the repository. Models and flags name it as \
         `artifacts/NAME`, like a file of the sources: before a run, benchgate puts a link there to the verified copy in \
-        its cache. Only what the selected benchmarks need is downloaded, and nothing that the cache has. On a pull \
+        its cache. Only files that the selected benchmarks need and the cache lacks are downloaded. On a pull \
         request each side has the artifacts of its own configuration, and a change of `sha256` counts like a change of \
         the file.";
     head "name" => name: String, ValueKind::Inside,
         "The path below `artifacts/`, with the extension of the file's kind: `llama/weights.irpa`.";
     head "url" => url: String, ValueKind::Url,
-        "Its address, without credentials. A redirect to another host is followed only from https to https.";
+        "The file's URL, without credentials. A redirect to another host is followed only from https to https.";
     head "sha256" => sha256: String, ValueKind::Sha256,
-        "SHA-256 of the file. Another content is an error and is never used.";
+        "SHA-256 of the file. Different content is an error and is never used.";
     head "size" => size: Option<u64>, ValueKind::Integer { min: 1, max: i64::MAX },
-        "Its size in bytes, so that another file is refused before it is transferred.";
+        "Its size in bytes, so that a wrong file is refused before it is downloaded.";
 }
 
 impl Artifact {

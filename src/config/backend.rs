@@ -43,11 +43,12 @@ pub enum BackendTest {
 table! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Backend, BACKEND: "[[backend]]",
-        "The same models on another backend than IREE, for context: never judged, and a backend that fails or is not \
-          installed is a row with its reason. The axes are multiplied out; `--axis NAME=VALUE` keeps some of them. \
-          They run after everything that is judged, one process at a time, on the same processors.";
+        "Runs the same models on a backend other than IREE, for context: never judged, and a backend that fails or \
+        is not installed gets a row with the reason. Every combination of axis values is one experiment; `--axis \
+        NAME=VALUE` selects some. Experiments run after everything that is judged, one process at a time, on the \
+        same processors.";
     "name": KeyPresence::Required => kind: BackendKind = BackendKind::Eager, ValueKind::Choice(BackendKind::VARIANTS),
-        "Which backend. Several tables may have the same one if their experiments differ.";
+        "The backend. Several tables may have the same one if their experiments differ.";
     "models" => models: Vec<String>, NAMES, "Names of the models it runs; all of them when empty.";
     "test": KeyPresence::Text("\"eval\"") => tests: Vec<BackendTest> = vec![BackendTest::Eval],
         ValueKind::OneOrMore(&ValueKind::Choice(BackendTest::VARIANTS)),

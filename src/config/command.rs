@@ -25,8 +25,8 @@ table! {
         "Commands that build it, in order, in each side's checkout: `[\"cmake -B {build}\", \"cmake --build {build}\"]`. `{build}` is an \
              empty folder of this side and session; base's checkout itself is read-only.";
     head "run": KeyPresence::Required => run: CommandLine = CommandLine::Words(Vec::new()), ValueKind::Line,
-        "What is measured. `{build}` is the folder that `build` filled, `{output}` a file for the results, `{filter}` the tool's \
-             pattern for the benchmarks that are still undecided.";
+        "The command to measure. `{build}` is the folder that `build` filled, `{output}` a file for the results, \
+        `{filter}` the tool's pattern for the benchmarks that are still undecided.";
     head "setup": KeyPresence::Optional => setup: Option<CommandLine> = None, ValueKind::Line,
         "Runs once on each side before anything is measured.";
     head "prepare": KeyPresence::Optional => prepare: Option<CommandLine> = None, ValueKind::Line,
@@ -47,7 +47,8 @@ table! {
         "Files in `{build}` that it writes, and in which head must agree with base: `y.npy` and raw tensors (`4x8xbf16=@y.bin`) within the \
              tolerances of `[numerics]`, others byte for byte.";
     "device": KeyPresence::Optional => device: String = CPU.to_owned(), ValueKind::Line,
-        "`cpu` (the default), or the GPU that it uses, such as `cuda` or `hip://0`: it is watched, and no processor is pinned.";
+        "`cpu` (the default), or the GPU that it uses, such as `cuda` or `hip://0`: it is observed, and no processor \
+        is pinned.";
     head "env" => env: BTreeMap<String, String>, ValueKind::Texts,
         "Variables in addition to those that every tool inherits; `{build}` is filled in.";
     "timeout" => timeout: Duration = minutes(5), ValueKind::Duration, "Limit of one measured process.";

@@ -40,8 +40,16 @@ pub(super) static POLICY: Section = Section {
         optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
         optional("expect", ValueKind::Tables(&EXPECT), "Known failures."),
         optional("limit", ValueKind::Tables(&LIMIT), "Absolute limits."),
-        optional("numerics", ValueKind::Table(&NUMERICS), "How far outputs may be from their references."),
-        optional("numerics-override", ValueKind::Tables(&NUMERICS_OVERRIDE), "The same for some benchmarks."),
+        optional(
+            "numerics",
+            ValueKind::Table(&NUMERICS),
+            "Allowed differences between outputs and references.",
+        ),
+        optional(
+            "numerics-override",
+            ValueKind::Tables(&NUMERICS_OVERRIDE),
+            "Tolerances for selected benchmarks.",
+        ),
     ],
 };
 
@@ -112,9 +120,8 @@ const FATAL: Field =
 
 static METRIC: Section = Section {
     title: "[gate.metric.<name>]",
-    doc: "The name is one of {metrics}, or a foreign tool's own. A metric that \
-          is not named keeps its default; a foreign one then decides about benchmarks without a time and is \
-          informational elsewhere.",
+    doc: "The name is one of {metrics}, or another tool's metric. A metric without a table keeps its default; \
+          another tool's metric then decides for benchmarks without a time and is informational elsewhere.",
     fields: &[FLOOR, FLOOR_ABSOLUTE, TOLERANCE, FATAL],
 };
 
@@ -127,7 +134,7 @@ static OVERRIDE: Section = Section {
             ValueKind::Glob,
             "Glob over `model/target/function`, for example `vit*/cpu/*`.",
         ),
-        optional("metric", ValueKind::Name, "The metric it is about; every metric without it."),
+        optional("metric", ValueKind::Name, "The metric; by default every metric."),
         FLOOR,
         FLOOR_ABSOLUTE,
         TOLERANCE,
@@ -144,9 +151,10 @@ pub(super) static WAIVER: Section = Section {
         optional(
             "metric",
             ValueKind::Name,
-            "The metric it is about; without it every metric, and the benchmark as a whole: its outputs, its stages, its absence.",
+            "The metric; by default every metric, and the benchmark as a whole: its outputs, its stages, its \
+            absence.",
         ),
-        required("owner", ValueKind::Line, "Who is responsible for it."),
+        required("owner", ValueKind::Line, "Person or team responsible."),
         required("reason", ValueKind::Line, "Why it is accepted."),
         required(
             "expires",
@@ -179,19 +187,19 @@ pub(super) static EXPECT: Section = Section {
 
 pub(super) static LIMIT: Section = Section {
     title: "[[limit]]",
-    doc: "An absolute limit of a metric, next to the comparison with base and whatever base's value is. It is about the median \
-          over head's processes. A row is red (`limit-exceeded`) if that median is beyond the limit by a test that shares \
-          `alpha` among all limits, and inconclusive if the processes don't show on which side of the limit it is: more \
-          processes then settle it, or a limit that is further away. Sizes and counts are compared exactly. Where both sides \
-          execute the same bytes, times are not held against a limit. A benchmark without a value of the metric is \
+    doc: "An absolute limit for a metric, in addition to the comparison with base and independent of base's value. \
+          It applies to the median over head's processes. A row is red (`limit-exceeded`) if that median is beyond the \
+          limit by a test that shares `alpha` among all limits, and inconclusive if the processes don't show on which \
+          side of the limit it is: more processes, or a limit further away, then decide it. Sizes and counts are compared exactly. Where both \
+          sides execute the same bytes, limits on times are not checked. A benchmark without a value of the metric is \
           inconclusive.",
     fields: &[
         required(
             "benchmark",
             ValueKind::Glob,
-            "Glob over `model/target/function`; it has to match a benchmark of the suite. All limits that match hold.",
+            "Glob over `model/target/function`; it has to match a benchmark of the suite. All matching limits apply.",
         ),
-        required("metric", ValueKind::Name, "The metric: `latency`, `vmfb-size`, or a foreign tool's own."),
+        required("metric", ValueKind::Name, "The metric: `latency`, `vmfb-size`, or another tool's metric."),
         optional(
             "max",
             ValueKind::Magnitude,
@@ -201,10 +209,10 @@ pub(super) static LIMIT: Section = Section {
         optional(
             "testbed",
             ValueKind::Glob,
-            "The machines on which it holds: a glob over the facts that `benchgate doctor` prints of them, such as the name of \
-             the processor or GPU: `\"*EPYC 9654*\"`. Without it, it holds everywhere.",
+            "The machines to which it applies: a glob over the facts that `benchgate doctor` prints, such as the \
+             name of the processor or GPU: `\"*EPYC 9654*\"`. By default it applies everywhere.",
         ),
-        optional("owner", ValueKind::Line, "Who is responsible for it; named with the red row."),
+        optional("owner", ValueKind::Line, "Person or team responsible; named with the red row."),
     ],
 };
 
@@ -240,7 +248,7 @@ static NUMERICS_TYPE: Section = Section {
 pub(super) static NUMERICS_OVERRIDE: Section = Section {
     title: "[[numerics-override]]",
     doc: "Tolerances of one element type for the benchmarks that a glob matches; keys that are left out keep the \
-          type's value. Of several that match, the last one counts.",
+          type's value. If several match, the last one counts.",
     fields: &[
         required(
             "benchmark",

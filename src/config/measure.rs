@@ -47,8 +47,8 @@ table! {
         is changed.";
     "profile" => profile: Profiling = Profiling::Changed, ValueKind::Choice(Profiling::VARIANTS),
         "Time per kernel, from separate processes after all measurements; it is never judged, and `benchgate \
-        explain` shows it. `changed`: of benchmarks whose latency regressed or improved. \
-             `always`: of all. It needs a runtime that includes `iree-profile`.";
+        explain` shows it. `changed`: for benchmarks whose latency regressed or improved. \
+             `always`: for all. It needs a runtime that includes `iree-profile`.";
     "jobs" => jobs: Option<usize>,
         ValueKind::Integer { min: 1, max: 4096 }, "Parallel compile jobs; by default one per processor.";
     "seed" => seed: Option<u64>, ValueKind::Integer { min: 0, max: i64::MAX },

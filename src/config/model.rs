@@ -117,16 +117,18 @@ table! {
         "Several functions of one MLIR module instead of `function`: one benchmark each.";
     head "inputs": KeyPresence::Text("[]") => inputs: Vec<ModelInput> = Vec::new(), LINES,
         "One per argument: an `.npy` file, a raw one with its type (`1x3xbf16=@x.bin`), values (`1x3xf32=1`), or \
-             NumPy's random numbers (`1x3xf32=random(seed=42)`, also with `skip`, `scale` and `offset`). Exported models bring theirs. For `.onnx` and `.pt2` they replace seeded random inputs or the saved ones.";
+             NumPy's random numbers (`1x3xf32=random(seed=42)`, also with `skip`, `scale` and `offset`). Exported \
+             models provide their own. Inputs given here replace the seeded random ones of `.onnx` and the saved \
+             ones of `.pt2`.";
     head "expected": KeyPresence::Text("[]") => expected: Vec<TensorFile> = Vec::new(), LINES,
         "One `.npy` file, or raw one (`4x8xbf16=@y.bin`), per result. Exported models have their own; without any, \
         head's outputs are compared with base's.";
     head "expected-f64": KeyPresence::Text("[]") => expected_f64: Vec<TensorFile> = Vec::new(), LINES,
         "The same results computed in double precision, one `.npy` file for each of `expected`. The errors of base \
-        and head are measured against them. Exported models bring theirs.";
+        and head are measured against them. Exported models provide their own.";
     head "parameters": KeyPresence::Text("[]") => parameters: Vec<Parameters> = Vec::new(), LINES,
-        "Parameter archives, `scope=weights.irpa` or `weights.irpa` for the default scope. For what a module of MLIR \
-             text declares, weights can be made: `scope=random(seed=42)`, `scope=zeros()`.";
+        "Parameter archives, `scope=weights.irpa` or `weights.irpa` for the default scope. Weights that an MLIR text \
+        module declares can be generated: `scope=random(seed=42)`, `scope=zeros()`.";
     head "input-type" => input_type: String = "auto".to_owned(),
         ValueKind::Name, "`--iree-input-type` of the compiler.";
     head "exporter": KeyPresence::Text("\"torch-mlir\"") => exporter: Option<Exporter> = None,
@@ -134,8 +136,8 @@ table! {
         "Exporter of a Python model. A list makes one benchmark for each, named `model@exporter`.";
     head "output-type": KeyPresence::Optional => output_types: Vec<OutputType> = Vec::new(),
         ValueKind::OneOrMore(&ValueKind::Choice(OutputType::VARIANTS)),
-        "Output type of torch-mlir; with a list, the first that works; the benchmark's label `lowering` \
-        names it. By default a zoo model's own order, otherwise `linalg-on-tensors`, `stablehlo`, `torch`.";
+        "Output type of torch-mlir; with a list, the first that works is used and shown in the benchmark's label \
+        `lowering`. By default a zoo model's own order, otherwise `linalg-on-tensors`, `stablehlo`, `torch`.";
     head "dtype" => dtype: Option<String>, ValueKind::Choice(&["f64", "f32", "f16", "bf16"]),
         "Type to which an exported model's weights and floating-point inputs are cast before it runs and is \
         exported; the model's own by default. Backends without a `dtype` use it too.";
@@ -148,7 +150,7 @@ table! {
     "dispatch-repeats" => dispatch_repeats: u32 = 1, COUNT,
         "Compiles every dispatch this many times in a row and divides the time by it, so that very short kernels \
         can be timed. For modules that are one chain of dispatches; a dispatch that updates a buffer in place gives \
-        other results when repeated, which verification reports.";
+        different results when repeated, which verification reports.";
     head "targets" => targets: Vec<String>, NAMES, "Names of the targets it runs on; all of them when empty.";
     head "compile" => compile: bool = true, ValueKind::Bool,
         "Whether IREE compiles it. `false` is for a Python model that only backends run, such as one that can only be \

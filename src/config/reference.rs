@@ -33,8 +33,8 @@ Some values have a special form:
 - *name*: letters, digits, `.`, `_` and `-`; names appear in paths and tables
 - *path inside*: relative to the side's `sources`, without `..`
 
-Every file that is named must exist, unless it is an artifact, for each side, and lie inside the repository once symbolic links are
-resolved.
+Every named file, except artifacts, must exist on each side and lie inside the repository once symbolic links
+are resolved.
 
 **Policy** is `[gate]`, `[[waiver]]`, `[[expect]]`, `[[limit]]`, `[numerics]` and `[[numerics-override]]`. On a pull request it is read from the base commit, so a
 change can't loosen the gate that judges it. `policy = \"policy.toml\"` moves the six into a separate
@@ -49,7 +49,7 @@ pub fn reference() -> String {
         of_each.iter().map(|(table, keys)| format!(", and in `[[{table}]]` {keys}")).collect::<String>();
     let mut page = format!(
         "{INTRODUCTION}**On a pull request** (`gate --base`) every other key is read from the base commit too, except {head}{of_each}.\n\
-         The report lists every key that the change sets, also those that have no effect.\n\n\
+         The report lists every key that the change sets, including those without effect.\n\n\
          ## Example\n\n```toml\n{EXAMPLE}```\n"
     );
     let mut done = Vec::new();
@@ -105,12 +105,12 @@ const NUMERICS: &str = "\
 The typical magnitude m is the root mean square of the reference's finite elements, but at most 16 times the
 median of those that are not zero, so that a mask of −1e38 does not make every error small. Rounding error scales
 with m and not with the element: that is what `stol` is for. `max-error` catches errors that are small but
-present in every element, such as a scale of 1.001 or arithmetic in TF32 where f32 was promised.
+present in every element, such as a scale of 1.001 or arithmetic in TF32 instead of f32.
 
 NaN and Inf where the reference is finite fail, and so does the reverse. Where both are NaN, or the same Inf,
 they agree. An output that is beyond its bounds still passes when an fp64 reference shows that it is about
 as accurate as eager (root mean square within 2 times, largest error within 4 times).
-Another shape, type or number of outputs fails; the signedness of integers is not compared, since MLIR has none.
+A different shape, type or number of outputs fails; the signedness of integers is not compared, since MLIR has none.
 ";
 
 fn section(
@@ -160,7 +160,7 @@ fn kind(kind_of: &ValueKind) -> String {
         ValueKind::Version => "version".into(),
         ValueKind::Commit => "40 digits".into(),
         ValueKind::Sha256 => "64 digits".into(),
-        ValueKind::Url | ValueKind::StoreUrl => "address".into(),
+        ValueKind::Url | ValueKind::StoreUrl => "URL".into(),
         ValueKind::Inside => "path inside".into(),
         ValueKind::Relative | ValueKind::AnyPath => "path".into(),
         ValueKind::Bool => "boolean".into(),

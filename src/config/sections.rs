@@ -47,10 +47,18 @@ pub(super) static ROOT: Section = Section {
         optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
         optional("expect", ValueKind::Tables(&EXPECT), "Known failures."),
         optional("limit", ValueKind::Tables(&LIMIT), "Absolute limits."),
-        optional("numerics", ValueKind::Table(&NUMERICS), "How far outputs may be from their references."),
-        optional("numerics-override", ValueKind::Tables(&NUMERICS_OVERRIDE), "The same for some benchmarks."),
+        optional(
+            "numerics",
+            ValueKind::Table(&NUMERICS),
+            "Allowed differences between outputs and references.",
+        ),
+        optional(
+            "numerics-override",
+            ValueKind::Tables(&NUMERICS_OVERRIDE),
+            "Tolerances for selected benchmarks.",
+        ),
         optional("report", ValueKind::Table(&REPORT), "Contents of reports."),
-        optional("baseline", ValueKind::Table(&BASELINE), "How stored sessions are made comparable."),
+        optional("baseline", ValueKind::Table(&BASELINE), "Settings that make stored sessions comparable."),
         optional("store", ValueKind::Table(&STORE), "Where baselines are stored, and how they are read."),
         optional("github", ValueKind::Table(&GITHUB), "What is posted to GitHub, and when."),
         optional(
@@ -94,7 +102,7 @@ static BASELINE: Section = Section {
         "anchor",
         ValueKind::Table(&TOOLCHAIN),
         "A frozen toolchain that `baseline update --measure` and `gate --stored` measure in the same session, in pairs with \
-         head. benchgate then stores and compares head's ratio to it. Don't change it without need: ratios to \
+         head. benchgate then stores and compares head's ratio to it. Change it only if necessary: ratios to \
          different anchors can't be compared.",
     )],
 };
@@ -114,7 +122,8 @@ static TORCHBENCH: Section = Section {
         optional(
             "options",
             ValueKind::Scalars,
-            "Options of all its models, for example `weights = \"random\"`, which downloads nothing. A model's own have precedence.",
+            "Options of all its models, for example `weights = \"random\"`, which downloads nothing. A model's own \
+            options take precedence.",
         ),
     ],
 };

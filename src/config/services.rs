@@ -26,9 +26,9 @@ table! {
     "remote" => remote: String = "origin".to_owned(), ValueKind::Line,
         "The remote of that branch: a name, or an address without credentials.";
     "sessions" => sessions: usize = 20,
-        ValueKind::Integer { min: 1, max: 1000 }, "Most sessions that a gate reads, newest first.";
+        ValueKind::Integer { min: 1, max: 1000 }, "Maximum number of sessions that a gate reads, newest first.";
     "stale-days" => stale_days: u32 = 14, ValueKind::Integer { min: 1, max: 3650 },
-        "Age of the newest session, in days, from which the baseline is called stale.";
+        "Age of the newest session, in days, at which the baseline counts as stale.";
 }
 
 /// Reads the table and checks that it names only one place.
@@ -54,8 +54,7 @@ table! {
     "comment" => comment: CommentWhen = CommentWhen::OnChange, ValueKind::Choice(CommentWhen::VARIANTS),
         "When the pull request gets a comment. An existing comment is always kept up to date, except with `never`.";
     "check-run" => check_run: bool = false, ValueKind::Bool,
-        "Also post a check run. An inconclusive result fails it; where `fail-on` leaves `inconclusive` out, it is \
-             neutral.";
+        "Also post a check run. An inconclusive result fails it; if `fail-on` omits `inconclusive`, it is neutral.";
     "annotations" => annotations: bool = true,
         ValueKind::Bool, "Print a workflow annotation for each row that fails.";
     "workflow" => workflow: String = ".github/workflows/benchgate.yml".to_owned(), ValueKind::Line,

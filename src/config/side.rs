@@ -47,12 +47,12 @@ pub(super) static TOOLCHAIN: Section = Section {
         optional(
             "compiler",
             ValueKind::Table(&WHEEL),
-            "The compiler's wheel by address instead; needs `runtime`.",
+            "The compiler's wheel by URL, instead of by version; needs `runtime`.",
         ),
         optional(
             "runtime",
             ValueKind::Table(&WHEEL),
-            "The runtime's wheel by address instead; needs `compiler`.",
+            "The runtime's wheel by URL, instead of by version; needs `compiler`.",
         ),
     ],
 };
@@ -72,7 +72,7 @@ static WHEEL: Section = Section {
     title: "[toolchain.compiler] and [toolchain.runtime]",
     doc: "",
     fields: &[
-        required("url", ValueKind::Url, "Address of the wheel, without credentials."),
+        required("url", ValueKind::Url, "URL of the wheel, without credentials."),
         required("sha256", ValueKind::Sha256, "SHA-256 of the wheel, 64 digits."),
     ],
 };

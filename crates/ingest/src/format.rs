@@ -47,9 +47,9 @@ pub enum Format {
     JmhJson,
     /// airspeed velocity, `results/MACHINE/COMMIT-ENVIRONMENT.json`
     AsvJson,
-    /// github-action-benchmark's list of name, unit and value, where less is better
+    /// github-action-benchmark's list of name, unit and value, where smaller is better
     CustomSmallerIsBetter,
-    /// the same, where more is better
+    /// the same, where bigger is better
     CustomBiggerIsBetter,
     /// Bencher's metric format (BMF)
     BencherJson,

@@ -95,7 +95,7 @@ pub struct BisectArgs {
     /// Repository whose commits --build builds
     #[arg(long, value_name = "FOLDER", requires = "build")]
     pub build_repository: Option<PathBuf>,
-    /// What got worse: a metric (latency, dispatch-count, vmfb-size, …), `outputs` (wrong results) or `failure`
+    /// Value that got worse: a metric (latency, dispatch-count, vmfb-size, …), `outputs` (wrong results) or `failure`
     #[arg(long, value_name = "WHAT", default_value_t = Observable::Metric(Metric::LATENCY), value_parser = Observable::parse)]
     pub observe: Observable,
     #[command(flatten)]

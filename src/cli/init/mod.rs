@@ -70,7 +70,7 @@ pub struct InitArgs {
     /// Write a suite of this command instead of the example, and no workflow
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["runner", "shards", "label", "action", "torchbench", "model"])]
     command: Option<String>,
-    /// Command that builds it, where `{build}` is an empty folder of each side; repeatable, in order
+    /// Command that builds the program; `{build}` stands for an empty folder, one per side; repeatable, in order
     #[arg(long, value_name = "COMMAND", requires = "command")]
     build_command: Vec<String>,
 }
