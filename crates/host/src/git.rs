@@ -1,6 +1,6 @@
-//! L3: the only module that uses git2. Reads the local repository: refs, the merge base, trees. It never runs a hook
-//! there and changes none of its files; filters run for a checkout, as `git clone` runs them. [`DataBranch`] is a
-//! branch on a remote.
+//! L3: the only module that uses git2. Reads refs, merge bases and trees of the local repository, runs none
+//! of its hooks and changes none of its files. A checkout runs filters, as `git clone` does. [`DataBranch`]
+//! is a branch on a remote.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,7 +23,7 @@ pub use checkout::{Checkout, Notice};
 pub use data_branch::{CommandRunner, DataBranch, Edit};
 pub use remote::{GitToken, Remote};
 
-/// Why a git operation failed. If a command fixes the problem, the message names it.
+/// The reason why a git operation failed. If a command fixes the problem, the message names it.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     #[error("find a git repository at {} or above it", .0.display())]
@@ -116,13 +116,13 @@ pub enum GitError {
     Other { action: &'static str, message: String },
 }
 
-/// Digits of an identifier that is not abbreviated.
+/// Length of a full commit identifier.
 const FULL_ID: usize = 40;
 
-/// The target of HEAD.
+/// The commit and branch of HEAD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
-    /// 40 digits.
+    /// The full identifier (40 digits).
     pub commit: String,
     /// `None` when HEAD is detached, as in most CI checkouts.
     pub branch: Option<String>,
@@ -141,16 +141,17 @@ impl std::fmt::Debug for Repository {
 }
 
 impl Repository {
-    /// Opens the repository that contains `path`. A repository that belongs to another user is rejected, as git does:
-    /// its configuration could name programs to run.
+    /// Opens the repository that contains `path`. Rejects a repository that belongs to another user, as git
+    /// does, because its configuration could name programs to run.
     pub fn open(path: &Path) -> Result<Self, GitError> {
         let refused = |error: &git2::Error| match error.code() {
             ErrorCode::NotFound => GitError::NotARepository(path.to_owned()),
             ErrorCode::Owner => GitError::OtherOwner(top_of(path)),
             _ => other("open the repository", error),
         };
-        // A repository is found only by a `.git`, which no commit can contain. To git, a folder with a `HEAD`,
-        // `objects` and `refs` is a repository too, and a change could bring one along, with another base in it.
+        // Only a folder with a `.git` counts, which no commit can contain. git also accepts a folder with
+        // `HEAD`, `objects` and `refs` as a repository; a pull request could add such a folder, with a base
+        // of its choice.
         let given = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let Some(top) = given.ancestors().find(|folder| folder.join(".git").exists()) else {
             return Err(match git2::Repository::discover(path) {
@@ -165,7 +166,7 @@ impl Repository {
         Ok(Self { inner, root })
     }
 
-    /// The top of the working tree, without symbolic links.
+    /// The top folder of the working tree, with symbolic links resolved.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -212,12 +213,13 @@ impl Repository {
         Err(GitError::UnknownReference { reference: reference.to_owned(), fetch })
     }
 
-    /// Whether a short name belongs to several refs, or to a ref and a commit, which are different commits. git takes
-    /// the first with a warning, so a tag `origin/main` would be compared with instead of the remote branch.
+    /// Whether a short name matches several refs, or a ref and a commit, with different commits. git would
+    /// use the first with a warning, so a tag named `origin/main` would become the base instead of the remote
+    /// branch.
     fn is_ambiguous(&self, reference: &str) -> bool {
-        // `origin/main~2` starts at the commit of `origin/main`.
+        // In `origin/main~2`, the ref is `origin/main`.
         let name = reference.split(['~', '^', '@', ':']).next().unwrap_or_default();
-        // A whole identifier wins over every ref.
+        // A full commit identifier takes precedence over every ref.
         if is_commit(name) && name.len() >= FULL_ID {
             return false;
         }
@@ -234,7 +236,7 @@ impl Repository {
         found.iter().any(|id| *id != found[0])
     }
 
-    /// The best common ancestor of HEAD and `reference`: what a pull request is compared with.
+    /// The best common ancestor of HEAD and `reference`, with which a pull request is compared.
     pub fn merge_base(&self, reference: &str) -> Result<String, GitError> {
         let theirs = self.commit(reference)?;
         let head = self.head()?.commit;
@@ -271,7 +273,8 @@ impl Repository {
         Ok(statuses.iter().any(|entry| !entry.status().is_empty()))
     }
 
-    /// A file in the index at or below `folder`, or a submodule that holds it. `folder` is absolute and need not exist.
+    /// A tracked file at or below `folder`, or the submodule that contains `folder`. `folder` is absolute and
+    /// need not exist.
     pub fn tracked_below(&self, folder: &Path) -> Result<Option<PathBuf>, GitError> {
         let index = self.inner.index().map_err(|error| other("read the index", &error))?;
         let found = index.iter().find_map(|entry| {
@@ -281,15 +284,15 @@ impl Repository {
         Ok(found)
     }
 
-    /// `path` relative to the working tree, by the names that it is given with: another commit need not have the symbolic
-    /// links that this one has.
+    /// `path` relative to the root of the working tree. Symbolic links in `path` are kept if possible,
+    /// because another commit may have other links.
     pub fn relative(&self, path: &Path) -> Result<PathBuf, GitError> {
         let real = |path: &Path| {
             fs::canonicalize(path).map_err(|source| GitError::Io { path: path.to_owned(), source })
         };
         let file = real(path)?;
         let given = without_parents(&std::path::absolute(path).map_err(|source| io(path, source))?);
-        // If `..` follows a link, only the file system knows where it leads.
+        // If `..` follows a symbolic link, only the file system knows where it leads.
         let given = if real(&given).is_ok_and(|given| given == file) { given } else { file };
         let mut folders: Vec<&Path> = given.ancestors().collect();
         folders.reverse();
@@ -299,7 +302,7 @@ impl Repository {
             .ok_or_else(|| GitError::Outside { path: given.clone(), root: self.root.clone() })
     }
 
-    /// The working tree of which this one is a submodule.
+    /// The working tree of the superproject, if this repository is one of its submodules.
     pub fn superproject(&self) -> Result<Option<PathBuf>, GitError> {
         let Some(parent) = self.root.parent() else { return Ok(None) };
         let outer = match Self::open(parent) {
@@ -308,7 +311,7 @@ impl Repository {
             Err(error) => return Err(error),
         };
         let Ok(inside) = self.root.strip_prefix(&outer.root) else { return Ok(None) };
-        // A submodule is a commit in the index.
+        // The mode of an index entry that is a submodule.
         const COMMIT: u32 = 0o160_000;
         let index = outer.inner.index().map_err(|error| other("read the index", &error))?;
         let is_submodule = index.get_path(inside, 0).is_some_and(|entry| entry.mode == COMMIT);
@@ -330,7 +333,7 @@ impl Repository {
     }
 }
 
-/// A path without `.` and `..`, by its text alone.
+/// Removes `.` and `..` from a path without following links.
 fn without_parents(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -345,7 +348,7 @@ fn without_parents(path: &Path) -> PathBuf {
     plain
 }
 
-/// The folder to add to `safe.directory` for the repository at `path`.
+/// The folder that `safe.directory` has to name for the repository at `path`.
 fn top_of(path: &Path) -> PathBuf {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     path.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&path).to_owned()
@@ -357,7 +360,7 @@ fn fetch_advice(reference: &str) -> String {
         return "commit something first".to_owned();
     }
     let branch = reference.strip_prefix("origin/").unwrap_or(reference);
-    // Names that would need quoting are not used in a command.
+    // The advice contains no name that a shell would require to be quoted.
     let is_plain = !branch.is_empty()
         && !branch.starts_with('-')
         && branch.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/'));
@@ -379,7 +382,8 @@ fn other(action: &'static str, error: &git2::Error) -> GitError {
 }
 
 impl Repository {
-    /// Names in a folder of a commit's tree, and whether each is a folder. Empty if the folder does not exist.
+    /// The entries of a folder in a commit's tree: each name, and whether it is a folder. Empty if the folder
+    /// does not exist.
     pub fn list(&self, commit: &str, folder: &str) -> Result<Vec<(String, bool)>, GitError> {
         let root = self.tree(commit)?;
         let tree = subtree(&self.inner, root, folder)
@@ -410,7 +414,7 @@ pub(super) const FOLDER: i32 = 0o040_000;
 pub(super) const LINK: i32 = 0o120_000;
 pub(super) const SUBMODULE: i32 = 0o160_000;
 
-/// A folder of a tree; the empty name is the tree itself.
+/// A folder of a tree; the empty name returns the tree itself.
 pub(super) fn subtree<'r>(
     repository: &'r git2::Repository,
     root: git2::Tree<'r>,
@@ -427,7 +431,8 @@ pub(super) fn subtree<'r>(
     }
 }
 
-/// Plain files and folders of a tree, and whether each is a folder. Links and submodules are left out.
+/// The plain files and folders of a tree: each name, and whether it is a folder. Links and submodules are
+/// left out.
 pub(super) fn listing(tree: &git2::Tree<'_>) -> Vec<(String, bool)> {
     let entries = tree.iter().filter(|entry| !matches!(entry.filemode(), LINK | SUBMODULE));
     entries

@@ -6,10 +6,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The kernel counts in hundredths of a second (`USER_HZ`), on every architecture it runs on.
+/// The length of a kernel tick: the counters in `/proc/stat` advance in hundredths of a second (`USER_HZ`) on
+/// every architecture that Linux supports.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Ticks by which a short interval may be wrong: one at each end and one in the middle, for each processor.
+/// The rounding error of a short interval, in ticks per processor: one at each end and one in the middle.
 const SLACK_TICKS: u64 = 3;
 
 /// The counters of some processors at one moment.
@@ -19,23 +20,24 @@ pub(super) struct Busy {
     processors: u32,
     /// Ticks in which any program ran.
     busy: u64,
-    /// Ticks in which the hypervisor ran another machine.
+    /// Ticks in which the hypervisor ran another virtual machine (steal time).
     stolen: u64,
 }
 
 /// How the time of the watched processors was spent between two moments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usage {
-    /// Share of the processors' time that other programs used, 0 to 1.
+    /// Share of the processors' time used by other programs, 0 to 1.
     pub foreign: f64,
-    /// Share that the hypervisor gave to others.
+    /// Share of the time that the hypervisor gave to other virtual machines.
     pub stolen: f64,
-    /// The share that is below the resolution of the counters.
+    /// The smallest share that the counters can resolve in this interval.
     pub resolution: f64,
 }
 
 impl Busy {
-    /// Reads the counters of these processors, or of all without a list. `None` if there are none.
+    /// Reads the counters of these processors, or of all processors if there is no list. `None` if there are
+    /// none.
     pub(super) fn now(cpus: Option<&[usize]>) -> Option<Self> {
         Self::parse(&fs::read_to_string(counters("stat")).ok()?, cpus, Instant::now())
     }
@@ -53,7 +55,8 @@ impl Busy {
                 continue;
             }
             let ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
-            // user nice system idle iowait irq softirq steal; guests are counted as user already.
+            // user nice system idle iowait irq softirq steal; the kernel already counts guest time as user
+            // time.
             let [user, nice, system, _, _, irq, softirq, steal, ..] = *ticks else { return None };
             found.processors += 1;
             found.busy += user + nice + system + irq + softirq;
@@ -62,7 +65,8 @@ impl Busy {
         (found.processors > 0).then_some(found)
     }
 
-    /// The usage since `before`, of which `own` was ours. `None` if no time passed.
+    /// The usage since `before`; `own` is the part of it that benchgate and its tools used. `None` if no time
+    /// passed.
     pub(super) fn since(&self, before: &Self, own: Duration) -> Option<Usage> {
         let elapsed = self.at.checked_duration_since(before.at)?.as_secs_f64();
         let capacity = elapsed * f64::from(self.processors);
@@ -80,7 +84,7 @@ impl Busy {
     }
 }
 
-/// Use of these processors by other programs now, measured for `time`.
+/// Measures for `time` how much other programs use these processors.
 pub fn usage_now(cpus: Option<&[usize]>, time: Duration) -> Option<Usage> {
     let (before, own) = (Busy::now(cpus)?, own_time());
     std::thread::sleep(time);
@@ -96,8 +100,9 @@ pub(super) fn own_time() -> Duration {
     Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
 }
 
-/// A file of counters that the kernel keeps. A debug build, whose measurements don't count, reads those that a test
-/// wrote instead; a release has no such variable, because a machine that only looks idle must not pass.
+/// The path of a file with kernel counters. Debug builds, whose measurements don't count, read a folder that
+/// a test prepared instead; release builds ignore that variable, so that no setting can make a busy machine
+/// look idle.
 pub(super) fn counters(name: &str) -> PathBuf {
     let given = if cfg!(debug_assertions) { std::env::var_os("BENCHGATE_PROC_DIR") } else { None };
     given.map_or_else(|| PathBuf::from("/proc"), PathBuf::from).join(name)
@@ -116,7 +121,7 @@ pub fn idle_time() -> Option<Duration> {
         .map(|ticks| Duration::from_secs_f64(ticks / ticks_per_second))
 }
 
-/// `idle` and `iowait` of the line that sums up all processors.
+/// The sum of `idle` and `iowait` on the line that adds up all processors.
 fn idle_ticks(stat: &str) -> Option<f64> {
     let numbers = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
     let numbers: Vec<f64> = numbers.map_while(|number| number.parse().ok()).collect();

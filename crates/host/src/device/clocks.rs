@@ -1,8 +1,9 @@
-//! A GPU's clock, locked for a run and unlocked however the run ends.
+//! Locks a GPU's clock for a run and unlocks it however the run ends.
 //!
-//! A change is recorded first, in a file that every later start can see. A run that ends, fails, panics or is asked to
-//! stop unlocks the clock itself. A killed run can't, and leaves the file: the next start, once it holds the host's
-//! lock (so that no other run measures), undoes the recorded change.
+//! The lock is recorded in a file before it is taken, where every later start can see it. A run that ends,
+//! fails, panics or is asked to stop unlocks the clock itself and removes the file. A killed run leaves the
+//! file behind; the next start undoes the recorded change once it holds the host lock, which ensures that no
+//! other run is measuring.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -25,13 +26,14 @@ use super::processes::started;
 const PREFIX: &str = "benchgate-clock-";
 const ENDING: &str = ".json";
 
-/// Larger files are not ours.
+/// The size limit of a record; a larger file was not written by benchgate.
 const MOST_BYTES: u64 = 4096;
 
-/// The clock of an idle GPU may be this far above the locked value, because drivers round to a step.
+/// Tolerance for the clock of an idle GPU: it may be slightly above the locked value, because drivers round
+/// to a step.
 const STEP_MHZ: u32 = 20;
 
-/// A lock, recorded before it is taken.
+/// The record of a clock lock, written before the lock is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct WrittenLock {
     gpu: String,
@@ -39,7 +41,7 @@ struct WrittenLock {
     pid: u32,
     /// Start time of that process, because process numbers are reused.
     started: Option<u64>,
-    /// The boot in which it was taken: a restart of the machine releases every lock.
+    /// The boot in which it was taken: a reboot releases every lock.
     boot: String,
 }
 
@@ -64,7 +66,7 @@ impl Drop for ClockHold {
 /// Locks the clocks of these GPUs. The host lock ensures that no other run does.
 ///
 /// # Errors
-/// Why the first clock could not be locked, in words; those before it are free again.
+/// The reason why a clock could not be locked; clocks that were locked before it are unlocked again.
 pub fn hold_clocks(
     gpus: &Arc<Gpus>,
     indices: &[usize],
@@ -89,7 +91,8 @@ pub fn hold_clocks(
     Ok(hold)
 }
 
-/// The file is complete or absent, so that a kill leaves no partial file; an existing file is not replaced.
+/// Writes the record whole or not at all, so that a kill leaves no partial file. An existing file is not
+/// replaced.
 fn write_down(folder: &Path, written: &WrittenLock) -> io::Result<PathBuf> {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = written.gpu.chars().map(plain).collect();
@@ -101,7 +104,7 @@ fn write_down(folder: &Path, written: &WrittenLock) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// A lock that its owner did not undo.
+/// A clock lock whose owner may have ended without undoing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
     file: PathBuf,
@@ -116,7 +119,7 @@ impl Leftover {
             && started(self.written.pid) == self.written.started
     }
 
-    /// `GPU-… is locked to its base clock by process 4711, which is gone`.
+    /// Describes the lock, for example `GPU-… is locked to its base clock by process 4711, which is gone`.
     pub fn describe(&self) -> String {
         let clock = match self.written.clock {
             GpuClock::Base => "its base clock".to_owned(),
@@ -126,7 +129,7 @@ impl Leftover {
     }
 }
 
-/// Recorded locks. During a run, they include its own.
+/// All recorded clock locks; during a run, they include the run's own.
 pub fn leftover_locks() -> Vec<Leftover> {
     leftovers_in(&shared_folder())
 }
@@ -145,8 +148,8 @@ fn leftovers_in(folder: &Path) -> Vec<Leftover> {
     found
 }
 
-/// Reads a lock file, if it is ours. Every user can write to the folder: another user's file could make us change a
-/// setting that this user may not change, so only our own files are trusted.
+/// Reads a record of this user. Every user can write to the folder, and another user's file could make us
+/// change a setting that its author may not change, so only our own files are trusted.
 fn read(path: &Path) -> Option<WrittenLock> {
     let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW).open(path).ok()?;
     let about = file.metadata().ok()?;
@@ -156,8 +159,8 @@ fn read(path: &Path) -> Option<WrittenLock> {
     serde_json::from_reader(file).ok()
 }
 
-/// Undoes locks whose owners were killed, and returns a message about each. Holding the host lock proves that no owner
-/// is still measuring.
+/// Undoes locks whose owners were killed, and returns a message about each. `_alone` proves that no owner is
+/// still measuring.
 pub fn undo_leftovers(leftovers: Vec<Leftover>, gpus: &Gpus, _alone: &HostLock) -> Vec<String> {
     let boot = boot_id().unwrap_or_default();
     leftovers.into_iter().map(|leftover| undo(&leftover, gpus, &boot)).collect()
@@ -176,8 +179,8 @@ fn undo(leftover: &Leftover, gpus: &Gpus, boot: &str) -> String {
     let Some(index) = gpus.list().iter().position(|known| known.id == *gpu) else {
         return format!("{what}, which was killed; that GPU is not here now, so the lock can't be undone");
     };
-    // NVML does not report locks. A clock above what we set proves that another program has changed the setting since,
-    // and such a setting is not ours to undo.
+    // NVML does not report locks. A clock above the value that we set shows that another program has changed
+    // the setting since, so it is not ours to undo.
     let now = gpus.read(index).clock_mhz;
     if let (GpuClock::Mhz(mhz), Some(now)) = (clock, now)
         && now > mhz.saturating_add(STEP_MHZ)

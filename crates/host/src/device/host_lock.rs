@@ -1,8 +1,9 @@
-//! One measurement at a time on a device, across jobs and users.
+//! Ensures that only one job at a time measures on a device, across all users.
 //!
-//! A lock of the kernel (`flock`), so that it is released however its holder ends. The file itself is
-//! empty: its holder is read from the kernel's own list, which no program can forge. Waiting jobs stand in that list
-//! too: each locks the byte whose number is its time of arrival (`Place`), and they take turns in this order.
+//! The lock is a kernel lock (`flock`), so it is released however its holder ends. The lock file is empty:
+//! the holder is read from the kernel's list of locks, which no program can forge. Waiting jobs are in that
+//! list too: each locks the byte whose number is its time of arrival (`Place`), and they take turns in this
+//! order.
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -21,19 +22,19 @@ use benchgate_core::model::{Event, Progress, clean, counted};
 /// containers do not see each other unless they share one of these.
 const FOLDERS: &[&str] = &["/run/lock", "/var/lock", "/tmp"];
 
-/// Names another such folder: one that containers share, or a test's own.
+/// The environment variable that names another such folder: one that containers share, or that of a test.
 const FOLDER_VARIABLE: &str = "BENCHGATE_LOCK_DIR";
 
 /// Pause between two checks of the lock. Short compared with any measurement.
 const POLL: Duration = Duration::from_millis(400);
 
-/// How long the lock stays free before a job passes those that came earlier: they may be suspended.
+/// How long the lock has to stay free before a job overtakes those that came earlier, which may be suspended.
 const PASSED_AFTER: Duration = Duration::from_secs(5);
 
-/// How often a waiting job says so.
+/// Interval at which a waiting job repeats its message.
 const REPEAT: Duration = Duration::from_secs(30);
 
-/// The device could not be reserved.
+/// The reason why the device could not be reserved.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     #[error("lock {device} with {}: {source}", path.display())]
@@ -44,14 +45,14 @@ pub enum DeviceError {
     Held { device: String, path: PathBuf, holder: String, waited: Duration },
 }
 
-/// The right to measure. It is released when dropped or when the process ends.
+/// The right to measure on a device. It is released when dropped or when the process ends.
 #[derive(Debug)]
 pub struct HostLock {
     _file: File,
 }
 
-/// Waits for the right to measure on this machine's processors, at most for `limit`: any user of the machine can
-/// hold the lock for as long as they like.
+/// Waits for the right to measure on this machine's processors. `limit` bounds the wait, because any user of
+/// the machine can hold the lock indefinitely.
 ///
 /// # Errors
 /// The lock file can't be used, `cancel` was raised, or another process still holds it after `limit`.
@@ -79,10 +80,10 @@ pub async fn lock(
     lock_in(&folder, device, limit, REPEAT, progress, cancel).await
 }
 
-/// The folder that every user of this machine sees.
+/// The folder for locks that every user of this machine sees.
 pub(super) fn shared_folder() -> PathBuf {
-    // If a named folder can't be created, taking the lock fails and names it: measuring while another job runs would
-    // be worse.
+    // If this folder can't be created, taking the lock fails with an error that names it. Falling back to
+    // another folder could let two jobs measure at the same time.
     std::env::var_os(FOLDER_VARIABLE).filter(|named| !named.is_empty()).map_or_else(
         || FOLDERS.iter().map(PathBuf::from).find(|folder| folder.is_dir()).unwrap_or(PathBuf::from("/tmp")),
         PathBuf::from,
@@ -151,21 +152,23 @@ async fn lock_in(
     }
 }
 
-/// A job's place among those that wait for a lock. The kernel removes it when it is dropped or when the process ends.
+/// A job's place in the queue for a lock. The kernel removes it when this value is dropped or when the
+/// process ends.
 struct Place {
     file: File,
     came: i64,
 }
 
 impl Place {
-    /// The place behind all others. A clock that is set back costs fairness and nothing else.
+    /// Takes the last place in the queue. If the clock was set back, jobs only get the lock in a different
+    /// order.
     fn last(path: &Path) -> io::Result<Self> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self::at(open(path)?, i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
     }
 
     fn at(file: File, came: i64) -> io::Result<Self> {
-        // Locks for reading exclude nobody, and need no right to write to the file.
+        // Read locks don't exclude each other, and don't need write permission for the file.
         let byte = libc::flock {
             l_type: libc::F_RDLCK as libc::c_short,
             l_whence: libc::SEEK_SET as libc::c_short,
@@ -174,29 +177,29 @@ impl Place {
             l_pid: 0,
         };
         match fcntl(&file, FcntlArg::F_OFD_SETLK(&byte)) {
-            // A system without such locks has no queue.
+            // Without support for such locks there is no queue.
             Ok(_) | Err(Errno::EINVAL) => Ok(Self { file, came }),
             Err(errno) => Err(errno.into()),
         }
     }
 
-    /// How many jobs came earlier and still wait. 0 where the system does not show it.
+    /// The number of jobs that came earlier and still wait; 0 if the system does not show them.
     fn earlier(&self) -> usize {
         let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
         self.file.metadata().map_or(0, |found| count_earlier(&locks, found.ino(), self.came))
     }
 }
 
-/// Opens the lock file, or creates it for every user. A link in its place is not followed, because every user can
-/// write to these folders.
+/// Opens the lock file, or creates it with access for every user. A symbolic link in its place is not
+/// followed, because every user can write to these folders.
 fn open(path: &Path) -> io::Result<File> {
     let existing = || OpenOptions::new().read(true).custom_flags(O_NOFOLLOW).open(path);
     match existing() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         result => return result,
     }
-    // Created only if still missing: opening another user's file with O_CREAT in such a folder is what
-    // `fs.protected_regular` forbids.
+    // Created only if it is still missing: `fs.protected_regular` forbids opening another user's file with
+    // O_CREAT in such a folder.
     let made = OpenOptions::new().write(true).create_new(true).custom_flags(O_NOFOLLOW).open(path);
     match made {
         Ok(file) => {
@@ -208,7 +211,8 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Describes who is measuring on this machine now. Does not wait, and does not create the file.
+/// Describes the process that is measuring on this machine now. Does not wait, and does not create the lock
+/// file.
 pub fn measuring_now() -> Option<String> {
     let file = OpenOptions::new()
         .read(true)
@@ -224,7 +228,7 @@ pub fn measuring_now() -> Option<String> {
     }
 }
 
-/// Describes a process: its number, its program and its user, as far as the system shows them.
+/// Describes a process by its number, program and user, as far as the system shows them.
 fn described(pid: u32) -> String {
     let proc = PathBuf::from(format!("/proc/{pid}"));
     let name = std::fs::read_to_string(proc.join("comm")).unwrap_or_default();
@@ -235,14 +239,15 @@ fn described(pid: u32) -> String {
     }
 }
 
-/// The process that holds the lock on a file, by `/proc/locks`. `None` if the kernel does not show it (another
-/// container's).
+/// The process that holds the lock on a file, from `/proc/locks`. `None` if the kernel does not show it,
+/// because it is in another container.
 fn holder(file: &File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino();
     find_holder(&std::fs::read_to_string("/proc/locks").ok()?, inode)
 }
 
-/// From lines like `1: FLOCK  ADVISORY  WRITE 4711 fe:00:393228 0 EOF`; waiting ones have an arrow.
+/// The holder, from lines like `1: FLOCK  ADVISORY  WRITE 4711 fe:00:393228 0 EOF`. Lines of waiting
+/// processes have an arrow.
 fn find_holder(locks: &str, inode: u64) -> Option<u32> {
     locks.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -252,7 +257,8 @@ fn find_holder(locks: &str, inode: u64) -> Option<u32> {
     })
 }
 
-/// From lines like `2: OFDLCK ADVISORY  READ -1 fe:00:393228 1795724931059202660 1795724931059202660`.
+/// The number of earlier places, from lines like `2: OFDLCK ADVISORY  READ -1 fe:00:393228
+/// 1795724931059202660 1795724931059202660`.
 fn count_earlier(locks: &str, inode: u64, came: i64) -> usize {
     let earlier = locks.lines().filter(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -306,7 +312,7 @@ mod tests {
         let job = |number: usize| {
             let (folder, cancel, notes, order) = (&folder, &cancel, &notes, &order);
             async move {
-                // Each comes when the one before it waits.
+                // Each job starts once the previous one is waiting.
                 while notes.0.lock().unwrap().len() < number {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
@@ -347,7 +353,7 @@ mod tests {
         for (limit, end) in [(None, " s); `--lock-timeout` limits it"), (Some(REPEAT), " s of 30 s)")] {
             let notes = Notes::default();
             let second = lock_in(folder.path(), "host", limit, Duration::from_millis(1), &notes, &cancel);
-            // However long a busy machine needs for it: the second note comes, and the lock does not.
+            // Waits for the second note instead of a fixed time, because a busy machine may need long for it.
             let said_twice = async {
                 while notes.0.lock().unwrap().len() < 2 {
                     tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,5 +1,5 @@
-//! L3: what is measured on: the machine's fingerprint, its load, its processors and GPUs, what happens
-//! on them while a process is measured, and the lock that keeps two measurements apart.
+//! L3: the machine that measures: its fingerprint, its load, its processors and GPUs, what happens on them
+//! while a process is measured, and the lock that prevents two simultaneous measurements.
 
 mod busy;
 mod clocks;
@@ -23,13 +23,13 @@ pub use processors::{Governance, default_cpus, governance, pinnable, ranges};
 pub use testbed::{testbed, with_fact};
 pub use watch::{GpuSeen, Seen, Watch, Watched};
 
-/// Bytes that this user may still write where `folder` is. `None` if the file system does not report it.
+/// Bytes that this user may still write to the file system of `folder`. `None` if it does not report them.
 pub fn free_bytes(folder: &Path) -> Option<u64> {
     let answer = statvfs(folder).ok()?;
     Some(answer.blocks_available().saturating_mul(answer.fragment_size()))
 }
 
-/// The line, without blanks around it; `None` if there is no such file or it is empty.
+/// The first line of a file, trimmed. `None` if the file does not exist or the line is empty.
 pub(super) fn read_line(path: impl AsRef<Path>) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let text = text.trim();

@@ -1,4 +1,4 @@
-//! Other programs on this machine: which processes are ours, and which ones disturb.
+//! Other programs on this machine: distinguishes our own processes from those that may disturb a measurement.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ fn process(pid: u32) -> ForeignProcess {
 struct Stat {
     running: bool,
     parent: u32,
-    /// Processor ticks since its start.
+    /// Processor ticks used since its start.
     ticks: u64,
     /// Start time in ticks since boot. Together with the number, this identifies a process uniquely.
     started: u64,
@@ -30,7 +30,8 @@ impl Stat {
         Self::parse(&fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?)
     }
 
-    /// The name in parentheses may hold anything, parentheses too, so fields are counted from the last one.
+    /// The name in parentheses may itself contain parentheses, so fields are counted from the last closing
+    /// one.
     fn parse(stat: &str) -> Option<Self> {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -49,11 +50,11 @@ pub(super) fn started(pid: u32) -> Option<u64> {
     Some(Stat::read(Path::new("/proc"), pid)?.started)
 }
 
-/// Whether a process descends from this one. `None` if it is not visible: it has ended, or it is in another container,
-/// whose process numbers mean nothing here.
+/// Whether a process is a descendant of process `own`. `None` if it is not visible: it has ended, or it
+/// belongs to another container, whose process numbers mean nothing here.
 fn is_ours(proc: &Path, pid: u32, own: u32) -> Option<bool> {
     let mut at = pid;
-    // Longer chains are loops, which arise if numbers are reused while they are read.
+    // A longer chain must be a loop, which can appear if process numbers are reused while the chain is read.
     for _ in 0..64 {
         if at == own {
             return Some(true);
@@ -68,8 +69,8 @@ fn is_ours(proc: &Path, pid: u32, own: u32) -> Option<bool> {
     Some(false)
 }
 
-/// Other processes on a GPU. `before` and `after` are the processes on it while nothing of ours ran there; `during`
-/// are those seen while our tool did.
+/// Foreign processes on a GPU. `before` and `after` are the processes on it while none of ours was running;
+/// `during` are those seen while our tool was running.
 pub(super) fn foreign_on_gpu(before: &[u32], during: &[(u32, Option<bool>)], after: &[u32]) -> BTreeSet<u32> {
     let mut foreign: BTreeSet<u32> = before.iter().chain(after).copied().collect();
     let mut unknown = BTreeSet::new();
@@ -84,7 +85,7 @@ pub(super) fn foreign_on_gpu(before: &[u32], during: &[(u32, Option<bool>)], aft
             }
         }
     }
-    // An unknown number belongs to our own tool, as seen from the host. A second one is not.
+    // One unknown number is our own tool under its number on the host; any further one is a foreign process.
     let mut rest = unknown.difference(&foreign).copied().collect::<Vec<_>>();
     if rest.len() > 1 {
         foreign.extend(rest.drain(1..));
@@ -92,13 +93,13 @@ pub(super) fn foreign_on_gpu(before: &[u32], during: &[(u32, Option<bool>)], aft
     foreign
 }
 
-/// Marks the processes of a list: ours, foreign, or not visible.
+/// The given processes, each with whether it is ours; `None` if it is not visible.
 pub(super) fn marked(pids: &[u32]) -> Vec<(u32, Option<bool>)> {
     let own = std::process::id();
     pids.iter().map(|pid| (*pid, is_ours(Path::new("/proc"), *pid, own))).collect()
 }
 
-/// The given processes without this one and its children, for `doctor`.
+/// The given processes except benchgate and its descendants, for `doctor`.
 pub fn foreign(pids: &[u32]) -> Vec<ForeignProcess> {
     named(marked(pids).into_iter().filter(|(_, ours)| *ours != Some(true)).map(|(pid, _)| pid))
 }
@@ -168,7 +169,7 @@ mod tests {
         assert!(foreign_on_gpu(&[], &[(5, Some(true))], &[]).is_empty());
         assert_eq!(pids(foreign_on_gpu(&[9], &[(5, Some(true)), (9, Some(false))], &[])), [9]);
         assert_eq!(pids(foreign_on_gpu(&[], &[(5, Some(true)), (8, Some(false))], &[])), [8]);
-        // From another container: one is our tool under the host's number.
+        // A process of another container: the first may be our own tool under its number on the host.
         assert!(foreign_on_gpu(&[], &[(70_001, None)], &[]).is_empty());
         assert_eq!(pids(foreign_on_gpu(&[], &[(70_001, None), (70_009, None)], &[])), [70_009]);
         assert_eq!(pids(foreign_on_gpu(&[70_001], &[(70_001, None), (70_009, None)], &[])), [70_001]);

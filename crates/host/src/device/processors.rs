@@ -1,5 +1,6 @@
-//! Which processors to measure on. Two workers on two processors, unpinned, spread 4–33 % from block to
-//! block; one pinned worker 0.7–10 %. How the tool is started matters more than any statistics.
+//! Chooses the processors to measure on. Two unpinned workers on two processors vary by 4–33 % from block to
+//! block; one pinned worker varies by 0.7–10 %. The placement of the tool matters more than any statistical
+//! method.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +22,7 @@ pub fn default_cpus() -> Option<Vec<usize>> {
     choose(&allowed, &std::fs::read_to_string(siblings).unwrap_or_default())
 }
 
-/// Keeps the calling thread off the processors that are measured on, if there are others.
+/// Keeps the calling thread off the measured processors, if others are available.
 pub(super) fn stay_with_the_host() {
     let Some(measured) = default_cpus() else { return };
     let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) else { return };
@@ -31,14 +32,16 @@ pub(super) fn stay_with_the_host() {
             return;
         }
     }
-    // If it is refused, the thread runs anywhere.
+    // If the system refuses, the thread runs anywhere.
     let _ = sched_setaffinity(Pid::from_raw(0), &host);
 }
 
-/// The processors that a process may be pinned to here: those of the machine without those that a container hides.
+/// The processors that a process may be pinned to here: all of the machine except those that a container
+/// hides.
 pub fn pinnable() -> Vec<usize> {
     let tried = std::thread::Builder::new().spawn(|| {
-        // The kernel refuses a missing processor, so the only way to ask is to try. This thread ends after the query.
+        // A container may hide processors, and the kernel reports that only by refusing to pin a thread to
+        // them. So a temporary thread tries each processor.
         let takes = |cpu: usize| {
             let mut one = CpuSet::new();
             one.set(cpu).is_ok() && sched_setaffinity(Pid::from_raw(0), &one).is_ok()
@@ -48,7 +51,7 @@ pub fn pinnable() -> Vec<usize> {
     tried.map(|thread| thread.join().unwrap_or_default()).unwrap_or_default()
 }
 
-/// `0-3,8` of these numbers, which ascend.
+/// Formats ascending numbers as `0-3,8`.
 pub fn ranges(cpus: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &cpu in cpus {
@@ -72,12 +75,13 @@ fn choose(allowed: &BTreeSet<usize>, siblings_of_first: &str) -> Option<Vec<usiz
     if !apart.is_empty() {
         return Some(apart);
     }
-    // One core with two threads: half a core to itself is still better than sharing both halves.
+    // The machine has a single core with two threads: using one thread alone is still better than sharing
+    // both.
     let rest: Vec<usize> = allowed.iter().copied().filter(|cpu| *cpu != first).collect();
     (!rest.is_empty()).then_some(rest)
 }
 
-/// The kernel's list format: `0-3,8,10-11`.
+/// Parses the kernel's list format: `0-3,8,10-11`.
 pub(super) fn parse_list(text: &str) -> BTreeSet<usize> {
     text.trim()
         .split(',')
@@ -89,13 +93,13 @@ pub(super) fn parse_list(text: &str) -> BTreeSet<usize> {
         .collect()
 }
 
-/// The settings of some processors. What the kernel does not show (most virtual machines show nothing) is
-/// absent.
+/// The settings of some processors. Settings that the kernel does not show are absent; most virtual machines
+/// show none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Governance {
     /// The governors in use, each with its number of processors.
     pub governors: BTreeMap<String, usize>,
-    /// Whether turbo is on: the clock may exceed its nominal value.
+    /// Whether turbo is on, so that the clock may exceed its nominal value.
     pub boost: Option<bool>,
     /// The memory nodes that the processors belong to.
     pub nodes: Vec<usize>,
@@ -122,7 +126,8 @@ fn governance_below(system: &Path, cpus: &[usize]) -> Governance {
     Governance { governors, boost: boost(system), nodes: online.into_iter().filter(holds).collect() }
 }
 
-/// Whether turbo is on: the clock may exceed its nominal value, as the two kinds of driver report it.
+/// Whether turbo is on, so that the clock may exceed its nominal value. The two kinds of frequency drivers
+/// report it in different files.
 pub(super) fn boost(system: &Path) -> Option<bool> {
     let says = |path: &str, on: &str| read_line(system.join(path)).map(|text| text == on);
     says("cpu/intel_pstate/no_turbo", "0").or_else(|| says("cpu/cpufreq/boost", "1"))

@@ -1,4 +1,4 @@
-//! The fingerprint of the machine. Facts decide whether two runs may be compared; notes are only kept.
+//! The fingerprint of the machine. Facts must be equal for two runs to be compared; notes are only recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,11 +13,11 @@ use super::gpu::Gpu;
 use super::processors::{boost, parse_list};
 use super::read_line;
 
-/// Inspects the machine and the GPUs that are measured. Unknown facts are left out, so a machine that reports less has
-/// a different fingerprint.
+/// Inspects the machine and the GPUs that are measured. Unknown facts are left out, so a machine that reports
+/// less has a different fingerprint.
 ///
-/// The identity of a GPU's chip is a note: chips of one model differ by up to a tenth, but a fleet of them still has
-/// one baseline, whose spread between sessions includes that difference.
+/// The identity of a GPU's chip is only a note. Chips of one model differ by up to a tenth, but a fleet of
+/// them still shares one baseline, whose spread between sessions includes that difference.
 pub fn testbed(gpus: &[&Gpu]) -> Testbed {
     let cpuinfo = read_line("/proc/cpuinfo").unwrap_or_default();
     let mut facts = processor_facts(&cpuinfo);
@@ -49,7 +49,7 @@ pub fn testbed(gpus: &[&Gpu]) -> Testbed {
     Testbed { id: id_of(&facts), facts, notes }
 }
 
-/// This testbed with one more fact that must be equal: a clock that was locked for a run.
+/// This testbed with one more fact that must be equal, such as a clock that was locked for a run.
 pub fn with_fact(testbed: &Testbed, name: &str, value: String) -> Testbed {
     let mut with = testbed.clone();
     with.facts.insert(name.to_owned(), value);
@@ -57,7 +57,7 @@ pub fn with_fact(testbed: &Testbed, name: &str, value: String) -> Testbed {
     with
 }
 
-/// Facts about the GPUs that must be equal, each over all of them.
+/// Facts about the GPUs that must be equal; each fact lists the values of all GPUs.
 fn gpu_facts(gpus: &[&Gpu]) -> BTreeMap<String, String> {
     type GpuFact = fn(&Gpu) -> Option<String>;
     let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
@@ -68,7 +68,7 @@ fn gpu_facts(gpus: &[&Gpu]) -> BTreeMap<String, String> {
         ("gpu-memory-gib", |gpu| {
             gpu.memory_bytes.map(|bytes| format!("{:.0}", bytes as f64 / f64::from(1u32 << 30)))
         }),
-        // A lowered limit makes it a different machine.
+        // A lower power limit makes a GPU behave like a different model.
         ("gpu-power-limit-watts", |gpu| gpu.power_limit_watts.map(|watts| format!("{watts:.0}"))),
         ("gpu-max-clock-mhz", |gpu| gpu.max_clock_mhz.map(|clock| clock.to_string())),
     ];
@@ -85,7 +85,7 @@ fn gpu_facts(gpus: &[&Gpu]) -> BTreeMap<String, String> {
     facts
 }
 
-/// The values one after another, in the order of the GPUs.
+/// Joins the values in the order of the GPUs.
 fn listed(values: impl Iterator<Item = Option<String>>) -> Option<String> {
     let values: Vec<String> = values.flatten().collect();
     (!values.is_empty()).then(|| values.join(" + "))
@@ -95,7 +95,7 @@ fn numa_nodes(online: &str) -> usize {
     parse_list(online).len()
 }
 
-/// Twelve digits: short enough for a folder's name, long enough to tell all machines apart.
+/// An identifier of twelve digits: short enough for a folder's name, long enough to distinguish all machines.
 fn id_of(facts: &BTreeMap<String, String>) -> String {
     let mut hash = Sha256::new();
     for (name, value) in facts {
@@ -138,8 +138,8 @@ fn processor_facts(cpuinfo: &str) -> BTreeMap<String, String> {
     facts
 }
 
-/// The microarchitecture level of the x86-64 psABI, with what compilers use beyond it; on Arm the vector
-/// extensions. Code compiled for `host` depends on exactly this.
+/// The microarchitecture level of the x86-64 psABI and the extensions beyond it that compilers use; on Arm
+/// the vector extensions. Code compiled for `host` depends on exactly these.
 fn isa(flags: &BTreeSet<&str>) -> Option<String> {
     let has = |names: &[&str]| names.iter().all(|name| flags.contains(name));
     let level = if has(&["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"]) {
@@ -175,18 +175,20 @@ fn isa(flags: &BTreeSet<&str>) -> Option<String> {
     Some(parts.join("+"))
 }
 
-/// Rounded to gibibytes: the kernel's own share moves by some megabytes from boot to boot.
+/// The memory size, rounded to gibibytes, because the kernel's own share varies by some megabytes from boot
+/// to boot.
 fn memory_gib(meminfo: &str) -> Option<String> {
     let kib: f64 = field(meminfo, "MemTotal")?.split(' ').next()?.parse().ok()?;
     Some(format!("{:.0}", kib / f64::from(1u32 << 20)))
 }
 
-/// Whether turbo is on: the clock may exceed its nominal value.
+/// Whether turbo is on, so that the clock may exceed its nominal value.
 fn turbo() -> Option<String> {
     Some(if boost(Path::new("/sys/devices/system"))? { "on" } else { "off" }.to_owned())
 }
 
-/// The virtual machine, by its firmware's name; `virtual` if only the processor shows it.
+/// The hypervisor, by the name in the firmware; `virtual` if only the processor's flags show that there is
+/// one.
 fn hypervisor(cpuinfo: &str) -> Option<String> {
     let flags = field(cpuinfo, "flags").unwrap_or_default();
     if !flags.split_ascii_whitespace().any(|flag| flag == "hypervisor") {
@@ -264,7 +266,7 @@ avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16 hypervisor\n
         assert!(!testbeds[0].facts.contains_key("gpu-vbios"));
     }
 
-    /// `lscpu -J`, if there is one: the same machine, read by another program.
+    /// Compares the facts with those of `lscpu -J`, if it is installed.
     #[test]
     fn the_facts_are_what_lscpu_says() {
         let Ok(asked) = std::process::Command::new("lscpu").args(["-J"]).env("LC_ALL", "C").output() else {

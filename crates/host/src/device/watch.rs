@@ -1,8 +1,8 @@
 //! Observation of the machine while one process is measured.
 //!
-//! Nothing is sampled on the processors: the kernel counts anyway, and two readings of its counters show the usage in
-//! between. A GPU's driver keeps few counters, so a separate thread queries it a few times a second, on a processor
-//! that is not measured.
+//! Processors need no sampling: the kernel counts their usage, and two readings of its counters cover the
+//! time between them. A GPU's driver keeps few counters, so a separate thread queries it a few times a
+//! second, on a processor that is not measured.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,25 +18,25 @@ use super::gpu::{GpuReading, Gpus};
 use super::processes::{busiest_on, foreign_on_gpu, marked, named};
 use super::processors::stay_with_the_host;
 
-/// Interval between two readings of a GPU. Its sensors update their values about ten times a second, and heat and
-/// power move more slowly than that; four readings a second catch everything that lasts, and cost less than a
+/// Interval between two readings of a GPU. Its sensors update their values about ten times a second, but heat
+/// and power change more slowly. Four readings a second notice every lasting change, and use less than a
 /// hundredth of one processor.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Share of the processors' time from which another program is named.
+/// The share of the processors' time above which a foreign program is reported by name.
 const WORTH_A_NAME: f64 = 0.05;
 
-/// The watched devices and processors.
+/// The devices and processors to watch.
 #[derive(Debug, Clone)]
 pub struct Watched {
     pub gpus: Arc<Gpus>,
-    /// Positions in the list of GPUs.
+    /// Positions of the watched GPUs in the list of GPUs.
     pub indices: Vec<usize>,
-    /// The processors that a CPU target has to itself; `None` if none are watched.
+    /// The processors reserved for a CPU target; `None` if none are watched.
     pub cpus: Option<Vec<usize>>,
 }
 
-/// One GPU during one process.
+/// The observations of one GPU during one process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuSeen {
     pub index: usize,
@@ -46,18 +46,19 @@ pub struct GpuSeen {
     pub foreign: Vec<ForeignProcess>,
 }
 
-/// The observations.
+/// The observations during one process.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Seen {
     pub cpu: Option<Usage>,
-    /// Number of times that a watched processor lowered its clock because of heat. `None` if it is not counted.
+    /// Number of times that a watched processor lowered its clock because of heat. `None` if the processor
+    /// does not count it.
     pub cpu_throttled: Option<u64>,
-    /// Another process that used the watched processors.
+    /// Another program that used the watched processors.
     pub on_cpus: Option<ForeignProcess>,
     pub gpus: Vec<GpuSeen>,
 }
 
-/// The observation of one process, in progress.
+/// An observation in progress.
 pub struct Watch {
     watched: Watched,
     busy: Option<Busy>,
@@ -67,7 +68,7 @@ pub struct Watch {
     sampler: Option<Sampler>,
 }
 
-/// A reading with the processes that were on the GPU, each marked as ours or not while it was alive.
+/// A reading together with the processes on the GPU, each marked as ours or foreign while it was alive.
 type GpuSample = (usize, GpuReading, Vec<(u32, Option<bool>)>);
 
 struct Sampler {
@@ -77,7 +78,7 @@ struct Sampler {
 }
 
 impl Watch {
-    /// Takes the first readings. The process that is watched starts after this returns.
+    /// Takes the first readings. Start the watched process only after this returns.
     pub fn start(watched: Watched) -> Self {
         let before = watched.indices.iter().map(|index| watched.gpus.read(*index)).collect();
         let sampler = (!watched.indices.is_empty()).then(|| Sampler::start(&watched)).flatten();
@@ -128,7 +129,8 @@ impl Watch {
 }
 
 impl Sampler {
-    /// `None` if no thread can be started: then only the first and the last reading are used.
+    /// Starts the sampling thread. `None` if the thread can't be started; then only the first and the last
+    /// reading are used.
     fn start(watched: &Watched) -> Option<Self> {
         let (stop, stopped) = channel::<()>();
         let samples = Arc::new(Mutex::new(Vec::new()));
@@ -149,7 +151,7 @@ impl Sampler {
 
     fn finish(self) -> Vec<GpuSample> {
         drop(self.stop);
-        // A sampler that panicked leaves its observations until then.
+        // If the thread panicked, the samples that it took before remain usable.
         drop(self.thread.join());
         std::mem::take(&mut *self.samples.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -157,7 +159,7 @@ impl Sampler {
 
 const SYSTEM: &str = "/sys/devices/system/cpu";
 
-/// How often these processors have throttled since the machine started, as Intel processors count it.
+/// The number of times that these processors throttled since boot, as Intel processors count it.
 fn throttle_count(system: &Path, cpus: &[usize]) -> Option<u64> {
     let counts = cpus.iter().flat_map(|cpu| {
         ["core_throttle_count", "package_throttle_count"].into_iter().filter_map(move |name| {
@@ -184,7 +186,7 @@ mod tests {
         assert_eq!(throttle_count(system.path(), &[8]), None);
     }
 
-    /// A second thread of ours is not foreign; its use is subtracted.
+    /// Work of our own process on a second thread is not foreign, because its processor time is subtracted.
     #[test]
     fn our_own_work_is_not_foreign() {
         let watched = Watched { gpus: Arc::new(Gpus::default()), indices: Vec::new(), cpus: Some(vec![0]) };

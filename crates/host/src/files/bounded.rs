@@ -1,5 +1,5 @@
-//! Reads untrusted files: regular files only, and never more than a bound. Facts about one file: its hash,
-//! whether other users can change it, whether it was written to, and whether it is a pointer of git-lfs.
+//! Reads untrusted files: regular files only, and never more than a limit. Also determines a file's hash,
+//! whether other users can change it, whether it was written to, and whether it is a git-lfs pointer.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
@@ -12,14 +12,14 @@ use sha2::{Digest, Sha256};
 
 use benchgate_core::model::hex;
 
-/// The whole content of a regular file of at most `most` bytes.
+/// Reads a whole regular file of at most `most` bytes.
 ///
 /// # Errors
 /// The file can't be read, is not a regular file, or is larger.
 pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (file, length) = open_bounded(path, most)?;
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default() + 1);
-    // Reads one byte more than allowed to detect a file that is longer or grows meanwhile.
+    // Reads one byte more than allowed to detect a file that is longer or grows while it is read.
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(too_large(bytes.len() as u64, most));
@@ -27,13 +27,13 @@ pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A regular file of at most `most` bytes, opened, and its length. A pipe would wait for its writer, and a device such as
-/// `/dev/zero` never ends.
+/// Opens a regular file of at most `most` bytes, and returns it with its length. Other kinds are refused: a
+/// pipe would wait for its writer, and a device such as `/dev/zero` never ends.
 ///
 /// # Errors
 /// The file can't be opened, is not a regular file, or is larger.
 pub fn open_bounded(path: &Path, most: u64) -> io::Result<(File, u64)> {
-    // Before opening it, because opening a pipe already waits.
+    // Checked before opening, because opening a pipe already waits.
     let found = fs::metadata(path)?;
     if !found.is_file() {
         let what = if found.is_dir() { "it is a folder" } else { "it is not a regular file" };
@@ -64,7 +64,7 @@ pub fn sha256_of(path: &Path) -> io::Result<String> {
     sha256_unless(path, || false)
 }
 
-/// Hashes a file, and gives up between two pieces with [`ErrorKind::Interrupted`] as soon as `stopped` returns true: a
+/// Hashes a file, but gives up with [`ErrorKind::Interrupted`] as soon as `stopped` returns true: a large
 /// file, especially a sparse one, may take too long.
 pub fn sha256_unless(path: &Path, stopped: impl Fn() -> bool) -> io::Result<String> {
     const PIECE: usize = 1 << 20;
@@ -82,15 +82,15 @@ pub fn sha256_unless(path: &Path, stopped: impl Fn() -> bool) -> io::Result<Stri
     }
 }
 
-/// The reason why users other than this one and root can change the file of this metadata; `None` if they can't. A
-/// group that this process runs in is its own.
+/// The reason why users other than this one and root can change the file with this metadata; `None` if they
+/// can't. A group that this process belongs to counts as this user's.
 pub fn exposure(metadata: &Metadata) -> Option<String> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let is_own = |id: u32, own: u32| id == own || id == 0;
     if !is_own(metadata.uid(), user) {
         return Some(format!("it belongs to user {}", metadata.uid()));
     }
-    // A link has the mode of every link; only its folder decides who replaces it.
+    // Every link has the same mode; who can replace a link depends on its folder only.
     if metadata.is_symlink() {
         return None;
     }
@@ -101,18 +101,18 @@ pub fn exposure(metadata: &Metadata) -> Option<String> {
         .then(|| format!("group {} can write to it", metadata.gid()))
 }
 
-/// First line of every pointer file (git-lfs specification, version 1).
+/// First line of every git-lfs pointer (specification, version 1).
 const FIRST_LINE: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-/// Limit of the same specification.
+/// Maximum length of a pointer, from the same specification.
 pub const LONGEST_LFS_POINTER: usize = 1024;
 
-/// Whether these are the bytes of a pointer.
+/// Whether this content is a git-lfs pointer.
 pub fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < LONGEST_LFS_POINTER && content.starts_with(FIRST_LINE)
 }
 
-/// Whether a file is a pointer; `None` if there is no file that can be read.
+/// Whether a file is a git-lfs pointer; `None` if there is no readable file.
 pub fn has_lfs_pointer(path: &Path) -> Option<bool> {
     let found = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
     if found.len() >= LONGEST_LFS_POINTER as u64 {
@@ -121,8 +121,8 @@ pub fn has_lfs_pointer(path: &Path) -> Option<bool> {
     fs::read(path).ok().map(|content| is_lfs_pointer(&content))
 }
 
-/// A stamp that changes with any write to a file. The change time can't be set by a program (only moved, with the
-/// clock of the whole machine), so a file with an unchanged stamp was not written to since.
+/// A stamp that changes with every write to a file. It contains the change time, which no program can set
+/// (except by moving the clock of the whole machine), so a file with an unchanged stamp was not written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     pub size: u64,
@@ -132,10 +132,10 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The current stamp of a file; for a link, that of its target.
+    /// The current stamp of a file; for a symbolic link, that of its target.
     ///
     /// # Errors
-    /// Its metadata can't be read.
+    /// The file's metadata can't be read.
     pub fn now(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         Ok(Self {

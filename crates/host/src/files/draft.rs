@@ -24,9 +24,10 @@ pub struct FileDraft {
 
 #[derive(Debug)]
 enum To {
-    /// Replaces `path` once it is complete. Its lock shows that its writer is alive.
+    /// The draft replaces `path` once it is complete. Its lock shows that its writer is alive.
     Replace { file: tempfile::NamedTempFile, path: PathBuf },
-    /// Opened by the first write: the reader of a pipe would take closing it as the end.
+    /// The draft is written to `path` directly. The file is opened by the first write and stays open, because
+    /// the reader of a pipe would take closing it as the end.
     Through { path: PathBuf, file: Option<File> },
 }
 
@@ -37,8 +38,8 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     draft.commit()
 }
 
-/// Writes one of many files completely or not at all. A link is replaced and not followed. The file is not synced, so a
-/// power failure may lose it.
+/// Writes one of many files completely or not at all. A symbolic link is replaced, not followed. The file is
+/// not synced, so a power failure may lose it.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = named_file(folder_of(path))?;
     file.write_all(content)?;
@@ -46,7 +47,7 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 impl FileDraft {
-    /// Opens a draft of the file at `path`. A link is kept, and its target is written.
+    /// Opens a draft of the file at `path`. If `path` is a symbolic link, its target is written.
     ///
     /// # Errors
     /// `path` is a folder or can't be written.
@@ -81,14 +82,14 @@ impl FileDraft {
     /// Commits a file that must not exist yet.
     ///
     /// # Errors
-    /// As [`FileDraft::commit`]; `AlreadyExists` if the file exists.
+    /// As [`FileDraft::commit`], or `AlreadyExists` if the file exists.
     pub fn commit_new(self) -> io::Result<()> {
         match self.to {
             To::Through { .. } => Err(io::ErrorKind::AlreadyExists.into()),
             To::Replace { file, path } => {
                 file.as_file().sync_all()?;
                 file.persist_noclobber(&path).map_err(|error| error.error)?;
-                // Sync the folder too, so that the name survives a power failure.
+                // The folder is synced too, so that the name survives a power failure.
                 File::open(folder_of(&path))?.sync_all()
             }
         }
@@ -101,7 +102,8 @@ impl Write for FileDraft {
             To::Replace { file, .. } => file.write(bytes),
             To::Through { path, file } => match file {
                 Some(file) => file.write(bytes),
-                // Append, because `/dev/stdout` may be a file that already contains part of our output.
+                // Opened for appending, because `/dev/stdout` may be a file that already contains part of our
+                // output.
                 None => file.insert(OpenOptions::new().append(true).open(path)?).write(bytes),
             },
         }
@@ -115,8 +117,8 @@ impl Write for FileDraft {
     }
 }
 
-/// Removes unfinished files that dead processes of this user left next to `output`. Files that can't be removed are left
-/// to the next run.
+/// Removes unfinished files that dead processes of this user left in the folder of `output`. Files that can't
+/// be removed are left to the next run.
 pub fn sweep_drafts(output: &Path) {
     let Ok(path) = follow(output) else { return };
     let Ok(entries) = fs::read_dir(folder_of(&path)) else { return };
@@ -138,7 +140,8 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Resolves links, even if the target does not exist yet. Links to open descriptors are not resolved.
+/// Resolves symbolic links, even if the target does not exist yet. Links to open descriptors are not
+/// resolved.
 fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -161,14 +164,15 @@ fn is_open_descriptor(path: &Path) -> bool {
         || ["/dev/stdout", "/dev/stderr"].iter().any(|name| path == Path::new(name))
 }
 
-/// Creates a file with normal permissions, locked so that no clean-up removes it.
+/// Creates a file with normal permissions, and locks it so that no clean-up removes it.
 fn named_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     loop {
         let mut builder = tempfile::Builder::new();
         // Temporary files are private by default; request normal permissions, which the umask restricts.
         builder.prefix(PREFIX).permissions(Permissions::from_mode(0o666));
         let file = builder.tempfile_in(folder)?;
-        // A clean-up may have removed it before it was locked. Without support for locks, no clean-up can take one either.
+        // A clean-up may have removed the file before it was locked. If the file system doesn't support
+        // locks, no clean-up can lock it either, and it is safe.
         let is_taken = matches!(file.as_file().try_lock(), Err(TryLockError::WouldBlock));
         if !is_taken && file.path().exists() {
             return Ok(file);

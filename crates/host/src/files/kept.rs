@@ -1,4 +1,4 @@
-//! Entries of a cache or a working folder: how large it is, when it was last used, and its removal.
+//! Entries of a cache or working folder: their size, their last use, and their removal.
 
 use std::fs::{self, File, FileTimes};
 use std::io;
@@ -7,18 +7,20 @@ use std::time::{Duration, SystemTime};
 
 use walkdir::WalkDir;
 
-/// A cached folder that can be created again.
+/// A cached folder, which can be recreated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFolder {
     pub path: PathBuf,
-    /// Size of its files.
+    /// Total size of its files.
     pub bytes: u64,
-    /// When it, or a file directly in it, was last written or marked by [`mark_used`]. Reading doesn't count: many
-    /// file systems don't record it, and a search for unused folders reads too.
+    /// The time when it, or a file directly in it, was last written or marked by [`mark_used`]. Reading
+    /// doesn't count: many file systems don't record it, and a search for unused folders also reads.
     pub last_used: SystemTime,
 }
 
 impl KeptFolder {
+    /// Reads a folder's size and last use.
+    ///
     /// # Errors
     /// The folder, or something in it, can't be read.
     pub fn read(path: &Path) -> io::Result<Self> {
@@ -38,15 +40,16 @@ impl KeptFolder {
         Ok(kept)
     }
 
-    /// Time since its last use; zero for a time in the future.
+    /// Time since the last use; zero if that is in the future.
     pub fn idle(&self, now: SystemTime) -> Duration {
         now.duration_since(self.last_used).unwrap_or_default()
     }
 
-    /// Removes the folder. It is renamed first, so that a partly removed folder is never found under its name.
+    /// Removes the folder. It is renamed first, so that no process finds a partly removed folder under its
+    /// name.
     ///
     /// # Errors
-    /// It can't be renamed or removed.
+    /// The folder can't be renamed or removed.
     pub fn remove(&self) -> io::Result<()> {
         let doomed = self.path.with_extension(REMOVED);
         match fs::rename(&self.path, &doomed) {
@@ -58,8 +61,8 @@ impl KeptFolder {
     }
 }
 
-/// Marks a folder as used now. Only its owner can, and only its owner's `clean` would remove it; a read-only cache stays
-/// as it is.
+/// Marks a folder as used now. Errors are ignored: only the folder's owner can mark it, and only the owner's
+/// `clean` would remove it, so a read-only cache is safe.
 pub fn mark_used(folder: &Path) {
     let now = FileTimes::new().set_modified(SystemTime::now());
     drop(File::open(folder).and_then(|folder| folder.set_times(now)));
@@ -68,12 +71,12 @@ pub fn mark_used(folder: &Path) {
 /// The extension of a folder whose removal has begun.
 const REMOVED: &str = "removed";
 
-/// Folders directly below `parent`, without those that are being created or removed, as their names show.
+/// Folders directly below `parent`, except those whose names show that they are being created or removed.
 pub fn folders_in(parent: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
     let mut folders: Vec<PathBuf> = entries
         .flatten()
-        // The entry itself is checked: a link to a folder is not one of our folders.
+        // Checks the entry itself, because a link to a folder is not one of our folders.
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_none_or(|extension| extension == REMOVED))

@@ -1,4 +1,4 @@
-//! A lock file that a process holds until it ends for any reason, and the owner that it names.
+//! A lock file that a process holds until it ends, however it ends. The file names its owner.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -18,7 +18,7 @@ pub struct LockFile {
 #[derive(Debug)]
 pub enum LockAttempt {
     Taken(LockFile),
-    /// Another process holds it; its owner, if recorded.
+    /// Another process holds the lock. Contains its owner, if recorded.
     Held(Option<Owner>),
 }
 
@@ -37,8 +37,8 @@ impl LockFile {
                 .custom_flags(O_NOFOLLOW)
                 .open(path);
             match Self::try_take_open(open?)? {
-                // The previous holder removed the file between opening and locking. A lock on a file without a name excludes
-                // no other process.
+                // The previous holder removed the file between our opening and locking it. A lock on a
+                // removed file excludes no other process.
                 LockAttempt::Taken(lock) if !lock.is_at(path) => {}
                 attempt => return Ok(attempt),
             }
@@ -52,7 +52,8 @@ impl LockFile {
     pub fn try_take_open(file: File) -> io::Result<LockAttempt> {
         match file.try_lock() {
             Ok(()) => {
-                // If the file is not writable, waiting processes just can't name the owner.
+                // If the file is not writable, other processes can't name the owner while they wait; the lock
+                // still holds.
                 drop(Owner::this_process().record_in(&file));
                 Ok(LockAttempt::Taken(Self { file }))
             }
@@ -70,12 +71,12 @@ impl LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        // Closing the file is not enough: a child that is between fork and exec holds it open too.
+        // Closing the file is not enough, because a child between fork and exec also holds it open.
         drop(self.file.unlock());
     }
 }
 
-/// Maximum length of a record: the file may belong to another user, who can write anything into it.
+/// Maximum length of a record, because the file may belong to another user, who can write anything into it.
 const RECORD_LIMIT: usize = 1024;
 
 /// Identifies a process uniquely. A process number alone is not unique across containers and restarts.
@@ -87,7 +88,7 @@ pub struct Owner {
     pub boot: String,
     pub pid_namespace: String,
     pub pid: u32,
-    /// Start time of the process, in the kernel's ticks since boot.
+    /// Start time of the process in ticks since boot.
     pub started: u64,
 }
 
@@ -96,7 +97,7 @@ impl Owner {
     pub fn this_process() -> Self {
         let text = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned());
         let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-        // Values that the kernel does not show stay empty, and empty values never count as equal.
+        // Values that the kernel does not show stay empty; empty values never compare as equal.
         Self {
             host: text("/proc/sys/kernel/hostname").unwrap_or_default(),
             boot: text("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
@@ -106,8 +107,8 @@ impl Owner {
         }
     }
 
-    /// Whether this owner runs under the same kernel as the other one, possibly in another container, and so shares the
-    /// processors.
+    /// Whether both owners run under the same kernel, possibly in different containers, and therefore share
+    /// the processors.
     pub fn shares_the_machine_with(&self, other: &Self) -> bool {
         !self.boot.is_empty() && self.boot == other.boot
     }
@@ -119,7 +120,7 @@ impl Owner {
         file.write_all_at(&text, 0)
     }
 
-    /// Reads the record of a lock file. `None` if its holder has not written it yet or could not.
+    /// Reads the owner from a lock file. `None` if the holder has not written it yet or could not write it.
     pub fn recorded_in(file: &File) -> Option<Self> {
         let mut buffer = vec![0; RECORD_LIMIT];
         let length = file.read_at(&mut buffer, 0).ok()?;
@@ -127,12 +128,13 @@ impl Owner {
     }
 }
 
-/// Description as seen from this process: `process 4711`, `process 17 in another container (runner-2)`, `process 17 on
-/// gpu-3`.
+/// Describes the owner as seen from this process: `process 4711`, `process 17 in another container
+/// (runner-2)`, `process 17 on gpu-3`.
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let here = Self::this_process();
-        // The name is untrusted, because other users may write to the file, and is printed to a terminal.
+        // The host name is untrusted, because other users may write to the file, and it is printed to a
+        // terminal.
         let host: String =
             self.host.chars().filter(|c| c.is_ascii_alphanumeric() || "-._".contains(*c)).collect();
         write!(f, "process {}", self.pid)?;
@@ -146,8 +148,8 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The 22nd field of `/proc/PID/stat`. The program's name may contain parentheses, so fields are counted after the last
-/// one.
+/// The start time, which is the 22nd field of `/proc/PID/stat`. The program's name may contain parentheses,
+/// so fields are counted after the last one.
 fn start_time(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }

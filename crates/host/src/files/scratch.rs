@@ -1,5 +1,5 @@
-//! Temporary folders, removed by a destructor. Folders left by a killed process are removed by the next one; a held lock
-//! shows that the owner is still alive.
+//! Temporary folders that are removed when dropped. Folders that a killed process left are removed by the
+//! next process; a held lock shows that the owner is still alive.
 
 use std::fs;
 use std::io;
@@ -8,25 +8,27 @@ use std::path::{Path, PathBuf};
 
 use super::{LockAttempt, LockFile};
 
-/// Name of the lock in a temporary folder.
+/// File name of the lock in a temporary folder.
 const LOCK: &str = "lock";
-/// Name of the folder for the owner's files, next to the lock, so that it can be renamed without the lock.
+/// Name of the folder for the owner's files. It is next to the lock, so that it can be renamed without the
+/// lock.
 const CONTENT: &str = "content";
 
-/// Attempts to create a folder that is not removed by a concurrent clean-up.
+/// Number of attempts to create a folder, because a concurrent clean-up may remove it before it is locked.
 const ATTEMPTS: usize = 64;
 
 /// A temporary folder of this process. Dropping it removes it.
 #[derive(Debug)]
 pub struct Scratch {
     content: PathBuf,
-    /// Removed before the lock is released, so that no other process sees it unlocked.
+    /// Declared first, so that the folder is removed before its lock is released and no other process sees it
+    /// unlocked.
     _folder: tempfile::TempDir,
     _lock: Option<LockFile>,
 }
 
 impl Scratch {
-    /// Creates a folder whose name begins with `prefix`, and `parent` if needed.
+    /// Creates a temporary folder whose name begins with `prefix`, and `parent` if it is missing.
     ///
     /// # Errors
     /// The folder can't be created.
@@ -38,7 +40,7 @@ impl Scratch {
             match Self::claim(folder) {
                 Ok(Some(scratch)) => return Ok(scratch),
                 Ok(None) => {}
-                // A clean-up removed it before it was locked.
+                // A clean-up removed the folder before it was locked.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => last = Some(error),
                 Err(error) => return Err(error),
             }
@@ -54,7 +56,7 @@ impl Scratch {
             Err(error) => return Err(error),
         };
         let content = folder.path().join(CONTENT);
-        // With normal permissions, because it may become a cache entry that others read.
+        // Created with normal permissions, because it may become a cache entry that others read.
         fs::create_dir(&content)?;
         Ok(Some(Self { content, _folder: folder, _lock: lock }))
     }
@@ -65,21 +67,22 @@ impl Scratch {
     }
 }
 
-/// Without support for locks, no clean-up can take one either, so nothing in use is ever removed.
+/// Whether the file system does not support locks. In that case no clean-up can take a lock either, so it
+/// never removes a folder in use.
 fn knows_no_locks(error: &io::Error) -> bool {
     use nix::libc::{ENOLCK, ENOSYS, EOPNOTSUPP};
     matches!(error.raw_os_error(), Some(ENOLCK | ENOSYS | EOPNOTSUPP))
 }
 
-/// Removes the temporary folders with this prefix that dead processes of this user left in `parent`. Folders that can't be
-/// removed are left to the next clean-up: several may run at once, and none of them is essential.
+/// Removes the temporary folders with this prefix that dead processes of this user left in `parent`. Errors
+/// are ignored: several clean-ups may run at once, and the next one tries again.
 pub fn sweep_scratch(parent: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
         let is_named = entry.file_name().to_string_lossy().starts_with(prefix);
         if is_named && is_own(&path, fs::Metadata::is_dir) {
-            // The process that holds the lock is alive, or is already cleaning up.
+            // If the lock is taken, its holder is alive or is already cleaning up.
             if let Ok(LockAttempt::Taken(_lock)) = LockFile::try_take(&path.join(LOCK)) {
                 drop(fs::remove_dir_all(&path));
             }
@@ -87,7 +90,8 @@ pub fn sweep_scratch(parent: &Path, prefix: &str) {
     }
 }
 
-/// Whether this is of the given kind and belongs to this user, because shared folders also contain those of others.
+/// Whether the path is of the given kind and belongs to this user; shared folders also contain those of
+/// others.
 pub(super) fn is_own(path: &Path, kind: impl Fn(&fs::Metadata) -> bool) -> bool {
     fs::symlink_metadata(path)
         .is_ok_and(|found| kind(&found) && found.uid() == nix::unistd::geteuid().as_raw())

@@ -7,11 +7,12 @@ use git2::{ErrorCode, Oid, Revwalk, Sort};
 
 use super::{GitError, Repository, other};
 
-/// Tolerated difference between committers' clocks, in seconds. With a larger difference an ancestor may be missed, which
-/// loses a stored session. Without a limit, every unrelated commit would walk a large history to its root, which takes minutes.
+/// Tolerated difference between committers' clocks, in seconds. If clocks differ by more, an ancestor may be
+/// missed, and a stored session stays unused. Without a limit, a search for an unrelated commit would walk a
+/// large history to its root, which takes minutes.
 const SLACK: i64 = 7 * 24 * 3600;
 
-/// The ancestors of a commit, newest first, as far as they were walked.
+/// The ancestors of a commit, walked lazily from the newest.
 pub struct Ancestry<'r> {
     repository: &'r Repository,
     walked: RefCell<Walked<'r>>,
@@ -20,7 +21,7 @@ pub struct Ancestry<'r> {
 struct Walked<'r> {
     walk: Revwalk<'r>,
     seen: HashSet<Oid>,
-    /// Time of the last walked commit.
+    /// Commit time of the last walked commit.
     reached: i64,
     ended: bool,
 }
@@ -45,7 +46,8 @@ impl Repository {
 }
 
 impl Ancestry<'_> {
-    /// Whether a commit is this one or an ancestor of it. `None` if a shallow clone ends before that is known.
+    /// Whether `commit` is the start of this walk or one of its ancestors. `None` if a shallow clone ends
+    /// before that is known.
     pub fn contains(&self, commit: &str) -> Option<bool> {
         let inner = &self.repository.inner;
         let not_found = |at_end: bool| if at_end && inner.is_shallow() { None } else { Some(false) };
@@ -56,7 +58,7 @@ impl Ancestry<'_> {
         let (id, time) = (found.id(), found.time().seconds());
         let walked = &mut *self.walked.borrow_mut();
         while !walked.seen.contains(&id) && !walked.ended && walked.reached.saturating_add(SLACK) >= time {
-            // In a shallow clone the walk ends with an error about a missing parent.
+            // In a shallow clone, the walk ends with an error about a missing parent.
             match walked.walk.next().transpose() {
                 Ok(Some(next)) => {
                     walked.seen.insert(next);
@@ -69,10 +71,10 @@ impl Ancestry<'_> {
     }
 }
 
-/// A commit of a line.
+/// A commit on the line between two commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineCommit {
-    /// 40 digits.
+    /// The full identifier (40 digits).
     pub id: String,
     /// The first line of its message.
     pub subject: String,
@@ -80,11 +82,11 @@ pub struct LineCommit {
     pub author: String,
 }
 
-/// A longer line suggests a mistake in a name.
+/// The maximum length of a line; more commits suggest that a ref is mistaken.
 const MOST_COMMITS: usize = 100_000;
 
 impl Repository {
-    /// From `good` to `bad`, both included, oldest first, following the first parent of each merge.
+    /// The commits from `good` to `bad`, both included, oldest first, along the first parents of merges.
     pub fn line(&self, good: &str, bad: &str) -> Result<Vec<LineCommit>, GitError> {
         let (first, last) = (self.commit(good)?, self.commit(bad)?);
         let failed = |error: git2::Error| other("follow the history", &error);
@@ -103,7 +105,7 @@ impl Repository {
             at = parent;
         }
         let (good, bad) = (good.to_owned(), bad.to_owned());
-        // In a shallow clone, a missing commit may still exist on the remote.
+        // In a shallow clone, the missing commit may still exist on the remote.
         if self.inner.is_shallow() {
             return Err(GitError::ShallowLine { good, bad });
         }

@@ -1,5 +1,5 @@
-//! A commit on disk as a fresh clone has it. `git` writes the files, so that attributes, line endings and filters such as
-//! git-lfs apply to them as they do to the working tree.
+//! Checks out a commit to disk as a fresh clone would have it. The `git` program writes the files, so that
+//! attributes, line endings and filters such as git-lfs apply to them as they do to the working tree.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,14 +18,14 @@ use super::{FOLDER, GitError, LINK, Repository, SUBMODULE, io, other};
 use crate::files::{self, LONGEST_LFS_POINTER, Scratch, has_lfs_pointer, is_lfs_pointer};
 use crate::process::Command;
 
-/// A part of a commit that was not checked out completely. Shown to the user.
+/// A part of a commit that could not be checked out completely. Shown to the user.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Notice {
-    /// A submodule that the working tree has not initialized either.
+    /// A submodule that is not initialized in the working tree either.
     Submodule(PathBuf),
-    /// A git-lfs pointer that is one in the working tree too.
+    /// A git-lfs pointer whose file is a pointer in the working tree too.
     LfsPointer(PathBuf),
-    /// A symbolic link that leads out of the tree through another link; it was removed.
+    /// A symbolic link that left the tree by way of another link, and was removed.
     EscapingLink(PathBuf),
 }
 
@@ -45,11 +45,11 @@ impl std::fmt::Display for Notice {
     }
 }
 
-/// A commit's tree on disk, removed with its last holder. Its files have no write bits.
+/// A commit's tree on disk, deleted when its last owner is dropped. Its files are not writable.
 #[derive(Debug, Clone)]
 pub struct Checkout {
     pub folder: PathBuf,
-    /// The commit, 40 digits.
+    /// The full identifier (40 digits).
     pub commit: String,
     /// Sorted by path.
     pub notices: Vec<Notice>,
@@ -57,9 +57,9 @@ pub struct Checkout {
 }
 
 impl Repository {
-    /// Writes the tree of a commit into a new folder below `into`, with its submodules. A file that the working tree
-    /// has and this clone can't provide for the commit is an error that names it. Nothing of an earlier checkout is
-    /// used: a program that ran since could have changed it.
+    /// Writes the tree of a commit, with its submodules, into a new folder below `into`. If the working tree
+    /// has a file that this clone can't provide for the commit, the error names it. Files of earlier
+    /// checkouts are not reused, because a program that ran since could have changed them.
     pub fn checkout(&self, commit: &str, into: &Path, run: &CommandRunner<'_>) -> Result<Checkout, GitError> {
         const PREFIX: &str = "checkout-";
         let id = self.commit(commit)?;
@@ -78,7 +78,7 @@ impl Repository {
 /// A checkout that is being written.
 struct Writing<'a> {
     scratch: &'a Path,
-    /// The new folder of the whole repository.
+    /// The new folder for the whole repository.
     top: &'a Path,
     /// The working tree.
     root: &'a Path,
@@ -87,7 +87,8 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Writes a commit of the repository or, `below` its root, of a submodule.
+    /// Writes a commit of the repository or of a submodule. `below` is the submodule's path from the root, or
+    /// empty.
     fn tree(&mut self, repository: &git2::Repository, id: Oid, below: &Path) -> Result<(), GitError> {
         let special = Special::find(repository, id)?;
         let lfs = WorkingTreeLfs::find(repository, &self.root.join(below), &special.pointers);
@@ -129,7 +130,7 @@ impl Writing<'_> {
         let mut set = |setting: &str| arguments.extend(["-c".to_owned(), setting.to_owned()]);
         set("core.hooksPath=/dev/null");
         set("core.fsmonitor=false");
-        // A fresh clone has every folder.
+        // A fresh clone has every folder, so a sparse checkout is turned off.
         set("core.sparseCheckout=false");
         if lfs == WorkingTreeLfs::Pointers {
             for off in ["process=", "smudge=", "required=false"] {
@@ -145,7 +146,7 @@ impl Writing<'_> {
             .env("GIT_WORK_TREE", folder)
             .env("GIT_INDEX_FILE", self.scratch.join(format!("{id}.index")))
             .env("GIT_TERMINAL_PROMPT", "0")
-            // A replacement ref can stand in for any object, including the base.
+            // A replacement ref can substitute any object, including the base commit.
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("LC_ALL", "C");
         let finished = run_git(self.run, &command)?;
@@ -160,7 +161,7 @@ impl Writing<'_> {
         Err(GitError::Checkout { commit: id.to_string(), why })
     }
 
-    /// Links that lead out of the repository lead to the same place as from the working tree.
+    /// Redirects links that leave the repository to the target that they have in the working tree.
     fn links(&mut self, links: &[(PathBuf, Vec<u8>)], below: &Path) -> Result<(), GitError> {
         let mut inside = Vec::new();
         for (path, target) in links {
@@ -177,7 +178,7 @@ impl Writing<'_> {
         }
         let top = fs::canonicalize(self.top).map_err(|source| io(self.top, source))?;
         for (path, here) in inside {
-            // A link may lead out through another link; only following it shows that.
+            // A link may leave the tree by way of another link, which only following it shows.
             if fs::canonicalize(&here).is_ok_and(|real| !real.starts_with(&top)) {
                 fs::remove_file(&here).map_err(|source| io(&here, source))?;
                 self.notices.push(Notice::EscapingLink(path));
@@ -186,8 +187,8 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// The repository of a submodule: in its folder of the working tree or, where head has moved or removed it, among
-    /// the modules of this clone. `None` if it was never initialized.
+    /// The repository of a submodule: in its folder of the working tree or, if head has moved or removed it,
+    /// among this clone's modules. `None` if the submodule was never initialized.
     fn submodule(
         &self,
         outer: &git2::Repository,
@@ -226,12 +227,13 @@ impl Writing<'_> {
     }
 }
 
-/// A checkout of a large repository from a slow disk, with downloads of git-lfs; a longer one is stuck.
+/// Enough time to check out a large repository from a slow disk and to download its git-lfs files. A checkout
+/// that takes longer is stuck.
 const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// More than any source tree needs, and less than the kernel's limit for paths.
+/// The maximum depth of folders: more than any source tree needs, and less than the kernel's limit for paths.
 const DEEPEST: usize = 256;
 
-/// Entries of a commit that are more than their content.
+/// Tree entries that need special treatment.
 #[derive(Default)]
 struct Special {
     pointers: Vec<PathBuf>,
@@ -269,7 +271,7 @@ impl Special {
                         let blob = repository.find_blob(entry.id()).map_err(unreadable)?;
                         found.links.push((path, blob.content().to_vec()));
                     }
-                    // An object that a partial clone lacks is fetched when it is checked out.
+                    // A partial clone fetches a missing object only when it is checked out.
                     _ => {
                         let size = odb.read_header(entry.id()).map_or(usize::MAX, |(size, _)| size);
                         if size < LONGEST_LFS_POINTER && is_pointer_blob(repository, entry.id()) {
@@ -287,13 +289,14 @@ fn is_pointer_blob(repository: &git2::Repository, id: Oid) -> bool {
     repository.find_blob(id).is_ok_and(|blob| is_lfs_pointer(blob.content()))
 }
 
-/// The state of git-lfs files in the working tree.
+/// The state of the git-lfs files in the working tree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WorkingTreeLfs {
-    /// None of these files exists, so git's configuration applies.
+    /// The working tree has none of these files, so git's configuration applies.
     Unknown,
     Content,
-    /// A workflow that does not fetch them, which also saves the download here.
+    /// The working tree has pointers, because its workflow does not fetch the files. The checkout then has
+    /// pointers too, which saves the download.
     Pointers,
 }
 
@@ -316,7 +319,7 @@ impl WorkingTreeLfs {
     }
 }
 
-/// Whether a name stays in its folder. Git rejects other names, but a crafted tree may contain them.
+/// Whether a name stays in its folder. git rejects all other names, but a crafted tree may contain them.
 fn is_safe_name(name: &[u8]) -> bool {
     !name.is_empty()
         && name != b"."
@@ -325,7 +328,7 @@ fn is_safe_name(name: &[u8]) -> bool {
         && !name.iter().any(|byte| matches!(byte, b'/' | 0))
 }
 
-/// Whether a link at `path` with this target stays inside the tree, judged by its text alone.
+/// Whether a link at `path` with this target stays inside the tree if no other link is followed.
 fn stays_inside(path: &Path, target: &[u8]) -> bool {
     let mut depth = path.components().count() - 1;
     for part in Path::new(OsStr::from_bytes(target)).components() {
@@ -339,7 +342,7 @@ fn stays_inside(path: &Path, target: &[u8]) -> bool {
     true
 }
 
-/// An absolute path with its `..` removed, judged by its text alone.
+/// Removes `..` from an absolute path without following links.
 fn without_parents(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -1,10 +1,11 @@
-//! A branch on a remote that contains only data. It is fetched partially, read without a checkout, appended to and
-//! pushed. All of this happens in a temporary repository; the user's repository is never written to.
+//! A branch on a remote that contains only data. It is fetched partially, read without a checkout, appended
+//! to and pushed. All of this happens in a temporary repository, and the user's repository is never written
+//! to.
 //!
-//! The `git` program fetches and pushes; this module reads and writes objects. libgit2 is not used for the network: it has
-//! no partial fetch, so it would download three years of baselines in full; its transport would need another TLS stack; and
-//! it ignores the proxies, certificates and SSH agents in the user's git configuration. A user with a checkout has git
-//! installed anyway.
+//! The `git` program fetches and pushes; libgit2 reads and writes objects. libgit2 is not used for the
+//! network because it can't fetch partially and would download three years of baselines in full. Its
+//! transport would also need another TLS stack, and ignores the proxies, certificates and SSH agents of the
+//! user's git configuration. Users who have a checkout have git installed anyway.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,15 +19,15 @@ use super::{GitError, other};
 use crate::files::{self, Scratch};
 use crate::process::{Command, Exit, Finished, ProcessError};
 
-/// Runs a program to its end. The caller owns the runtime and the interrupt.
+/// A function that runs a program to its end. The caller owns the runtime and handles interrupts.
 pub type CommandRunner<'a> = dyn Fn(&Command) -> Result<Finished, ProcessError> + 'a;
 
-/// Attempts to push while others push at the same time. Each failure means that another writer succeeded, so
-/// twelve failures in a row need twelve other writers.
+/// Maximum attempts to push while others push at the same time. An attempt fails only if another writer
+/// succeeded, so twelve failures in a row need twelve other writers.
 const MAX_PUSHES: u32 = 12;
-/// Attempts to push after connection failures.
+/// Maximum attempts to push after connection failures.
 const MAX_CONNECTION_ATTEMPTS: u32 = 3;
-/// The first pause. Each further one is twice as long, up to `LONGEST_PAUSE`.
+/// The first pause between attempts. Each further one is twice as long, up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -37,7 +38,7 @@ pub enum Edit<'a> {
     Remove(&'a str),
 }
 
-/// The purpose of a start of `git`.
+/// The purpose of a `git` command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     FetchListing,
@@ -45,7 +46,7 @@ enum Operation {
     Push,
 }
 
-/// A data branch in the state of the last fetch.
+/// The data branch as of the last fetch.
 pub struct DataBranch<'a> {
     scratch: Scratch,
     repository: git2::Repository,
@@ -62,9 +63,9 @@ impl std::fmt::Debug for DataBranch<'_> {
 }
 
 impl<'a> DataBranch<'a> {
-    /// Fetches the listing of a branch but none of its files. A missing branch is empty.
+    /// Fetches the branch's file listing without the files. A missing branch is empty.
     pub fn fetch(remote: Remote, branch: &str, run: &'a CommandRunner<'a>) -> Result<Self, GitError> {
-        // An invalid name could push to another ref.
+        // A name that is not valid could make git push to another ref.
         if !git2::Reference::is_valid_name(&format!("refs/heads/{branch}")) {
             return Err(GitError::BadBranch(branch.to_owned()));
         }
@@ -80,7 +81,7 @@ impl<'a> DataBranch<'a> {
         for (key, value) in [
             ("core.repositoryformatversion", "1"),
             ("remote.store.url", remote.url()),
-            // Fetch the listing at once, and files only when they are needed.
+            // The listing is fetched at once, and file contents only when they are needed.
             ("remote.store.promisor", "true"),
             ("remote.store.partialclonefilter", "blob:none"),
         ] {
@@ -130,7 +131,7 @@ impl<'a> DataBranch<'a> {
         Ok(super::listing(&tree))
     }
 
-    /// Fetches the missing ones of these files together.
+    /// Fetches those of these files that are missing, together.
     pub fn fetch_files(&self, paths: &[String]) -> Result<(), GitError> {
         let odb = self.repository.odb().map_err(|error| other("open the temporary repository", &error))?;
         let mut wanted = Vec::new();
@@ -143,7 +144,8 @@ impl<'a> DataBranch<'a> {
         }
         wanted.sort();
         wanted.dedup();
-        // Few calls of git, each far below the limit for command lines.
+        // Large batches keep the number of git commands small; each command line stays far below the system's
+        // limit.
         for batch in wanted.chunks(1000) {
             let mut arguments = vec!["--filter=blob:none", "store"];
             arguments.extend(batch.iter().map(String::as_str));
@@ -214,7 +216,8 @@ impl<'a> DataBranch<'a> {
                     pause(connections);
                 }
             }
-            // Also after a connection failure: the push may have succeeded and only its response been lost.
+            // Also after a connection failure, because the push may have succeeded although its response was
+            // lost.
             self.refresh()?;
         }
     }
@@ -315,7 +318,7 @@ pub(super) fn run_git(run: &CommandRunner<'_>, command: &Command) -> Result<Fini
     if finished.exit == Exit::Interrupted { Err(GitError::Interrupted) } else { Ok(finished) }
 }
 
-/// Waits, longer each time. The random part keeps competing writers from retrying at the same moment.
+/// Waits, longer with each attempt. The random part keeps competing writers from retrying at the same moment.
 fn pause(times: u32) {
     let longest = FIRST_PAUSE.saturating_mul(1 << times.min(10)).min(LONGEST_PAUSE);
     let nanos =
@@ -324,8 +327,8 @@ fn pause(times: u32) {
     std::thread::sleep(longest.mul_f64(0.5 + share / 2.0));
 }
 
-// The outcome of a push. git exits with the same code for a lost race and for a rule of the server, so this module parses
-// its report (`--porcelain`). libgit2's `push` would report both as success.
+// git exits with the same code if another writer was faster and if a server rule rejects the push, so this
+// module parses its report (`--porcelain`). libgit2's `push` would report both as success.
 
 /// How a push ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -333,13 +336,13 @@ enum PushOutcome {
     Done,
     /// Another writer pushed first; fetch and try again.
     LostRace,
-    /// A rule of the server forbids it; trying again is useless.
+    /// A rule of the server forbids the push; trying again is useless.
     Refused(String),
-    /// There was no response about the ref.
+    /// The server did not report on the ref.
     Failed,
 }
 
-/// Messages of git and common servers that mean a lost race.
+/// Messages of git and common servers that mean that another writer pushed first.
 const RACES: [&str; 8] = [
     "fetch first",
     "non-fast-forward",

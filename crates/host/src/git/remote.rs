@@ -1,5 +1,6 @@
-//! The remote of a data branch, and how `git` is started for it. The token is passed in the environment of that program
-//! only; a credential helper reads it from there when the server asks. It is in no argument, URL or configuration file.
+//! The remote of a data branch, and how `git` is started for it. The token is passed to git only in its
+//! environment, where a credential helper reads it when the server asks for it. It never appears in an
+//! argument, URL or configuration file.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -10,7 +11,8 @@ use crate::process::{Command, Finished};
 
 use super::GitError;
 
-/// Time limit for one git command. A listing of several years is a megabyte or two; a longer transfer is stuck.
+/// Time limit for one git command. A listing of several years has one or two megabytes; a transfer that takes
+/// longer is stuck.
 const GIT_TIMEOUT: Duration = Duration::from_secs(120);
 /// The environment variable that passes the token to the helper.
 const VARIABLE: &str = "BENCHGATE_GIT_TOKEN";
@@ -24,7 +26,7 @@ const HELPER: &str = "!f() { test \"$1\" = get || exit 0; printf 'username=x-acc
 pub struct GitToken(String);
 
 impl GitToken {
-    /// `None` if the text is empty or contains control characters, such as a line break.
+    /// Wraps a token. `None` if the text is empty or contains control characters, such as a line break.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty() && !text.contains(char::is_control)).then(|| Self(text.to_owned()))
@@ -47,7 +49,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// A remote by its URL. Without a token git uses the user's own credentials.
+    /// Creates a remote from its URL. Without a token, git uses the user's own credentials.
     ///
     /// # Errors
     /// The URL is invalid or contains a password, which would appear in logs.
@@ -85,7 +87,7 @@ impl Remote {
             .env("GIT_DIR", repository)
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
-            // Reading the listing must not fetch each of its files separately.
+            // Without this, reading the listing would fetch each of its files separately.
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("LC_ALL", "C");
         match &self.token {
@@ -94,11 +96,11 @@ impl Remote {
         }
     }
 
-    /// Settings for this command only; they override configuration files.
+    /// Settings for this command only, which override configuration files.
     fn settings(&self) -> Vec<(String, String)> {
         let mut settings: Vec<(String, String)> = [
             ("protocol.version", "2"),
-            // The user's hooks are meant for their own work.
+            // The user's hooks are not meant for these commits.
             ("core.hooksPath", "/dev/null"),
             ("gc.auto", "0"),
             ("maintenance.auto", "false"),
@@ -120,7 +122,7 @@ impl Remote {
         settings
     }
 
-    /// Why a git command failed; git's own message unless the cause is known.
+    /// The error for a failed git command; it contains git's own message unless the cause is known.
     pub(super) fn failure(&self, verb: &'static str, finished: &Finished) -> GitError {
         let url = self.url.clone();
         let text = self.without_token(&finished.stderr_tail);
@@ -164,7 +166,7 @@ impl Remote {
         GitError::RemoteFailed { verb, url, why }
     }
 
-    /// Removes the token: a server could echo it.
+    /// Removes the token from a text, because a server could echo it.
     fn without_token(&self, text: &str) -> String {
         match &self.token {
             Some(GitToken(token)) => text.replace(token.as_str(), "…"),
@@ -173,13 +175,13 @@ impl Remote {
     }
 }
 
-/// The part between the scheme and the path.
+/// The part of a URL between its scheme and its path.
 fn authority(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split('/').next().unwrap_or(rest)
 }
 
-/// Scheme, host and port.
+/// The scheme, host and port of a URL.
 fn origin(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, _)) => format!("{scheme}://{}", authority(url)),

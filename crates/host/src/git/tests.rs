@@ -69,7 +69,7 @@ impl Fixture {
     }
 }
 
-/// main: a — b, feature: a — c, on feature.
+/// A repository with the history main: a — b, feature: a — c, with feature checked out, and the commit a.
 fn forked() -> (Fixture, String) {
     let fixture = Fixture::new();
     fixture.put("benchgate.toml", "base");
@@ -124,7 +124,7 @@ fn the_error_for_an_unknown_ref_names_the_fetch_command() {
     assert_eq!(fetch_advice("HEAD"), "commit something first");
     let error = fixture.open().resolve("0123456789abcdef0123456789abcdef01234567").unwrap_err();
     assert!(error.to_string().contains("`git fetch origin 0123456789abcdef"), "{error}");
-    // Names that would need quoting are not used in a command.
+    // The advice contains no name that a shell would require to be quoted.
     let error = fixture.open().resolve("x; rm -rf $HOME").unwrap_err();
     assert!(!error.to_string().contains("git fetch"), "{error}");
 }
@@ -136,7 +136,7 @@ fn unrelated_histories_and_shallow_clones_have_different_errors() {
     fixture.commit_tree(tree, &[], Some("refs/heads/other"));
     let error = fixture.open().merge_base("other").unwrap_err();
     assert!(matches!(error, GitError::NoCommonAncestor(_)), "{error}");
-    // A shallow clone has a list of commits whose parents are missing.
+    // The file `shallow` lists the commits whose parents are missing.
     let main = fixture.open().resolve("main").unwrap();
     let head = fixture.open().head().unwrap().commit;
     fs::write(fixture.path(".git/shallow"), format!("{main}\n{head}\n")).unwrap();
@@ -203,7 +203,7 @@ fn the_error_for_another_users_repository_says_how_to_trust_it() {
             let command = format!("safe.directory {}`", root.display());
             assert!(error.to_string().ends_with(&command), "{error}");
         }
-        // This user's configuration trusts every folder.
+        // This user's git configuration trusts every folder.
         Ok(_) => {}
         Err(error) => panic!("{error}"),
     }
@@ -226,7 +226,7 @@ fn a_path_is_made_relative_to_the_root() {
     let repository = Repository::open(&fixture.path("suites/a")).unwrap();
     let path = fixture.path("suites/a/../a/benchgate.toml");
     assert_eq!(repository.relative(&path).unwrap(), Path::new("suites/a/benchgate.toml"));
-    // A link of this commit need not be one of another commit.
+    // The link is kept in the path, because other commits may not have it.
     symlink("a", fixture.path("suites/b")).unwrap();
     let through_a_link = fixture.path("suites/b/benchgate.toml");
     assert_eq!(repository.relative(&through_a_link).unwrap(), Path::new("suites/b/benchgate.toml"));
@@ -249,7 +249,7 @@ fn a_file_is_read_as_it_was_at_a_commit() {
     assert!(matches!(read(&head, "dir/link").unwrap_err(), GitError::NotAFile { .. }));
 }
 
-/// Runs git, with no configuration but its own defaults.
+/// Runs git with its default configuration only.
 fn run(command: &process::Command) -> Result<process::Finished, process::ProcessError> {
     let cancel = Cancel::default();
     let command = command.clone().env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
@@ -304,9 +304,9 @@ fn links_out_of_the_tree_lead_to_where_they_do_from_the_working_tree() {
     symlink(outside.path().join("data"), fixture.path("absolute")).unwrap();
     let name = outside.path().file_name().unwrap().to_str().unwrap();
     symlink(format!("../../{name}/data"), fixture.path("a/up")).unwrap();
-    // It names the working tree, whose file is head's.
+    // This absolute link leads into the working tree, whose file is that of head.
     symlink(fixture.open().root().join("a/b/c/file"), fixture.path("own")).unwrap();
-    // Each stays inside by its text; together they lead out.
+    // Each link alone stays inside by its text; together they lead out.
     symlink("../..", fixture.path("a/b/top")).unwrap();
     symlink("b/top/..", fixture.path("a/through")).unwrap();
     symlink("b/c/file", fixture.path("a/fine")).unwrap();
@@ -353,7 +353,8 @@ fn a_submodule_whose_commit_is_not_here_is_an_error_that_names_it() {
     );
 }
 
-/// Commits the working tree and a submodule in `third_party`, at a commit that only this repository has.
+/// Commits the working tree together with a submodule in `third_party`, whose commit exists only in this
+/// repository.
 fn with_submodule(fixture: &Fixture) -> String {
     let commit = git2::Oid::from_str(&fixture.commit()).unwrap();
     let parent = fixture.inner.find_commit(commit).unwrap();
@@ -362,7 +363,7 @@ fn with_submodule(fixture: &Fixture) -> String {
     fixture.commit_tree(tree.write().unwrap(), &[&parent], None)
 }
 
-/// A home whose git knows a fake of git-lfs, which keeps its files in a folder of this home.
+/// A home folder whose git has a fake git-lfs, which stores its files in this folder.
 fn home_with_lfs() -> TempDir {
     let home = tempfile::tempdir().unwrap();
     let at = home.path().display();
@@ -388,7 +389,7 @@ fn git(home: &Path, folder: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Every file and link below a folder but those of git: its content, its target, and whether it can be executed.
+/// Every file and link below a folder except git's own: its content or target, and whether it is executable.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, (bool, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut pending = vec![folder.to_owned()];
@@ -459,7 +460,7 @@ fn a_checkout_has_file_by_file_what_a_fresh_clone_has() {
     git(home.path(), all.path(), &["clone", "--quiet", "--recurse-submodules", "outer", "clone"]);
     let repository = Repository::open(&path("outer")).unwrap();
     let base = repository.head().unwrap().commit;
-    // Head has none of it any more, and has moved the submodule.
+    // Head no longer has these files, and has moved the submodule.
     git(home.path(), &path("outer"), &["mv", "deps/middle", "moved"]);
     git(
         home.path(),
@@ -517,7 +518,7 @@ fn a_crafted_tree_writes_nothing_outside() {
         vec![("40000", b"..", inner)],
         vec![("100644", b"a/../../evil", blob)],
         vec![("40000", b".git", inner)],
-        // One name as a link and as a folder.
+        // The same name as a link and as a folder.
         vec![("120000", b"x", link), ("40000", b"x", inner)],
     ] {
         let commit = crafted(&fixture, &entries);
@@ -527,7 +528,7 @@ fn a_crafted_tree_writes_nothing_outside() {
         assert!(result.is_err(), "{result:?}");
         assert!(!cache.path().join("evil").exists() && !cache.path().join("file").exists());
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
-        // Nothing incomplete is left.
+        // No partial checkout remains.
         let left = fs::read_dir(&into).map_or(0, Iterator::count);
         assert_eq!(left, 0);
     }

@@ -7,7 +7,7 @@ use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// The urgency of the request.
+/// The urgency of a cancellation request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Urgency {
     GoOn,
@@ -35,7 +35,7 @@ impl Cancel {
         Self { state: watch::Sender::new(Urgency::GoOn) }
     }
 
-    /// Asks to stop; the second call insists.
+    /// Requests a stop; the second call requests that tools are killed at once.
     pub fn request(&self) {
         self.state.send_modify(|state| {
             *state = match *state {
@@ -70,16 +70,18 @@ impl Cancel {
 /// The signals that ask a process to end.
 const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
-/// While this lives, each SIGINT, SIGTERM and SIGHUP requests a stop. Afterwards they end the process again, because
-/// nothing waits for the token any more: the rest of the work, such as resampling, may take minutes.
+/// Handles SIGINT, SIGTERM and SIGHUP as requests to stop until it is dropped. After that, these signals end
+/// the process again, because no code waits for the token any more, and the remaining work, such as
+/// resampling, may take minutes.
 #[derive(Debug)]
 pub struct Interrupts {
     pub cancel: Cancel,
-    /// Ended when dropped.
+    /// The listeners end when this is dropped.
     _listeners: JoinSet<()>,
 }
 
-/// The listeners in this process, and tokio's handlers while there are none: tokio installs them only once.
+/// The number of listeners in this process. `aside` holds tokio's signal handlers while there are no
+/// listeners, because tokio installs them only once.
 #[derive(Debug)]
 struct Listening {
     count: usize,
@@ -88,7 +90,7 @@ struct Listening {
 
 static LISTENING: Mutex<Listening> = Mutex::new(Listening { count: 0, aside: Vec::new() });
 
-/// Listens for the signals. Must be called inside a runtime.
+/// Starts to listen for the signals. Must be called inside a runtime.
 pub fn interrupts() -> std::io::Result<Interrupts> {
     let (cancel, mut listeners) = (Cancel::new(), JoinSet::new());
     let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +99,8 @@ pub fn interrupts() -> std::io::Result<Interrupts> {
         listeners.spawn(listen(signals, cancel.clone()));
     }
     for (kind, action) in listening.aside.drain(..) {
-        // SAFETY: the handler is tokio's, which is safe to run at any time and was taken from this signal.
+        // SAFETY: this is tokio's handler, which was set aside from this same signal and is safe to run at
+        // any time.
         unsafe { sigaction(kind, &action) }?;
     }
     listening.count += 1;
@@ -112,7 +115,7 @@ impl Drop for Interrupts {
             return;
         }
         let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-        // SAFETY: the default action is no handler, so nothing runs inside one.
+        // SAFETY: the default action runs no handler of this process.
         let set_aside = |kind| Some((kind, unsafe { sigaction(kind, &default) }.ok()?));
         // A signal whose action can't be changed keeps requesting cancellation.
         listening.aside = ENDING.into_iter().filter_map(set_aside).collect();

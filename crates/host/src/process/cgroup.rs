@@ -1,7 +1,7 @@
 //! A cgroup (version 2) for one tool, if this machine allows creating one.
 //!
-//! A cgroup catches what a process tree can't: a fork bomb that outruns any listing of its members.
-//! This needs no controller, only permission to create a folder below our own cgroup.
+//! Killing a cgroup ends even a fork bomb that creates processes faster than they can be listed. This needs
+//! no controller, only permission to create a folder below our own cgroup.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Prefix of cgroups created by benchgate.
 const PREFIX: &str = "benchgate-";
 
-/// Set once a tool could not be moved into a cgroup although creating one worked (with some delegations); cgroups are not
-/// used from then on.
+/// Set once a tool could not be moved into a cgroup although the cgroup was created, which happens with some
+/// delegations. Cgroups are not used from then on.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// A cgroup created by benchgate. Benchgate and the supervisor share its lock for as long as they may clean it up, so a
-/// process that gets the lock knows that both are gone.
+/// A cgroup created by benchgate. benchgate and the supervisor share its lock while either of them may clean
+/// it up, so another process that gets the lock knows that both are gone.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     pub(super) path: PathBuf,
@@ -36,8 +36,8 @@ impl Cgroup {
         if REFUSED.load(Ordering::Relaxed) {
             return None;
         }
-        // The process number may not be unique (another container may share this part of the tree), so try the next
-        // name if the folder exists.
+        // Another container that shares this part of the tree may use the same process number, so try the
+        // next name if the folder exists.
         for _ in 0..16 {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let path = base.join(format!("{PREFIX}{}-{number}", std::process::id()));
@@ -67,14 +67,14 @@ impl Cgroup {
         }
     }
 
-    /// Kills every member. Needed only if the supervisor, which usually does this, was killed.
+    /// Kills every member. Needed only if the supervisor, which usually does this, was killed itself.
     pub(super) fn kill(&self) {
         if let Some(kill) = &self.kill {
             drop(std::io::Write::write_all(&mut &*kill, b"1"));
         }
     }
 
-    /// Remembers that tools can't be moved into cgroups here.
+    /// Records that tools can't be moved into cgroups on this machine.
     pub(super) fn refuse() {
         REFUSED.store(true, Ordering::Relaxed);
     }
@@ -116,7 +116,7 @@ pub(super) fn own() -> Option<PathBuf> {
 /// Finds our own cgroup in the text of `/proc/self/mountinfo` and `/proc/self/cgroup`.
 fn locate(mounts: &str, membership: &str) -> Option<PathBuf> {
     let own = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
-    // A path that climbs out of our cgroup namespace names a folder that this mount does not show.
+    // A path with `..` leads out of our cgroup namespace, to a folder that this mount does not show.
     if own.contains("..") {
         return None;
     }
@@ -132,8 +132,8 @@ fn locate(mounts: &str, membership: &str) -> Option<PathBuf> {
     })
 }
 
-/// Removes cgroups that a benchgate left behind when it was killed together with its supervisors. A free lock shows that
-/// no owner is alive, and only benchgate uses this prefix.
+/// Removes cgroups that remained because benchgate was killed together with its supervisors. A free lock
+/// shows that no owner is alive, and only benchgate uses this prefix.
 fn sweep(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     for entry in entries.flatten() {
@@ -149,15 +149,17 @@ fn sweep(base: &Path) {
     }
 }
 
-/// How a tool's process tree is contained, strongest first. Each includes the following ones.
+/// The means by which a tool's process tree is contained, strongest first. Each includes the weaker ones
+/// below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Containment {
-    /// Each tool gets a cgroup below this one; `cgroup.kill` ends even a fork bomb.
+    /// Each tool gets a cgroup below `base`, and `cgroup.kill` ends even a fork bomb.
     Cgroup { base: PathBuf },
-    /// The supervisor adopts every orphan and kills it: escapes by `setsid` or a double fork are found.
+    /// The supervisor adopts and kills every orphan, including processes that escaped by `setsid` or a double
+    /// fork.
     Subreaper,
-    /// The kernel lists no children (no `CONFIG_PROC_CHILDREN`): only the process group can be ended, and processes
-    /// that leave it are not found.
+    /// The kernel does not list children (no `CONFIG_PROC_CHILDREN`), so only the process group can be ended.
+    /// Processes that leave the group are not found.
     ProcessGroup,
 }
 

@@ -21,10 +21,11 @@ use super::plan::{CgroupPlan, SupervisorPlan};
 use super::supervisor::{self, KILL, Report, TERMINATE};
 use super::{Command, Exit, Opened, ProcessError, cgroup, init, observe};
 
-/// A running tool. Dropping it kills the tool with everything it started, and waits for their end.
+/// A running tool. Dropping it kills the tool and everything that it started, and waits until they have
+/// ended.
 pub(super) struct Child {
     supervisor: std::process::Child,
-    /// Closing it orders the supervisor to kill, so it is dropped first.
+    /// The control pipe. Closing it orders the supervisor to kill the tool, so it is dropped first.
     control: Option<PipeWriter>,
     report: Option<ChildStdout>,
     cgroup: Option<Cgroup>,
@@ -41,14 +42,14 @@ impl Child {
     /// Starts the tool. When it returns, the program is executing.
     pub(super) async fn start(command: &Command, talks: bool) -> Result<Self, ProcessError> {
         let owned = command.clone();
-        // Starting two programs takes milliseconds, too long for the runtime's threads. If the caller drops this future
-        // meanwhile, the result and the tool are dropped too.
+        // Starting two programs takes milliseconds, which would block the runtime's threads. If the caller
+        // drops this future meanwhile, the result is dropped too, which kills the tool.
         let started = tokio::task::spawn_blocking(move || {
             let cgroup = Cgroup::make();
             let had_cgroup = cgroup.is_some();
             match spawn(&owned, talks, cgroup) {
-                // Some delegations allow creating a cgroup but not entering it. If the tool starts without one, that was the
-                // reason.
+                // Some delegations allow creating a cgroup but not entering it. If the tool starts without a
+                // cgroup, that was the reason.
                 Err(first) if had_cgroup && first.kind() != io::ErrorKind::NotFound => {
                     let second = spawn(&owned, talks, None);
                     if second.is_ok() {
@@ -63,7 +64,8 @@ impl Child {
         .unwrap_or_else(|panic| Err(io::Error::other(panic)));
         started.and_then(Self::register).map_err(|source| {
             let source = match source.raw_os_error().map(Errno::from_raw) {
-                // The system's message, "Resource temporarily unavailable", names no resource.
+                // The system's message, "Resource temporarily unavailable", does not say which limit was
+                // reached.
                 Some(Errno::EAGAIN) => io::Error::other(
                     "the limit on processes of this user or container was reached (`ulimit -u`, `pids.max`)",
                 ),
@@ -85,7 +87,7 @@ impl Child {
         let supervisor = &mut started.supervisor;
         let (stdin, stdout, stderr) =
             (supervisor.stdin.take(), supervisor.stdout.take(), supervisor.stderr.take());
-        // Built first, so that a failure below drops the child and thereby ends the tool.
+        // The child is built first, so that a failure below drops it and thereby ends the tool.
         let mut child = Self {
             supervisor: started.supervisor,
             control: Some(started.control),
@@ -104,8 +106,8 @@ impl Child {
         Ok(child)
     }
 
-    /// Resolves once the tool and everything it started are gone. `None` if the supervisor was killed.
-    /// Can be awaited once.
+    /// Resolves once the tool and everything that it started are gone. `None` if the supervisor was killed.
+    /// Must be awaited only once.
     pub(super) fn ended(&mut self) -> impl Future<Output = Option<Report>> + Send + use<> {
         let report = self.report.take();
         async move {
@@ -115,25 +117,25 @@ impl Child {
         }
     }
 
-    /// SIGTERM to the group, then SIGKILL after the grace period.
+    /// Sends SIGTERM to the process group, then SIGKILL after the grace period.
     pub(super) fn terminate(&mut self) {
         self.order(TERMINATE);
     }
 
-    /// SIGKILL to everything.
+    /// Sends SIGKILL to everything.
     pub(super) fn kill(&mut self) {
         self.order(KILL);
     }
 
     fn order(&mut self, order: u8) {
         if let Some(control) = &mut self.control {
-            // A supervisor that is gone has finished its work.
+            // Writing fails if the supervisor is gone, and then there is nothing left to order.
             drop(control.write_all(&[order]));
         }
         wake(&self.supervisor);
     }
 
-    /// Files that the tool opened, once it has ended.
+    /// The files that the tool opened; available once it has ended.
     pub(super) fn opened(&mut self) -> Option<Opened> {
         self.opened.take().and_then(observe::read_list)
     }
@@ -148,7 +150,7 @@ impl Drop for Child {
     fn drop(&mut self) {
         self.control = None;
         wake(&self.supervisor);
-        // Ends soon: the supervisor limits how long it waits for killed processes.
+        // This ends soon, because the supervisor limits how long it waits for killed processes.
         drop(self.supervisor.wait());
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();
@@ -156,12 +158,13 @@ impl Drop for Child {
     }
 }
 
-/// How long a supervisor may take to start its tool before it gets SIGCONT.
+/// Milliseconds that a supervisor may take to start its tool before it is sent SIGCONT.
 const WAKE_MS: u16 = 1000;
 
 /// Resumes a supervisor that was stopped (`kill -STOP`), so that it can obey orders.
 fn wake(supervisor: &std::process::Child) {
-    // It is our child and not reaped yet, so the number is its own. One that has ended needs no waking.
+    // The supervisor has not been reaped yet, so its number can't belong to another process. If it has ended,
+    // the signal does nothing.
     let _ = kill(Pid::from_raw(supervisor.id().cast_signed()), Signal::SIGCONT);
 }
 
@@ -175,7 +178,7 @@ pub(super) fn exit_of(status: i32) -> Exit {
     }
 }
 
-/// Peak memory, unless the peak inherited from the supervisor is larger.
+/// Peak memory of the tool. `None` if the peak inherited from the supervisor is larger.
 pub(super) fn peak_memory_bytes(report: &Report) -> Option<u64> {
     (report.max_rss_kib > report.floor_kib).then_some(report.max_rss_kib * 1024)
 }
@@ -199,7 +202,7 @@ fn spawn(command: &Command, talks: bool, cgroup: Option<Cgroup>) -> io::Result<S
     let kills_before = out_of_memory_kills();
     let (control_end, control) = io::pipe()?;
     let (mut report, report_end) = io::pipe()?;
-    // Without room for it, the tool runs unobserved.
+    // If the shared file can't be created, the tool runs unobserved.
     let opened = command.observed.then(|| observe::shared_list().ok()).flatten();
     let plan = SupervisorPlan {
         control: control_end.as_raw_fd(),
@@ -224,7 +227,7 @@ fn spawn(command: &Command, talks: bool, cgroup: Option<Cgroup>) -> io::Result<S
         process.current_dir(folder);
     }
     let inherited = plan.descriptors();
-    // SAFETY: only makes async-signal-safe calls, on descriptors that outlive the spawn below.
+    // SAFETY: the closure only makes async-signal-safe calls, on descriptors that outlive the spawn below.
     unsafe {
         process.pre_exec(move || {
             for fd in &inherited {
@@ -234,9 +237,10 @@ fn spawn(command: &Command, talks: bool, cgroup: Option<Cgroup>) -> io::Result<S
         });
     }
     let mut supervisor = process.spawn()?;
-    // Ours are closed, so that the end of the supervisor is the end of its report.
+    // Our copies are closed, so that the report pipe ends when the supervisor does.
     drop((control_end, report_end));
-    // A supervisor that was stopped before it could answer (`kill -STOP`) could not be ended either.
+    // A supervisor that was stopped (`kill -STOP`) before it reported the start could not be ended either, so
+    // it is resumed.
     while poll(&mut [PollFd::new(report.as_fd(), PollFlags::POLLIN)], PollTimeout::from(WAKE_MS)) == Ok(0) {
         wake(&supervisor);
     }
@@ -262,8 +266,8 @@ fn cgroup_plan(cgroup: &Cgroup) -> CgroupPlan {
     }
 }
 
-/// How many processes the kernel has killed for lack of memory: in benchgate's own cgroup and below, where that is
-/// counted, else on the whole machine. `None` if it does not report them.
+/// The number of processes that the kernel has killed for lack of memory, in benchgate's own cgroup and below
+/// if that is counted, otherwise on the whole machine. `None` if the kernel does not report it.
 fn out_of_memory_kills() -> Option<u64> {
     let of_cgroup = || {
         let folder = cgroup::own()?;
@@ -272,7 +276,7 @@ fn out_of_memory_kills() -> Option<u64> {
     of_cgroup().or_else(|| count(&std::fs::read_to_string(Path::new("/proc/vmstat")).ok()?))
 }
 
-/// The line `oom_kill N`, which `memory.events` and `/proc/vmstat` share.
+/// The value of `oom_kill N`, a line that `memory.events` and `/proc/vmstat` both have.
 fn count(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
 }

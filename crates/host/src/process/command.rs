@@ -1,4 +1,4 @@
-//! A command to run, how it ended, and why it could not run.
+//! A command to run, and its outcome: how it ended, or why it could not be run.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,9 +10,9 @@ use nix::sys::signal::Signal;
 
 use super::Opened;
 
-/// Variables a tool inherits. Everything else is dropped: tokens and the `GITHUB_*` files through which a step speaks
-/// to its runner must not reach the code of a pull request. Whole names only: a prefix such as `SSL_` also matches
-/// `SSL_CLIENT_KEY_PASSWORD`.
+/// Variables that a tool inherits. Everything else is dropped, because tokens, and the `GITHUB_*` files
+/// through which a step controls its runner, must not reach the code of a pull request. The list contains
+/// whole names: a prefix such as `SSL_` would also match `SSL_CLIENT_KEY_PASSWORD`.
 const INHERITED: &[&str] = &[
     "PATH",
     "HOME",
@@ -30,11 +30,11 @@ const INHERITED: &[&str] = &[
     "TZ",
     "USER",
     "XDG_CACHE_HOME",
-    // Where drivers are found (containers and NixOS put libcuda outside the default path) …
+    // Where drivers are found (containers and NixOS put libcuda outside the default path).
     "LD_LIBRARY_PATH",
     "VK_DRIVER_FILES",
     "VK_ICD_FILENAMES",
-    // … and which of several devices this job was given.
+    // Which of several devices this job may use.
     "CUDA_VISIBLE_DEVICES",
     "GPU_DEVICE_ORDINAL",
     "HIP_VISIBLE_DEVICES",
@@ -47,24 +47,25 @@ const INHERITED: &[&str] = &[
 pub struct Command {
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// Variables in addition to the inherited ones, which are an allow-list.
+    /// Variables in addition to the inherited ones.
     pub env: BTreeMap<OsString, OsString>,
     /// The working folder; by default benchgate's own.
     pub cwd: Option<PathBuf>,
-    /// Time limit; after this the whole process group is ended.
+    /// Time limit, after which the whole process tree is ended.
     pub timeout: Duration,
-    /// stdout and stderr are appended to this file, up to a bound.
+    /// The file to which stdout and stderr are appended, up to a limit.
     pub log: Option<PathBuf>,
-    /// Keep stdout in memory, up to a bound.
+    /// Whether stdout is kept in memory, up to a limit.
     pub capture_stdout: bool,
     /// The processors it may run on.
     pub cpus: Option<Vec<usize>>,
-    /// Record which files it opens. This slows down each such call, so it is never used for timed processes.
+    /// Whether to record which files the program opens. This slows down each such call, so it is never used
+    /// for timed processes.
     pub observed: bool,
 }
 
 impl Command {
-    /// A program without arguments. Nothing runs without a time limit.
+    /// Creates a command without arguments. Every command has a time limit.
     pub fn new(program: impl Into<PathBuf>, timeout: Duration) -> Self {
         Self {
             program: program.into(),
@@ -149,7 +150,7 @@ impl Command {
     }
 }
 
-/// Leaves out the values of variables, because one of them may be a token.
+/// Omits the values of variables, because one of them may be a token.
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Command")
@@ -176,7 +177,7 @@ fn is_inherited(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| INHERITED.contains(&name))
 }
 
-/// One word of a command, quoted for a shell.
+/// Quotes one word of a command for a shell.
 pub fn shell_word(word: impl AsRef<OsStr>) -> String {
     let word = Path::new(word.as_ref()).display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
@@ -191,13 +192,13 @@ pub fn shell_word(word: impl AsRef<OsStr>) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     Success,
-    /// It ended by itself with this code, not zero.
+    /// The program ended by itself with this nonzero code.
     Code(i32),
-    /// This signal ended it, and benchgate did not send it.
+    /// The program was ended by this signal, which benchgate did not send.
     Signal(i32),
-    /// benchgate ended it after this time limit.
+    /// benchgate ended the program after this time limit.
     TimedOut(Duration),
-    /// benchgate ended it because it was itself asked to stop.
+    /// benchgate ended the program because benchgate itself was asked to stop.
     Interrupted,
 }
 
@@ -210,13 +211,13 @@ impl Exit {
         matches!(self, Self::TimedOut(_))
     }
 
-    /// SIGBUS: usually a mapped file on a full disk.
+    /// Whether the signal was SIGBUS, which usually means a mapped file on a full disk.
     pub const fn is_bus_error(self) -> bool {
         matches!(self, Self::Signal(nix::libc::SIGBUS))
     }
 }
 
-/// A fragment that follows a program's name: `iree-compile was killed by signal 11 (SIGSEGV)`.
+/// A predicate for a sentence about the program: `iree-compile` + `was killed by signal 11 (SIGSEGV)`.
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -232,35 +233,35 @@ impl fmt::Display for Exit {
     }
 }
 
-/// A program that ended, and what it used.
+/// The outcome of a program that ended, and the resources that it used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
     pub exit: Exit,
     /// Wall-clock time from just before the start to the end, measured by the supervisor.
     pub wall: Duration,
-    /// Processor time of it and of the children it waited for.
+    /// Processor time of the program and of the children that it waited for.
     pub user: Duration,
     pub system: Duration,
-    /// Peak resident memory of its largest process (`ru_maxrss`). `None` if it stayed below the supervisor's own peak at
-    /// the start, because Linux keeps that mark over `exec`.
+    /// Peak resident memory of the tool's largest process (`ru_maxrss`). `None` if it did not exceed the peak
+    /// inherited from the supervisor, which Linux keeps over `exec`.
     pub peak_memory_bytes: Option<u64>,
     /// Captured stdout; empty unless asked for.
     pub stdout: Vec<u8>,
-    /// Whether stdout was longer than what is kept.
+    /// Whether stdout was longer than the part that is kept.
     pub stdout_truncated: bool,
     /// The end of stderr, with invalid UTF-8 replaced.
     pub stderr_tail: String,
     /// Processes that the tool left running, which were killed after it ended.
     pub leftovers: u32,
-    /// Whether the kernel killed a process while the tool ran because memory was low: in this cgroup or, if cgroups
-    /// don't count that, on this machine.
+    /// Whether the kernel killed a process for lack of memory while the tool ran: in this cgroup or, if
+    /// cgroups don't count that, anywhere on this machine.
     pub memory_ran_out: bool,
-    /// The files that it opened; `None` if not requested or not observable on this machine.
+    /// The files that the tool opened; `None` if this was not requested or is not possible on this machine.
     pub opened: Option<Opened>,
 }
 
 impl Finished {
-    /// A program that ended so and printed this; it used nothing.
+    /// A program that ended in this way with this output, and used no resources.
     pub fn new(exit: Exit, stdout: Vec<u8>, stderr_tail: String) -> Self {
         Self {
             exit,
@@ -277,7 +278,8 @@ impl Finished {
         }
     }
 
-    /// The reason why the program was ended from outside, so that its result is not its own. `None` otherwise.
+    /// The reason why the program was ended from outside, in which case its result says nothing about the
+    /// program. `None` otherwise.
     pub fn ended_from_outside(&self) -> Option<&'static str> {
         if matches!(self.exit, Exit::Success | Exit::TimedOut(_) | Exit::Interrupted) {
             return None;
@@ -298,7 +300,7 @@ impl Finished {
     }
 }
 
-/// Failed to run a program.
+/// The reason why a program could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     #[error("start {}: there is no such program", program.display())]

@@ -1,4 +1,4 @@
-//! benchgate's own process: what protects a secret in it, and its use of the processors.
+//! Protects secrets in benchgate's own process, and reports its processor time.
 
 use std::ffi::{CStr, OsString, c_char};
 use std::time::Duration;
@@ -8,8 +8,8 @@ use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
 unsafe extern "C" {
-    /// The C library's list of variables. Those that the process was started with lie in the block of memory that
-    /// `/proc/PID/environ` shows.
+    /// The C library's list of environment variables. Those that the process was started with are in the
+    /// memory block that `/proc/PID/environ` shows.
     static environ: *const *mut c_char;
 }
 
@@ -19,15 +19,15 @@ pub fn hide_memory() -> bool {
     prctl::set_dumpable(false).is_ok()
 }
 
-/// Takes a variable out of the environment and overwrites the value that the process was started with:
-/// `/proc/PID/environ` shows that block even after the variable is unset, and root may read it for any process.
+/// Removes a variable from the environment and overwrites its value in memory. `/proc/PID/environ`, which
+/// root can read for any process, shows the original values even after a variable is unset.
 ///
 /// # Safety
 /// No other thread may read or change the environment meanwhile.
 pub unsafe fn take_variable(name: &str) -> Option<OsString> {
     let value = std::env::var_os(name)?;
-    // SAFETY: the list ends with a null pointer, its entries are strings that end with a zero, and the caller
-    // rules out that anything else uses them.
+    // SAFETY: the list ends with a null pointer, its entries are null-terminated strings, and the caller
+    // ensures that no other code uses them.
     unsafe {
         let mut entry = environ;
         while !entry.is_null() && !(*entry).is_null() {
@@ -66,7 +66,7 @@ mod tests {
     fn a_hidden_process_is_not_dumpable() {
         assert!(hide_memory());
         assert_eq!(prctl::get_dumpable(), Ok(false));
-        // The other tests of this process read their own /proc files.
+        // Hidden memory would make this process's /proc files unreadable to the other tests.
         prctl::set_dumpable(true).unwrap();
     }
 }

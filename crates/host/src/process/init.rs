@@ -1,11 +1,12 @@
 //! Starts benchgate again as the supervisor of one tool.
 //!
 //! A program inherits the peak memory of the process that it replaces: Linux keeps the high-water mark of a
-//! process over `exec`. benchgate is larger than many tools, so a tool started by it, or by a fork of it, would be
-//! reported with benchgate's own peak. A supervisor that was itself executed has a few hundred kilobytes to pass on.
+//! process over `exec`. benchgate uses more memory than many tools, so a tool that benchgate or its fork
+//! started would be reported with benchgate's own peak. A freshly executed supervisor passes on only a few
+//! hundred kilobytes.
 //!
-//! Any program that links this library can be started that way, tests included: the hook below runs before `main` and
-//! takes over if the program was started under the supervisor's name.
+//! Every program that links this library, including the tests, can act as a supervisor: the hook below runs
+//! before `main` and takes over if the program was started under the supervisor's name.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -16,30 +17,32 @@ use super::supervisor::supervise;
 /// Name of a supervisor in process listings.
 pub(super) const NAME: &str = "benchgate-init";
 
-/// The running program, even if its file was replaced or removed.
+/// Path of the running program, valid even if its file was replaced or removed.
 pub(super) const SELF: &str = "/proc/self/exe";
 
-/// Run by the C library before `main`.
+/// The hook that the C library runs before `main`.
 #[used]
-// SAFETY: the section holds pointers to functions that take no argument they need and return nothing.
+// SAFETY: the section holds pointers to functions that return nothing; the C library passes arguments that
+// they may ignore.
 #[unsafe(link_section = ".init_array")]
 static HOOK: extern "C" fn() = become_supervisor;
 
-/// Keeps the hook in every program that starts tools: a linker drops unreferenced code.
+/// Keeps the linker from dropping the hook, which no other code refers to.
 pub(super) fn keep_hook() {
     std::hint::black_box(&HOOK);
 }
 
-/// Does nothing in a program that was started under a different name.
+/// Runs the supervisor if the program was started under the supervisor's name; otherwise does nothing.
 extern "C" fn become_supervisor() {
-    // The standard library knows the arguments only from `main` on, on some systems.
+    // On some systems the standard library has no arguments before `main`, so they are read from the kernel.
     let Ok(line) = std::fs::read("/proc/self/cmdline") else { return };
     if let Some(plan) = plan_of(&line, std::env::vars_os()) {
         supervise(&plan);
     }
 }
 
-/// The plan in a process's command line, where it is a supervisor's: words that each end with a zero.
+/// Reads the plan from a supervisor's command line, whose words each end with a zero byte. `None` for other
+/// programs.
 fn plan_of(line: &[u8], vars: impl Iterator<Item = (OsString, OsString)>) -> Option<SupervisorPlan> {
     let words = line.strip_prefix(NAME.as_bytes())?.strip_prefix(b"\0")?;
     let words = words.strip_suffix(b"\0").unwrap_or(words).split(|byte| *byte == 0);

@@ -1,8 +1,9 @@
-//! Which files a program and everything that it starts opens or looks for.
+//! Records which files a program and its descendants open or look for.
 //!
-//! A filter in the kernel (seccomp) stops each call that names a file until the supervisor has read the name and lets
-//! the call go on. It needs no rights, works in containers, and costs a few microseconds for each such call; all
-//! other calls run at full speed. The program is not traced, so debuggers and sanitizers still work in it.
+//! A kernel filter (seccomp) stops each system call that names a file until the supervisor has read the name.
+//! This needs no privileges, works in containers, and costs a few microseconds for each such call; all other
+//! calls run at full speed. The program is not traced with ptrace, so debuggers and sanitizers still work in
+//! it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -33,27 +34,29 @@ const NATIVE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const NATIVE: u32 = 0xC000_00B7;
 
-/// The kernel shows its own state there. The parts that affect a result belong to the testbed.
+/// Folders in which the kernel shows its own state. The parts of it that affect a result are facts of the
+/// testbed.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// Longest name that Linux accepts.
 const LONGEST: usize = 4096;
 
-/// How a call names its file.
+/// The way in which a system call names its file.
 #[derive(Clone, Copy)]
 enum Call {
-    /// The folder's descriptor, the name and the flags are these arguments.
+    /// Positions of the arguments: the folder's descriptor, the name and the flags.
     Open { folder: Option<usize>, name: usize, flags: usize },
-    /// `openat2` has its flags in memory.
+    /// `openat2`, whose flags are in memory.
     OpenHow,
     Look {
         folder: Option<usize>,
         name: usize,
-        /// Argument with flags, which may state that the name is empty and the descriptor itself is used.
+        /// Position of the flags, which may say that the name is empty and that the descriptor itself is
+        /// meant.
         flags: Option<usize>,
     },
-    /// A call whose files could not be observed, so it is refused, as Docker's default profile does. Programs that
-    /// would use it fall back to calls that can be seen.
+    /// The call could open files unobserved, so it is refused, as Docker's default profile does. Programs
+    /// that would use it fall back to calls that can be observed.
     Refused,
 }
 
@@ -65,7 +68,7 @@ const fn look(folder: Option<usize>, name: usize, flags: Option<usize>) -> Call 
     Call::Look { folder, name, flags }
 }
 
-/// The calls that are stopped.
+/// The system calls that are stopped.
 const CALLS: &[(libc::c_long, Call)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, open(None, 0, 1)),
@@ -87,7 +90,7 @@ const CALLS: &[(libc::c_long, Call)] = &[
     (libc::SYS_io_uring_setup, Call::Refused),
 ];
 
-/// Stops [`CALLS`] and every call of another architecture; allows the others.
+/// The filter program: stops [`CALLS`] and every call of another architecture, and allows all others.
 fn filter() -> Vec<libc::sock_filter> {
     const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
@@ -99,7 +102,7 @@ fn filter() -> Vec<libc::sock_filter> {
     let load = |offset: usize| step(LOAD, offset as u32, 0, 0);
     let mut program = vec![load(offset_of!(libc::seccomp_data, arch)), step(EQUAL, NATIVE, 1, 0), stop];
     program.push(load(offset_of!(libc::seccomp_data, nr)));
-    // Calls of x32 have this bit.
+    // Calls of the x32 ABI have this bit.
     program.extend([step(HAS_BIT, 0x4000_0000, 0, 1), stop]);
     for (number, call) in CALLS {
         let flags = match call {
@@ -108,7 +111,7 @@ fn filter() -> Vec<libc::sock_filter> {
         };
         match flags {
             None => program.extend([step(EQUAL, *number as u32, 0, 1), stop]),
-            // `fstat` of an open file is the most frequent call by far, and names none.
+            // `fstat` of an open file is by far the most frequent call, and names no file.
             Some(flags) => program.extend([
                 step(EQUAL, *number as u32, 0, 4),
                 load(offset_of!(libc::seccomp_data, args) + 8 * flags),
@@ -141,7 +144,7 @@ impl Handover {
         Ok(Self { program: filter(), child, supervisor })
     }
 
-    /// Data that the new process needs to call [`install`].
+    /// The data that the tool's process needs to call [`install`].
     pub(super) fn in_child(&self) -> (Vec<libc::sock_filter>, RawFd) {
         (self.program.clone(), self.child.as_raw_fd())
     }
@@ -150,7 +153,8 @@ impl Handover {
     pub(super) fn listener(self) -> Option<OwnedFd> {
         let mut control = Control::default();
         let mut byte = 0_u8;
-        // SAFETY: the message points to live values of this frame, and the kernel writes no further than their lengths.
+        // SAFETY: the message points to live values of this function, and the kernel writes no further than
+        // their lengths.
         unsafe {
             let mut part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
             let mut message = control.message(&mut part);
@@ -165,14 +169,14 @@ impl Handover {
     }
 }
 
-/// Room for the header and one descriptor.
+/// A buffer for the message header and one descriptor.
 #[derive(Default)]
 #[repr(align(8))]
 struct Control([u8; 32]);
 
 impl Control {
     fn message(&mut self, part: &mut libc::iovec) -> libc::msghdr {
-        // SAFETY: zeroes are a valid message without parts, and the length is computed by the C library's rules.
+        // SAFETY: an all-zero message is valid and has no parts; `CMSG_SPACE` only computes a length.
         let (mut message, space) =
             unsafe { (zeroed::<libc::msghdr>(), libc::CMSG_SPACE(size_of::<RawFd>() as u32)) };
         message.msg_iov = part;
@@ -193,14 +197,14 @@ pub(super) fn install(program: &[libc::sock_filter], socket: RawFd) {
             let flags = flags | libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
             libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const filter)
         };
-        // If supported (Linux 5.19), signals do not interrupt a call that is being answered.
+        // With this flag (Linux 5.19), signals do not interrupt a call that is being answered.
         let any = || match listen(libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
             -1 if Errno::last() == Errno::EINVAL => listen(0),
             answer => answer,
         };
         let mut listener = any();
         if listener < 0 && Errno::last() == Errno::EACCES {
-            // An unprivileged process must first give up gaining privileges.
+            // An unprivileged process must first give up the ability to gain privileges.
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
             listener = any();
         }
@@ -224,7 +228,7 @@ pub(super) fn install(program: &[libc::sock_filter], socket: RawFd) {
 pub(super) struct Observer {
     listener: RawFd,
     opened: Opened,
-    /// Files that the program made itself.
+    /// Files that the program created itself.
     made: BTreeSet<PathBuf>,
     /// Whether a file may have been opened without being observed.
     hidden: bool,
@@ -235,18 +239,19 @@ impl Observer {
         Self { listener, opened: Opened::default(), made: BTreeSet::new(), hidden: false }
     }
 
-    /// Answers one call, which has been announced.
+    /// Answers one call that is waiting.
     pub(super) fn answer(&mut self) {
-        // SAFETY: zeroes are a valid notification, and the kernel asks for them.
+        // SAFETY: a zeroed notification is valid, and the kernel requires it to be zeroed.
         let mut request: libc::seccomp_notif = unsafe { zeroed() };
-        // SAFETY: the pointer is to a live value of the type that this request fills.
+        // SAFETY: the pointer is to a live value of the type that this ioctl fills.
         if unsafe { libc::ioctl(self.listener, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut request) } != 0 {
             // The process ended meanwhile.
             return;
         }
         let refused = call_of(&request.data).is_some_and(|call| matches!(call, Call::Refused));
         if !refused && self.note(&request).is_err() {
-            // The call of a process that was killed meanwhile will not happen. SAFETY: as above.
+            // If the process was killed meanwhile, its call will not happen.
+            // SAFETY: as above.
             let asks = unsafe {
                 libc::ioctl(self.listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const request.id)
             };
@@ -282,7 +287,7 @@ impl Observer {
         let mut buffer = [0; LONGEST];
         let length = memory()?.read_at(&mut buffer, data.args[name])?;
         let name = buffer[..length].split(|byte| *byte == 0).next().unwrap_or_default();
-        // An empty name is an error, or means the descriptor.
+        // An empty name is an error or refers to the descriptor itself.
         if name.is_empty() {
             return Ok(());
         }
@@ -299,7 +304,7 @@ impl Observer {
         let writes = flags & libc::O_ACCMODE == libc::O_WRONLY
             || flags & libc::O_CREAT != 0 && flags & (libc::O_TRUNC | libc::O_EXCL) != 0;
         let reads = matches!(call, Call::Look { .. }) || !writes;
-        // The name may lead through the kernel's folders to a file outside of them.
+        // The name may lead through the kernel's folders to a file elsewhere.
         let elsewhere = if reads { through_kernel(&path, pid) } else { None };
         for path in elsewhere.into_iter().chain([path]) {
             if reads {
@@ -323,7 +328,8 @@ impl Observer {
         }
     }
 
-    /// Passes the observations to benchgate. A file that stays empty means that the observation is incomplete.
+    /// Passes the observations to benchgate through the shared file. An empty file means that the observation
+    /// is incomplete.
     pub(super) fn write(self, file: RawFd) {
         if self.hidden {
             return;
@@ -336,28 +342,29 @@ impl Observer {
                 text.push(0);
             }
         }
-        // SAFETY: the supervisor inherited it, and it stays open until the supervisor ends.
+        // SAFETY: the supervisor inherited the descriptor, which stays open until the supervisor ends.
         let mut file = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(file) });
-        // An incomplete list does not begin with the marker of a complete one.
+        // The marker `+` is written last, so that an incomplete list does not begin with it.
         if file.seek(io::SeekFrom::Start(1)).and_then(|_| file.write_all(&text[1..])).is_ok() {
             drop(file.write_all_at(b"+", 0));
         }
     }
 }
 
-/// `None` of another architecture's calls, whose arguments are not known.
+/// The kind of a system call. `None` if it belongs to another architecture, whose arguments are not known.
 fn call_of(data: &libc::seccomp_data) -> Option<Call> {
     let known = CALLS.iter().find(|(number, _)| *number == libc::c_long::from(data.nr))?;
     (data.arch == NATIVE).then_some(known.1)
 }
 
 fn is_kernels(path: &Path) -> bool {
-    // Shared memory is a folder of ordinary files.
+    // Shared memory in `/dev/shm` consists of ordinary files.
     KERNEL.iter().any(|folder| path.starts_with(folder)) && !path.starts_with("/dev/shm")
 }
 
-/// The file of a name that leads through a folder of the kernel to somewhere else: `/proc/self/root/etc/passwd`. Its links
-/// are followed as the process `pid` sees them; `None` where they stay outside, or end inside.
+/// The file that a path reaches outside the kernel's folders after passing through one, such as
+/// `/proc/self/root/etc/passwd`. Links are followed as process `pid` sees them. `None` if the path never
+/// enters the kernel's folders, or ends in one.
 fn through_kernel(path: &Path, pid: u32) -> Option<PathBuf> {
     const MOST_LINKS: usize = 40;
     let (mut real, mut left, mut links) = (PathBuf::from("/"), path.to_owned(), 0);
@@ -371,7 +378,7 @@ fn through_kernel(path: &Path, pid: u32) -> Option<PathBuf> {
             Component::CurDir | Component::Prefix(_) => {}
         }
         entered |= is_kernels(&real);
-        // The meaning of these two depends on the calling process.
+        // The meaning of these two links depends on the calling process.
         let own = ["/proc/self", "/proc/thread-self"].iter().any(|own| real == Path::new(own));
         let target = if own { Some(PathBuf::from(format!("/proc/{pid}"))) } else { real.read_link().ok() };
         if let Some(target) = target {
@@ -388,8 +395,8 @@ fn through_kernel(path: &Path, pid: u32) -> Option<PathBuf> {
     (entered && !is_kernels(&real)).then_some(real)
 }
 
-/// A path without `.` and `..`. A `..` after a link leads to where the link's target is; links after the last `..` stay
-/// in the path, because one of them may lead elsewhere the next time.
+/// A path without `.` and `..`. Links before the last `..` are resolved, because `..` refers to the target's
+/// parent. Later links stay in the path, because they may have another target the next time.
 fn without_parents(path: &Path) -> PathBuf {
     let parts: Vec<Component<'_>> = path.components().collect();
     let Some(last) = parts.iter().rposition(|part| *part == Component::ParentDir) else {
@@ -397,12 +404,12 @@ fn without_parents(path: &Path) -> PathBuf {
     };
     let (before, after) = parts.split_at(last + 1);
     let before: PathBuf = before.iter().collect();
-    // A missing folder has no files either.
+    // A missing folder contains no files, so its path can stay as it is.
     let before = before.canonicalize().unwrap_or(before);
     before.join(after.iter().collect::<PathBuf>())
 }
 
-/// The file in which a supervisor records its observations: memory that both processes share.
+/// A file in memory that both processes share, in which a supervisor records its observations.
 pub(super) fn shared_list() -> io::Result<File> {
     Ok(memfd_create(c"opened", MFdFlags::MFD_CLOEXEC).map(File::from)?)
 }

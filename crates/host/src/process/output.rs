@@ -1,4 +1,4 @@
-//! The output of a tool: in its log, in memory, and the tail for error messages, all with limits.
+//! A tool's output: its log, the part kept in memory, and the tail for error messages. Each has a size limit.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 
 use super::ProcessError;
 
-/// Most bytes of stdout kept in memory. The JSON of a thousand repetitions is under a megabyte.
+/// Maximum number of bytes of stdout kept in memory. The JSON of a thousand repetitions has less than a
+/// megabyte.
 pub(super) const CAPTURE_LIMIT: usize = 64 << 20;
-/// Most bytes one run adds to its log, so that a tool that floods can't fill the disk.
+/// Maximum number of bytes that one run adds to its log, so that a tool can't fill the disk.
 const LOG_LIMIT: u64 = 64 << 20;
 /// The last line of a log that was truncated.
 pub const LOG_CUT: &str = "[the rest was dropped: the log reached its limit]";
-/// Most bytes of stderr kept for messages.
+/// Maximum number of bytes of stderr kept for messages.
 const TAIL_LIMIT: usize = 16 << 10;
 
-/// A bounded log file, appended to.
+/// A log file with a size limit, to which output is appended.
 pub(super) struct Log {
     file: Option<File>,
     path: PathBuf,
@@ -23,7 +24,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Opens the log and creates its folder. Without a path, everything written is dropped.
+    /// Opens the log and creates its folder. Without a path, all output is discarded.
     pub(super) fn open(path: Option<&Path>) -> Result<Self, ProcessError> {
         let open = |path: &Path| {
             if let Some(folder) = path.parent() {
@@ -82,7 +83,8 @@ pub(super) struct Tail {
 impl Tail {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL_LIMIT)..]);
-        // Cut rarely, so that a tool that prints byte by byte does not shift the buffer every time.
+        // The buffer is cut only at twice the limit, so that a tool that prints byte by byte does not shift
+        // it every time.
         if self.bytes.len() > 2 * TAIL_LIMIT {
             self.bytes.drain(..self.bytes.len() - TAIL_LIMIT);
         }

@@ -1,5 +1,6 @@
-//! Instructions for a supervisor, and their transfer: through the command line, which every user of the machine can
-//! read, and the environment, which only this one can. A variable may be a token.
+//! The instructions for a supervisor. The command line, which every user of the machine can read, contains
+//! everything except the tool's variables. These are passed in the environment, which only this user can
+//! read, because a variable may be a token.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,15 +18,16 @@ const NONE: &str = "-";
 /// Instructions for a supervisor: descriptors that were opened for it, and the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SupervisorPlan {
-    /// Receives the orders.
+    /// Descriptor of the pipe from which orders are received.
     pub(super) control: RawFd,
-    /// Reports go out here.
+    /// Descriptor of the pipe to which reports are written.
     pub(super) report: RawFd,
     pub(super) cgroup: Option<CgroupPlan>,
-    /// Descriptor for the list of files that the tool opens; `None` does not observe it.
+    /// Descriptor of the file that lists the files that the tool opens; `None` if the tool is not observed.
     pub(super) opened: Option<RawFd>,
     pub(super) cpus: Option<Vec<usize>>,
-    /// The tool's whole environment. The supervisor has it under other names: a variable for the tool can't change it.
+    /// The tool's whole environment. It is passed to the supervisor under prefixed names, so that no variable
+    /// for the tool affects the supervisor.
     pub(super) env: BTreeMap<OsString, OsString>,
     pub(super) program: PathBuf,
     pub(super) args: Vec<OsString>,
@@ -80,7 +82,7 @@ impl SupervisorPlan {
         })
     }
 
-    /// The inverse. `None` if these are not the arguments of a supervisor.
+    /// Reads the instructions back. `None` if these are not the arguments of a supervisor.
     pub(super) fn from_parts(
         mut args: impl Iterator<Item = OsString>,
         vars: impl Iterator<Item = (OsString, OsString)>,

@@ -12,18 +12,18 @@ use super::output::{Log, OutputHead, Tail};
 use super::supervisor::Report;
 use super::{Cancel, Command, Exit, Finished, ProcessError};
 
-/// How long to wait for more output once the whole process tree is gone. Only a process outside the tree can still hold
-/// the pipe open.
+/// Time to wait for more output after the whole process tree is gone. Only a process outside the tree can
+/// still hold the pipe open then.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Runs `command` until it ends, reaches its time limit, or is cancelled. In every case, also if this future is dropped,
-/// nothing that the program started keeps running.
+/// Runs `command` until it ends, reaches its time limit, or is canceled. In every case, even if this future
+/// is dropped, no process that the program started keeps running.
 ///
 /// # Errors
-/// The program could not be started, or its output could not be read or logged. How it ended is not
-/// an error: see [`Finished::exit`].
+/// The program could not be started, or its output could not be read or logged. How it ended is not an error:
+/// see [`Finished::exit`].
 pub async fn run(command: &Command, cancel: &Cancel) -> Result<Finished, ProcessError> {
-    // Opened first, so that a log that can't be written is detected before anything runs.
+    // The log is opened first, so that nothing runs if it can't be written.
     let mut log = Log::open(command.log.as_deref())?;
     let mut child = Child::start(command, false).await?;
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
@@ -122,7 +122,7 @@ fn taken<'a, S>(
     Ok(&buffer[..length])
 }
 
-/// Waits, with a limit, for the end of a tool that was asked to stop.
+/// Waits, up to a limit, for the end of a tool that was asked to stop.
 pub(super) async fn wait(ended: impl Future<Output = Option<Report>>, limit: Duration) -> Option<Report> {
     timeout(limit, ended).await.ok().flatten()
 }

@@ -13,18 +13,18 @@ use super::run::{finished, wait};
 use super::supervisor::{GRACE, Report};
 use super::{Cancel, Command, Exit, Finished, ProcessError};
 
-/// Longest line a program may answer with.
+/// Maximum length of an answer.
 const LINE_LIMIT: u64 = 16 << 20;
 
-/// The outcome of a request. Anything but a line ends the session: call
-/// [`ProgramSession::finish`] or [`ProgramSession::kill`] to learn how the program ended.
+/// The outcome of a request. Every outcome except a line ends the session: call [`ProgramSession::finish`] or
+/// [`ProgramSession::kill`] to learn how the program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// The answer, without the line break.
     Line(String),
-    /// The program closed its output, by ending or by crashing.
+    /// The program closed its output, because it ended or crashed.
     Ended,
-    /// No answer in time.
+    /// The program did not answer in time.
     TimedOut,
     /// benchgate was asked to stop.
     Interrupted,
@@ -42,7 +42,8 @@ pub struct ProgramSession {
 }
 
 impl ProgramSession {
-    /// Starts the program. `command.timeout` limits each request; stdout contains the answers and is not logged.
+    /// Starts the program. `command.timeout` is the limit for each request. stdout contains the answers and
+    /// is not logged.
     pub async fn start(command: &Command) -> Result<Self, ProcessError> {
         let mut log = Log::open(command.log.as_deref())?;
         let mut child = Child::start(command, true).await?;
@@ -75,7 +76,8 @@ impl ProgramSession {
         self.receive(cancel).await
     }
 
-    /// Sends a line. A broken pipe is ignored here; the end of the program's output shows that it died.
+    /// Sends a line. A broken pipe is ignored here, because the end of the program's output shows that the
+    /// program died.
     pub async fn send(&mut self, line: &str) {
         if let Some(stdin) = &mut self.stdin {
             drop(stdin.write_all(format!("{line}\n").as_bytes()).await);
@@ -103,8 +105,8 @@ impl ProgramSession {
         }
     }
 
-    /// Closes the program's input and gives it `limit` to end by itself before it is ended. A session
-    /// whose last request timed out or was interrupted is ended at once.
+    /// Closes the program's input, waits up to `limit` for the program to end by itself, and otherwise ends
+    /// it. If the last request timed out or was interrupted, the program is ended at once.
     pub async fn finish(mut self, limit: Duration) -> Result<Finished, ProcessError> {
         self.stdin = None;
         let ended = self.child.ended();
@@ -136,7 +138,7 @@ impl ProgramSession {
         let program = command.program;
         let tail = match timeout(GRACE, stderr).await {
             Ok(Ok(tail)) => tail?,
-            // A process outside the tree holds it open; what was read is in the log.
+            // A process outside the tree still holds the pipe open; the output so far is in the log.
             Ok(Err(_)) | Err(_) => Tail::default(),
         };
         let report = report.ok_or(ProcessError::SupervisorLost { program })?;
@@ -156,7 +158,7 @@ async fn next_line(stdout: &mut Option<BufReader<ChildStdout>>) -> std::io::Resu
         Some(_) if answer.len() as u64 + 1 >= LINE_LIMIT => {
             Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "the answer is too long"))
         }
-        // An incomplete answer: the program crashed.
+        // An incomplete line shows that the program crashed.
         Some(_) => Ok(Reply::Ended),
     }
 }

@@ -1,9 +1,9 @@
-//! The process between benchgate and a tool: it starts the tool, watches it, and kills any process that it leaves
-//! behind.
+//! The process between benchgate and a tool: it starts the tool, watches it, and kills any process that it
+//! leaves behind.
 //!
-//! It is another process of benchgate ([`super::init`]) with one thread, no runtime and none of benchgate's
-//! memory. The control pipe carries orders: [`TERMINATE`], [`KILL`], or its end, which means that benchgate is
-//! gone. The report pipe carries a [`STARTED`] and then one [`Report`].
+//! It is a second process of benchgate's program ([`super::init`]) with one thread, no runtime and none of
+//! benchgate's memory. The control pipe carries the orders [`TERMINATE`] and [`KILL`]; its end means that
+//! benchgate is gone. The report pipe carries [`STARTED`] and then one [`Report`].
 
 use std::ffi::CStr;
 use std::io;
@@ -26,20 +26,21 @@ use nix::unistd::{Pid, getpid, getppid, read, setpgid, setsid, write};
 use super::observe::{self, Handover, Observer};
 use super::plan::SupervisorPlan;
 
-/// The first message of a supervisor: the number of the error that kept the tool from starting, or this.
+/// A supervisor's first message if the tool was started. Any other first message is the number of the error
+/// that prevented the start.
 pub(super) const STARTED: i32 = 0;
 
-/// Order: SIGTERM to the group, then kill after the grace period.
+/// Order to send SIGTERM to the process group, and to kill it after the grace period.
 pub(super) const TERMINATE: u8 = b'T';
-/// Order: kill everything now.
+/// Order to kill everything at once.
 pub(super) const KILL: u8 = b'K';
 
 /// Grace period after SIGTERM. Long enough to flush a file or release a device, short enough for a user who waits after
 /// Ctrl-C.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
-/// How long to wait for killed processes. Only a process stuck in the kernel (a hung driver) needs more, and waiting
-/// longer would make benchgate hang too.
+/// Time to wait for killed processes. Only a process that is stuck in the kernel (a hung driver) takes
+/// longer, and waiting for it would make benchgate hang too.
 const DEATH: Duration = Duration::from_secs(5);
 
 /// The supervisor's report, as sent through the report pipe.
@@ -52,7 +53,7 @@ pub(super) struct Report {
     pub(super) user_us: u64,
     pub(super) system_us: u64,
     pub(super) max_rss_kib: u64,
-    /// The high-water mark that the tool inherited from the supervisor.
+    /// Peak memory that the tool inherited from the supervisor, in KiB.
     pub(super) floor_kib: u64,
 }
 
@@ -108,23 +109,24 @@ pub(super) fn supervise(plan: &SupervisorPlan) -> ! {
         Err(error) => {
             let number = error.raw_os_error().unwrap_or(libc::EIO);
             let _ = write(borrowed(&plan.report), &number.to_ne_bytes());
-            // SAFETY: ends this process before its `main` has begun.
+            // SAFETY: `_exit` ends this process, whose `main` has not begun.
             unsafe { libc::_exit(0) }
         }
     }
 }
 
-/// Starts the tool. When it returns, the program is executing. Calls that open files wait for the listener, if there
-/// is one.
+/// Starts the tool, and returns once the program is executing. Tool calls that open files wait until the
+/// listener, if there is one, is served.
 fn start(plan: &SupervisorPlan) -> io::Result<(Pid, Option<OwnedFd>)> {
-    // The tool gets none of the descriptors that benchgate opened for us.
+    // The tool must not inherit the descriptors that benchgate opened for the supervisor.
     for fd in plan.descriptors() {
         fcntl(borrowed(&fd), FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
     }
-    // In a new session, so that Ctrl-C and the end of the terminal reach the tool only through the supervisor.
+    // A new session, so that Ctrl-C and the end of the terminal reach the tool only through the supervisor.
     setsid()?;
     prctl::set_child_subreaper(true)?;
-    // A stopped supervisor must still notice that benchgate is gone.
+    // If benchgate dies while the supervisor is stopped, SIGCONT resumes the supervisor so that it can clean
+    // up.
     prctl::set_pdeathsig(Signal::SIGCONT)?;
     let mut before = SigSet::empty();
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
@@ -149,16 +151,16 @@ fn start(plan: &SupervisorPlan) -> io::Result<(Pid, Option<OwnedFd>)> {
     Ok((pid, handover.and_then(Handover::listener)))
 }
 
-/// Runs in the tool's process before `exec`.
+/// Prepares the tool's process between `fork` and `exec`.
 fn confine(supervisor: Pid, signals: &SigSet, procs: Option<RawFd>, cpus: Option<&CpuSet>) -> io::Result<()> {
-    // Blocked signals are inherited over `exec`.
+    // A program inherits blocked signals over `exec`, so the original mask is restored.
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(signals), None)?;
-    // The supervisor has one thread, so its death is the death of the parent thread.
+    // The parent-death signal follows the parent's thread; the supervisor has only one.
     prctl::set_pdeathsig(Signal::SIGKILL)?;
     if getppid() != supervisor {
         return Err(Errno::ESRCH.into());
     }
-    // A segfault is data here; a core file would only fill the disk.
+    // A crash of the tool is a result; a core file would only fill the disk.
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
     if let Some(procs) = procs {
         write(borrowed(&procs), b"0")?;
@@ -177,7 +179,7 @@ fn cpu_set(cpus: &[usize]) -> io::Result<CpuSet> {
     Ok(set)
 }
 
-/// Memory that a fork of this process copies and a tool inherits as its own peak: the memory that is not file-backed.
+/// The supervisor's memory that is not file-backed. A fork copies it, so it counts toward the tool's peak.
 fn private_memory_kib() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: Vec<u64> = pages.split_ascii_whitespace().map_while(|count| count.parse().ok()).collect();
@@ -188,13 +190,13 @@ fn private_memory_kib() -> u64 {
     }
 }
 
-/// A descriptor of the plan.
+/// Borrows a descriptor of the plan.
 fn borrowed(fd: &RawFd) -> BorrowedFd<'_> {
     // SAFETY: the descriptors of a plan were inherited and stay open in this process.
     unsafe { BorrowedFd::borrow_raw(*fd) }
 }
 
-/// Where [`keep_only`] puts the descriptors that the supervisor needs.
+/// Descriptor numbers that [`keep_only`] assigns.
 const CONTROL: RawFd = 0;
 const REPORT: RawFd = 1;
 const CGROUP_KILL: RawFd = 2;
@@ -202,17 +204,18 @@ const CGROUP_LOCK: RawFd = 3;
 const OPENED: RawFd = 4;
 const LISTENER: RawFd = 5;
 
-/// Moves the needed descriptors to the lowest numbers and closes all others. The supervisor must not keep a pipe open
-/// whose end another process waits for, in particular the one that reports a failed `exec`.
+/// Moves the needed descriptors to the lowest numbers and closes all others. Another process may wait for a
+/// pipe to close, in particular for the one that reports a failed `exec`, so the supervisor must not keep it
+/// open.
 fn keep_only(plan: &SupervisorPlan, listener: Option<OwnedFd>) {
     let kill = plan.cgroup.as_ref().and_then(|cgroup| cgroup.kill);
     let lock = plan.cgroup.as_ref().map(|cgroup| cgroup.lock);
-    // Above the numbers that the copies below take.
+    // Copies to numbers above those that are assigned below.
     let above = |fd: RawFd| fcntl(borrowed(&fd), FcntlArg::F_DUPFD_CLOEXEC(LISTENER + 1)).ok();
     let opened = plan.opened.and_then(above);
     let listener = listener.and_then(|fd| above(fd.as_raw_fd()));
-    // SAFETY: plain descriptor calls in a process of one thread. The sources are above 2 (0 to 2 are the tool's
-    // standard streams), so no copy overwrites a source that is still needed.
+    // SAFETY: these are plain descriptor calls in a process with one thread. The sources are above 2 (0 to 2
+    // are the tool's standard streams), so no copy overwrites a source that is still needed.
     unsafe {
         libc::dup2(plan.control, CONTROL);
         libc::dup2(plan.report, REPORT);
@@ -231,9 +234,10 @@ fn keep_only(plan: &SupervisorPlan, listener: Option<OwnedFd>) {
             };
         }
         let first = LISTENER + 1;
-        // Called by number: the wrapper is newer than the C library that releases are linked against.
+        // The system call is made by number, because its wrapper is newer than the C library that releases
+        // are linked against.
         if libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) != 0 {
-            // Linux before 5.9. Nothing in benchgate opens more files than this.
+            // Linux before 5.9 does not have this call. Nothing in benchgate opens more files than this.
             for fd in first..4096 {
                 libc::close(fd);
             }
@@ -246,9 +250,9 @@ struct ProcessTree {
     tool: Pid,
     started: Instant,
     floor_kib: u64,
-    /// Set once the tool itself has been reaped.
+    /// The tool's report, set once the tool itself has been reaped.
     report: Option<Report>,
-    /// Processes that were reaped after they had to be killed.
+    /// Number of processes that were reaped after they had to be killed.
     killed: u32,
     /// Observes the files that the tool opens.
     observer: Option<Observer>,
@@ -262,7 +266,7 @@ fn watch_over(
     started: Instant,
     floor_kib: u64,
 ) -> ! {
-    // Both sides set the group, so that it exists whichever runs first.
+    // The parent and the child both set the group, so that it exists whichever runs first.
     let _ = setpgid(tool, tool);
     let observer = listener.is_some().then(|| Observer::new(LISTENER));
     keep_only(plan, listener);
@@ -287,7 +291,7 @@ fn watch_over(
     end(plan, tree)
 }
 
-/// Reports, cleans up, and ends the supervisor.
+/// Reports to benchgate, cleans up, and ends the supervisor.
 fn end(plan: &SupervisorPlan, tree: ProcessTree) -> ! {
     if let Some(observer) = tree.observer {
         observer.write(OPENED);
@@ -303,10 +307,10 @@ fn end(plan: &SupervisorPlan, tree: ProcessTree) -> ! {
     }
     if let Some(report) = tree.report {
         let bytes = Report { leftovers: tree.killed, ..report }.encode();
-        // Smaller than PIPE_BUF, so it arrives whole. If benchgate is gone, so is the supervisor's work.
+        // The report is smaller than PIPE_BUF, so it arrives whole. If benchgate is gone, nobody needs it.
         let _ = write(borrowed(&REPORT), &bytes);
     }
-    // SAFETY: ends this process without running anything that belongs to benchgate.
+    // SAFETY: `_exit` ends this process without running destructors or exit handlers.
     unsafe { libc::_exit(0) }
 }
 
@@ -327,7 +331,8 @@ impl ProcessTree {
             let timeout = match deadline {
                 None => PollTimeout::NONE,
                 Some(at) => match at.checked_duration_since(Instant::now()) {
-                    // Rounded up, or the last millisecond would spin.
+                    // The time is rounded up, because a timeout of zero would make the loop spin for the last
+                    // millisecond.
                     Some(left) => {
                         PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::ZERO)
                     }
@@ -345,7 +350,7 @@ impl ProcessTree {
             if let Some(observer) = &mut self.observer {
                 match fds[2].revents() {
                     Some(events) if events.contains(PollFlags::POLLIN) => observer.answer(),
-                    // No process is left that could call.
+                    // A hang-up shows that no observed process is left.
                     Some(events) if !events.is_empty() => listens = false,
                     _ => {}
                 }
@@ -362,19 +367,19 @@ impl ProcessTree {
                     deadline = Some(deadline.unwrap_or_else(|| Instant::now() + GRACE));
                 }
                 Err(Errno::EINTR | Errno::EAGAIN) => {}
-                // `KILL`, or the end of the pipe: benchgate is gone.
+                // The order was `KILL`, or the pipe closed because benchgate is gone.
                 _ => return,
             }
         }
     }
 
-    /// Collects every process that has ended. `false` if none is left.
+    /// Reaps every process that has ended. `false` if no child is left.
     fn reap(&mut self) -> bool {
         loop {
             let mut status = 0;
-            // SAFETY: zeroes are a valid rusage.
+            // SAFETY: an all-zero rusage is valid.
             let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-            // SAFETY: both pointers are to live values of this frame.
+            // SAFETY: both pointers are to live local values.
             let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
             match pid {
                 0 => return true,
@@ -409,12 +414,13 @@ impl ProcessTree {
             if self.can_kill_cgroup {
                 let _ = write(borrowed(&CGROUP_KILL), b"1");
             }
-            // The group's number is certainly ours only until the process is reaped.
+            // The group's number is reserved for the tool only until the tool is reaped.
             if self.report.is_none() {
                 let _ = killpg(self.tool, Signal::SIGKILL);
             }
-            // Processes that escaped the group were adopted by us. Its own children follow once it is dead. A child's
-            // number can't be reused before we reap it, so no other process is hit.
+            // Processes that left the group were adopted by the supervisor. Their own children are adopted
+            // once they are dead, and killed in the next round. A child's number can't be reused before it is
+            // reaped, so no other process is hit.
             each_child(|child| {
                 let _ = kill(child, Signal::SIGKILL);
             });
@@ -430,7 +436,7 @@ impl ProcessTree {
     }
 }
 
-/// The kernel's list of the children of this thread, the only one of this process.
+/// The kernel's list of this thread's children. The process has no other thread.
 const CHILDREN: &CStr = c"/proc/thread-self/children";
 
 fn each_child(mut act: impl FnMut(Pid)) {
@@ -438,7 +444,7 @@ fn each_child(mut act: impl FnMut(Pid)) {
     let mut buffer = [0; 4096];
     let mut number: i32 = 0;
     while let Ok(length @ 1..) = read(&list, &mut buffer) {
-        // A number may be cut by the end of the buffer, so it is kept over reads.
+        // The end of the buffer may split a number, so digits are carried over to the next read.
         for byte in buffer.iter().take(length) {
             if byte.is_ascii_digit() {
                 number = number.wrapping_mul(10).wrapping_add(i32::from(byte - b'0'));

@@ -1,5 +1,5 @@
-//! AMD GPUs as the kernel's driver shows them below `/sys/class/drm`. Gives the figures of amd-smi without its library
-//! or program.
+//! AMD GPUs as the kernel driver reports them in `/sys/class/drm`. The values are those of amd-smi, but
+//! neither its library nor its program is needed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,21 +12,22 @@ use crate::device::read_line;
 const MICROWATTS: f64 = 1e6;
 const MILLIDEGREES: f64 = 1e3;
 
-/// A card, by its folders.
+/// An AMD card and its folders in sysfs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Card {
     device: PathBuf,
     hwmon: Option<PathBuf>,
-    /// Processes with a queue on any AMD GPU, one folder each.
+    /// The folder of processes that have a queue on any AMD GPU, with one subfolder each.
     queues: PathBuf,
 }
 
-/// Every AMD card below `sysfs`, in the order of their numbers.
+/// Finds every AMD card below `sysfs`, in the order of their numbers.
 pub(super) fn cards(sysfs: &Path) -> Vec<(Card, Gpu)> {
     let Ok(entries) = fs::read_dir(sysfs.join("class/drm")) else { return Vec::new() };
     let mut numbered: Vec<(u32, PathBuf)> = entries
         .flatten()
-        // The cards' connectors (`card0-DP-1`) are in the same folder.
+        // The folder also lists the cards' connectors (`card0-DP-1`), whose names are not a number after
+        // `card`.
         .filter_map(|entry| {
             let number = entry.file_name().to_str()?.strip_prefix("card")?.parse().ok()?;
             Some((number, entry.path().join("device")))
@@ -44,7 +45,7 @@ pub(super) fn cards(sysfs: &Path) -> Vec<(Card, Gpu)> {
         .collect()
 }
 
-/// The card's sensors.
+/// The folder of the card's sensors.
 fn hwmon(device: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(device.join("hwmon")).ok()?;
     entries.flatten().map(|entry| entry.path()).find(|path| path.join("name").exists())
@@ -55,7 +56,7 @@ impl Card {
         let says = |name: &str| read_line(self.device.join(name));
         let uevent = says("uevent").unwrap_or_default();
         let pci = uevent.lines().find_map(|line| line.strip_prefix("PCI_SLOT_NAME=")).unwrap_or_default();
-        // The driver reports the product's name for accelerators only.
+        // The driver reports a product name only for accelerators.
         let name = says("product_name").unwrap_or_else(|| {
             let number = uevent.lines().find_map(|line| line.strip_prefix("PCI_ID=")).unwrap_or("unknown");
             format!("AMD GPU {number}")
@@ -65,7 +66,7 @@ impl Card {
             name,
             id: says("unique_id").unwrap_or_else(|| pci.to_owned()),
             pci: pci.to_owned(),
-            // The driver in the kernel has no version except the kernel's.
+            // The driver that is built into the kernel has no version of its own.
             driver: read_line(sysfs.join("module/amdgpu/version")),
             vbios: says("vbios_version"),
             memory_bytes: says("mem_info_vram_total").and_then(|bytes| bytes.parse().ok()),
@@ -76,7 +77,7 @@ impl Card {
         }
     }
 
-    /// A number from the card's sensors.
+    /// Reads a number from one of the card's sensors.
     fn sensor(&self, name: &str) -> Option<f64> {
         read_line(self.hwmon.as_ref()?.join(name))?.parse().ok()
     }
@@ -97,14 +98,15 @@ impl Card {
             limits: throttled(&metrics),
             held_down_ns: None,
             processes: self.processes(),
-            // Any level but these two leaves the clock to the driver.
+            // At any other performance level the driver chooses the clock.
             clock_locked: level.map(|level| {
                 level == "profile_standard" || level == "profile_peak" || level == "manual" || level == "high"
             }),
         }
     }
 
-    /// Temperature of the junction, the hottest spot, if there is one: the driver throttles by it.
+    /// The temperature of the junction, the hottest spot, if it is reported: the driver throttles by this
+    /// value.
     fn temperature(&self) -> Option<f64> {
         let hwmon = self.hwmon.as_ref()?;
         let junction = (1..=4).find(|number| {
@@ -114,15 +116,15 @@ impl Card {
         self.sensor(&format!("temp{number}_input")).map(|degrees| degrees / MILLIDEGREES)
     }
 
-    /// Processes that hold a queue. With several cards, a process may be on another one: it is counted for each,
-    /// because the kernel's list does not distinguish them without reading every queue.
+    /// Processes that have a queue on an AMD GPU. The kernel's list does not show which card a queue is on
+    /// without reading every queue, so with several cards a process counts for each of them.
     fn processes(&self) -> Option<Vec<u32>> {
         let entries = fs::read_dir(&self.queues).ok()?;
         Some(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
     }
 }
 
-/// From lines like `1: 1500Mhz *`, the one with the star.
+/// The clock in MHz on the line with the star, from lines like `1: 1500Mhz *`.
 fn current_state(states: &str) -> Option<u32> {
     states.lines().find(|line| line.trim_end().ends_with('*')).and_then(megahertz)
 }
@@ -137,19 +139,20 @@ fn megahertz(line: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// Limits that hold the clock down, by the driver's table of metrics. Only the layout whose bits mean the same on
-/// every chip and that was seen on real cards is read: 1.3, of graphics cards. `None` for every other.
+/// Limits that hold the clock down, read from the driver's metrics table. Only layout 1.3 (graphics cards) is
+/// read, whose bits mean the same on every chip and which was checked on real cards. `None` for every other
+/// layout.
 fn throttled(metrics: &[u8]) -> Option<Vec<Limit>> {
     /// The offset of `indep_throttle_status`.
     const AT: usize = 112;
     let [_, _, 1, 3, ..] = *metrics else { return None };
     let bits = u64::from_le_bytes(metrics.get(AT..AT + 8)?.try_into().ok()?);
-    // The driver fills a field that this chip does not have with ones.
+    // The driver sets all bits of a field that the chip does not have.
     if bits == u64::MAX {
         return None;
     }
     let any = |from: u32, to: u32| (from..=to).any(|bit| bits >> bit & 1 == 1);
-    // Power, temperatures, currents.
+    // The bit ranges of power, temperature and current limits.
     let groups = [(Limit::Power, any(0, 15)), (Limit::Thermal, any(32, 47)), (Limit::Hardware, any(16, 31))];
     Some(groups.into_iter().filter(|(_, set)| *set).map(|(limit, _)| limit).collect())
 }

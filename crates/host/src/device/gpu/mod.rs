@@ -1,7 +1,7 @@
 //! The GPUs of this machine, as their drivers describe them.
 //!
-//! Reading never changes a setting. Facts that a driver does not report are absent: one chip in three lacks some
-//! query, and none of them justifies ending a run.
+//! Reading never changes a setting. Facts that a driver does not report are left out: about one chip in three
+//! does not support some query, which is not a reason to end a run.
 
 mod amd;
 mod nvidia;
@@ -19,7 +19,7 @@ use nvidia::Nvidia;
 /// The folder in which the kernel shows its devices.
 const SYSFS: &str = "/sys";
 
-/// How to reach a GPU again.
+/// How to query a GPU again.
 #[derive(Debug)]
 enum Handle {
     Nvidia(u32),
@@ -32,13 +32,13 @@ pub struct Gpus {
     nvidia: Option<Nvidia>,
     handles: Vec<Handle>,
     list: Vec<Gpu>,
-    /// The reason why a present driver can't be queried.
+    /// The reason why an installed driver can't be queried.
     problem: Option<String>,
 }
 
 impl Gpus {
-    /// Looks for them. Loads the driver's own library (`libnvidia-ml.so.1`) where the system's loader
-    /// finds one.
+    /// Finds the GPUs. Loads the NVIDIA driver's library (`libnvidia-ml.so.1`) if the system's loader finds
+    /// it.
     pub fn find() -> Self {
         let mut found = Self::default();
         match Nvidia::load() {
@@ -49,7 +49,7 @@ impl Gpus {
                 }
                 found.nvidia = Some(nvidia);
             }
-            // No driver, so no library: the usual case.
+            // There is no driver, so there is no library: the usual case.
             Err(_) if !Path::new("/dev/nvidiactl").exists() => {}
             Err(why) => found.problem = Some(why),
         }
@@ -64,12 +64,12 @@ impl Gpus {
         &self.list
     }
 
-    /// The reason why a present driver could not be queried.
+    /// The reason why an installed driver can't be queried.
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 
-    /// The current state of the GPU at this position in the list.
+    /// Reads the current state of the GPU at this position in the list.
     pub fn read(&self, index: usize) -> GpuReading {
         match (self.handles.get(index), &self.nvidia) {
             (Some(Handle::Nvidia(number)), Some(nvidia)) => nvidia.read(*number),
@@ -78,7 +78,7 @@ impl Gpus {
         }
     }
 
-    /// Locks the clock at `clock`. See `device::clocks`, which ensures that this is undone.
+    /// Locks the GPU's clock at `clock`. [`super::clocks`] ensures that this is undone.
     pub(super) fn lock_clock(&self, index: usize, clock: GpuClock) -> Result<(), String> {
         match (self.handles.get(index), &self.nvidia) {
             (Some(Handle::Nvidia(number)), Some(nvidia)) => nvidia.lock_clock(*number, clock),
@@ -86,7 +86,6 @@ impl Gpus {
         }
     }
 
-    /// Unlocks the clock.
     pub(super) fn unlock_clock(&self, index: usize) -> Result<(), String> {
         match (self.handles.get(index), &self.nvidia) {
             (Some(Handle::Nvidia(number)), Some(nvidia)) => nvidia.unlock_clock(*number),
@@ -95,15 +94,15 @@ impl Gpus {
     }
 }
 
-/// The folder in which the kernel lists the devices of the bus.
+/// The folder in which the kernel lists PCI devices.
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-/// The bus address of a device for this driver.
+/// The PCI address of the first device that this kernel driver handles.
 pub fn accelerator(driver: &str) -> Option<String> {
     on_bus(Path::new(DEVICES), driver)
 }
 
-/// A machine whose bus can't be read shows no device.
+/// Searches the PCI devices in `devices`. A machine without this folder has no such device.
 fn on_bus(devices: &Path, driver: &str) -> Option<String> {
     let facts = DeviceKind::from_uri(driver).facts();
     let vendor = facts.vendors.first()?.pci();

@@ -1,5 +1,5 @@
-//! NVIDIA GPUs through NVML, which comes with the driver and is loaded at run time: a machine without one runs the
-//! same binary.
+//! NVIDIA GPUs through NVML. The library comes with the driver and is loaded at run time, so the same binary
+//! also runs on machines without it.
 
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, ClockLimitId, PerformancePolicy, TemperatureSensor};
@@ -21,8 +21,8 @@ pub(super) struct Nvidia {
 }
 
 impl Nvidia {
-    /// Loads `libnvidia-ml.so.1` from where the system's loader finds libraries. There is no setting for
-    /// another path: a user who can name a library to load owns the process.
+    /// Loads `libnvidia-ml.so.1` by the system loader's search path. No setting names another path: a user
+    /// who can choose the library controls this process.
     pub(super) fn load() -> Result<Self, String> {
         let nvml = Nvml::init().map_err(|error| error.to_string())?;
         let driver = nvml.sys_driver_version().ok();
@@ -37,14 +37,15 @@ impl Nvidia {
             .collect()
     }
 
-    /// `None` if the driver reports neither name nor place: there is nothing to say about such a device.
+    /// Describes a device. `None` if the driver does not report its PCI address and its name, without which
+    /// there is nothing to show.
     fn describe(&self, device: &Device<'_>) -> Option<Gpu> {
         let pci = device.pci_info().ok()?.bus_id.to_ascii_lowercase();
         Some(Gpu {
             vendor: Vendor::Nvidia,
             name: device.name().ok()?,
             id: device.uuid().unwrap_or_else(|_| pci.clone()),
-            // NVML writes eight digits of the domain; others write four.
+            // NVML writes the PCI domain with eight digits; other tools write four.
             pci: pci
                 .strip_prefix("0000")
                 .filter(|short| short.len() >= 12)
@@ -77,7 +78,7 @@ impl Nvidia {
                 .running_compute_processes()
                 .ok()
                 .map(|processes| processes.iter().map(|process| process.pid).collect()),
-            // NVML can set a lock but does not report it.
+            // NVML can lock a clock but can't report whether one is locked.
             clock_locked: None,
         }
     }
@@ -100,7 +101,7 @@ impl Nvidia {
     }
 }
 
-/// Limits that hold the clock down under load. Idling and a chosen clock are not limits.
+/// Limits that hold the clock down under load. An idle GPU and a clock chosen by the user are not limits.
 fn limits(reasons: ThrottleReasons) -> Vec<Limit> {
     let mut limits = Vec::new();
     if reasons.contains(ThrottleReasons::SW_POWER_CAP) {
@@ -125,7 +126,7 @@ mod tests {
         let calm = ThrottleReasons::GPU_IDLE | ThrottleReasons::APPLICATIONS_CLOCKS_SETTING;
         assert!(limits(calm).is_empty());
         assert_eq!(limits(ThrottleReasons::SW_POWER_CAP), [Limit::Power]);
-        // The driver raises the general bit with each special one.
+        // The driver sets the general bit together with each specific one.
         let hot = ThrottleReasons::HW_SLOWDOWN | ThrottleReasons::HW_THERMAL_SLOWDOWN;
         assert_eq!(limits(hot), [Limit::Thermal]);
         assert_eq!(limits(ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN), [Limit::Hardware]);

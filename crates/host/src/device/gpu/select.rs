@@ -1,20 +1,21 @@
-//! Facts about one GPU of any vendor, and which GPU of the machine a target's device is.
+//! Facts about a GPU of any vendor, and the selection of the GPUs that a target may run on.
 
 use benchgate_core::model::{DeviceKind, Vendor};
 
-/// Facts about a target's GPU.
+/// The GPU or GPUs that a target may run on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// A CPU target.
+    /// The target runs on the CPU.
     None,
-    /// Exactly this one.
+    /// The target runs on exactly this GPU.
     One(usize),
-    /// One of these GPUs. Which one is unknown, because the runtime and the drivers count differently.
+    /// The target runs on one of these GPUs. It is unknown which, because the runtime and the drivers number
+    /// GPUs differently.
     AnyOf(Vec<usize>),
 }
 
 impl Choice {
-    /// Everything it may be.
+    /// All GPUs that the target may run on.
     pub fn candidates(&self) -> &[usize] {
         match self {
             Self::None => &[],
@@ -24,8 +25,8 @@ impl Choice {
     }
 }
 
-/// The GPU of an IREE device (`cuda`, `cuda://GPU-…`, `hip://0`, `vulkan`), where `visible` is the value
-/// of the variable that selects a job's GPUs.
+/// The GPU of an IREE device (`cuda`, `cuda://GPU-…`, `hip://0`, `vulkan`). `visible` is the value of the
+/// environment variable that selects a job's GPUs.
 pub fn choose(device: &str, visible: Option<&str>, gpus: &[Gpu]) -> Choice {
     let (driver, rest) = device.split_once("://").unwrap_or((device, ""));
     let vendors = DeviceKind::from_uri(driver).facts().vendors;
@@ -34,7 +35,7 @@ pub fn choose(device: &str, visible: Option<&str>, gpus: &[Gpu]) -> Choice {
     if candidates.is_empty() {
         return Choice::None;
     }
-    // Vulkan obeys no such variable, and numbers the GPUs of all vendors.
+    // Vulkan ignores such variables, and numbers the GPUs of all vendors together.
     let of_one_vendor = vendors.len() == 1;
     if of_one_vendor
         && let Some(names) = visible.filter(|names| !names.is_empty())
@@ -46,7 +47,8 @@ pub fn choose(device: &str, visible: Option<&str>, gpus: &[Gpu]) -> Choice {
     if let Some(index) = candidates.iter().find(|index| is_same(&gpus[**index].id, wanted)) {
         return Choice::One(*index);
     }
-    // CUDA and HIP number the fastest first, the drivers by bus position. Among equal GPUs, both orders are the same.
+    // CUDA and HIP number the fastest GPU first; the drivers number by bus position. If all GPUs are equal,
+    // both orders are the same.
     let alike = candidates.iter().all(|index| gpus[*index].name == gpus[candidates[0]].name);
     let number = if wanted.is_empty() { Some(0) } else { wanted.parse::<usize>().ok() };
     match (candidates.as_slice(), number) {
@@ -58,14 +60,15 @@ pub fn choose(device: &str, visible: Option<&str>, gpus: &[Gpu]) -> Choice {
     }
 }
 
-/// The list that the variable leaves, in its order. `None` if it can't be understood.
+/// The GPUs that the environment variable leaves visible, in its order. `None` if its value can't be
+/// interpreted.
 fn shown(names: &str, candidates: &[usize], gpus: &[Gpu]) -> Option<Vec<usize>> {
     names
         .split(',')
         .map(str::trim)
         .map(|name| match name.parse::<usize>() {
             Ok(number) => candidates.get(number).copied(),
-            // The beginning of an identifier is enough for CUDA.
+            // CUDA accepts the beginning of an identifier.
             Err(_) => candidates.iter().copied().find(|index| gpus[*index].id.starts_with(name)),
         })
         .collect()
@@ -75,20 +78,21 @@ fn is_same(id: &str, wanted: &str) -> bool {
     !wanted.is_empty() && id.eq_ignore_ascii_case(wanted)
 }
 
-/// Facts that don't change during a run.
+/// Facts about a GPU that don't change during a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gpu {
     pub vendor: Vendor,
-    /// As the driver names the product: `NVIDIA A100-SXM4-40GB`.
+    /// The product name from the driver: `NVIDIA A100-SXM4-40GB`.
     pub name: String,
-    /// Identity of the chip: `GPU-…` for NVIDIA, the fused number for AMD, otherwise its place on the bus.
+    /// Identity of the chip: `GPU-…` for NVIDIA, the serial number fused into the chip for AMD, otherwise the
+    /// PCI address.
     pub id: String,
-    /// `0000:3b:00.0`.
+    /// The PCI address, for example `0000:3b:00.0`.
     pub pci: String,
     pub driver: Option<String>,
     pub vbios: Option<String>,
     pub memory_bytes: Option<u64>,
-    /// Cut into instances that share the chip.
+    /// Whether the GPU is partitioned into instances that share the chip (NVIDIA MIG).
     pub mig: Option<bool>,
     pub ecc: Option<bool>,
     /// The driver's power limit.
@@ -100,14 +104,14 @@ pub struct Gpu {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Limit {
-    /// The power limit: the usual state of a large chip under full load.
+    /// The power limit. A large chip under full load usually runs at it.
     Power,
     Thermal,
-    /// The board's supply or an emergency brake.
+    /// A limit of the board: its power supply or an emergency brake.
     Hardware,
 }
 
-/// A GPU at one moment.
+/// The state of a GPU at one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GpuReading {
     pub clock_mhz: Option<u32>,
@@ -115,12 +119,12 @@ pub struct GpuReading {
     pub temperature_celsius: Option<f64>,
     pub power_watts: Option<f64>,
     pub memory_used_bytes: Option<u64>,
-    /// In the order of [`Limit`]. `None` if the driver does not report it.
+    /// The active limits, in the order of [`Limit`]. `None` if the driver does not report them.
     pub limits: Option<Vec<Limit>>,
-    /// Nanoseconds since the driver was loaded in which power or heat held the clock down; the difference between two
-    /// readings covers the time between them.
+    /// Nanoseconds since the driver was loaded in which power or heat held the clock down. The difference
+    /// between two readings covers the time between them.
     pub held_down_ns: Option<[u64; 2]>,
-    /// The processes that have a context on it. `None` if the driver does not report it.
+    /// The processes that have a context on this GPU. `None` if the driver does not report them.
     pub processes: Option<Vec<u32>>,
     /// Whether the clock is locked. `None` if the driver does not report it.
     pub clock_locked: Option<bool>,
