@@ -1,4 +1,4 @@
-//! Checks that a shard has all of its part of the plan, and nothing else.
+//! Checks that a shard's results contain its part of the plan completely, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::record::{
 
 use super::looks;
 
-/// Entries that a shard lacks, has twice, or should not have.
+/// Describes the entries that a shard's file lacks, has twice, or should not have.
 pub fn check(plan: &PlanFile, shard: &PlannedShardRecord, file: &RunFile) -> Vec<String> {
     let mut wrong = agrees(plan, file);
     let planned: BTreeMap<&str, &PlannedBenchmarkRecord> =
@@ -32,7 +32,7 @@ pub fn check(plan: &PlanFile, shard: &PlannedShardRecord, file: &RunFile) -> Vec
     wrong
 }
 
-/// Facts on which all shards must agree.
+/// Describes facts that differ from the plan; all shards must agree on them.
 fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
     let (mut wrong, mut edited) = (Vec::new(), Vec::new());
     let mut same = |what: &str, same: bool| {
@@ -40,7 +40,7 @@ fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
             wrong.push(format!("the {what} is not that of the plan"));
         }
     };
-    // Another version may have stopped at another look.
+    // Another version could have stopped at a different look.
     same("version of benchgate", file.benchgate == plan.benchgate);
     same("suite", file.suite == plan.suite);
     same("design", file.design == plan.design);
@@ -76,7 +76,8 @@ fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
     wrong
 }
 
-/// Parts that a benchmark lacks. A failure is a result: nothing is measured after it.
+/// Describes what a benchmark's results lack. A failure counts as a result, because nothing is measured after
+/// it.
 fn measured(plan: &PlanFile, planned: &PlannedBenchmarkRecord, file: &RunFile) -> Option<String> {
     let mut rows: BTreeMap<&str, Vec<(SideName, &BenchmarkRecord)>> = BTreeMap::new();
     for side in &planned.sides {
@@ -88,12 +89,12 @@ fn measured(plan: &PlanFile, planned: &PlannedBenchmarkRecord, file: &RunFile) -
         }
         found.for_each(|record| rows.entry(&record.name).or_default().push((*side, record)));
     }
-    // A row that a command printed on one side only is a result, but it does not pass.
+    // A command may print a row on one side only. Such a row is a result, but it does not pass.
     let paired = rows.into_values().filter(|records| records.len() == planned.sides.len());
     paired.into_iter().find_map(|records| lacks(plan, &records, file))
 }
 
-/// Parts that one row of a benchmark lacks.
+/// Describes what one row of a benchmark lacks.
 fn lacks(plan: &PlanFile, records: &[(SideName, &BenchmarkRecord)], file: &RunFile) -> Option<String> {
     if records.iter().any(|(_, record)| record.outcome.status != OutcomeStatus::Ok) {
         return None;
@@ -107,7 +108,7 @@ fn lacks(plan: &PlanFile, records: &[(SideName, &BenchmarkRecord)], file: &RunFi
     }
 }
 
-/// Whether only the outputs of one call, or the generated code, are judged.
+/// Whether the benchmark is judged without timing, by the outputs of one call or by the generated code.
 pub(super) fn is_untimed(record: &BenchmarkRecord) -> bool {
     let by_outputs = record.labels.get(JUDGED_BY).is_some_and(|by| by == JUDGED_BY_OUTPUTS);
     let by_code = record.labels.contains_key(ARCHITECTURE) && !record.values.is_empty();
@@ -122,7 +123,7 @@ fn processes(plan: &PlanFile, record: &BenchmarkRecord, file: &RunFile) -> Optio
         .then(|| format!("has {}, and the plan asks for {}", counted(found, "process"), plan.processes))
 }
 
-/// Blocks are complete and consecutive, from the first one on. [`looks`] checks their number.
+/// Checks that blocks are complete and consecutive from the first one on. [`looks`] checks their number.
 fn blocks(base: &BenchmarkRecord, head: &BenchmarkRecord) -> Option<String> {
     let mut found: BTreeMap<u32, [BTreeSet<u8>; 2]> = BTreeMap::new();
     for (at, record) in [base, head].into_iter().enumerate() {

@@ -1,10 +1,11 @@
-//! A plan in the formats of the engines that run it. Each job only needs its number; the rest is in the plan.
+//! Renders a plan in the format of the system that runs it. Each job only gets its shard number; everything
+//! else is in the plan.
 
 use serde_json::{Value, json};
 
 use crate::record::PlanFile;
 
-/// Who runs the shards.
+/// The system that runs the shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[derive(strum::EnumMessage, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
@@ -19,10 +20,10 @@ pub enum PlanFormat {
     Json,
 }
 
-/// The options with which a shard is started: those that the plan was made with.
+/// The options of the command that measures a shard, which are those that the plan was created with.
 #[derive(Debug, Clone, Default)]
 pub struct ShardCommand {
-    /// The file of the plan.
+    /// Path of the plan file.
     pub plan: String,
     pub config: String,
     pub base: Option<String>,
@@ -52,7 +53,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// The plan in this format.
+/// Renders the plan in this format.
 pub fn render(plan: &PlanFile, format: PlanFormat, command: &ShardCommand) -> String {
     match format {
         PlanFormat::Github => one_line(&github(plan)),
@@ -85,15 +86,15 @@ fn github(plan: &PlanFile) -> Value {
 
 fn buildkite(plan: &PlanFile, command: &ShardCommand) -> Value {
     let file = quoted(&command.plan);
-    // An agent starts in a fresh checkout. The step that plans uploads the plan; the agent downloads it below the folder
-    // that it is given, by the path that it was uploaded with, without a `/` at its beginning.
+    // An agent starts in a fresh checkout. The planning step uploads the plan, and each agent downloads it
+    // into the given folder, under the path that it was uploaded with, without a leading `/`.
     let (below, into) = match command.plan.strip_prefix('/') {
         Some(below) => (quoted(below), "/"),
         None => (file.clone(), "."),
     };
     let fetch = format!("buildkite-agent artifact download {below} {into}");
     let steps = plan.shards.iter().map(|shard| {
-        // A label of a runner is a tag of an agent: `queue=gpu`, or the queue's name alone.
+        // A runner label becomes an agent tag: `queue=gpu`, or only the name of the queue.
         let agents = shard.runner.iter().map(|label| {
             let (key, value) = label.split_once('=').unwrap_or(("queue", label));
             (key.to_owned(), Value::from(value))
@@ -119,7 +120,7 @@ fn buildkite(plan: &PlanFile, command: &ShardCommand) -> Value {
     json!({ "steps": steps })
 }
 
-/// One array for each kind of runner, because the elements of an array are alike.
+/// One job array for each kind of runner, because all jobs of an array have the same requirements.
 fn slurm(plan: &PlanFile) -> String {
     let mut kinds: Vec<(&[String], Vec<u32>, f64)> = Vec::new();
     for shard in &plan.shards {
@@ -133,10 +134,10 @@ fn slurm(plan: &PlanFile) -> String {
     }
     let line = |(runner, numbers, most): &(&[String], Vec<u32>, f64)| {
         let array: Vec<String> = numbers.iter().map(u32::to_string).collect();
-        // Without quotes: the line is used in `$(…)`, whose words a shell doesn't unquote.
+        // Not quoted, because the line is used in `$(…)`, where the shell does not remove quotes.
         let constraint =
             if runner.is_empty() { String::new() } else { format!(" --constraint={}", runner.join("&")) };
-        // Preparing takes time too, and a job that is ended by its limit has no result.
+        // Generous, because preparation also takes time, and a job that exceeds its limit has no result.
         let limit = 30 + 2 * minutes(*most);
         format!("--array={}{constraint} --time={limit}\n", array.join(","))
     };

@@ -1,4 +1,4 @@
-//! Joins the parts that were found complete into one run.
+//! Joins complete parts into one run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,7 +12,7 @@ use super::machines;
 /// Joins the files of all shards, in the order of the plan.
 ///
 /// # Errors
-/// A difference in facts that all parts of one run share.
+/// The files differ in facts that all parts of a run share.
 pub fn join(
     plan: &PlanFile,
     mut files: Vec<RunFile>,
@@ -69,7 +69,7 @@ pub fn join(
     })
 }
 
-/// Every benchmark in the order of the suite, on each side.
+/// The sides of the joined run, each with all benchmarks in the order of the suite.
 fn sides(plan: &PlanFile, files: &mut [RunFile]) -> Vec<SideRecord> {
     let mut sides = Vec::new();
     for at in 0..plan.sides.len() {
@@ -85,7 +85,8 @@ fn sides(plan: &PlanFile, files: &mut [RunFile]) -> Vec<SideRecord> {
                 None => joined = Some(side.clone()),
                 Some(joined) => {
                     joined.commands.append(&mut side.commands.clone());
-                    // A shard of commands alone needed no tools.
+                    // A shard that only has commands needed no tools, so another shard provides the
+                    // toolchain.
                     joined.toolchain = joined.toolchain.take().or_else(|| side.toolchain.clone());
                 }
             }
@@ -100,7 +101,7 @@ fn sides(plan: &PlanFile, files: &mut [RunFile]) -> Vec<SideRecord> {
         }
         let benchmarks =
             plan.benchmarks.iter().filter_map(|planned| records.remove(&planned.name)).flatten().collect();
-        // If one working tree had changes, not everything was measured at the commit.
+        // If one working tree had changes, the run as a whole was not measured at the commit.
         let dirty = files.iter().filter_map(|file| file.sides.get(at)?.dirty).max();
         sides.extend(joined.map(|side| SideRecord { context, benchmarks, dirty, ..side }));
     }
@@ -111,8 +112,8 @@ fn time(text: &str) -> Option<jiff::Timestamp> {
     text.parse().ok()
 }
 
-/// Numbers all processes by the time they were started. False if one has no such time. A shard's own order is kept
-/// even if its clock was set back, because slots are paired by it.
+/// Numbers all processes by their start times. Returns false if a process has no start time. Within a shard
+/// the original order is kept even if its clock was set back, because slots are paired by it.
 fn chronological(files: &mut [RunFile]) -> bool {
     let mut processes = Vec::new();
     let mut known = true;
@@ -128,21 +129,21 @@ fn chronological(files: &mut [RunFile]) -> bool {
             processes.push((latest, shard, process));
         }
     }
-    // Stable, so that processes of one time keep the order of their shard.
+    // The sort is stable, so that processes with equal times keep the order within their shard.
     processes.sort_by_key(|(started, shard, _)| (*started, *shard));
     let mut numbers: HashMap<(usize, u32), u32> = HashMap::new();
     for (_, shard, process) in processes {
-        // A process of a command is in each record that it printed.
+        // A command's process appears in each record that the command printed.
         let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
         process.order = *numbers.entry((shard, process.order)).or_insert(next);
     }
     known
 }
 
-/// Every metric that a shard describes, once.
+/// The metrics that the shards describe, each once.
 fn metrics(files: &[RunFile]) -> Result<Vec<Metric>, String> {
     let mut all: Vec<&Metric> = Vec::new();
-    // The longest list first: entries that a shard lacks keep their place.
+    // The longest list comes first, so that entries that other shards lack keep their place.
     let mut longest: Vec<&RunFile> = files.iter().collect();
     longest.sort_by_key(|file| std::cmp::Reverse(file.metrics.len()));
     for metric in longest.into_iter().flat_map(|file| &file.metrics) {
@@ -155,7 +156,7 @@ fn metrics(files: &[RunFile]) -> Result<Vec<Metric>, String> {
     Ok(all.into_iter().cloned().collect())
 }
 
-/// The findings of all shards; a finding that not every shard has names its shard.
+/// The findings of all shards. A finding that some shards lack names the shards that have it.
 fn lints(files: &[RunFile]) -> Vec<Lint> {
     let mut all = Vec::new();
     for (shard, file) in (1..).zip(files) {
@@ -174,7 +175,8 @@ fn lints(files: &[RunFile]) -> Vec<Lint> {
     all
 }
 
-/// The calibration of every shard's own rows.
+/// The calibration of the joined run: the common one if all are equal, otherwise each shard's calibration of
+/// its own rows.
 fn calibration(plan: &PlanFile, files: &[RunFile]) -> Option<CalibrationRecord> {
     let known: Vec<&CalibrationRecord> = files.iter().filter_map(|file| file.calibration.as_ref()).collect();
     let first = *known.first()?;

@@ -1,4 +1,4 @@
-//! Checks that each row was measured exactly as long as its samples required, by repeating the looks.
+//! Checks that each row was measured exactly as long as its samples required, by evaluating each look again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use crate::stats::spending::Looks;
 
 use super::complete::is_untimed;
 
-/// Times are added up in a different order from that in which they were spent.
+/// Tolerance for the rounding of times, which are added up in a different order than during the measurement.
 const ROUNDING_SECONDS: f64 = 1e-6;
 
-/// Rows of a shard that do not end where their samples require it. `policy` is the plan's.
+/// Describes the rows of a shard that do not end where their samples require it. `policy` is the plan's.
 pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<String> {
     let rows = paired(file);
     let (identical, compared): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.identical);
     let looks = Looks::new(plan.min_blocks, plan.max_blocks);
     let mut wrong = Vec::new();
     let mut doubted = Vec::new();
-    // Sides with sources or tools in different places are checked by more blocks.
+    // Identical sides whose sources or tools are in different places are measured with more blocks.
     let checks = [IDENTICAL_BLOCKS, CHECKED_IDENTICAL_BLOCKS];
     let open = checks.map(|blocks| {
         let checked = blocks < looks.first();
@@ -41,7 +41,7 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         }
     }
     let mut next = Some(looks.first());
-    // Identical sides whose first times are far apart are measured like the others.
+    // Identical sides whose first times are far apart are measured like different sides.
     let mut measured = compared;
     measured.extend(doubted);
     while let Some(look) = next {
@@ -55,7 +55,7 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         let asked: &[PairedBenchmark<'_>] = if next.is_some() { &further } else { &[] };
         let open = open_at(plan, policy, file, asked, look);
         let is_open = |row: &&PairedBenchmark<'_>| open.contains(row.name);
-        // A command is measured until its last row is decided.
+        // A command is measured until all of its rows are decided.
         let going_on: BTreeSet<&str> = open.iter().map(|name| file.declared_name(name)).collect();
         let is_done = |row: &&PairedBenchmark<'_>| !going_on.contains(file.declared_name(row.name));
         let decided = further.iter().filter(|row| row.blocks > look && is_done(row));
@@ -77,7 +77,7 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
     wrong
 }
 
-/// A benchmark that was measured in blocks, without a failure.
+/// A benchmark that was measured in blocks and did not fail.
 struct PairedBenchmark<'a> {
     name: &'a str,
     sides: [&'a BenchmarkRecord; 2],
@@ -108,7 +108,7 @@ fn paired(file: &RunFile) -> Vec<PairedBenchmark<'_>> {
         .collect()
 }
 
-/// The rows that need more blocks, judged by these blocks alone.
+/// The rows that need more blocks at this look, judged only by the blocks up to it.
 fn open_at(
     plan: &PlanFile,
     policy: &Policy,
@@ -141,7 +141,7 @@ fn in_first(process: &ProcessRecord, blocks: u32) -> bool {
     process.slot.is_some_and(|slot| slot.block < blocks)
 }
 
-/// Seconds of the time budget that were left after these processes.
+/// The seconds of the time budget that were left after these processes.
 pub(super) fn time_left<'a>(
     plan: &PlanFile,
     processes: impl Iterator<Item = &'a ProcessRecord>,
@@ -150,13 +150,14 @@ pub(super) fn time_left<'a>(
     Some(budget - processes.map(|process| process.seconds.0).sum::<f64>() - ROUNDING_SECONDS)
 }
 
-/// Whether the shard had spent its time when these blocks were measured: then every row ends there.
+/// Whether the shard's time budget was spent after this number of blocks, so that every row ended there.
 fn out_of_time(plan: &PlanFile, file: &RunFile, blocks: u32) -> bool {
     let before = file.processes().filter(|process| in_first(process, blocks));
     blocks > 0 && time_left(plan, before).is_some_and(|left| left <= 0.0)
 }
 
-/// Whether there was time to measure all open rows from this look to the next one. If not, some had to end here.
+/// Whether there was time to measure all undecided rows until the next look. If not, some had to end at this
+/// one.
 fn can_afford(
     plan: &PlanFile,
     file: &RunFile,
@@ -167,7 +168,7 @@ fn can_afford(
     let Some(left) = time_left(plan, before) else { return true };
     let processes = open.iter().flat_map(|row| row.sides).flat_map(|record| &record.processes);
     let processes = processes.filter(|process| in_first(process, look));
-    // A process of a command is in each record that it printed.
+    // A command's process appears in each record that the command printed.
     let each: BTreeMap<u32, f64> = processes.map(|process| (process.order, process.seconds.0)).collect();
     let spent = each.into_values().sum::<f64>();
     left > 0.0 && spent / f64::from(look) * f64::from(next - look) <= left

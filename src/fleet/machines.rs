@@ -1,4 +1,5 @@
-//! The machines of the shards as one testbed, and notes about the machine of each row.
+//! Combines the machines of the shards into one testbed, and notes which rows were measured on a different
+//! machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,18 +8,18 @@ use sha2::{Digest, Sha256};
 use crate::model::{Context, Lint, LintCode, Testbed, hex};
 use crate::record::{PlanFile, RunFile};
 
-/// The targets that a shard measures.
+/// The names of the targets that a shard measures.
 fn targets(plan: &PlanFile, shard: usize) -> BTreeSet<&str> {
     let names = plan.shards.get(shard).map(|shard| shard.benchmarks.as_slice()).unwrap_or_default();
     let mine = plan.benchmarks.iter().filter(|benchmark| names.contains(&benchmark.name));
     mine.map(|benchmark| benchmark.target.as_str()).collect()
 }
 
-/// One testbed for all shards. Machines of one kind are one testbed; if targets need different kinds, each fact is
-/// listed under its target.
+/// Creates one testbed for all shards. Machines of one kind form one testbed; if targets need different
+/// kinds, each fact is listed under its target.
 ///
 /// # Errors
-/// One target on two kinds of machines: the next session would be compared with a mixture.
+/// A target was measured on two kinds of machines, so later sessions would be compared with a mixture.
 pub fn testbed(plan: &PlanFile, files: &[RunFile]) -> Result<Testbed, String> {
     let Some(first) = files.first() else { return Ok(Testbed::default()) };
     if files
@@ -64,10 +65,10 @@ fn differing(a: &Testbed, b: &Testbed) -> String {
     if named.is_empty() { format!("{} and {}", a.id, b.id) } else { named.join(", ") }
 }
 
-/// A note on each row whose shard ran on a different machine from the first shard with its target, though of the same
-/// kind: the rows of one table then come from different chips.
+/// A note for the rows of a shard that ran on a different machine than the first shard with the same target.
+/// The machines are of the same kind, but the rows of one table come from different chips.
 pub fn other_machine(plan: &PlanFile, files: &[RunFile], shard: usize) -> Option<Lint> {
-    /// Names of one chip and one host.
+    /// The notes that identify the chip and the host.
     const NOTES: [&str; 2] = ["gpu-id", "host-name"];
     let mine = targets(plan, shard);
     let first = (0..files.len()).find(|&at| !targets(plan, at).is_disjoint(&mine))?;
@@ -87,8 +88,8 @@ pub fn other_machine(plan: &PlanFile, files: &[RunFile], shard: usize) -> Option
     })
 }
 
-/// Facts about the hosts that all shards agree on, with the worst load and build, so that a quiet machine does not
-/// hide a busy one.
+/// The facts about the hosts on which all shards agree. The worst load and the worst build are used, so that
+/// a quiet machine does not hide a busy one.
 pub fn context(all: &[&Context]) -> Option<Context> {
     let first = *all.first()?;
     let worst_flag = |of: fn(&Context) -> Option<bool>, bad: bool| {

@@ -1,4 +1,4 @@
-//! Shards in, one run out, or every reason why not.
+//! Merges shards into one run, or lists every reason why that is not possible.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,17 @@ pub struct Merged {
     pub notes: Vec<String>,
 }
 
-/// Why shards are not a whole run: each missing, repeated or foreign part by name.
+/// The reasons why shards don't form a complete run; each names a missing, repeated or foreign part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotMergeable(pub Vec<String>);
 
-/// One file of a shard, as its reader names it.
+/// A shard's file with the name under which it was read.
 pub type Labelled = (String, RunFile);
 
 /// Joins the shards of a plan. The result does not depend on the order of the files. `policy` is the plan's.
 ///
 /// # Errors
-/// Anything missing, repeated, or not of this plan.
+/// A part is missing, repeated or not part of this plan.
 pub fn merge(plan: &PlanFile, policy: &Policy, mut files: Vec<Labelled>) -> Result<Merged, NotMergeable> {
     sort(&mut files);
     let Chosen { shards: chosen, notes, wrong } = choose(plan, files);
@@ -70,7 +70,7 @@ pub(super) fn sort(files: &mut [Labelled]) {
     });
 }
 
-/// Why a shard's file is not its part of the plan, if it isn't.
+/// The reasons why a shard's file is not its part of the plan; empty if it is.
 pub(super) fn defects(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<String> {
     let Some(shard) = file.shard.as_ref().and_then(|shard| plan.shard(shard.shard)) else {
         return vec!["it is not a shard of this plan".to_owned()];
@@ -86,17 +86,17 @@ fn missing<'a>(
     plan.shards.iter().filter(|shard| !chosen.contains_key(&shard.shard))
 }
 
-/// The files of a plan's shards.
+/// The files that were chosen for a plan's shards.
 #[derive(Default)]
 pub(super) struct Chosen {
-    /// By number, the file of each shard that counts.
+    /// The file that counts for each shard, by shard number.
     pub shards: BTreeMap<u32, Labelled>,
     notes: Vec<String>,
-    /// Files that can't be used, and the shard of this plan that they are about.
+    /// Reasons why files can't be used, each with the shard of this plan that the file claims to be.
     pub wrong: Vec<(Option<u32>, String)>,
 }
 
-/// The newest attempt of each shard. `files` are sorted by shard and attempt.
+/// Chooses the newest attempt of each shard. `files` are sorted by shard and attempt.
 pub(super) fn choose(plan: &PlanFile, files: Vec<Labelled>) -> Chosen {
     let mut found = Chosen::default();
     let Chosen { shards: chosen, notes, wrong } = &mut found;
@@ -138,7 +138,7 @@ pub(super) fn choose(plan: &PlanFile, files: Vec<Labelled>) -> Chosen {
     found
 }
 
-/// A name for the benchmark, from the names of its parts.
+/// A name for the merged session, derived from the names of its parts.
 fn session(origins: &[MergedShardRecord]) -> String {
     let mut hash = Sha256::new();
     for origin in origins {

@@ -1,5 +1,5 @@
-//! L2: a suite on several machines. Divides it into shards, and joins their results into one run, completely or not at
-//! all. Does no IO, and judges nothing.
+//! L2: divides a suite into shards for several machines, and joins their results into one run, completely or
+//! not at all. Does no IO, and judges no results.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod complete;

@@ -1,6 +1,7 @@
-//! Which benchmarks a shard gets: longest processing time first (Graham 1969), which is within a third of the best.
+//! Assigns benchmarks to shards: the longest goes first, to the least loaded shard (LPT, Graham 1969). The
+//! longest shard is at most a third longer than the optimum.
 
-/// How many shards are wanted.
+/// The requested division into shards.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cut {
     Shards(usize),
@@ -8,7 +9,7 @@ pub enum Cut {
     Seconds(f64),
 }
 
-/// The reason why there is no such plan.
+/// The reason why a suite can't be divided as requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackError {
     #[error("{kinds} kinds of runners need at least {kinds} shards, and {shards} were requested")]
@@ -18,15 +19,15 @@ pub enum PackError {
 /// The benchmarks of one shard.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
-    /// Which kind of runner.
+    /// Index of the kind of runner.
     pub kind: usize,
-    /// Indices of the items, ascending.
+    /// Indices of the benchmarks, ascending.
     pub items: Vec<usize>,
     pub seconds: f64,
 }
 
-/// Packs items, each with its kind of runner and its seconds. Every item is in one load, and no load is empty.
-/// Deterministic: equal times are taken in the order of the items.
+/// Packs items, which are pairs of a kind of runner and a time in seconds. Every item is in one load, and no
+/// load is empty. The result is deterministic: items with equal times are taken in order.
 ///
 /// # Errors
 /// There are fewer shards than kinds.
@@ -54,7 +55,8 @@ pub fn pack(items: &[(usize, f64)], kinds: usize, cut: Cut) -> Result<Vec<Load>,
         .collect())
 }
 
-/// Number of shards of each kind: one each; every further shard goes to the kind with the longest shard.
+/// The number of shards of each kind. Each kind gets one, and every further shard goes to the kind whose
+/// longest shard is longest.
 fn counts(
     groups: &[Vec<usize>],
     used: &[usize],
@@ -70,7 +72,8 @@ fn counts(
             let loads = longest_first(items, &groups[used[*at]], counts[*at]);
             loads.iter().map(|load| load.seconds).fold(0.0, f64::max)
         };
-        // More shards than benchmarks would leave some without work.
+        // Kinds that already have a shard for each benchmark are left out, because another shard would be
+        // empty.
         let open = (0..used.len()).filter(|&at| counts[at] < groups[used[at]].len());
         let Some(next) = open.max_by(|a, b| slowest(a).total_cmp(&slowest(b)).then(b.cmp(a))) else { break };
         counts[next] += 1;
@@ -85,8 +88,8 @@ fn longest_first(items: &[(usize, f64)], group: &[usize], count: usize) -> Vec<L
     order.sort_by(|&a, &b| items[b].1.total_cmp(&items[a].1).then(a.cmp(&b)));
     for item in order {
         let least = loads.iter_mut().min_by(|a, b| {
-            // Among equally loaded shards, the one with fewer items is chosen, so that items without a duration spread
-            // too.
+            // Among equally loaded shards, the one with fewer items is chosen, so that items without a
+            // duration are spread too.
             let by_count = a.items.len().cmp(&b.items.len());
             a.seconds.total_cmp(&b.seconds).then(by_count)
         });
@@ -133,7 +136,7 @@ mod tests {
         let seconds = [(0, 50.0), (0, 50.0), (0, 20.0), (0, 200.0)];
         assert_eq!(pack(&seconds, 1, Cut::Seconds(320.0)).unwrap().len(), 1);
         assert_eq!(pack(&seconds, 1, Cut::Seconds(200.0)).unwrap().len(), 2);
-        // One benchmark is never cut in two.
+        // A benchmark is never divided.
         assert_eq!(pack(&seconds, 1, Cut::Seconds(60.0)).unwrap().len(), 4);
     }
 }

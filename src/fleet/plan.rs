@@ -1,4 +1,4 @@
-//! Makes a plan from a suite and its durations.
+//! Creates a plan from a suite and the durations of its benchmarks.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::stats::describe;
 
 use super::pack::{Cut, PackError, pack};
 
-/// The assumed duration of a benchmark if no duration is known.
+/// The duration that is assumed if none is known for any benchmark.
 const DEFAULT_SECONDS: f64 = 60.0;
 
 /// A suite before it is divided.
@@ -28,23 +28,23 @@ pub struct PlannedSuite {
     pub benchmarks: Vec<SuiteBenchmark>,
 }
 
-/// A benchmark of the suite, in its order.
+/// A benchmark of the suite.
 #[derive(Debug, Clone)]
 pub struct SuiteBenchmark {
     pub name: String,
     pub target: String,
     pub sides: Vec<SideName>,
-    /// Number of benchmarks that it becomes in a result.
+    /// Number of rows that the benchmark has in a result.
     pub rows: usize,
     /// Labels of the runner that measures it.
     pub runner: Vec<String>,
 }
 
-/// The plan, and notes about it. `durations` are seconds by the name of a benchmark; one that is not known counts as
-/// the median of those that are.
+/// Creates the plan, and notes about it. `durations` are seconds by benchmark name; an unknown duration
+/// counts as the median of the known ones.
 ///
 /// # Errors
-/// The number of shards is not possible.
+/// The suite can't be divided into this number of shards.
 pub fn plan(
     suite: PlannedSuite,
     durations: &BTreeMap<String, f64>,

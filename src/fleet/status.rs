@@ -1,4 +1,4 @@
-//! The state of a plan's shards: which shards are done, which have to run again.
+//! The state of a plan's shards: which are done, and which have to run (again).
 
 use std::fmt;
 
@@ -26,17 +26,17 @@ pub struct ShardStatus {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShardState {
-    /// Its file can be merged. A benchmark that failed is a result.
+    /// The shard's file can be merged. A benchmark that failed counts as a result.
     Done {
         attempt: u32,
         failed: usize,
     },
-    /// Its file can't be merged, and why.
+    /// The shard's file can't be merged, for these reasons.
     Refused(Vec<String>),
     Missing,
 }
 
-/// Reports the result of `merge` for each shard. `policy` is the plan's.
+/// The state of each shard, as `merge` would judge it. `policy` is the plan's.
 pub fn status(plan: &PlanFile, policy: &Policy, mut files: Vec<Labelled>) -> FleetStatus {
     sort(&mut files);
     let chosen = choose(plan, files);
@@ -65,7 +65,7 @@ pub fn status(plan: &PlanFile, policy: &Policy, mut files: Vec<Labelled>) -> Fle
     FleetStatus { shards: shards.collect(), others: of_shard(None).collect() }
 }
 
-/// Benchmarks that failed on a side.
+/// The number of benchmarks that failed on a side.
 fn failed(file: &RunFile) -> usize {
     let failed = file.sides.iter().flat_map(|side| &side.benchmarks);
     let failed = failed.filter(|record| record.outcome.status == OutcomeStatus::Failed);

@@ -1,4 +1,5 @@
-//! `[[artifact]]`s: downloaded into the cache by hash, verified before every use, and linked into the sources.
+//! `[[artifact]]` files: downloaded into the cache by their hash, verified before every use, and linked into
+//! the sources.
 //!
 //! ```text
 //! <cache>/artifacts/<sha256>/data       downloaded; only ever appears whole
@@ -21,15 +22,15 @@ use crate::model::{Event, Progress, Stage, Unit, is_sha256};
 use crate::process::Cancel;
 use crate::report::quantity;
 
-/// The folder of the cache that has them, and the name of each one's file.
+/// The folder of the cache that holds artifacts, and the name of each artifact's file.
 const KIND: &str = "artifacts";
 const DATA: &str = "data";
 
-/// Links each artifact into its sources, and downloads it first if the cache does not have it. `wanted`: artifacts with
-/// the folders of the sources that need them.
+/// Links each artifact into its sources, and downloads it first if the cache does not have it. `wanted` pairs
+/// each artifact with the folder of the sources that need it.
 ///
 /// # Errors
-/// An artifact that can't be had or verified, or whose place is taken.
+/// An artifact can't be downloaded or verified, or another file is in its place.
 pub async fn place_artifacts(
     wanted: &[(&Artifact, &Path)],
     cache: &Path,
@@ -38,7 +39,7 @@ pub async fn place_artifacts(
 ) -> Result<(), ToolchainError> {
     let mut verified: BTreeMap<&str, PathBuf> = BTreeMap::new();
     for (artifact, sources) in wanted {
-        // A place that is taken is noticed before gigabytes are downloaded for it.
+        // An obstacle at the link's place is noticed before gigabytes are downloaded.
         let place = LinkPlace::look(artifact, sources)?;
         if place.has_file {
             place.verify_file(artifact, cancel).await?;
@@ -54,10 +55,11 @@ pub async fn place_artifacts(
     Ok(())
 }
 
-/// The verified file in the cache, which is downloaded first if necessary. With a warm cache it uses no network.
+/// Returns the verified file in the cache, and downloads it first if necessary. Uses no network if the cache
+/// has the file.
 ///
 /// # Errors
-/// It can't be downloaded, or the server has another file.
+/// The file can't be downloaded, or the server has a different one.
 pub async fn ensure_artifact(
     artifact: &Artifact,
     cache: &Path,
@@ -91,10 +93,10 @@ pub async fn ensure_artifact(
     std::path::absolute(&path).map_err(ToolchainError::io("find", &path))
 }
 
-/// Downloads a file whose content is not known yet into the cache. Returns its SHA-256 and size.
+/// Downloads a file whose hash is not known yet into the cache. Returns its SHA-256 and size.
 ///
 /// # Errors
-/// It can't be downloaded or stored.
+/// The file can't be downloaded or stored.
 pub async fn record_artifact(
     url: &str,
     cache: &Path,
@@ -119,7 +121,7 @@ pub async fn record_artifact(
     Ok((sha256, size))
 }
 
-/// Fills the staged folder of an artifact.
+/// Downloads an artifact into its staging folder.
 async fn download(
     artifact: &Artifact,
     what: &str,
@@ -141,33 +143,33 @@ fn reporting<'a>(what: &'a str, progress: &'a dyn Progress) -> impl Fn(Arrived) 
     }
 }
 
-/// Moves a downloaded file into the staged folder.
+/// Moves a downloaded file into its staging folder.
 fn keep(part: &Path, place: &ToolPlace) -> Result<(), ToolchainError> {
-    // A tool that writes to its input must not change the cache.
+    // Made read-only, because a tool that writes to its input must not change the cache.
     let read_only = fs::Permissions::from_mode(0o444);
     fs::set_permissions(part, read_only).map_err(ToolchainError::io("protect", part))?;
     let whole = place.tree().join(DATA);
     fs::rename(part, &whole).map_err(ToolchainError::io("rename to", &whole))
 }
 
-/// Folders of the cache with artifacts, and with parts of interrupted downloads.
+/// Folders in the cache that hold artifacts or parts of interrupted downloads.
 pub fn cached_artifacts(cache: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(cache.join(KIND)) else { return Vec::new() };
     let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     folders.map(|entry| entry.path()).collect()
 }
 
-/// Where the sources have an artifact.
+/// The place of an artifact's link in the sources.
 struct LinkPlace {
     path: PathBuf,
     /// The folder of all artifacts.
     folder: PathBuf,
-    /// Whether a regular file is there, and not a link or nothing.
+    /// Whether a regular file, not a link, is in this place.
     has_file: bool,
 }
 
 impl LinkPlace {
-    /// Looks at the place. It may be anything that a pull request committed, so no link is followed.
+    /// Inspects the place. A pull request may have committed anything there, so no link is followed.
     fn look(artifact: &Artifact, sources: &Path) -> Result<Self, ToolchainError> {
         let within = artifact.path();
         let path = sources.join(&within);
@@ -176,7 +178,7 @@ impl LinkPlace {
             why: why.to_owned(),
         };
         let mut folders: Vec<PathBuf> = within.ancestors().skip(1).map(|it| sources.join(it)).collect();
-        // The sources themselves are where the configuration says.
+        // Only folders inside the sources are checked; the path of the sources comes from the configuration.
         folders.pop();
         folders.reverse();
         for folder in &folders {
@@ -201,7 +203,7 @@ impl LinkPlace {
         Ok(Self { path, folder, has_file })
     }
 
-    /// Accepts the user's own copy if it is the same file.
+    /// Accepts the user's own copy if it has the right content.
     async fn verify_file(self, artifact: &Artifact, cancel: &Cancel) -> Result<(), ToolchainError> {
         let found = hash(&self.path, cancel).await?;
         if found == artifact.sha256 {
@@ -211,7 +213,7 @@ impl LinkPlace {
         Err(ToolchainError::PlaceTaken { path: self.path, why })
     }
 
-    /// Puts the link there, in place of an earlier one.
+    /// Creates the link, replacing an earlier one.
     fn link(self, content: &Path) -> Result<(), ToolchainError> {
         let Self { path, folder, .. } = self;
         if fs::read_link(&path).is_ok_and(|to| to == content) {
@@ -219,7 +221,7 @@ impl LinkPlace {
         }
         if !folder.exists() {
             fs::create_dir_all(&folder).map_err(ToolchainError::io("create", &folder))?;
-            // A link to the cache of this machine must not be committed.
+            // A link to this machine's cache must not be committed.
             let ignore = folder.join(".gitignore");
             fs::write(&ignore, "*\n").map_err(ToolchainError::io("write", &ignore))?;
         }
@@ -235,7 +237,8 @@ impl LinkPlace {
     }
 }
 
-/// Whether a link leads to an artifact in a cache, by the form of its target: the cache may be another one by now.
+/// Whether a link leads to an artifact in a cache. Judged by the form of its target, because the cache's
+/// folder may have changed.
 fn is_ours(to: &Path) -> bool {
     let is_hash = |path: &Path| path.file_name().is_some_and(|name| is_sha256(&name.to_string_lossy()));
     to.is_absolute() && to.ends_with(DATA) && to.parent().is_some_and(is_hash)

@@ -1,11 +1,12 @@
-//! Why tools can't be used. Each names the expected value, the found value, and the place.
+//! Errors about tools that can't be used. Each names the expected value, the found value, and the file or
+//! source.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::process::{Exit, ProcessError};
 
-/// The tools could not be obtained or verified.
+/// The reason why tools could not be obtained or verified.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolchainError {
     #[error("find Python 3.10 or newer with pip: {found}")]
@@ -55,7 +56,7 @@ pub enum ToolchainError {
 }
 
 impl ToolchainError {
-    /// Whether something is unavailable, rather than different from the lock.
+    /// Whether a tool or file is unavailable, as opposed to different from the lock.
     pub const fn is_absence(&self) -> bool {
         matches!(
             self,

@@ -1,5 +1,5 @@
-//! Downloads files by URL. A transfer that was interrupted goes on where it ended, and nothing is used before the file on
-//! the disk has the expected hash.
+//! Downloads files by URL. An interrupted transfer is resumed, and no file is used before its hash is
+//! checked.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -17,19 +17,20 @@ use super::wheel::Name;
 use crate::files;
 use crate::process::Cancel;
 
-/// Timeout without data from the server.
+/// Timeout if the server sends no data.
 const SILENCE: Duration = Duration::from_secs(60);
-/// A server that ends every connection early must not keep a job busy forever.
+/// Maximum number of connections for one file, so that a server that always ends connections early can't keep
+/// a job busy forever.
 const MOST_CONNECTIONS: usize = 20;
 const MOST_REDIRECTS: usize = 10;
-/// Time between two reports about a transfer.
+/// Minimum time between two progress reports of a transfer.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(500);
 
-/// The wheel's file name, from the last part of its URL.
+/// The file name of a wheel, from the last part of its URL.
 pub(super) fn file_name(url: &str) -> Option<String> {
     let path = url.split(['?', '#']).next()?;
     let last = path.rsplit('/').next()?;
-    // `+` of a local version is often written percent-encoded.
+    // The `+` of a local version is often percent-encoded.
     let name = last.replace("%2B", "+").replace("%2b", "+");
     Name::parse(&name).is_some().then_some(name)
 }
@@ -58,12 +59,12 @@ pub(super) async fn wheel(
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RemoteFile<'a> {
     pub(super) url: &'a str,
-    /// Lowercase hexadecimal. Without it, whatever the server has is accepted.
+    /// Lowercase hexadecimal. If absent, any content is accepted.
     pub(super) sha256: Option<&'a str>,
     pub(super) size: Option<u64>,
 }
 
-/// How much of a file has arrived.
+/// The progress of a transfer, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Arrived {
     pub(super) bytes: u64,
@@ -71,7 +72,7 @@ pub(super) struct Arrived {
 }
 
 enum Failure {
-    /// No answer, or one without the file.
+    /// The server did not answer, or answered without the file.
     Refused(String),
     /// The connection ended before the file did.
     Ended(Arrived, reqwest::Error),
@@ -79,8 +80,8 @@ enum Failure {
 }
 
 impl RemoteFile<'_> {
-    /// Downloads it to `path`; what an earlier attempt left there is continued. If this fails, `path` holds at most a part
-    /// for the next attempt. Returns the file's SHA-256.
+    /// Downloads the file to `path`, and resumes what an earlier attempt left there. If the download fails,
+    /// `path` holds at most a part for the next attempt. Returns the file's SHA-256.
     pub(super) async fn fetch(
         &self,
         path: &Path,
@@ -97,13 +98,13 @@ impl RemoteFile<'_> {
             }
             let found = hash(path, cancel).await?;
             let Some(expected) = self.sha256.filter(|expected| found != *expected) else { return Ok(found) };
-            // Not kept under a name that a later step might trust.
+            // Removed, so that no later step trusts a file with the wrong content.
             fs::remove_file(path).map_err(ToolchainError::io("remove", path))?;
             if !continued {
                 let (url, expected) = (without_secrets(self.url), expected.to_owned());
                 return Err(ToolchainError::WrongFile { url, expected, found });
             }
-            // The part was of another file.
+            // The part of an earlier attempt may have belonged to another file, so the download starts again.
             continued = false;
         }
     }
@@ -120,9 +121,9 @@ impl RemoteFile<'_> {
         ToolchainError::Download { url: without_secrets(self.url), detail }
     }
 
-    /// Connects until the file is complete, as long as each connection gets further.
+    /// Connects again until the file is complete, as long as each connection makes progress.
     async fn transfer(&self, path: &Path, report: &(dyn Fn(Arrived) + Sync)) -> Result<(), Failure> {
-        // Set once for the process; an existing value is fine.
+        // The provider is set once for the process; an error only means that it is already set.
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = Client::builder()
             .connect_timeout(SILENCE)
@@ -160,7 +161,7 @@ impl RemoteFile<'_> {
             request = request.header(RANGE, format!("bytes={have}-"));
         }
         let response = request.send().await.map_err(|error| Failure::Refused(reason(&error)))?;
-        // The part may be the whole file.
+        // If there is nothing left to send, the part is already the whole file.
         if have > 0 && response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
             return Ok(());
         }
@@ -181,7 +182,7 @@ impl RemoteFile<'_> {
         self.receive(response, file, Arrived { bytes: begin, of: total.or(self.size) }, report).await
     }
 
-    /// Refuses a file of another size before it is transferred.
+    /// Rejects a file of the wrong size before it is transferred.
     fn check_size(&self, total: Option<u64>) -> Result<(), Failure> {
         match (self.size, total) {
             (Some(size), Some(total)) if size != total => {
@@ -205,7 +206,7 @@ impl RemoteFile<'_> {
             file.write_all(&chunk).map_err(Failure::Disk)?;
             arrived.bytes += chunk.len() as u64;
             if self.size.is_some_and(|size| arrived.bytes > size) {
-                // Too long to be continued.
+                // The file is too long, so the next attempt must not resume it.
                 file.set_len(0).map_err(Failure::Disk)?;
                 self.check_size(Some(arrived.bytes))?;
             }
@@ -218,7 +219,7 @@ impl RemoteFile<'_> {
     }
 }
 
-/// The size of a part; without one, zero.
+/// The size of a partial download; zero if there is none.
 fn bytes_of(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
@@ -234,14 +235,14 @@ pub(super) async fn hash(path: &Path, cancel: &Cancel) -> Result<String, Toolcha
     .await
 }
 
-/// The first byte of `Content-Range: bytes 5-9/10`.
+/// The first byte of the range in `Content-Range: bytes 5-9/10`.
 fn begin_of_range(response: &Response) -> Option<u64> {
     let range = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
     range.strip_prefix("bytes ")?.split('-').next()?.parse().ok()
 }
 
-/// Follows a redirect on the same host, or from https to https. On an unencrypted connection anyone between the two
-/// could send the request to another host.
+/// Follows a redirect on the same host, or from https to https. Over an unencrypted connection, an attacker
+/// could redirect the request to another host.
 fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let Some(from) = attempt.previous().last() else { return attempt.stop() };
     let to = attempt.url();
@@ -264,7 +265,7 @@ fn is_followed(from: &Url, to: &Url) -> bool {
     from.origin() == to.origin() || (is_encrypted(to) && (is_encrypted(from) || same_name))
 }
 
-/// The root cause, which a person can act on, without the URL.
+/// The root cause, which is the part that a user can act on, without the URL.
 fn reason(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
@@ -276,7 +277,7 @@ fn reason(error: &reqwest::Error) -> String {
     }
 }
 
-/// The URL for messages, without credentials and signed parameters.
+/// The URL for messages, without credentials or signed parameters.
 fn without_secrets(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     match plain.split_once("://") {

@@ -1,4 +1,4 @@
-//! Installs a tree completely or not at all: it is staged in a separate folder, then renamed.
+//! Installs a tree of files completely or not at all: the tree is staged in a separate folder, then renamed.
 //!
 //! ```text
 //! <cache>/<kind>/<digest>        installed; only ever appears whole
@@ -16,20 +16,20 @@ use crate::files::KeptFolder;
 use crate::model::{Event, Progress};
 use crate::process::Cancel;
 
-/// Interval at which a waiting installation checks whether the other one is done.
+/// Interval at which a waiting process checks whether another one has finished the installation.
 const POLL: Duration = Duration::from_millis(100);
 
-/// A staging folder that was not touched for this long belongs to an abandoned installation.
+/// Age from which an untouched staging folder belongs to an abandoned installation.
 const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Folder of one installed tree, and the lock to write it.
+/// The folder of one installed tree, and the folder and lock that are used to install it.
 pub(super) struct ToolPlace {
     /// The final folder.
     pub(super) root: PathBuf,
     part: PathBuf,
 }
 
-/// The exclusive right to stage a tree. Released when dropped or when the process is killed.
+/// The exclusive right to stage a tree. Released when dropped or when the process ends.
 struct InstallTurn {
     _lock: File,
 }
@@ -44,18 +44,18 @@ impl ToolPlace {
         self.root.exists()
     }
 
-    /// The tree during installation.
+    /// The staged tree.
     pub(super) fn tree(&self) -> PathBuf {
         self.part.join("tree")
     }
 
-    /// Space for everything that is not installed.
+    /// The folder for temporary files and downloads, which are not installed.
     pub(super) fn work(&self) -> &Path {
         &self.part
     }
 
-    /// Installs the tree that `staging` fills, unless it is installed already. If two processes want the same tree,
-    /// one installs it.
+    /// Installs the tree that `staging` creates, unless it is installed already. If several processes want
+    /// the same tree, only one installs it.
     pub(super) async fn install(
         &self,
         staging: impl Future<Output = Result<(), ToolchainError>>,
@@ -83,7 +83,7 @@ impl ToolPlace {
         }
     }
 
-    /// Reports the size of a large tree after installation.
+    /// Reports the installed size if the tree is large.
     fn mention_size(&self, progress: &dyn Progress) {
         const LARGE: u64 = 1_000_000_000;
         let Ok(kept) = KeptFolder::read(&self.root) else { return };
@@ -96,7 +96,7 @@ impl ToolPlace {
         }
     }
 
-    /// Waits for the installation lock, and reports it.
+    /// Waits for the installation lock, and reports that it waits.
     async fn take_turn(
         &self,
         progress: &dyn Progress,
@@ -126,21 +126,23 @@ impl ToolPlace {
         }
     }
 
-    /// An empty tree to fill. Downloads of a killed attempt are kept, but not its partial tree.
+    /// Creates an empty tree to fill. Downloads of a killed attempt are kept, but its partial tree is
+    /// removed.
     fn begin(&self, _turn: &InstallTurn) -> Result<(), ToolchainError> {
         self.discard_tree();
         let tree = self.tree();
         fs::create_dir_all(&tree).map_err(ToolchainError::io("make", &tree))
     }
 
-    /// Makes the staged tree the installed one.
+    /// Renames the staged tree to its final place.
     fn commit(&self, _turn: InstallTurn) -> Result<(), ToolchainError> {
         fs::rename(self.tree(), &self.root).map_err(ToolchainError::io("rename to", &self.root))?;
         remove(&self.part);
         Ok(())
     }
 
-    /// Frees the disk space of a failed attempt. Downloads are kept for the next attempt, unless they filled the disk.
+    /// Frees the disk space of a failed attempt. Downloads are kept for the next attempt, unless the disk is
+    /// full.
     fn abandon(&self, why: &ToolchainError) {
         if matches!(why, ToolchainError::DiskFull { .. }) {
             remove(&self.part);
@@ -155,7 +157,7 @@ impl ToolPlace {
     }
 }
 
-/// Removes a folder that benchgate created. The next clean-up retries folders that can't be removed now.
+/// Removes a folder that benchgate created. Errors are ignored, because the next clean-up tries again.
 fn remove(folder: &Path) {
     drop(fs::remove_dir_all(folder));
 }
@@ -170,7 +172,7 @@ fn sweep(kind: &Path) {
         if !is_part || age.is_none_or(|age| age < STALE) {
             continue;
         }
-        // An installation that is still staging there holds the lock.
+        // The lock is held if an installation is still in progress there.
         if let Ok(lock) = File::open(part.with_extension("lock"))
             && lock.try_lock().is_ok()
         {
@@ -179,7 +181,7 @@ fn sweep(kind: &Path) {
     }
 }
 
-/// Removes an installed tree, unless another benchgate is installing it; returns whether it is gone.
+/// Removes an installed tree, unless another benchgate is installing it. Returns whether the tree is gone.
 pub fn remove_tree(tree: &KeptFolder) -> Result<bool, ToolchainError> {
     let lock = tree.path.with_extension("lock");
     let turn = match File::open(&lock) {
@@ -202,17 +204,18 @@ pub struct InstalledTree {
     pub root: PathBuf,
     /// Size of the verified files.
     pub bytes: u64,
-    /// The problem, if it can't be read.
+    /// The reason why the tree can't be read, if any.
     pub problem: Option<String>,
 }
 
-/// Everything installed below a cache.
+/// All trees that are installed in a cache.
 pub fn list(cache: &Path) -> Vec<InstalledTree> {
     let mut trees = Vec::new();
     for kind in ["tools", "python"] {
         let Ok(entries) = fs::read_dir(cache.join(kind)) else { continue };
         for root in entries.flatten().map(|entry| entry.path()) {
-            // Digests have no dot; locks, staging folders and bootstraps have.
+            // The names of installed trees are digests and have no dot; those of locks, staging folders and
+            // bootstraps do.
             let is_tree = root.extension().is_none() && root.is_dir();
             if !is_tree {
                 continue;

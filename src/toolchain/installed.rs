@@ -1,4 +1,4 @@
-//! Tools that were verified to match a pin, however they were installed.
+//! Tools that were verified against a pin, however they were installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use crate::config::Pin;
 use crate::model::Toolchain;
 use crate::process::{self, Cancel, Command, Exit, Finished};
 
-/// The compiler loads a library of 300 MB before it prints its version.
+/// Time limit for `--version`, which is long because the compiler first loads a library of 300 MB.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Folder of the programs in the wheels.
+/// Folder of the tools in the compiler's wheel.
 pub(super) const COMPILER_FOLDER: &str = "iree/compiler/_mlir_libs";
 pub(super) const RUNTIME_FOLDER: &str = "iree/_runtime_libs";
 
-/// Tools that may be used: their commits equal the pin's, and their files match the lock.
+/// Verified tools: their commits equal the pin's, and their files match the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     pub identity: Toolchain,
     pub root: PathBuf,
-    /// Digest of the content. Equal digests are equal tools.
+    /// Digest of the content. Tools with equal digests are identical.
     pub digest: String,
     pub iree_compile: PathBuf,
     pub iree_run_module: PathBuf,
@@ -31,12 +31,12 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// The reader of profiles, which older versions lack.
+    /// The program that reads profiles. `None` for older versions, which don't have it.
     pub fn iree_profile(&self) -> Option<PathBuf> {
         self.runtime_tool("iree-profile")
     }
 
-    /// The tool that times captured calls, which older versions lack.
+    /// The tool that times captured calls. `None` for older versions, which don't have it.
     pub fn iree_benchmark_replay(&self) -> Option<PathBuf> {
         self.runtime_tool("iree-benchmark-replay")
     }
@@ -45,8 +45,8 @@ impl Installed {
         Some(self.iree_benchmark_module.with_file_name(name)).filter(|path| path.is_file())
     }
 
-    /// Runtime tools of a bundle, without their compiler: `iree-run-module` and `iree-benchmark-module`. The bundle
-    /// states their commits.
+    /// Verifies the runtime tools of a bundle (`iree-run-module` and `iree-benchmark-module`), which contains
+    /// no compiler. The bundle states their commits.
     ///
     /// # Errors
     /// The commits differ from the pin's, or a tool can't be read.
@@ -63,7 +63,7 @@ impl Installed {
             identity,
             root: root.to_owned(),
             digest,
-            // If it is missing, starting it reports an error.
+            // A bundle need not contain these two tools; starting a missing one reports an error.
             iree_compile: iree_run_module.with_file_name("iree-compile"),
             iree_dump_module: iree_run_module.with_file_name("iree-dump-module"),
             iree_run_module,
@@ -72,7 +72,7 @@ impl Installed {
     }
 }
 
-/// Runs slow file work off the runtime's threads.
+/// Runs slow file operations outside the runtime's threads.
 pub(super) async fn blocking<T: Send + 'static>(
     path: &Path,
     work: impl FnOnce() -> Result<T, ToolchainError> + Send + 'static,
@@ -90,7 +90,7 @@ pub(super) fn compare_commits(
     runtime: &str,
 ) -> Result<(), ToolchainError> {
     for (tool, found) in [("compiler", compiler), ("runtime", runtime)] {
-        // It is empty if the tool names none.
+        // The commit is empty if the tool does not report one.
         if found.is_empty() || found != expected {
             return Err(ToolchainError::WrongCommit {
                 tool,
@@ -103,14 +103,14 @@ pub(super) fn compare_commits(
     Ok(())
 }
 
-/// The commit that `iree-compile --version` prints.
+/// The compiler's commit, as printed by `iree-compile --version`.
 pub(super) async fn compiler_commit(iree_compile: &Path, cancel: &Cancel) -> Result<String, ToolchainError> {
     let command = Command::new(iree_compile, VERSION_TIMEOUT).arg("--version").capture_stdout();
     let finished = succeeded(&command, cancel).await?;
     Ok(parse_compiler_commit(&String::from_utf8_lossy(&finished.stdout)).unwrap_or_default())
 }
 
-/// Runs a program that has to succeed.
+/// Runs a program, and returns an error if it fails.
 pub(super) async fn succeeded(command: &Command, cancel: &Cancel) -> Result<Finished, ToolchainError> {
     let finished = process::run(command, cancel).await?;
     match finished.exit {
@@ -123,26 +123,26 @@ pub(super) async fn succeeded(command: &Command, cancel: &Cancel) -> Result<Fini
     }
 }
 
-/// From `  IREE compiler version 3.13.0rc20261016 @ 89ece87b…`.
+/// The commit, from a line like `  IREE compiler version 3.13.0rc20261016 @ 89ece87b…`.
 fn parse_compiler_commit(text: &str) -> Option<String> {
     let line = text.lines().find(|line| line.contains("IREE compiler version"))?;
     commit_at_start(line.split_once('@')?.1.trim_start())
 }
 
-/// The commit that the runtime's own version file names.
+/// The commit in the runtime's own version file.
 pub(super) fn runtime_commit(version_py: &Path) -> Result<String, ToolchainError> {
     let text = fs::read_to_string(version_py).map_err(ToolchainError::io("read", version_py))?;
     Ok(parse_runtime_commit(&text).unwrap_or_default())
 }
 
-/// From `REVISIONS = {"IREE": "89ece87b…"}`.
+/// The commit, from a line like `REVISIONS = {"IREE": "89ece87b…"}`.
 fn parse_runtime_commit(text: &str) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with("REVISIONS"))?;
     let value = line.split_once("\"IREE\"").or_else(|| line.split_once("'IREE'"))?.1;
     commit_at_start(value.trim_start_matches([':', ' ', '"', '\'']))
 }
 
-/// The 40 hexadecimal digits a text starts with.
+/// The 40 hexadecimal digits with which a text starts.
 fn commit_at_start(text: &str) -> Option<String> {
     let commit = text.get(..40)?;
     commit.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| commit.to_ascii_lowercase())

@@ -1,4 +1,4 @@
-//! Finds the Pythons of this machine.
+//! Finds the Python interpreters of this machine.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,18 +8,19 @@ use serde::Deserialize;
 use super::ToolchainError;
 use crate::process::{self, Cancel, Command, Exit};
 
-/// Names to look for, the user's own choice first.
+/// Names to look for; the interpreter that the user has selected comes first.
 const NAMES: &[&str] =
     &["python3", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10", "python"];
 
-/// Oldest minor version of Python 3 that IREE's and torch's wheels support.
+/// The oldest minor version of Python 3 that the wheels of IREE and torch support.
 const OLDEST: u32 = 10;
 
-/// Starting Python takes a fraction of a second; a network home can make it much slower.
+/// Time limit for the script below. Python usually starts in a fraction of a second, but a home folder on a
+/// network can make it much slower.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A script that prints facts about a Python interpreter. It prints pip's folder too, because this pip may have to run
-/// under another Python, which every version of pip supports.
+/// A script that prints facts about a Python interpreter. It also prints the folder of pip, because this pip
+/// may have to run under another Python, which all versions of pip support.
 const QUESTION: &str = "\
 import json, os, sys
 def has(name):
@@ -32,20 +33,20 @@ if has('pip'):
 print(json.dumps({'major': sys.version_info[0], 'minor': sys.version_info[1],
                   'executable': sys.executable, 'pip': pip, 'venv': has('venv'), 'ensurepip': has('ensurepip')}))";
 
-/// A Python that was found.
+/// A Python interpreter that was found.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Interpreter {
     major: u32,
     minor: u32,
     pub(super) executable: PathBuf,
-    /// The folder of its pip, which is itself a program.
+    /// The folder of its pip package, which Python can run as a program.
     pub(super) pip: Option<PathBuf>,
     venv: bool,
     ensurepip: bool,
 }
 
 impl Interpreter {
-    /// For example `3.11`.
+    /// The version without its patch number, for example `3.11`.
     pub(super) fn version(&self) -> String {
         format!("{}.{}", self.major, self.minor)
     }
@@ -55,15 +56,15 @@ impl Interpreter {
     }
 }
 
-/// Versions of the Pythons that can be used here, the preferred first: for `doctor`.
+/// Versions of the Python interpreters that can be used here, in order of preference. Used by `doctor`.
 ///
 /// # Errors
-/// Interrupted.
+/// The search was interrupted.
 pub async fn pythons(cancel: &Cancel) -> Result<Vec<String>, ToolchainError> {
     Ok(all(cancel).await?.iter().map(Interpreter::version).collect())
 }
 
-/// Every recent Python that can be found, the preferred first, each version once.
+/// Every supported Python interpreter that can be found, in order of preference, with each version once.
 pub(super) async fn all(cancel: &Cancel) -> Result<Vec<Interpreter>, ToolchainError> {
     let mut usable: Vec<Interpreter> = Vec::new();
     for name in NAMES {
@@ -77,8 +78,8 @@ pub(super) async fn all(cancel: &Cancel) -> Result<Vec<Interpreter>, ToolchainEr
     Ok(usable)
 }
 
-/// The first Python that can install wheels. A Python with only pip's installer (uv's, some distributions') gets an
-/// environment with pip below `cache`.
+/// The first Python that can install wheels. If a Python has only the installer for pip (that of uv or of
+/// some distributions), an environment with pip is created for it below `cache`.
 pub(super) async fn with_pip(cache: &Path, cancel: &Cancel) -> Result<Interpreter, ToolchainError> {
     let mut seen = Vec::new();
     let mut could = None;
@@ -118,13 +119,13 @@ async fn bootstrapped(
     {
         return Ok(Some(found));
     }
-    // Leftovers of a killed attempt are cleared; two simultaneous attempts make the same files.
+    // `--clear` removes what a killed attempt left. Two simultaneous attempts create the same files.
     let make = Command::new(&bare.executable, PATIENCE * 5).args(["-m", "venv", "--clear"]).arg(&folder);
     process::run(&make, cancel).await?;
     Ok(ask(&python, cancel).await?.filter(|found| found.pip.is_some()))
 }
 
-/// The Python of this version that can hold an environment.
+/// A Python of this version that can create an environment.
 pub(super) async fn of_version(
     version: &str,
     cancel: &Cancel,
@@ -140,7 +141,8 @@ pub(super) async fn of_version(
     Ok(None)
 }
 
-/// `None` when there is no such program or it is not a Python (a shim for a version that is not there).
+/// Asks a program for its facts. `None` if it doesn't exist or is not a Python, for example a shim for a
+/// version that is not installed.
 async fn ask(program: &Path, cancel: &Cancel) -> Result<Option<Interpreter>, ToolchainError> {
     let command = Command::new(program, PATIENCE).args(["-c", QUESTION]).capture_stdout();
     match process::run(&command, cancel).await {

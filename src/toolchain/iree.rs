@@ -17,17 +17,18 @@ use crate::files;
 use crate::model::{Event, Progress, Stage, Toolchain};
 use crate::process::Cancel;
 
-/// Two wheels of 100 MB over a slow line.
+/// Time limit for installing two wheels of 100 MB over a slow connection.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// The two wheels are unpacked separately: both contain a folder `iree`, and pip would replace one by the other.
+/// The parts of the tools, each in its own folder: both wheels contain a folder `iree`, and pip would replace
+/// one by the other.
 const PARTS: [&str; 2] = ["compiler", "runtime"];
 
 /// The wheels of a pin, fully resolved.
 struct Wanted {
     what: String,
     wheels: [Wheel; 2],
-    /// Addresses of the wheels; empty to use the index.
+    /// URLs of the wheels; empty if the index is used.
     urls: Vec<String>,
     source: &'static str,
 }
@@ -54,14 +55,14 @@ impl Wanted {
         }
     }
 
-    /// Identifies the content: equal wheels are equal tools, whatever their source.
+    /// The digest of the wheels: tools from equal wheels are equal, whatever their source.
     fn digest(&self) -> String {
         let parts = self.wheels.iter().flat_map(|wheel| [wheel.file.as_str(), wheel.sha256.as_str()]);
         digest_of(["iree-1"].into_iter().chain(parts))[..32].to_owned()
     }
 }
 
-/// The tools of a pin, which are installed first if necessary. With a warm cache it uses no network.
+/// Returns the tools of a pin, and installs them first if necessary. Uses no network if they are installed.
 pub async fn ensure(
     pin: &Pin,
     lock: &Lock,
@@ -93,8 +94,9 @@ pub async fn ensure(
     Ok(installed)
 }
 
-/// The tools of a release that is not pinned yet, as an index offers it now: installed if needed, and pinned to the
-/// commit that both of its parts name. The lock gains the release; its file is not written.
+/// Returns the tools of a release that is not pinned yet, and installs them first if necessary. They are
+/// pinned to the commit that both the compiler and the runtime report. The release is added to `lock`, but
+/// the lock file is not written.
 ///
 /// # Errors
 /// As [`ensure`]; or compiler and runtime have different commits.
@@ -126,7 +128,7 @@ pub async fn release(
     Ok(pin(commit))
 }
 
-/// As [`ensure`], but without installing.
+/// Like [`ensure`], but does not install anything.
 pub async fn verify(
     pin: &Pin,
     lock: &Lock,
@@ -145,12 +147,12 @@ pub async fn verify(
     check(pin, &wanted, &place).await
 }
 
-/// A relative path starts at the folder of the configuration, which is the lock's folder too.
+/// Resolves a relative path against the folder of the configuration and its lock.
 fn resolved(lock: &Lock, path: &Path) -> PathBuf {
     lock.file.parent().map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 
-/// Hashes what is installed and compares its commits with the pin.
+/// Hashes the installed files and compares the commits of the tools with the pin.
 async fn check(pin: &Pin, wanted: &Wanted, place: &ToolPlace) -> Result<Installed, ToolchainError> {
     let root = place.root.clone();
     let look = move || {
@@ -183,7 +185,8 @@ async fn check(pin: &Pin, wanted: &Wanted, place: &ToolPlace) -> Result<Installe
     })
 }
 
-/// Fills the staged tree and checks that it matches the pin or, without one, that its parts have the same commit.
+/// Fills the staged tree and checks that it matches the pin. Without a pin, the parts must have the same
+/// commit.
 async fn stage(
     wanted: &Wanted,
     pinned: Option<&Pin>,
@@ -239,13 +242,13 @@ pub(super) fn requirement(wheel: &Wheel) -> Result<String, ToolchainError> {
     Ok(format!("{} --hash=sha256:{}", name.requirement(), wheel.sha256))
 }
 
-/// A path in a requirements file, where a blank would end it.
+/// Quotes a path in a requirements file, where a space would end it.
 fn quoted_path(path: &Path) -> String {
     path.display().to_string().replace(' ', "\\ ")
 }
 
-/// pip's arguments for one wheel of the tools. They need no Python, so the same wheel serves every
-/// machine of its kind, whichever Python runs pip.
+/// pip's arguments for installing one wheel of the tools. The tools need no Python, so the wheel fits every
+/// machine of its platform, whichever Python runs pip.
 pub(super) fn tool_arguments(wheel: &Wheel, target: &Path, requirements: &Path) -> Vec<std::ffi::OsString> {
     let mut arguments: Vec<std::ffi::OsString> =
         ["install", "--no-deps", "--no-compile", "--require-hashes"].map(Into::into).into();

@@ -1,4 +1,4 @@
-//! Tools of a local build or install tree: found and identified, never changed.
+//! Finds and identifies the tools of a local build or install tree, which is never changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,12 @@ use crate::config::Pin;
 use crate::model::{Event, Progress, Toolchain};
 use crate::process::Cancel;
 
-/// Folders of a tree that hold programs: its top, an install tree's, a CMake build tree's.
+/// Folders that may contain the programs: the top of the tree, and those of an install tree or a CMake build
+/// tree.
 const FOLDERS: &[&str] = &["", "bin", "tools", "install/bin"];
 
-/// The tools below `root`, with the commits they name. A tree may change at any time, so it is inspected again each
-/// time, and its digest covers the content.
+/// The tools below `root`, with the commits that they report. A tree may change at any time, so it is
+/// inspected on each call, and its digest covers the content.
 pub(super) async fn tools(
     pin: &Pin,
     root: &Path,
@@ -68,8 +69,8 @@ pub(super) async fn tools(
     })
 }
 
-/// A program of a tree. Those inside the Python packages come first: the `bin` folder of an environment contains
-/// launchers, which start Python before the program.
+/// Finds a program of a tree. Programs inside the Python packages are preferred, because the `bin` folder of
+/// an environment contains launchers that start Python before the program.
 fn find(root: &Path, tool: &str, inside: &str) -> Result<PathBuf, ToolchainError> {
     let packages = site_packages(root).into_iter().chain([root.to_owned()]).map(|folder| folder.join(inside));
     let folders = packages.chain(FOLDERS.iter().map(|folder| root.join(folder)));
@@ -96,7 +97,7 @@ fn version_file(iree_run_module: &Path, root: &Path) -> Option<PathBuf> {
     [sibling, built].into_iter().find(|path| path.is_file())
 }
 
-/// The compiler's shared libraries, next to it or in the `lib` next to its folder.
+/// The compiler's shared libraries, which are next to it or in the neighboring `lib` folder.
 fn libraries(iree_compile: &Path) -> Vec<PathBuf> {
     let folder = iree_compile.parent().unwrap_or(Path::new("."));
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! `benchgate.lock`: the resolved pins. Written by a machine, reviewed by people.
+//! `benchgate.lock`: the resolved pins. The file is written by benchgate and reviewed by people.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -6,27 +6,27 @@ use std::path::PathBuf;
 use super::ToolchainError;
 use super::wheel::{Name, Wheel};
 
-/// Everything that was locked.
+/// The content of a lock file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lock {
-    /// File from which it was or would have been read.
+    /// The file from which the lock was read, or to which it will be written.
     pub file: PathBuf,
-    /// By version.
+    /// The IREE tools, sorted by version.
     pub iree: Vec<LockedTools>,
-    /// By name, platform and Python.
+    /// The Python environments, sorted by name, platform and Python version.
     pub python: Vec<LockedPython>,
 }
 
-/// One IREE version: its wheels for every kind of machine.
+/// One IREE version, with its wheels for every platform.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockedTools {
     pub version: String,
-    /// The commit that the pin named; the installation verifies it.
+    /// The commit of the pin, which the installation verifies.
     pub commit: String,
     pub wheels: Vec<Wheel>,
 }
 
-/// One Python environment on one kind of machine under one Python: every wheel of its closure.
+/// One Python environment for one platform and Python version, with the wheels of all its dependencies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockedPython {
     pub name: String,
@@ -34,25 +34,26 @@ pub struct LockedPython {
     pub platform: String,
     /// For example `3.11`.
     pub python: String,
-    /// Digest of the requirements that were resolved, so that stale ones are noticed.
+    /// Digest of the requirements that were resolved, so that a stale entry is noticed.
     pub requirements_sha256: String,
     pub wheels: Vec<Wheel>,
 }
 
-/// The kind of machine benchgate runs on, as the lock names it.
+/// The platform on which benchgate runs, as the lock names it.
 pub(super) fn platform() -> String {
     format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH)
 }
 
 impl Lock {
-    /// Inserts the resolved entry in place of an earlier one.
+    /// Inserts a resolved entry, replacing an earlier one for the same version.
     pub fn put_tools(&mut self, tools: LockedTools) {
         self.iree.retain(|known| known.version != tools.version);
         self.iree.push(tools);
         self.iree.sort();
     }
 
-    /// As [`Lock::put_tools`]. Environments of that name with other requirements are stale and are removed.
+    /// Inserts a resolved environment, replacing an earlier one. Environments of the same name with other
+    /// requirements are stale and are removed.
     pub fn put_python(&mut self, env: LockedPython) {
         self.python.retain(|known| {
             known.name != env.name
@@ -63,10 +64,11 @@ impl Lock {
         self.python.sort();
     }
 
-    /// Refuses another commit for wheels that are locked already: they were built from one.
+    /// Rejects a different commit for wheels that are already locked, because a wheel is built from a single
+    /// commit.
     ///
     /// # Errors
-    /// The same version is locked with the same wheels as another commit.
+    /// The same wheels of this version are locked with a different commit.
     pub fn check_commit(&self, tools: &LockedTools) -> Result<(), ToolchainError> {
         let same = |known: &&LockedTools| known.version == tools.version && known.wheels == tools.wheels;
         match self.iree.iter().find(same) {
@@ -86,7 +88,7 @@ impl Lock {
         }
     }
 
-    /// The compiler's and the runtime's wheel of a version for this machine.
+    /// The wheels of the compiler and the runtime of a version, for this machine.
     pub(super) fn tools(&self, version: &str, commit: &str) -> Result<[Wheel; 2], ToolchainError> {
         let missing = |what: String| {
             let found = self.iree.iter().map(|known| format!("{} ({})", known.version, known.commit));
@@ -116,7 +118,7 @@ impl Lock {
         Ok([pick("iree_base_compiler")?, pick("iree_base_runtime")?])
     }
 
-    /// The locked environments of a name for this machine, newest Python first.
+    /// The locked environments with this name for this machine, newest Python first.
     pub(super) fn python(
         &self,
         name: &str,
@@ -135,7 +137,7 @@ impl Lock {
             .collect();
         fitting.sort_by_key(|env| std::cmp::Reverse(minor(&env.python)));
         if fitting.is_empty() {
-            // Every Python of another environment would be a long list without use.
+            // Lists only this environment's Python versions, because those of the others would not help.
             let found: BTreeSet<String> = self
                 .python
                 .iter()
@@ -168,7 +170,7 @@ impl Lock {
     }
 }
 
-/// The 11 of `3.11`.
+/// The minor version of a Python version: 11 for `3.11`.
 fn minor(python: &str) -> Option<u32> {
     python.split('.').nth(1)?.parse().ok()
 }

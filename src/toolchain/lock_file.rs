@@ -1,4 +1,5 @@
-//! A lock as a file next to the configuration: TOML, one wheel per line, sorted, so that a review shows what changed.
+//! Reads and writes a lock as a file next to the configuration. It is TOML with one sorted line per wheel, so
+//! that a review shows what changed.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -12,13 +13,13 @@ use super::ToolchainError;
 use super::lock::{Lock, LockedPython, LockedTools};
 use super::wheel::{Name, Wheel, is_plain_version};
 
-/// Bytes of a lock: a line for each wheel and platform.
+/// Maximum size of a lock, which has a line for each wheel and platform.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// The file next to benchgate.toml.
+/// Name of the lock file, which is next to benchgate.toml.
 pub const LOCK_FILE: &str = "benchgate.lock";
 
-/// The format this benchgate writes. A newer one is refused.
+/// The format that this benchgate writes. A newer format is rejected.
 const FORMAT: i64 = 1;
 
 const HEADER: &str = "\
@@ -26,7 +27,7 @@ const HEADER: &str = "\
 ";
 
 impl Lock {
-    /// The lock of a configuration file. One that does not exist yet is empty.
+    /// Reads the lock of a configuration file. If the lock file does not exist, the lock is empty.
     ///
     /// # Errors
     /// It exists and can't be read, or is not a lock file.
@@ -34,12 +35,12 @@ impl Lock {
         Self::read(&Self::path_for(config))
     }
 
-    /// Path of the lock of a configuration file.
+    /// The path of the lock file of a configuration file.
     pub fn path_for(config: &Path) -> PathBuf {
         config.with_file_name(LOCK_FILE)
     }
 
-    /// Reads a lock file. One that does not exist yet is empty.
+    /// Reads a lock file. If it does not exist, the lock is empty.
     ///
     /// # Errors
     /// It exists and can't be read, or is not a lock file.
@@ -59,7 +60,7 @@ impl Lock {
         Ok(lock)
     }
 
-    /// Writes the lock to its file, whole or not at all.
+    /// Writes the lock to its file, completely or not at all.
     pub fn write(&self) -> Result<(), ToolchainError> {
         files::sweep_drafts(&self.file);
         let text = render(self);
@@ -69,7 +70,7 @@ impl Lock {
 
 fn render(lock: &Lock) -> String {
     let mut text = format!("{HEADER}format = {FORMAT}\n");
-    // Writing to a String can't fail, here and below.
+    // Here and below, errors are ignored because writing to a String can't fail.
     for tools in &lock.iree {
         let LockedTools { version, commit, wheels } = tools;
         let _ = write!(text, "\n[[iree]]\nversion = \"{version}\"\ncommit = \"{commit}\"\n");
@@ -97,7 +98,7 @@ fn render_wheels(text: &mut String, wheels: &[Wheel]) {
     text.push_str("]\n");
 }
 
-/// Reads a lock. The lock of a pull request is hostile input: every string is checked for its shape.
+/// Parses a lock. A pull request's lock is untrusted input, so the format of every string is checked.
 fn parse(text: &str) -> Result<Lock, String> {
     let document = toml_span::parse(text).map_err(|error| error.to_string())?;
     if text.trim().is_empty() {

@@ -1,8 +1,8 @@
-//! The manifest of an installation, file by file, so that a change is noticed before the files are used again.
+//! The manifest of an installation lists its files, so that a change is noticed before they are used again.
 //!
-//! The manifest is next to the files, so it protects against disk corruption, half-finished repairs and tools that
-//! overwrite each other, not against an attacker who can write to the cache. Therefore a tree that other users can
-//! change is refused, and untrusted runs have a separate cache.
+//! The manifest is next to the files. It therefore protects against disk corruption, half-finished repairs
+//! and tools that overwrite each other, but not against an attacker who can write to the cache. That is why a
+//! tree that other users can change is rejected, and untrusted runs have a separate cache.
 
 pub(super) use crate::files::sha256_of;
 
@@ -22,11 +22,11 @@ use sha2::{Digest, Sha256};
 const FILE: &str = "benchgate-manifest.json";
 const FORMAT: u32 = 1;
 
-/// An installed tree.
+/// The files of an installed tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ToolManifest {
     format: u32,
-    /// For display: `IREE 3.13.0`.
+    /// The name to display, for example `IREE 3.13.0`.
     pub(super) what: String,
     pub(super) compiler_commit: Option<String>,
     pub(super) runtime_commit: Option<String>,
@@ -40,17 +40,19 @@ struct ManifestEntry {
     stamp: Stamp,
 }
 
-/// How thoroughly to check.
+/// The thoroughness of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Hash every file. For the tools that are measured: disk corruption must not affect a result.
+    /// Hash every file. Used for the tools that are measured, because disk corruption must not affect a
+    /// result.
     Closely,
-    /// Hash only files whose stamp changed. For the 5 GB that only export models: their output is checked against a
-    /// reference afterwards, and hashing them takes longer than the export.
+    /// Hash only files whose stamp has changed. Used for the environments that only export models, up to 5
+    /// GB: hashing them takes longer than the export, and the exported model is checked against a reference
+    /// afterwards.
     AtStamps,
 }
 
-/// Which files count.
+/// The files that a manifest covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Executables and shared libraries.
@@ -60,7 +62,7 @@ pub(super) enum Scope {
 }
 
 impl ToolManifest {
-    /// Hashes the files below `root`, which only the owner can write to from now on.
+    /// Removes other users' write permissions for the files below `root`, and hashes the files.
     pub(super) fn take(root: &Path, what: String, scope: Scope) -> Result<Self, ToolchainError> {
         let mut met = Vec::new();
         walk(root, &mut met)?;
@@ -94,7 +96,7 @@ impl ToolManifest {
         fs::write(&path, text).map_err(ToolchainError::io("write", &path))
     }
 
-    /// The manifest of an installed tree; `None` if nothing is installed.
+    /// Reads the manifest of an installed tree. `None` if nothing is installed.
     pub(super) fn read(root: &Path) -> Result<Option<Self>, ToolchainError> {
         let path = root.join(FILE);
         let text = match fs::read(&path) {
@@ -113,7 +115,8 @@ impl ToolManifest {
         Ok(Some(manifest))
     }
 
-    /// Compares the files below `root` with the installed ones. `scope` is the one it was taken with.
+    /// Compares the files below `root` with the manifest. `scope` must be the one that the manifest was
+    /// created with.
     pub(super) fn check(&self, root: &Path, look: Look, scope: Scope) -> Result<(), ToolchainError> {
         self.check_added(root, scope)?;
         let mut entries = Vec::new();
@@ -134,8 +137,8 @@ impl ToolManifest {
         Ok(())
     }
 
-    /// Refuses code that was not installed from the lock: a `.pth` file runs whenever Python starts. Data that a
-    /// package keeps in its own folder don't count.
+    /// Rejects code that was not installed from the lock, because Python runs, for example, any `.pth` file
+    /// when it starts. Data that a package stores in its own folder is allowed.
     fn check_added(&self, root: &Path, scope: Scope) -> Result<(), ToolchainError> {
         let known: BTreeSet<&Path> = self.files.iter().map(|entry| entry.path.as_path()).collect();
         let mut found = Vec::new();
@@ -152,7 +155,7 @@ impl ToolManifest {
                 Scope::Binaries => is_binary(&path, &metadata),
                 Scope::Everything => is_binary(&path, &metadata) || is_python(&path),
             };
-            // A link has the mode of every link. Its name says whether anything would load it.
+            // Every link has the same mode, so its name decides whether a program would load it.
             let is_code = if metadata.is_symlink() { is_python(&path) || is_library(&path) } else { is_code };
             if is_code && !known.contains(path.strip_prefix(root).unwrap_or(&path)) {
                 let found = "a file that was not installed".to_owned();
@@ -162,8 +165,9 @@ impl ToolManifest {
         Ok(())
     }
 
-    /// Compares the programs and libraries that were installed with the records of their wheels, because the manifest
-    /// is part of the cache. The launchers in `bin` and the metadata of a package come from pip.
+    /// Compares the installed programs and libraries with the `RECORD` files of their wheels, because the
+    /// manifest itself is only part of the cache. The launchers in `bin` and the metadata of a package come
+    /// from pip and are not compared.
     pub(super) fn check_records(&self, root: &Path) -> Result<(), ToolchainError> {
         let mut found = Vec::new();
         walk(root, &mut found)?;
@@ -186,13 +190,13 @@ impl ToolManifest {
         Ok(())
     }
 
-    /// Bytes of all files that count.
+    /// Total size of the files in the manifest.
     pub(super) fn size(&self) -> u64 {
         self.files.iter().map(|entry| entry.stamp.size).sum()
     }
 }
 
-/// The folders that hold what [`walk`] found.
+/// The folders that contain the files found by [`walk`].
 fn folders(root: &Path, found: &[(PathBuf, Metadata)]) -> BTreeSet<PathBuf> {
     let inside = |path: &'_ Path| -> Vec<PathBuf> {
         path.ancestors().skip(1).take_while(|folder| *folder != root).map(Path::to_owned).collect()
@@ -200,7 +204,7 @@ fn folders(root: &Path, found: &[(PathBuf, Metadata)]) -> BTreeSet<PathBuf> {
     found.iter().flat_map(|(path, _)| inside(path)).chain([root.to_owned()]).collect()
 }
 
-/// Removes the write permission of everyone but the owner, whatever the umask is.
+/// Removes the write permissions of all users except the owner, whatever the umask is.
 fn close_to_others(path: &Path) -> Result<(), ToolchainError> {
     let change = || {
         let mode = fs::metadata(path)?.permissions().mode();
@@ -227,7 +231,8 @@ fn walk(folder: &Path, found: &mut Vec<(PathBuf, Metadata)>) -> Result<(), Toolc
     for entry in entries {
         let entry = entry.map_err(ToolchainError::io("list", folder))?;
         let path = entry.path();
-        // Not followed: a link's target is either inside, and found there, or part of the system.
+        // Links are not followed: a target inside the tree is found by itself, and any other target belongs
+        // to the system.
         let metadata = fs::symlink_metadata(&path).map_err(ToolchainError::io("look at", &path))?;
         if metadata.is_dir() {
             walk(&path, found)?;
@@ -247,12 +252,12 @@ fn is_library(path: &Path) -> bool {
     name.ends_with(".so") || name.contains(".so.")
 }
 
-/// Whether Python loads the file by itself or by name.
+/// Whether Python loads the file automatically or on import.
 fn is_python(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["py", "pyc", "pth"].iter().any(|known| extension == *known))
 }
 
-/// One digest of some files, by content, for trees that benchgate did not install.
+/// One digest over the content of some files, for trees that benchgate did not install.
 pub(super) fn digest_of_files(files: &[PathBuf]) -> Result<String, ToolchainError> {
     let mut parts = Vec::new();
     for path in files {
@@ -262,12 +267,13 @@ pub(super) fn digest_of_files(files: &[PathBuf]) -> Result<String, ToolchainErro
     Ok(digest_of(parts.iter().map(String::as_str)))
 }
 
-/// The digest of one text.
+/// The digest of a text.
 pub(super) fn text_digest(text: &str) -> String {
     hex(&Sha256::digest(text))
 }
 
-/// One digest of several texts. Each is preceded by its length, so that no two lists run together.
+/// One digest over several texts. Each text is preceded by its length, so that different lists never have the
+/// same digest.
 pub(super) fn digest_of<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -277,7 +283,7 @@ pub(super) fn digest_of<'a>(parts: impl IntoIterator<Item = &'a str>) -> String 
     hex(&hash.finalize())
 }
 
-/// The digests of many files, in their order, computed on all processors.
+/// The digests of many files, in the order of the paths, computed on all processors.
 fn sha256_of_all(paths: &[PathBuf]) -> Vec<io::Result<String>> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(paths.len().max(1));
     let next = AtomicUsize::new(0);
@@ -292,7 +298,8 @@ fn sha256_of_all(paths: &[PathBuf]) -> Vec<io::Result<String>> {
             }
             mine
         };
-        // This thread works too: if no other can be started (`ulimit -u`), it does everything.
+        // This thread also works, so the files are hashed even if no other thread can be started (`ulimit
+        // -u`).
         let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
         let handles: Vec<_> = (1..workers).filter_map(start).collect();
         let mut found = work();
@@ -335,7 +342,7 @@ mod tests {
         fs::set_permissions(&tool, fs::Permissions::from_mode(0o757)).unwrap();
         refused();
         fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
-        // Only root can give a file away.
+        // Only root can change the owner of a file.
         if std::os::unix::fs::chown(&tool, Some(65_534), None).is_ok() {
             refused();
         }
@@ -353,7 +360,7 @@ mod tests {
         }
         fs::write(root.join("notes.txt"), "changed").unwrap();
         manifest.check(root, Look::Closely, Scope::Binaries).unwrap();
-        // The length is equal, so only content and change time show the difference.
+        // The length is unchanged, so only the content and the change time differ.
         fs::write(root.join("bin/tool"), "bin/TOOL").unwrap();
         for look in [Look::Closely, Look::AtStamps] {
             let error = manifest.check(root, look, Scope::Binaries).unwrap_err();

@@ -1,13 +1,14 @@
-//! L3: pins, lock file, installation, verification, and other downloads. Nothing is measured with unverified tools.
+//! L3: pins, lock file, installation, verification, and other downloads. Nothing is measured with unverified
+//! tools.
 //!
 //! ```text
 //! benchgate.toml ── pin ──▶ benchgate.lock ── ensure ──▶ <cache>/tools/<digest>/ ── verify ──▶ Installed
 //! (version, commit)         (files, sha256)              (staged, renamed at once)  (every time)
 //! ```
 //!
-//! pip handles everything that concerns an index, so a corporate index, a proxy or a certificate that works for pip
-//! works here. The IREE tools themselves need no Python: the wheels contain plain executables, which are run directly,
-//! without pip's Python launcher.
+//! All access to an index goes through pip, so an internal index, a proxy or a certificate that works for pip
+//! works here too. The IREE tools themselves need no Python: their wheels contain plain executables, which
+//! are run directly, without pip's Python launcher.
 
 mod artifact;
 mod error;

@@ -21,24 +21,25 @@ use crate::process::Cancel;
 use super::installed::{RUNTIME_FOLDER, runtime_commit};
 use super::iree::{requirement, tool_arguments};
 
-/// Resolving asks an index for the metadata of some forty projects.
+/// Time limit for resolving, which asks an index for the metadata of about forty projects.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// Kinds of machines whose wheels are always locked.
+/// Architectures whose wheels are always locked.
 const MACHINES: &[&str] = &["x86_64", "aarch64"];
 
-/// Python versions whose wheels are accepted, in order of preference. The tools inside don't use Python.
+/// Python versions whose wheels are accepted, in order of preference. The tools in the wheels don't use
+/// Python.
 const PYTHONS: &[&str] = &["3.11", "3.12", "3.13", "3.10"];
 
-/// C libraries that a wheel may require: 2.17 (2012) to 2.39 (2024). A wheel that requires a newer one than the
-/// machine has fails when the tools are first run, with the loader's message.
+/// Minor versions of glibc that a wheel may require: 2.17 (2012) to 2.39 (2024). If a wheel requires a newer
+/// glibc than the machine has, the loader reports it when the tools are first run.
 const OLDEST_GLIBC: u32 = 17;
 const NEWEST_GLIBC: u32 = 39;
 
-/// The wheels of a pin for every kind of machine.
+/// Resolves a pin to its wheels for every architecture.
 ///
 /// # Errors
-/// No Python, no network, no such version, or an index that names no hashes.
+/// There is no Python, no network or no such version, or the index provides no hashes.
 pub async fn pin_tools(
     pin: &Pin,
     cache: &Path,
@@ -59,7 +60,7 @@ pub async fn pin_tools(
         progress.on(Event::Note(&format!("asking pip for {what}, linux-{machine}")));
         match for_machine(&pip, &what, &pin.version, machine, cancel).await {
             Ok(found) => wheels.extend(found),
-            // A private index need not have wheels for every kind of machine.
+            // A private index may not have wheels for every architecture.
             Err(error @ ToolchainError::NotFound { .. }) => {
                 progress.on(Event::Note(&format!("no wheels of {what} for linux-{machine}")));
                 missing = Some(error);
@@ -73,10 +74,10 @@ pub async fn pin_tools(
     Ok(LockedTools { version: pin.version.clone(), commit: pin.commit.clone(), wheels })
 }
 
-/// The releases of the compiler that an index offers for this machine, oldest first. Pre-releases are left out.
+/// The compiler releases that an index offers for this machine, oldest first. Pre-releases are left out.
 ///
 /// # Errors
-/// No Python, no network, or no release.
+/// There is no Python, no network or no release.
 pub async fn releases(cache: &Path, cancel: &Cancel) -> Result<Vec<String>, ToolchainError> {
     const PROJECT: &str = "iree-base-compiler";
     let what = "the list of IREE releases";
@@ -101,7 +102,8 @@ fn releases_of(text: &str) -> Vec<String> {
     found.into_iter().map(|(_, version)| version).collect()
 }
 
-/// The order of a release: its numbers. `None` for a pre-release and for text that is not a version.
+/// The numbers of a release, by which releases are ordered. `None` for a pre-release and for text that is not
+/// a version.
 pub fn release_order(version: &str) -> Option<Vec<u64>> {
     version.split('.').map(|number| number.parse().ok()).collect()
 }
@@ -150,12 +152,13 @@ async fn for_machine(
     }))
 }
 
-/// The environment for every Python of this machine that can hold it. Markers of the dependencies depend on the Python
-/// that resolves them, so each one resolves them itself. Entries of `known` for the same requirements stay unchanged:
-/// a newer wheel of some dependency would be another copy of gigabytes.
+/// Resolves an environment for every Python of this machine that supports it. Dependencies may be conditional
+/// on the Python that resolves them, so each Python resolves them itself. Entries of `known` with the same
+/// requirements stay unchanged, because a newer wheel of some dependency would mean another copy of
+/// gigabytes.
 ///
 /// # Errors
-/// No Python of this machine can hold the environment, or as [`pin_tools`].
+/// No Python of this machine supports the environment, or as [`pin_tools`].
 pub async fn pin_python(
     environment: Environment,
     suite: &SuitePackages,
@@ -210,7 +213,7 @@ pub async fn pin_python(
                     wheels,
                 }));
             }
-            // A Python that torch does not support (yet) must not leave the others unlocked.
+            // A Python that torch does not support (yet) must not prevent the others from being locked.
             Err(error @ (ToolchainError::NotFound { .. } | ToolchainError::Pip { .. })) => last = Some(error),
             Err(error) => return Err(error),
         }
@@ -222,7 +225,8 @@ pub async fn pin_python(
     }
 }
 
-/// The wheels that a suite adds to an environment of these wheels, whose versions are unchanged.
+/// Resolves the wheels that a suite adds to an environment. The versions of the environment's wheels are
+/// kept.
 async fn pin_suite(
     pip: &Pip,
     suite: &SuitePackages,
@@ -244,7 +248,7 @@ async fn pin_suite(
         let given = given.into_iter().flat_map(|(option, path)| [option.into(), path.clone().into()]);
         resolve(pip, what, std::iter::once("--only-binary=:all:".into()).chain(given), cancel).await
     };
-    // The environment's version is used, whatever version a model's list names.
+    // The environment's version of a project takes precedence over the one in a model's list.
     let known = projects(environment);
     let listed = suite.torchbench.iter().filter(|line| !known.contains(&project_of(line)));
     let mut listed: Vec<String> = listed.cloned().collect();
@@ -255,8 +259,8 @@ async fn pin_suite(
             "`{line}`, which a model of torchbench asks for, can't be locked: {detail}"
         )));
     };
-    // pip names the requirement that no index has. Each attempt takes half a minute, so that line is removed first,
-    // before the lines are tried one by one.
+    // pip's message names a requirement that no index has. Each attempt takes half a minute, so that
+    // requirement is removed before the requirements are tried one by one.
     while let Err(ToolchainError::NotFound { detail, .. }) = &found
         && let Some(at) = unavailable(detail, &listed)
     {
@@ -283,7 +287,7 @@ async fn pin_suite(
     Ok(without(found?, environment))
 }
 
-/// The line that pip has no distribution for, by its message.
+/// The line for which pip has no distribution, found by pip's message.
 fn unavailable(detail: &str, lines: &[String]) -> Option<usize> {
     let (_, requirement) = detail.rsplit_once("No matching distribution found for ")?;
     lines.iter().position(|line| project_of(line) == project_of(requirement))
@@ -295,7 +299,7 @@ pub(super) fn workspace(cache: &Path) -> Result<Scratch, ToolchainError> {
     Scratch::new_in(cache, PREFIX).map_err(ToolchainError::io("write in", cache))
 }
 
-/// The packages that pip would install, by its report (the installation report of pip 22.2 and later).
+/// pip's installation report (pip 22.2 or newer), which lists the packages that it would install.
 #[derive(Debug, Deserialize)]
 struct PipReport {
     install: Vec<Item>,
@@ -314,7 +318,7 @@ struct Download {
 
 #[derive(Debug, Deserialize)]
 struct PipArchive {
-    /// `sha256=…`, in reports of older versions.
+    /// `sha256=…`, in reports of older pip versions.
     hash: Option<String>,
     hashes: Option<std::collections::BTreeMap<String, String>>,
 }
@@ -329,7 +333,7 @@ async fn resolve(
     let target = pip.work.join("nothing");
     let mut all: Vec<OsString> =
         ["install", "--dry-run", "--ignore-installed", "--quiet", "--report"].map(Into::into).into();
-    // pip requires a target to resolve for another kind of machine; nothing is installed there.
+    // pip requires a target folder to resolve for another platform, but installs nothing there.
     all.extend([path.clone().into(), "--target".into(), target.into()]);
     all.extend(arguments);
     pip.run(what, all, cancel).await?;
@@ -359,11 +363,10 @@ fn wheels_of(report: &[u8]) -> Result<Vec<Wheel>, String> {
     Ok(wheels)
 }
 
-// The commit that a release was built from, as its runtime's wheel states it: that wheel has a few megabytes, the
-// compiler's a hundred.
 
-/// The commit of resolved wheels. `None` if none of them is for this machine; the installation verifies the commit
-/// there.
+/// The commit that a release was built from. It is read from the wheel of the runtime, which has a few
+/// megabytes; the compiler's has a hundred. `None` if no wheel is for this machine; then the commit is
+/// verified when the release is installed.
 ///
 /// # Errors
 /// The wheel can't be downloaded, or states no commit.

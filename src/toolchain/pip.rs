@@ -1,4 +1,5 @@
-//! Runs pip, with only the user's settings for indexes, and reads its failures.
+//! Runs pip with only those of the user's settings that concern indexes and the network, and interprets its
+//! errors.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,8 +10,8 @@ use super::ToolchainError;
 use crate::model::excerpt;
 use crate::process::{self, Cancel, Command, Exit, Finished};
 
-/// Variables for the package index and the network. Everything else of pip's (a target, a prefix, `user`) would change
-/// what is installed where.
+/// Environment variables for the index and the network, which are passed to pip. Other settings of pip
+/// (`target`, `prefix`, `user`) would change what is installed and where.
 const PASSED: &[&str] = &[
     "PIP_CERT",
     "PIP_CLIENT_CERT",
@@ -39,47 +40,48 @@ const PASSED: &[&str] = &[
     "XDG_CONFIG_HOME",
 ];
 
-/// Settings that override a configuration file that would forbid or redirect the installation.
+/// Settings that override a configuration file, which could prevent or redirect the installation.
 const SET: &[(&str, &str)] = &[
     ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
     ("PIP_NO_COLOR", "1"),
     ("PIP_NO_INPUT", "1"),
     ("PIP_PROGRESS_BAR", "off"),
     ("PIP_REQUIRE_VIRTUALENV", "0"),
-    // Enough retries for a short outage, few enough to report soon that there is no network; with none pip would not
-    // print the reason.
+    // Enough retries for a short outage, but few enough to report soon that there is no network. With 0, pip
+    // would not print the reason.
     ("PIP_RETRIES", "2"),
     ("PIP_USER", "0"),
 ];
 
-/// One use of pip in a separate folder.
+/// One call of pip, with a folder for its files.
 pub(super) struct Pip {
-    /// The Python that runs it, which is also the one it installs for.
+    /// The Python that runs pip and for which it installs.
     pub(super) python: PathBuf,
-    /// pip's own folder, if it is not `python`'s.
+    /// The folder of pip itself, if it is not part of `python`.
     pub(super) pip: Option<PathBuf>,
-    /// For its cache, its temporary files and its log.
+    /// The folder for pip's cache, temporary files and log.
     pub(super) work: PathBuf,
     pub(super) timeout: Duration,
 }
 
 impl Pip {
-    /// The cache with which a killed installation resumes its downloads.
+    /// pip's cache, from which a killed installation resumes its downloads.
     pub(super) fn downloads(&self) -> PathBuf {
         self.work.join("pip")
     }
 
-    /// Runs pip, which must succeed.
+    /// Runs pip. `what` names the goal in messages.
     ///
     /// # Errors
-    /// Why it failed, as precisely as pip's message allows. `what` names the goal.
+    /// The reason why pip failed, as precisely as its message allows.
     pub(super) async fn run(
         &self,
         what: &str,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
         cancel: &Cancel,
     ) -> Result<Finished, ToolchainError> {
-        // Large wheels are unpacked in the temporary folder: on the disk of the cache, not in a small /tmp.
+        // pip unpacks large wheels in its temporary folder, so that folder is on the cache's disk and not in
+        // a small /tmp.
         let temporary = self.work.join("tmp");
         fs::create_dir_all(&temporary).map_err(ToolchainError::io("make", &temporary))?;
         let mut command = Command::new(&self.python, self.timeout)
@@ -112,7 +114,8 @@ impl Pip {
         ToolchainError::DiskFull { path: self.work.clone() }
     }
 
-    /// Finds the reason in pip's output. The messages have been stable for years; unknown ones are shown unchanged.
+    /// Finds the reason in pip's output. The known messages have been stable for years; others are shown
+    /// unchanged.
     fn failure(&self, what: &str, exit: Exit, stderr: &str) -> ToolchainError {
         let what = what.to_owned();
         let detail = detail(stderr);
@@ -145,8 +148,8 @@ impl Pip {
     }
 }
 
-/// The lines that pip marks as errors, otherwise its last line. The line that names the missing version follows a list
-/// of those that the index has, which may be thousands of characters long.
+/// The lines that pip marks as errors, or else its last line. The line that names the missing version follows
+/// a list of all available versions, which may be thousands of characters long.
 fn detail(stderr: &str) -> String {
     let mut marked: Vec<&str> =
         stderr.lines().filter_map(|line| line.trim().strip_prefix("ERROR: ")).collect();
@@ -159,11 +162,11 @@ fn detail(stderr: &str) -> String {
     } else {
         marked.join("; ")
     };
-    // The names of an index may be part of it.
+    // The text may include every version that the index has.
     excerpt(&text, 400)
 }
 
-/// A requirements file that admits exactly these files.
+/// Writes a requirements file that accepts exactly these files.
 pub(super) fn write_requirements(path: &Path, lines: &[String]) -> Result<(), ToolchainError> {
     let mut text = lines.join("\n");
     text.push('\n');
@@ -197,7 +200,7 @@ mod tests {
         assert!(matches!(failure(no_network), ToolchainError::Offline { .. }));
         let unknown = "ERROR: No matching distribution found for iree-base-runtime==99\n";
         assert!(matches!(failure(unknown), ToolchainError::NotFound { .. }));
-        // pip lists what it ignored first.
+        // pip first lists the versions that it ignored.
         let versions = "3.10.0 Requires-Python >=3.12; ".repeat(40);
         let named = failure(&format!(
             "ERROR: Ignored the following versions that require a different python version: {versions}\n\

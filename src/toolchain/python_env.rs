@@ -1,4 +1,5 @@
-//! The Python environments that export models and run other backends: virtual environments with exactly the locked wheels.
+//! Python environments that export models and run other backends. Each is a virtual environment with exactly
+//! the locked wheels.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,20 +19,20 @@ use crate::files;
 use crate::model::{Event, Progress, Stage};
 use crate::process::{Cancel, Command};
 
-/// A set of wheels that exporters and backends share. There is another copy of torch only if versions exclude each
-/// other, because each costs gigabytes. Ordered so that an overlay comes after its base.
+/// A set of wheels that exporters and backends share. Sets with copies of torch, which take gigabytes each,
+/// are separate only if their versions exclude each other. The order puts an overlay after its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Environment {
     /// torch-mlir, iree-turbine and ONNX.
     Torch,
     TorchXla,
-    /// iree-import-onnx and ONNX Runtime, which a saved ONNX model needs, without torch.
+    /// iree-import-onnx and ONNX Runtime, without torch: enough for a saved ONNX model.
     Onnx,
-    /// A runtime, laid over [`Self::Torch`].
+    /// ONNX Runtime as a backend, laid over [`Self::Torch`].
     #[strum(serialize = "onnxruntime")]
     OnnxRuntime,
-    /// NVIDIA's assembler, which comes as a wheel and runs no Python.
+    /// NVIDIA's assembler `ptxas`, which is distributed as a wheel but needs no Python.
     Ptxas,
 }
 
@@ -43,7 +44,7 @@ impl Environment {
         }
     }
 
-    /// The environment that exports a model; none for MLIR.
+    /// The environment that exports a model. `None` for MLIR models, which need no export.
     pub const fn for_model(model: &Model) -> Option<Self> {
         match (&model.source, model.exporter) {
             (ModelSource::Onnx(_), _) => Some(Self::Onnx),
@@ -52,7 +53,7 @@ impl Environment {
         }
     }
 
-    /// The one that has a backend's packages.
+    /// The environment that contains a backend's packages.
     pub const fn for_backend(backend: BackendKind) -> Self {
         match backend {
             BackendKind::OnnxRuntime => Self::OnnxRuntime,
@@ -63,7 +64,7 @@ impl Environment {
         }
     }
 
-    /// The environment below an overlay: the one whose Python is started, and whose packages are found first.
+    /// The base of an overlay, whose Python is started and whose packages are found first.
     pub const fn over(self) -> Option<Self> {
         match self {
             Self::OnnxRuntime => Some(Self::Torch),
@@ -71,12 +72,13 @@ impl Environment {
         }
     }
 
-    /// This environment, after the ones below it.
+    /// The base of this environment, if any, followed by the environment itself.
     pub fn with_under(self) -> impl Iterator<Item = Self> {
         self.over().into_iter().chain([self])
     }
 
-    /// The one that has a target's assembler, unless the user has one.
+    /// The environment that contains a target's assembler. `None` if the target needs none or the user
+    /// provides one.
     pub fn for_target(target: &Target) -> Option<Self> {
         (target.assembler() == Some(&Assembler::Locked)).then_some(Self::Ptxas)
     }
@@ -91,12 +93,13 @@ impl Environment {
         exporters.chain(backends).chain(assemblers).collect()
     }
 
-    /// As `benchgate.lock` names it.
+    /// The environment's name in `benchgate.lock`.
     pub const fn name(self) -> &'static str {
         self.into_str()
     }
 
-    /// The name of a suite's additional packages, if it runs models in Python.
+    /// The name in `benchgate.lock` of the packages that a suite adds, for environments that run models in
+    /// Python.
     pub(super) const fn suite_name(self) -> Option<&'static str> {
         match self {
             Self::Torch => Some("torch+suite"),
@@ -105,7 +108,7 @@ impl Environment {
         }
     }
 
-    /// Its top-level requirements.
+    /// The top-level requirements of the environment.
     pub(super) const fn requirements(self) -> &'static str {
         match self {
             Self::Torch => include_str!("../../python/requirements-torch.in"),
@@ -121,38 +124,38 @@ impl Environment {
     }
 }
 
-/// Three gigabytes over a slow line.
+/// Time limit for installing three gigabytes over a slow connection.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(3 * 3600);
 const VENV_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Wheels that one pip downloads before it unpacks any. All of torch's at once would need 3 GB of disk next to the 6
-/// GB that they become; individually, pip would be started 86 times.
+/// Number of wheels that one pip call downloads before it unpacks them. All wheels of torch at once would
+/// need 3 GB of disk in addition to the 6 GB that they become; one at a time would start pip 86 times.
 const WHEELS_AT_ONCE: usize = 4;
 
-/// An environment that may be used.
+/// An installed and verified environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PythonEnv {
     pub python: PathBuf,
     /// Folder of its packages.
     pub packages: PathBuf,
-    /// Folder of the packages that the suite adds; searched after the others.
+    /// Folder of the packages that the suite adds, which is searched last.
     pub suite_packages: Option<PathBuf>,
     /// Digest of the wheels and the Python version.
     pub digest: String,
 }
 
 impl PythonEnv {
-    /// NVIDIA's assembler in [`Environment::Ptxas`].
+    /// The assembler in [`Environment::Ptxas`].
     pub fn ptxas(&self) -> PathBuf {
         self.packages.join("nvidia/cuda_nvcc/bin/ptxas")
     }
 }
 
-/// A locked environment: one of benchgate's own, or the packages that a suite adds to one.
+/// A locked environment: one of benchgate's own, or the packages that a suite adds to it.
 struct EnvironmentChoice<'a> {
     name: &'static str,
     requirements_sha256: String,
-    /// Only for these Pythons.
+    /// The Python versions to choose from; `None` for all.
     pythons: Option<Vec<&'a str>>,
 }
 
@@ -162,10 +165,11 @@ impl<'a> EnvironmentChoice<'a> {
     }
 }
 
-/// The environment with what the suite adds to it, installing it first if it is not.
+/// Returns an environment together with the packages that the suite adds, and installs them first if
+/// necessary.
 ///
 /// # Errors
-/// It is not locked for a Python of this machine, or as [`super::ensure`].
+/// The environment is not locked for a Python of this machine, or as [`super::ensure`].
 pub async fn ensure_python(
     environment: Environment,
     suite: &SuitePackages,
@@ -174,7 +178,7 @@ pub async fn ensure_python(
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<PythonEnv, ToolchainError> {
-    // An overlay's packages are loaded by the Python it lies over: only wheels for that Python work.
+    // The Python of the base loads the overlay's packages, so their wheels must be for that Python.
     let under = environment.over().unwrap_or(environment);
     let mut wanted = EnvironmentChoice {
         name: under.name(),
@@ -190,7 +194,8 @@ pub async fn ensure_python(
         wanted.locked(lock)?;
         match suite_environment.locked(lock) {
             Ok(locked) => wanted.pythons = Some(locked.iter().map(|env| env.python.as_str()).collect()),
-            // Many models of torchbench don't need the packages in their lists; those that do report it.
+            // The packages are optional: many torchbench models list packages that they don't need, and a
+            // model that needs a missing package reports it.
             Err(_) if suite.own.is_empty() => added = None,
             Err(error) => return Err(error),
         }
@@ -215,7 +220,7 @@ pub async fn ensure_python(
     Ok(installed)
 }
 
-/// Verifies a locked environment, installing it first where an interpreter is given.
+/// Verifies a locked environment, and installs it first if an interpreter is given.
 async fn install(
     env: &LockedPython,
     interpreter: Option<Interpreter>,
@@ -248,8 +253,8 @@ async fn install(
     })
 }
 
-/// Chooses a locked environment: an installed one, which needs no search for a Python, otherwise the newest that can
-/// be installed.
+/// Chooses a locked environment: an installed one, for which no Python has to be found, otherwise the newest
+/// that can be installed.
 async fn pick<'a>(
     wanted: &EnvironmentChoice<'a>,
     lock: &'a Lock,
@@ -272,7 +277,7 @@ fn digest(env: &LockedPython) -> String {
     digest_of(["python-1", env.python.as_str()].into_iter().chain(wheels))[..32].to_owned()
 }
 
-/// The newest locked Python that this machine has.
+/// Chooses the environment with the newest locked Python that this machine has.
 async fn choose<'a>(
     locked: &[&'a LockedPython],
     lock: &Lock,
@@ -301,8 +306,8 @@ async fn stage(
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
     let tree = place.tree();
-    // Without pip inside: it would only be one more thing to trust, and distributions that split it off
-    // can still make such an environment.
+    // The environment has no pip. That is one program less to trust, and it also works on distributions that
+    // package pip separately.
     let make = Command::new(&interpreter.executable, VENV_TIMEOUT)
         .args(["-m", "venv", "--without-pip", "--clear"])
         .arg(tree.as_os_str());
@@ -324,8 +329,8 @@ async fn stage(
         .map(|(name, sha256)| format!("{} --hash=sha256:{sha256}", name.requirement()))
         .collect();
     let requirements = place.work().join("requirements.txt");
-    // The running pip may belong to another Python and see its packages: without `--ignore-installed` it would leave
-    // out packages that this Python already has.
+    // pip may run under another Python and see its packages. Without `--ignore-installed` it would leave out
+    // packages that the other Python already has.
     let arguments = [
         "install",
         "--no-deps",
@@ -387,7 +392,7 @@ mod tests {
         assert_eq!(needed(""), [""; 0]);
         assert_eq!(needed("[[backend]]\nname = \"onnxruntime\"\n"), ["torch", "onnxruntime"]);
         assert_eq!(needed("[[backend]]\nname = \"xla-dynamo\"\n"), ["torch-xla"]);
-        // The user's own interpreter is used with its packages.
+        // A user's own interpreter is used with its own packages.
         assert_eq!(needed("[[backend]]\nname = \"onnxruntime\"\npython = \"own/python\"\n"), [""; 0]);
     }
 }

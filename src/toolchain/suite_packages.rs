@@ -1,4 +1,5 @@
-//! The packages that a suite's own models import, laid over an environment without a second copy of it.
+//! The packages that a suite's own models import. They are laid over an environment, so that the environment
+//! is not copied.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,20 +9,20 @@ use super::wheel::{Name, Wheel};
 use crate::config::{self, Config, ModelSource};
 use crate::files;
 
-/// Bytes of a model's list of requirements.
+/// Maximum size of a model's list of requirements, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Packages that a suite needs in addition to benchgate's environments.
+/// The packages that a suite needs in addition to benchgate's environments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SuitePackages {
-    /// `requirements` of `[python]`: `pin` fails without them.
+    /// The key `requirements` of `[python]`. `pin` fails if one of these packages can't be resolved.
     pub(super) own: Vec<String>,
-    /// Packages in the lists of torchbench's models: `pin` leaves out those without a wheel in any index.
+    /// Packages in the lists of torchbench models. `pin` leaves out those for which no index has a wheel.
     pub(super) torchbench: BTreeSet<String>,
 }
 
 impl SuitePackages {
-    /// Reads the requirements of the configuration and of the torchbench checkout. Most models have no list.
+    /// Reads the requirements from the configuration and the torchbench checkout. Most models have no list.
     pub fn read(config: &Config) -> Self {
         let lists = config.models.iter().filter_map(|model| match &model.source {
             ModelSource::Torchbench { name, checkout } => Some((&checkout.folder, name)),
@@ -32,7 +33,7 @@ impl SuitePackages {
         let of_models = lists.into_iter().flat_map(|(checkout, name)| {
             lines(&checkout.join("torchbenchmark/models").join(name).join("requirements.txt"))
         });
-        // Packages that torchbench's own code imports before any model.
+        // Packages that torchbench's own code imports before it imports a model.
         let of_framework = framework.then(|| FRAMEWORK.map(str::to_owned)).into_iter().flatten();
         Self { own: config.python.requirements.clone(), torchbench: of_models.chain(of_framework).collect() }
     }
@@ -41,7 +42,7 @@ impl SuitePackages {
         self.own.is_empty() && self.torchbench.is_empty()
     }
 
-    /// The digest of all requested packages, on top of an environment with these requirements.
+    /// The digest of all requested packages together with the base environment's requirements.
     pub(super) fn digest(&self, requirements_sha256: &str) -> String {
         let own = self.own.iter().map(String::as_str);
         let torchbench = self.torchbench.iter().map(String::as_str);
@@ -49,10 +50,11 @@ impl SuitePackages {
     }
 }
 
-/// Imports of `torchbenchmark/util`, which the checkout lists together with all that its tests need.
+/// The imports of `torchbenchmark/util`. The checkout lists them only together with everything that its tests
+/// need.
 const FRAMEWORK: [&str; 3] = ["psutil", "pyyaml", "timm"];
 
-/// The requirements of a file that a lock can hold. Others are git URLs and pip options.
+/// The requirements of a file that a lock can contain. git URLs and pip options are left out.
 fn lines(file: &Path) -> Vec<String> {
     let Ok(bytes) = files::read_bounded(file, MOST_BYTES) else { return Vec::new() };
     let text = String::from_utf8_lossy(&bytes);
@@ -60,13 +62,13 @@ fn lines(file: &Path) -> Vec<String> {
     lines.filter(|line| config::is_lockable(line)).map(str::to_owned).collect()
 }
 
-/// The name of a requirement, as wheels spell it.
+/// The project name of a requirement, in the spelling of wheel names.
 pub(super) fn project_of(requirement: &str) -> String {
     let end = requirement.find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)));
     requirement[..end.unwrap_or(requirement.len())].to_ascii_lowercase().replace(['-', '.'], "_")
 }
 
-/// The wheels that an environment does not have yet.
+/// The wheels whose projects the environment does not contain yet.
 pub(super) fn without(wheels: Vec<Wheel>, environment: &[Wheel]) -> Vec<Wheel> {
     let known = projects(environment);
     let is_new = |wheel: &Wheel| project(wheel).is_some_and(|project| !known.contains(&project));

@@ -1,4 +1,4 @@
-//! Wheels by name: `{project}-{version}(-{build})?-{python}-{abi}-{platform}.whl` (the binary
+//! Wheels and their file names: `{project}-{version}(-{build})?-{python}-{abi}-{platform}.whl` (the binary
 //! distribution format of the Python packaging guide).
 
 use std::collections::BTreeMap;
@@ -26,8 +26,8 @@ pub(super) struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    /// `None` for anything but a plain wheel name. A lock file comes with the pull request, and these
-    /// names end up in arguments and requirement files, so nothing else may pass.
+    /// Parses a wheel's file name; `None` for anything else. A lock file may come from a pull request, and
+    /// these names become arguments and lines of requirements files, so the check is strict.
     pub(super) fn parse(file: &'a str) -> Option<Self> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._+!-".contains(c);
         let stem = file.strip_suffix(".whl")?;
@@ -48,12 +48,12 @@ impl<'a> Name<'a> {
         [project, version, python, abi, platform].iter().all(|part| !part.is_empty()).then_some(name)
     }
 
-    /// The project as an index spells it.
+    /// The project name as indexes spell it.
     pub(super) fn requirement(&self) -> String {
         format!("{}=={}", self.project.replace('_', "-").to_ascii_lowercase(), self.version)
     }
 
-    /// Whether it holds code for this kind of Linux machine (`x86_64`, `aarch64`).
+    /// Whether the wheel contains code for this architecture of Linux (`x86_64`, `aarch64`).
     pub(super) fn runs_on(&self, arch: &str) -> bool {
         self.platform.split('.').any(|tag| {
             tag == "any"
@@ -61,7 +61,7 @@ impl<'a> Name<'a> {
         })
     }
 
-    /// The arguments that let pip take this wheel, whichever Python runs pip.
+    /// The arguments that make pip choose this wheel, whichever Python runs pip.
     pub(super) fn selecting_arguments(&self) -> Vec<String> {
         let mut arguments =
             vec!["--implementation".to_owned(), "cp".to_owned(), "--only-binary=:all:".to_owned()];
@@ -76,12 +76,12 @@ impl<'a> Name<'a> {
     }
 }
 
-/// Whether a version or commit is valid in a requirement.
+/// Whether a version or commit has only characters that are valid in a requirement.
 pub(super) fn is_plain_version(version: &str) -> bool {
     !version.is_empty() && version.chars().all(|c| c.is_ascii_alphanumeric() || "._+!-".contains(c))
 }
 
-/// Digests by file, as the records below a folder have them: base64 without padding.
+/// The digest of each file, from the `RECORD` files among `files`: base64 without padding.
 pub(super) fn read<'a>(
     files: impl IntoIterator<Item = &'a PathBuf>,
 ) -> Result<BTreeMap<PathBuf, String>, ToolchainError> {
@@ -90,7 +90,7 @@ pub(super) fn read<'a>(
         let Some(packages) = record.parent().and_then(Path::parent) else { continue };
         let text = fs::read_to_string(record).map_err(ToolchainError::io("read", record))?;
         for line in text.lines() {
-            // `path,sha256=digest,bytes`. pip lists scripts under paths at which they are not.
+            // A line is `path,sha256=digest,bytes`. For scripts, pip lists paths that do not exist.
             let mut fields = line.rsplitn(3, ',').skip(1);
             let (Some(digest), Some(path)) = (fields.next(), fields.next()) else { continue };
             if let Some(digest) = digest.strip_prefix("sha256=") {
@@ -106,7 +106,7 @@ fn is_record(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == "RECORD") && folder.is_some_and(|kind| kind == "dist-info")
 }
 
-/// A digest in hexadecimal, as a record writes it.
+/// Converts a hexadecimal digest to the form in which a record contains it.
 pub(super) fn as_recorded(hex: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let bits: Vec<u8> = hex
