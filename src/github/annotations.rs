@@ -1,8 +1,9 @@
-//! Workflow commands that GitHub shows as annotations of a job (at most ten of a kind per step), and the outputs for later steps.
+//! Workflow commands that GitHub shows as annotations of a job (at most ten of each level per step), and the
+//! outputs for later steps.
 
 use crate::model::without_commands;
 
-/// Severity, the highest first. Its word is the command.
+/// The level of an annotation, most severe first. The variant's name is the workflow command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "kebab-case")]
 pub enum AnnotationLevel {
@@ -11,7 +12,7 @@ pub enum AnnotationLevel {
     Notice,
 }
 
-/// One row's message. Title and message may contain anything; both are escaped.
+/// An annotation, usually about one row. Title and message may contain anything, because both are escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Annotation {
     pub level: AnnotationLevel,
@@ -19,13 +20,15 @@ pub struct Annotation {
     pub message: String,
 }
 
-/// GitHub shows ten annotations of a kind; the tenth counts the others.
+/// Number of annotations of each level that are printed in full. GitHub shows ten; the tenth says how many
+/// were left out.
 const SHOWN: usize = 9;
 
-/// GitHub's limit for a message is 4,096 characters.
+/// Maximum length of a message, below GitHub's limit of 4,096 characters.
 const LONGEST: usize = 3_000;
 
-/// The lines to print. The last one counts those that are left out, with their highest level.
+/// Returns the lines to print. The last one says how many annotations were left out, and has their highest
+/// level.
 pub fn annotations(all: &[Annotation]) -> String {
     let mut lines: String = all.iter().take(SHOWN).map(line).collect();
     let rest = all.get(SHOWN..).unwrap_or_default();
@@ -47,19 +50,19 @@ fn line(annotation: &Annotation) -> String {
     format!("::{command} title={title}::{}\n", escape(&short))
 }
 
-/// Escapes like GitHub's toolkit, so that the text can't end the line or the command. `##[` is the older form of a
-/// command, which works anywhere in a line.
+/// Escapes text as GitHub's toolkit does, so that it can't end the line or the command. `##[` is the older
+/// form of a command, which GitHub recognizes anywhere in a line.
 fn escape(text: &str) -> String {
     without_commands(&text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A"))
 }
 
-/// The lines for the file of outputs. Values are untrusted, so each is enclosed by delimiters that can't be guessed:
-/// `delimiter` must be random and new.
+/// The lines for the output file of a step. Values are untrusted, so each is enclosed in delimiters that they
+/// can't contain: `delimiter` must be random and newly generated.
 pub fn outputs(values: &[(&str, String)], delimiter: &str) -> String {
     let mut text = String::new();
     for (name, value) in values {
         let mut fence = delimiter.to_owned();
-        // The delimiter can't be guessed, but a value that was created later could still contain it.
+        // The delimiter can't be guessed, but a value that was created after it could still contain it.
         while value.contains(&fence) {
             fence.push('x');
         }

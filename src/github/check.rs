@@ -1,4 +1,4 @@
-//! The check run: shows the verdict at the commit.
+//! The check run, which shows the verdict on the commit.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use super::client::{Client, Created};
 use super::{GitHubError, Marker, Sha};
 
-/// How a check run ends.
+/// The conclusion of a check run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Conclusion {
     Success,
     Failure,
-    /// Neither success nor failure; it does not block a merge.
+    /// Neither success nor failure. It does not block a merge.
     Neutral,
 }
 
@@ -24,14 +24,14 @@ pub struct Check {
     pub conclusion: Conclusion,
     pub title: String,
     pub summary: String,
-    /// Identifies the check and the attempt that posts it, so that a re-run finds its own check run and an older attempt
-    /// replaces nothing.
+    /// Identifies the suite and the attempt that posts the check run, so that a re-run updates its own check
+    /// run and an older attempt does not replace a newer one.
     pub marker: Marker,
     pub page: Option<String>,
 }
 
 impl Check {
-    /// The request's body. A dry run shows it.
+    /// The body of the request, which a dry run prints.
     pub fn body(&self) -> Value {
         let mut body = json!({
             "name": self.name,
@@ -54,12 +54,12 @@ struct CheckRun {
     external_id: Option<String>,
 }
 
-/// Attempts to POST. After one without a response, the listing is checked first.
+/// Maximum number of POST attempts. If one gets no response, existing check runs are listed before the next.
 const POSTS: u32 = 3;
 
 impl Client {
-    /// Posts a check run, or updates the one that an earlier attempt posted. `false` where a later attempt
-    /// has already posted one.
+    /// Posts a check run, or updates the one that an earlier attempt posted. Returns `false` if a later
+    /// attempt has already posted one.
     ///
     /// # Errors
     /// GitHub rejects a request, or it keeps failing.
@@ -72,7 +72,7 @@ impl Client {
                 }
                 let path = format!("{path}/{}", known.id);
                 let mut body = check.body();
-                // The commit of a check run can't be changed.
+                // GitHub does not allow the commit of a check run to be changed.
                 if let Some(fields) = body.as_object_mut() {
                     fields.remove("head_sha");
                 }
@@ -84,7 +84,7 @@ impl Client {
                 Created::Unconfirmed => {}
             }
         }
-        // The last attempt may have succeeded without a response.
+        // The last attempt may have succeeded although its response was lost.
         if self.known(check).await?.is_some() {
             return Ok(true);
         }
@@ -94,7 +94,7 @@ impl Client {
         })
     }
 
-    /// The latest check run for this suite that benchgate has posted at this commit.
+    /// The latest check run that benchgate has posted for this suite on this commit.
     async fn known(&self, check: &Check) -> Result<Option<(CheckRun, Marker)>, GitHubError> {
         let path = self.path(&format!("commits/{}/check-runs", check.head.as_str()));
         let inside = |mut content: Value| content.get_mut("check_runs").map(Value::take);

@@ -1,5 +1,5 @@
-//! Requests and responses. octocrab sends the token only to the configured host; `retry` decides which requests are
-//! repeated, and when.
+//! Sends requests to GitHub's API. octocrab sends the token only to the configured host; `retry` decides
+//! which requests are repeated, and when.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,20 +17,21 @@ use super::retry::{NextStep, RetryPolicy, TryOutcome, next_step};
 /// Timeout for connecting and for each read.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// A page of a hundred comments is far smaller.
+/// Maximum size of a response. A page of a hundred comments is far smaller.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
-/// Entries per page; GitHub's maximum.
+/// Number of entries per page, which is GitHub's maximum.
 const PAGE: usize = 100;
 
-/// Limit for a listing; 10,000 entries.
+/// Maximum number of pages of a listing, for 10,000 entries.
 const MAX_PAGES: u32 = 100;
 
 /// An access token. It never appears in Debug output, logs or errors.
 pub struct GitHubToken(SecretString);
 
 impl GitHubToken {
-    /// `None` if the text is empty, like a missing secret in a workflow, or not valid in a header.
+    /// Wraps a token. `None` if the text is empty, as for a missing secret in a workflow, or not valid in a
+    /// header.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         let sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -44,12 +45,12 @@ impl fmt::Debug for GitHubToken {
     }
 }
 
-/// One repository's API.
+/// A client for the API of one repository.
 pub struct Client {
     crab: Octocrab,
     repository: RepositoryName,
     retries: RetryPolicy,
-    /// Removed from every response, because a server may echo it.
+    /// The token, which is removed from every response, because a server may echo it.
     token: SecretString,
 }
 
@@ -66,28 +67,29 @@ struct Response {
     body: Vec<u8>,
 }
 
-/// The outcome of a request that creates something.
+/// The outcome of a request that creates an object.
 pub(super) enum Created<T> {
     Confirmed(T),
-    /// There was no response, or a gateway timed out: it may have been created.
+    /// There was no response, or a gateway timed out, so the object may have been created.
     Unconfirmed,
 }
 
 impl Client {
-    /// `api` is GITHUB_API_URL, including `/api/v3` for GitHub Enterprise Server.
+    /// Creates a client. `api` is the value of GITHUB_API_URL, including `/api/v3` for GitHub Enterprise
+    /// Server.
     pub fn new(
         api: &str,
         repository: RepositoryName,
         token: &GitHubToken,
         retries: RetryPolicy,
     ) -> Result<Self, GitHubError> {
-        // Set once for the process; an error means that it is already set.
+        // The provider is set once for the process; an error only means that it is already set.
         drop(rustls::crypto::ring::default_provider().install_default());
         let http = reqwest::Client::builder()
             .connect_timeout(SILENCE)
             .read_timeout(SILENCE)
             .timeout(SILENCE * 2)
-            // Never follow a redirect with a token.
+            // Redirects are never followed, because they could send the token to another host.
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(|error| GitHubError::Setup(deepest(&error)))?;
@@ -100,7 +102,7 @@ impl Client {
         Ok(Self { crab, repository, retries, token: token.0.clone() })
     }
 
-    /// A path inside this repository.
+    /// The API path of something in this repository.
     pub(super) fn path(&self, rest: &str) -> String {
         format!("/repos/{}/{rest}", self.repository)
     }
@@ -124,7 +126,7 @@ impl Client {
         self.repeated(what, &Method::DELETE, path, None).await.map(drop)
     }
 
-    /// Creates something, at most once.
+    /// Sends a POST request, which is carried out at most once.
     pub(super) async fn post<T: DeserializeOwned>(
         &self,
         what: &str,
@@ -137,7 +139,8 @@ impl Client {
         }
     }
 
-    /// All entries of a listing. Pages are requested by number; links in responses are not followed.
+    /// Returns all entries of a listing. Pages are requested by number, and links in responses are not
+    /// followed.
     pub(super) async fn list<T: DeserializeOwned>(
         &self,
         what: &str,
@@ -166,7 +169,7 @@ impl Client {
         Err(GitHubError::Unreadable { what: what.to_owned(), why })
     }
 
-    /// Sends a request that may be repeated.
+    /// Sends a request that may be carried out more than once.
     async fn repeated(
         &self,
         what: &str,
@@ -175,11 +178,12 @@ impl Client {
         body: Option<&Value>,
     ) -> Result<Response, GitHubError> {
         let answer = self.request(what, method, path, body).await?;
-        // Only a POST needs the check, and it is not sent through here.
+        // Only a POST request needs this check, and POST requests are not sent by this function.
         answer.ok_or_else(|| GitHubError::Unreadable { what: what.to_owned(), why: "no response".to_owned() })
     }
 
-    /// Sends a request until there is a response. `None` if the caller has to check whether it was carried out.
+    /// Sends a request until there is a response. Returns `None` if the caller has to check whether the
+    /// request was carried out.
     async fn request(
         &self,
         what: &str,
@@ -203,7 +207,7 @@ impl Client {
                     return Ok(Some(answer));
                 }
                 (NextStep::Accept, Ok(answer)) => return Err(answer.refused(what)),
-                // Out of attempts: report the last failure.
+                // No attempts are left, so report the last failure.
                 (NextStep::Wait(wait), Ok(answer)) if self.gives_up(failures, waited, wait) => {
                     let limited = matches!(answer.status, 403 | 429);
                     return Err(if limited {
@@ -230,7 +234,7 @@ impl Client {
         failures + 1 >= self.retries.max_attempts || waited.saturating_add(wait) > self.retries.max_wait
     }
 
-    /// The wait before checking whether something was created, because listings lag behind.
+    /// Waits before the caller checks whether an object was created, because listings lag behind.
     pub(super) fn pause(&self) -> Duration {
         self.retries.first_wait
     }
@@ -239,7 +243,7 @@ impl Client {
         let token = self.token.expose_secret();
         match std::str::from_utf8(&body) {
             Ok(text) if text.contains(token) => text.replace(token, "…").into_bytes(),
-            // Messages are only read from text.
+            // Error messages are only taken from bodies that are text.
             _ => body,
         }
     }
@@ -261,7 +265,7 @@ impl Client {
     }
 }
 
-/// An attempt without a response.
+/// The reason why an attempt got no response.
 struct NoResponse {
     sent: bool,
     why: String,
@@ -271,7 +275,7 @@ impl Response {
     fn message(&self) -> String {
         let body: Option<Value> = serde_json::from_slice(&self.body).ok();
         let message = body.as_ref().and_then(|body| body.get("message")).and_then(Value::as_str);
-        // A gateway responds in HTML, which is useless in a message.
+        // A gateway responds in HTML, which is not usable in a message.
         message.unwrap_or("no message").chars().take(300).collect()
     }
 
@@ -289,11 +293,11 @@ impl Response {
     }
 }
 
-/// Seconds until the limit is reset, by the server's clock, because the local one may be wrong.
+/// Seconds until the rate limit is reset. The server's clock is used, because the local one may be wrong.
 fn until_reset(headers: &HeaderMap) -> Option<u64> {
     let reset: i64 = header(headers, "x-ratelimit-reset")?.parse().ok()?;
     let now = jiff::fmt::rfc2822::parse(header(headers, "date")?).ok()?.timestamp().as_second();
-    // One more, because both are truncated to whole seconds.
+    // One second is added, because both times are truncated to whole seconds.
     u64::try_from(reset.saturating_sub(now).saturating_add(1)).ok()
 }
 
@@ -318,7 +322,7 @@ fn sent(error: &octocrab::Error) -> bool {
     true
 }
 
-/// The innermost cause, which is the useful one for people. It contains no URL.
+/// The innermost cause, which is the most useful one for people. It contains no URL.
 fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
@@ -334,12 +338,12 @@ pub enum GitHubError {
     Unreachable { what: String, why: String },
     #[error("{what}: GitHub returned {status}: {message}")]
     Refused { what: String, status: u16, message: String },
-    /// An unexpected response.
+    /// The response was not in the expected form.
     #[error("{what}: unexpected response from GitHub: {why}")]
     Unreadable { what: String, why: String },
     #[error("{what}: rate limit: GitHub asks to wait another {} s after {} s of waiting", wait.as_secs(), waited.as_secs())]
     RateLimited { what: String, wait: Duration, waited: Duration },
-    /// A `workflow_run` event reports a run that this job does not publish.
+    /// This job must not publish the run that a `workflow_run` event reports.
     #[error("accept the reported run: {0}")]
     Untrusted(String),
     #[error("prepare the connection: {0}")]
@@ -349,7 +353,8 @@ pub enum GitHubError {
 }
 
 impl GitHubError {
-    /// Whether a valid token lacks the permission: it is read-only, as for every fork.
+    /// Whether the token is valid but lacks the permission. Tokens for pull requests from forks are
+    /// read-only.
     pub const fn is_forbidden(&self) -> bool {
         matches!(self, Self::Refused { status: 403, .. })
     }

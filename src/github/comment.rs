@@ -1,4 +1,5 @@
-//! The sticky comment: benchgate keeps one per suite up to date and never overwrites it with an older attempt.
+//! The sticky comment. benchgate keeps one comment per suite up to date, and never overwrites it with the
+//! result of an older attempt.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,8 +10,8 @@ use crate::model::hex;
 use super::client::{Client, Created};
 use super::{GitHubError, RunAttempt};
 
-/// The first line of a comment, which identifies it. The suite's name is hashed, so that a name can't end the marker
-/// or imitate another suite's.
+/// The first line of a comment, which identifies the suite and the attempt. The suite's name is hashed, so
+/// that a name can't end the marker or imitate the marker of another suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
     key: String,
@@ -20,7 +21,7 @@ pub struct Marker {
 const BEGIN: &str = "<!-- benchgate/v1 ";
 const END: &str = " -->";
 
-/// Digits of the hash; enough that the suites of a repository never collide.
+/// Number of digits of the hash, enough to distinguish all suites of a repository.
 const KEY_DIGITS: usize = 16;
 
 impl Marker {
@@ -34,7 +35,7 @@ impl Marker {
         format!("benchgate/v1/{}/{}/{}", self.key, self.attempt.run, self.attempt.attempt)
     }
 
-    /// Parses a check run's external id.
+    /// Parses the external id of a check run.
     pub fn from_check_id(id: &str) -> Option<Self> {
         let mut parts = id.strip_prefix("benchgate/v1/")?.split('/');
         let key = parts.next()?.to_owned();
@@ -44,7 +45,7 @@ impl Marker {
         whole.then_some(Self { key, attempt: RunAttempt { run, attempt } })
     }
 
-    /// Whether both are for the same suite.
+    /// Whether both markers are for the same suite.
     pub fn is_same_suite(&self, other: &Self) -> bool {
         self.key == other.key
     }
@@ -58,7 +59,7 @@ impl Marker {
         format!("{BEGIN}key={} run={run} attempt={attempt}{END}", self.key)
     }
 
-    /// The text of a comment: the marker line, then the visible text.
+    /// The text of a comment: the marker line, followed by the visible text.
     pub fn comment(&self, body: &str) -> String {
         format!("{}\n{body}", self.line())
     }
@@ -77,7 +78,7 @@ impl Marker {
     }
 }
 
-/// A comment in the API's listing.
+/// A comment in the API's responses.
 #[derive(Debug, Clone, Deserialize)]
 struct Comment {
     id: u64,
@@ -100,11 +101,11 @@ pub enum Posted {
     Updated {
         url: String,
     },
-    /// A later attempt has already posted; nothing was changed.
+    /// A later attempt has already posted a comment, so nothing was changed.
     Newer {
         url: String,
     },
-    /// There is no comment, and none was requested.
+    /// There is no comment, and creating one was not requested.
     NotWanted,
 }
 
@@ -117,30 +118,31 @@ impl Posted {
     }
 }
 
-/// A comment to post on a pull request, or on an issue: their numbers are of one series.
+/// A comment to post on a pull request or an issue, which share one series of numbers.
 #[derive(Debug, Clone)]
 pub struct CommentRequest<'a> {
     pub pull_request: u64,
     pub marker: &'a Marker,
-    /// Without the marker.
+    /// The text without the marker.
     pub body: &'a str,
     /// Whether to create a comment; an existing one is always updated.
     pub create: bool,
-    /// The author of our comments, if it can't be read from the token.
+    /// The login of the author of benchgate's comments, used if it can't be determined from the token.
     pub author: &'a str,
 }
 
-/// Attempts to POST. After one without a response, the listing is checked first.
+/// Maximum number of POST attempts. If one gets no response, existing comments are listed before the next.
 const POSTS: u32 = 3;
 
-/// Checks for a comment after a POST without a response, because a listing may lag behind.
+/// Number of times to look for a comment after a POST without a response, because a listing may lag behind.
 const LOOKS: u32 = 2;
 
-/// Limit for the loop, in case the listings stay inconsistent.
+/// Maximum number of rounds, in case the listings stay inconsistent.
 const ROUNDS: u32 = 20;
 
 impl Client {
-    /// Creates or updates the suite's comment, removes duplicates, and leaves a newer one alone.
+    /// Creates or updates the suite's comment and removes duplicates. A comment of a later attempt is not
+    /// changed.
     pub async fn comment(&self, wanted: &CommentRequest<'_>) -> Result<Posted, GitHubError> {
         let mut author = self.me().await?.unwrap_or_else(|| wanted.author.to_owned());
         let (mut posts, mut looks) = (0, 0);
@@ -151,7 +153,7 @@ impl Client {
                 return Ok(Posted::Newer { url: newer.html_url.clone() });
             }
             if let Some(((keep, _), rest)) = ours.split_first() {
-                // Keep the oldest, so that two concurrent jobs keep the same one.
+                // The oldest comment is kept, so that two concurrent jobs keep the same one.
                 let Some(url) = self.update(wanted, keep).await? else { continue };
                 for (comment, _) in rest {
                     self.remove(comment.id).await?;
@@ -160,7 +162,7 @@ impl Client {
                 return Ok(if is_new { Posted::Created { url } } else { Posted::Updated { url } });
             }
             if let Some(url) = created {
-                // It was posted but is not listed yet.
+                // The comment was posted but is not listed yet.
                 return Ok(Posted::Created { url });
             }
             if !wanted.create {
@@ -177,7 +179,7 @@ impl Client {
             posts += 1;
             match self.create(wanted).await? {
                 Created::Confirmed(comment) => {
-                    // The response names the author of the token's comments.
+                    // The response shows which user the token belongs to.
                     if let Some(user) = comment.user {
                         author = user.login;
                     }
@@ -195,7 +197,7 @@ impl Client {
         })
     }
 
-    /// The user of the token. An installation's token has no permission to read it.
+    /// The login of the token's user. The token of a GitHub App's installation has no permission to read it.
     pub(super) async fn me(&self) -> Result<Option<String>, GitHubError> {
         match self.get::<User>("read the user of the token", "/user").await {
             Ok(user) => Ok(Some(user.login)),
@@ -204,7 +206,7 @@ impl Client {
         }
     }
 
-    /// Our comments for this suite, oldest first.
+    /// benchgate's comments for this suite, oldest first.
     async fn ours(
         &self,
         wanted: &CommentRequest<'_>,
@@ -214,7 +216,7 @@ impl Client {
         let all: Vec<Comment> = self.list("list the comments", &path, Some).await?;
         let mut ours: Vec<(Comment, Marker)> = all
             .into_iter()
-            // Comments by other users may contain any marker.
+            // Only the author's own comments count, because those of other users may contain any marker.
             .filter(|comment| comment.user.as_ref().is_some_and(|user| user.login == author))
             .filter_map(|comment| {
                 let marker = Marker::from_comment(comment.body.as_deref()?)?;
@@ -230,7 +232,7 @@ impl Client {
         self.post("post the comment", &path, &body(wanted)).await
     }
 
-    /// The comment's URL, or `None` if it was deleted in the meantime.
+    /// Updates the comment and returns its URL, or `None` if it was deleted in the meantime.
     async fn update(
         &self,
         wanted: &CommentRequest<'_>,

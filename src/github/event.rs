@@ -1,10 +1,11 @@
-//! The event that started this job, parsed from the environment and the payload. No IO.
+//! The event that started this job, parsed from environment variables and the payload. This module does no
+//! IO.
 
 use serde::Deserialize;
 
 use crate::model::is_hex;
 
-/// Why the job's event can't be determined.
+/// The reason why the job's event can't be determined.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EventError {
     #[error("find {0}: this is not a GitHub Actions job")]
@@ -15,7 +16,7 @@ pub enum EventError {
     Payload { event: String, why: String },
 }
 
-/// `owner/name`, safe inside a URL.
+/// The name of a repository as `owner/name`, with only characters that are safe in a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositoryName {
     pub owner: String,
@@ -69,8 +70,8 @@ impl TryFrom<String> for Sha {
     }
 }
 
-/// The attempt of a run that measured. A later one compares as greater: run numbers increase, and a re-run of an old
-/// run is older than a new run.
+/// An attempt of a workflow run. Later attempts compare as greater. The run number comes first, so a re-run
+/// of an old run counts as older than a new run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunAttempt {
     pub run: u64,
@@ -81,17 +82,17 @@ pub struct RunAttempt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PullRequest {
     pub number: u64,
-    /// The proposed commit; GITHUB_SHA is a merge commit created by GitHub.
+    /// The proposed commit. GITHUB_SHA is not this commit but a merge commit created by GitHub.
     pub head: Sha,
     /// The branch to merge into.
     pub base_ref: String,
-    /// The tip of that branch at the time of the event.
+    /// The latest commit of that branch at the time of the event.
     pub base: Sha,
-    /// Whether the head is in another repository, or in one that was deleted.
+    /// Whether the head is in another repository, which may have been deleted.
     pub fork: bool,
 }
 
-/// The run that a `workflow_run` event reports: that run measured, and this job publishes.
+/// The run that a `workflow_run` event reports. That run measured, and this job publishes its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkflowRun {
     pub attempt: RunAttempt,
@@ -101,19 +102,19 @@ pub struct WorkflowRun {
     pub event: String,
     pub head: Sha,
     pub head_branch: Option<String>,
-    /// Owner of the head's repository, if it still exists.
+    /// Owner of the head's repository, if that still exists.
     pub head_owner: Option<String>,
     pub head_repository: Option<u64>,
     pub fork: bool,
-    /// Pull request numbers in the event; empty for forks.
+    /// The numbers of the pull requests that the event names; empty for forks.
     pub pull_requests: Vec<u64>,
     /// Conclusion: `success`, `failure`, `cancelled`, `timed_out` …
     pub conclusion: Option<String>,
-    /// When the first attempt started, RFC 3339.
+    /// The time at which the first attempt started, in RFC 3339.
     pub created: Option<String>,
-    /// When this attempt started, RFC 3339.
+    /// The time at which this attempt started, in RFC 3339.
     pub started: Option<String>,
-    /// When it was last updated, which is its end; RFC 3339.
+    /// The time of the last update, which is when the run ended, in RFC 3339.
     pub updated: Option<String>,
 }
 
@@ -121,7 +122,7 @@ pub struct WorkflowRun {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GitHubEvent {
     PullRequest(PullRequest),
-    /// Runs for a pull request with a token that can write.
+    /// An event for a pull request whose job gets a token with write access.
     PullRequestTarget(PullRequest),
     MergeGroup {
         head: Sha,
@@ -136,35 +137,35 @@ pub enum GitHubEvent {
     Schedule,
     WorkflowDispatch,
     WorkflowRun(WorkflowRun),
-    /// An event without rules in benchgate, which gets a summary but no posts.
+    /// Any other event. benchgate writes a summary for it but posts nothing.
     Other(String),
 }
 
-/// How far the code of a job is trusted.
+/// The origin of a job's code, which determines how far it is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeOrigin {
-    /// Code on the default branch.
+    /// Code that is on the default branch.
     Merged,
-    /// Proposed by a user with write access to the repository.
+    /// Code proposed by a user with write access to the repository.
     Proposed,
-    /// Code that may come from a fork.
+    /// Code that may come from a fork, and is untrusted.
     Unknown,
 }
 
-/// The current job.
+/// The current job of GitHub Actions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     pub repository: RepositoryName,
-    /// Whether the repository is private; `None` if the payload does not say.
+    /// Whether the repository is private; `None` if the payload does not contain that.
     pub private: Option<bool>,
     /// `https://api.github.com`, or `https://HOST/api/v3` for GitHub Enterprise Server.
     pub api: String,
     /// `https://github.com`, or the URL of a GitHub Enterprise Server.
     pub server: String,
     pub attempt: RunAttempt,
-    /// GITHUB_SHA.
+    /// The commit in GITHUB_SHA.
     pub commit: Sha,
-    /// The repository's default branch; `None` if the payload does not say.
+    /// The repository's default branch; `None` if the payload does not contain it.
     pub default_branch: Option<String>,
     /// Whether GITHUB_REF is the repository's default branch.
     pub on_default_branch: bool,
@@ -197,7 +198,7 @@ impl Job {
         let reference = variable("GITHUB_REF");
         let branch = reference.as_deref().and_then(|text| text.strip_prefix("refs/heads/"));
         let default = payload.repository.as_ref().and_then(|repository| repository.default_branch.clone());
-        // A schedule runs on the default branch, and its payload need not name it.
+        // A scheduled job runs on the default branch, but its payload may not name that branch.
         let default = default.or_else(|| branch.filter(|_| name == "schedule").map(str::to_owned));
         let on_default_branch = default.is_some() && default.as_deref() == branch;
         let event = payload.event(&name).map_err(|what| failed(format!("it has no {what}")))?;
@@ -214,7 +215,8 @@ impl Job {
         })
     }
 
-    /// The attempt that measured: that of the reported run if this job publishes another run's result.
+    /// The attempt that measured. If this job publishes the result of another run, that is an attempt of the
+    /// other run.
     pub fn measured(&self) -> RunAttempt {
         match &self.event {
             GitHubEvent::WorkflowRun(run) => run.attempt,
@@ -222,7 +224,7 @@ impl Job {
         }
     }
 
-    /// The commit that the verdict applies to.
+    /// The commit to which the verdict applies.
     pub fn head(&self) -> &Sha {
         match &self.event {
             GitHubEvent::PullRequest(pull) | GitHubEvent::PullRequestTarget(pull) => &pull.head,
@@ -248,7 +250,7 @@ impl Job {
         }
     }
 
-    /// Origin of the code of this event. An event that is not listed may contain untrusted code.
+    /// The origin of this event's code. Code of an event that is not listed here is untrusted.
     pub fn origin(&self) -> CodeOrigin {
         match &self.event {
             GitHubEvent::PullRequest(pull) | GitHubEvent::PullRequestTarget(pull) if pull.fork => {
@@ -278,7 +280,7 @@ impl Job {
         }
     }
 
-    /// The page of the run that measured.
+    /// The web page of the run that measured.
     pub fn run_page(&self) -> String {
         format!("{}/{}/actions/runs/{}", self.server, self.repository, self.measured().run)
     }
@@ -288,7 +290,7 @@ fn unexpected(name: &'static str, found: &str, expected: &'static str) -> EventE
     EventError::Unexpected { name, found: found.to_owned(), expected }
 }
 
-/// The token is sent to this URL, so it must use https or be on this machine.
+/// Checks a URL to which the token is sent: it must use https or be on this machine.
 fn address(text: String, name: &'static str) -> Result<String, EventError> {
     let local = ["http://127.0.0.1:", "http://localhost:", "http://[::1]:"];
     let plain = text.chars().all(|letter| letter.is_ascii_graphic()) && !text.contains(['@', '?', '#']);
@@ -299,13 +301,13 @@ fn address(text: String, name: &'static str) -> Result<String, EventError> {
     }
 }
 
-/// The used fields of a payload.
+/// The fields of a payload that are used.
 #[derive(Debug, Deserialize)]
 struct Payload {
     repository: Option<RepositoryPart>,
     pull_request: Option<PullRequestPart>,
     merge_group: Option<MergeGroupPart>,
-    /// For pushes, and for new commits in a pull request.
+    /// The previous commit; present for pushes and for new commits in a pull request.
     before: Option<String>,
     workflow_run: Option<WorkflowRunPart>,
 }
@@ -332,12 +334,13 @@ pub(super) struct PullRequestPart {
 }
 
 impl PullRequestPart {
-    /// Whether this pull request is still open and at the commit that an event named.
+    /// Whether this pull request is still open, with `head` as its latest commit.
     pub(super) fn is_still_at(&self, head: &Sha) -> bool {
         self.state == "open" && self.head.sha == *head
     }
 
-    /// Whether this open pull request is at the commit that a run measured, in the same repository.
+    /// Whether this pull request is open and its head is the commit, in the same repository, that a run
+    /// measured.
     pub(super) fn matches_run(&self, run: &WorkflowRun) -> bool {
         let repository = self.head.repo.as_ref().map(|repository| repository.id);
         self.is_still_at(&run.head) && repository == run.head_repository
@@ -347,7 +350,7 @@ impl PullRequestPart {
 #[derive(Debug, Deserialize)]
 struct HeadPart {
     sha: Sha,
-    /// Missing if the fork was deleted.
+    /// Absent if the fork was deleted.
     repo: Option<RepositoryPart>,
 }
 
@@ -370,7 +373,7 @@ struct MergeGroupPart {
 struct WorkflowRunPart {
     id: u64,
     run_attempt: u64,
-    /// Missing on old servers; then no run is accepted.
+    /// Absent on old servers; then the run is not accepted.
     path: Option<String>,
     event: String,
     head_sha: Sha,
@@ -390,7 +393,7 @@ struct NumberPart {
 }
 
 impl Payload {
-    /// The event, or the name of the field that the payload lacks.
+    /// Returns the event, or the name of a required field that the payload lacks.
     fn event(self, name: &str) -> Result<GitHubEvent, &'static str> {
         let pull = |part: Option<PullRequestPart>| part.map(PullRequest::from).ok_or("pull_request");
         Ok(match name {
@@ -405,7 +408,7 @@ impl Payload {
                 GitHubEvent::MergeGroup { head: group.head_sha, base: group.base_sha, base_ref }
             }
             "push" => {
-                // A new branch has only zeros here.
+                // For a new branch, this field contains only zeros.
                 let before = self.before.as_deref().and_then(Sha::parse);
                 GitHubEvent::Push {
                     before: before.filter(|sha| sha.as_str().bytes().any(|digit| digit != b'0')),

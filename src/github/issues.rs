@@ -1,4 +1,5 @@
-//! Issues that benchgate opens and keeps: found by label and author, created once, and changed by number.
+//! Issues that benchgate opens and keeps up to date. They are found by label and author, created only once,
+//! and changed by number.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ struct IssuePart {
     title: String,
     body: Option<String>,
     user: Option<UserPart>,
-    /// Present if it is a pull request.
+    /// Present if the issue is a pull request.
     pull_request: Option<Value>,
 }
 
@@ -37,22 +38,23 @@ pub struct IssueChange<'a> {
     pub title: Option<&'a str>,
     pub body: &'a str,
     pub open: bool,
-    /// It was closed, and is opened again.
+    /// Whether the issue was closed and is reopened.
     pub reopened: bool,
 }
 
-/// Tries to create an issue whose creation was not confirmed, each after looking whether it is there.
+/// Maximum number of attempts to create an issue. After an attempt without confirmation, existing issues are
+/// listed before the next.
 const POSTS: u32 = 3;
-/// Looks after an unconfirmed creation: a listing may lag behind.
+/// Number of times to look for an issue whose creation was not confirmed, because a listing may lag behind.
 const LOOKS: u32 = 2;
 
 impl Client {
-    /// Every issue with this label that we opened, open and closed.
+    /// Every open or closed issue with this label that benchgate opened.
     pub async fn issues(&self, label: &str, author: &str) -> Result<Vec<Issue>, GitHubError> {
         let author = self.me().await?.unwrap_or_else(|| author.to_owned());
         let path = self.path(&format!("issues?state=all&labels={label}"));
         let all: Vec<IssuePart> = self.list("list the issues", &path, Some).await?;
-        // An issue of another author can have any label and any marker.
+        // Only the author's own issues count, because those of others may have any label and any marker.
         let ours = all.into_iter().filter(|issue| {
             issue.pull_request.is_none() && issue.user.as_ref().is_some_and(|user| user.login == author)
         });
@@ -65,7 +67,8 @@ impl Client {
         Ok(ours.map(issue).collect())
     }
 
-    /// Opens an issue exactly once: if a response was lost, the first line of an issue shows whether it exists.
+    /// Opens an issue exactly once. If a response is lost, the first lines of existing issues show whether it
+    /// was created.
     pub async fn open_issue(
         &self,
         title: &str,
@@ -95,7 +98,7 @@ impl Client {
         })
     }
 
-    /// Changes an issue.
+    /// Updates an issue.
     pub async fn change_issue(&self, number: u64, change: IssueChange<'_>) -> Result<(), GitHubError> {
         let mut content = json!({ "body": change.body });
         if change.reopened || !change.open {

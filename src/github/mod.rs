@@ -1,5 +1,6 @@
-//! L3: reads from GitHub and posts to it. `event` and `workflow` parse and do no IO; `client` sends requests with retries;
-//! each of the others posts one thing. Texts are rendered elsewhere: this module does not know comparisons.
+//! L3: reads from GitHub and posts to it. `event` and `workflow` only parse and do no IO; `client` sends
+//! requests with retries; most of the others post one kind of message each. Texts are rendered elsewhere, so
+//! this module does not depend on comparisons.
 
 mod annotations;
 mod check;
@@ -24,11 +25,12 @@ pub use retry::RetryPolicy;
 pub use webhook::Webhook;
 pub use workflow::{Permissions, Workflow, WorkflowJob, WorkflowStep};
 
-/// Maximum size of a comment in bytes: GitHub rejects more than 65,536 characters, and the marker needs some.
+/// Maximum size of a comment's text in bytes. GitHub rejects comments of more than 65,536 characters, and the
+/// marker needs some of them.
 pub const COMMENT_BYTES: usize = 60_000;
 
-/// Maximum size of a job summary in bytes: GitHub drops one of more than 1 MiB entirely.
+/// Maximum size of a job summary in bytes. If a summary exceeds 1 MiB, GitHub drops all of it.
 pub const SUMMARY_BYTES: usize = 900 * 1024;
 
-/// Maximum size of a check run's text in bytes: GitHub rejects more than 65,535 characters.
+/// Maximum size of a check run's text in bytes. GitHub rejects texts of more than 65,535 characters.
 pub const CHECK_BYTES: usize = 60_000;

@@ -1,5 +1,5 @@
-//! Finds the pull request of a reported run. The run's event names none for a fork, and its artifact is untrusted, so a
-//! pull request is accepted only if its head is the measured commit.
+//! Finds the pull request of a reported run. For a fork, the event of the run names no pull request, and the
+//! artifact of the run is untrusted. So a pull request is accepted only if its head is the measured commit.
 
 use serde::Deserialize;
 
@@ -8,10 +8,10 @@ use super::event::PullRequestPart;
 use super::{GitHubError, PullRequest, Sha, WorkflowRun};
 
 impl WorkflowRun {
-    /// Rejects a run of another workflow than `workflow`, or one that was not started by a pull request.
+    /// Rejects a run of a workflow other than `workflow`, and a run that was not started by a pull request.
     ///
     /// # Errors
-    /// Why the run is rejected.
+    /// The reason why the run is rejected.
     pub fn accept(&self, workflow: &str) -> Result<(), GitHubError> {
         if self.path != workflow {
             let why = format!("it is a run of {}; only runs of {workflow} are published", self.path);
@@ -26,7 +26,8 @@ impl WorkflowRun {
 }
 
 impl Client {
-    /// The open pull request whose head is the measured commit. `None` if it has newer commits or was closed.
+    /// Finds the open pull request whose head is the measured commit. `None` if it has newer commits or was
+    /// closed.
     ///
     /// # Errors
     /// GitHub rejects a request, or it keeps failing.
@@ -53,13 +54,14 @@ impl Client {
         let mut fits = found.into_iter().filter(|found| found.matches_run(run));
         match (fits.next(), fits.next()) {
             (Some(only), None) => Ok(Some(only.into())),
-            // Two pull requests have this commit, and only the event could tell which one was measured.
+            // Several pull requests have this commit, and only the event could tell which of them was
+            // measured.
             _ => Ok(None),
         }
     }
 }
 
-/// The part of a commit that shows its place in the history.
+/// The fields of a commit that show its parents.
 #[derive(Debug, Deserialize)]
 struct CommitPart {
     parents: Vec<ParentPart>,
@@ -70,7 +72,7 @@ struct ParentPart {
     sha: Sha,
 }
 
-/// The comparison of two commits.
+/// The fields of a comparison of two commits.
 #[derive(Debug, Deserialize)]
 struct ComparedPart {
     status: String,
@@ -91,8 +93,8 @@ impl Client {
         }
     }
 
-    /// The commit of `base_ref` that `measured` is compared with. `measured` must be `proposed` itself or GitHub's merge of
-    /// it into that branch; otherwise `None`.
+    /// The commit of `base_ref` with which `measured` is compared. `None` unless `measured` is `proposed`
+    /// itself or GitHub's merge of it into that branch.
     ///
     /// # Errors
     /// GitHub rejects a request, or it keeps failing.
@@ -116,7 +118,7 @@ impl Client {
         if head.sha != *proposed {
             return Ok(None);
         }
-        // A fork can create a merge with any commit; only a commit of the branch is a valid base.
+        // A fork can contain a merge with any commit, so the base must be a commit of the branch.
         let compared = self.compared(base_ref, &base.sha).await?;
         let on_branch =
             compared.is_some_and(|found| ["behind", "identical"].contains(&found.status.as_str()));
@@ -133,7 +135,7 @@ impl Client {
     }
 }
 
-/// Encodes a branch name for a query, because it may contain any character.
+/// Percent-encodes a branch name for a query, because it may contain any character.
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     text.bytes()

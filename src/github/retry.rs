@@ -1,29 +1,30 @@
-//! When to retry a request: a pure function of the response.
+//! Decides when to retry a request, as a pure function of the response.
 //!
-//! A request that GitHub rejected because of a rate limit was not carried out and may always be repeated. A request without
-//! a response may have been carried out: repeating a POST could post twice, so the caller has to check.
+//! A request that GitHub rejected because of a rate limit was not carried out and may always be repeated. A
+//! request without a response may have been carried out, and repeating a POST request could post twice, so
+//! the caller has to check first.
 
 use std::time::Duration;
 
-/// How often and how long to retry.
+/// The number of attempts, and the time between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Wait after the first failure; each further wait is twice as long.
+    /// Time to wait after the first failure; each further wait is twice as long.
     pub first_wait: Duration,
-    /// Attempts per request.
+    /// Maximum number of attempts per request.
     pub max_attempts: u32,
-    /// Total time that one request may wait.
+    /// Maximum total time that one request may wait.
     pub max_wait: Duration,
 }
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        // A primary limit is reset every hour; waiting that long for a comment is not worth it.
+        // GitHub resets the primary rate limit every hour, but a comment is not worth waiting that long.
         Self { first_wait: Duration::from_secs(1), max_attempts: 5, max_wait: Duration::from_secs(600) }
     }
 }
 
-/// Wait after a rate limit without a given time, as GitHub recommends.
+/// Time to wait after a rate limit that does not state a time, as GitHub recommends.
 const DEFAULT_WAIT: Duration = Duration::from_secs(60);
 
 /// The outcome of one attempt.
@@ -31,30 +32,32 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(60);
 pub(super) enum TryOutcome {
     Response {
         status: u16,
-        /// Seconds to wait according to the response: Retry-After, or the reset of the limit.
+        /// Seconds to wait according to the response: the value of Retry-After, or the time until the limit
+        /// is reset.
         retry_after: Option<u64>,
-        /// No request is left until the limit is reset.
+        /// Whether no requests are left until the limit is reset.
         exhausted: bool,
-        /// The message names a rate limit.
+        /// Whether the message mentions a rate limit.
         limited: bool,
     },
-    /// No connection was made, so nothing was carried out.
+    /// No connection was made, so the request was not carried out.
     NotSent,
     /// The request was sent, but there was no response.
     NoResponse,
 }
 
-/// The next step.
+/// The next step after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextStep {
     /// Use the response.
     Accept,
     Wait(Duration),
-    /// The request may have been carried out; check whether it was.
+    /// The request may have been carried out, so check whether it was.
     CheckWhetherDone,
 }
 
-/// `repeatable`: carrying out the request twice has the same effect as once. `failures` counts earlier failures.
+/// Decides the next step. `repeatable` means that carrying out the request twice has the same effect as once.
+/// `failures` is the number of earlier failures.
 pub(super) fn next_step(
     outcome: &TryOutcome,
     repeatable: bool,
@@ -128,7 +131,7 @@ mod tests {
         let wait = |failures| next_step(&answer(502), true, failures, RetryPolicy::default());
         assert_eq!(wait(0), NextStep::Wait(Duration::from_secs(1)));
         assert_eq!(wait(3), NextStep::Wait(Duration::from_secs(8)));
-        // No overflow, even far beyond the maximum number of attempts.
+        // Checks that nothing overflows, even far beyond the maximum number of attempts.
         assert!(matches!(wait(200), NextStep::Wait(_)));
     }
 

@@ -1,4 +1,4 @@
-//! A signed message to any address, for example of a chat system.
+//! Sends a signed message to any URL, for example that of a chat system.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use crate::model::hex;
 use super::GitHubError;
 use super::retry::{NextStep, RetryPolicy, TryOutcome, next_step};
 
-/// Timeout without data from the receiver.
+/// Timeout if the receiver sends no data.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// The destination of messages. The address often is a secret itself, so neither is ever shown.
+/// A receiver of messages. The URL is often a secret itself, so neither it nor the signing secret is ever
+/// shown.
 pub struct Webhook {
     url: SecretString,
     host: String,
@@ -28,7 +29,7 @@ impl std::fmt::Debug for Webhook {
 }
 
 impl Webhook {
-    /// `https` only, except to this machine itself. `secret` signs the messages.
+    /// Creates a webhook. The URL must use `https`, except on this machine. `secret` signs the messages.
     pub fn new(url: &str, secret: Option<&str>, policy: RetryPolicy) -> Result<Self, GitHubError> {
         let unusable = |why: &str| GitHubError::Setup(format!("the webhook's address {why}"));
         let parsed = reqwest::Url::parse(url.trim()).map_err(|_| unusable("can't be read"))?;
@@ -41,8 +42,8 @@ impl Webhook {
         Ok(Self { url: SecretString::from(parsed.to_string()), host, key, policy })
     }
 
-    /// Sends a message, and sends it again if no response comes or the server asks for patience (429, 5xx). `delivery`
-    /// identifies it, so that a receiver can recognize a repetition.
+    /// Sends a message, and sends it again if there is no response or the server asks for it (429, 5xx).
+    /// `delivery` identifies the message, so that a receiver can recognize a repetition.
     pub async fn send(&self, delivery: &str, body: &[u8]) -> Result<(), GitHubError> {
         drop(rustls::crypto::ring::default_provider().install_default());
         let http = reqwest::Client::builder()
@@ -90,8 +91,8 @@ impl Webhook {
     }
 }
 
-/// The signature of a message, in the form of GitHub's own webhooks: `sha256=` and the digits of HMAC-SHA256 over
-/// the bytes of the body.
+/// The signature of a message, as in GitHub's own webhooks: `sha256=` and the hexadecimal digits of the
+/// body's HMAC-SHA256.
 fn signature(key: &hmac::Key, body: &[u8]) -> String {
     let tag = hmac::sign(key, body);
     format!("sha256={}", hex(tag.as_ref()))

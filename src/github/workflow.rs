@@ -1,33 +1,33 @@
-//! The parts of a workflow file that matter for security: triggers, permissions, runners, steps. No IO: it parses bytes the
-//! way GitHub would interpret them.
+//! The parts of a workflow file that matter for security: triggers, permissions, runners and steps. This
+//! module does no IO; it parses bytes as GitHub would interpret them.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// A workflow.
+/// The parsed content of a workflow file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Workflow {
-    /// The name that other workflows use; GitHub falls back to the path.
+    /// The name by which other workflows refer to it. Without a name, GitHub uses the path.
     pub name: Option<String>,
-    /// The events that start it.
+    /// The events that trigger it.
     pub triggers: Vec<String>,
-    /// Names of the workflows that start it when they complete.
+    /// The names of the workflows whose completion triggers it.
     pub reports_on: Vec<String>,
     /// Whether a newer run cancels an older one in progress.
     pub cancels: bool,
     pub jobs: Vec<WorkflowJob>,
 }
 
-/// A job of a workflow, including inherited settings.
+/// A job of a workflow, including settings that it inherits from the workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkflowJob {
     pub id: String,
-    /// Labels of its runner. Empty if it calls another workflow.
+    /// The labels of its runner. Empty if it calls another workflow.
     pub runner: Vec<String>,
     pub permissions: Permissions,
     pub steps: Vec<WorkflowStep>,
-    /// The workflow that it calls, if it has no steps.
+    /// The workflow that it calls, in which case it has no steps.
     pub calls: Option<String>,
     /// Whether it has a condition (`if`).
     pub conditional: bool,
@@ -36,16 +36,16 @@ pub struct WorkflowJob {
 /// The permissions of a job's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permissions {
-    /// Not set; the repository's settings apply.
+    /// Not set, so the repository's settings apply.
     Unsaid,
-    /// One level for all scopes: `read-all`, `write-all`.
+    /// One level for all scopes: `read-all` or `write-all`.
     All(String),
-    /// Level by scope; missing scopes are `none`.
+    /// The level of each listed scope; scopes that are not listed are `none`.
     Listed(BTreeMap<String, String>),
 }
 
 impl Permissions {
-    /// The scopes with write access, or `everything`.
+    /// The scopes with write access; `everything` for `write-all`.
     pub fn writable(&self) -> Vec<&str> {
         match self {
             Self::Unsaid => Vec::new(),
@@ -65,14 +65,14 @@ impl Permissions {
 pub struct WorkflowStep {
     pub uses: Option<String>,
     pub run: Option<String>,
-    /// Inputs, as text like the action receives them.
+    /// The inputs, as the text that the action receives.
     pub with: BTreeMap<String, String>,
-    /// The variables that it sees: its own, its job's and its workflow's.
+    /// The environment variables that it sees: its own, its job's and its workflow's.
     pub env: BTreeMap<String, String>,
 }
 
 impl Workflow {
-    /// Reads a workflow file.
+    /// Parses a workflow file.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
         let whole: Value = serde_saphyr::from_str(text).map_err(|error| first_line(&error.to_string()))?;
@@ -83,7 +83,7 @@ impl Workflow {
             name: whole.get("name").and_then(text_of),
             triggers: names(whole.get("on")),
             reports_on: names(whole.pointer("/on/workflow_run/workflows")),
-            // An expression is evaluated at run time, so only a literal `true` counts.
+            // An expression is only evaluated at run time, so only a literal `true` counts.
             cancels: whole.pointer("/concurrency/cancel-in-progress").is_some_and(|value| *value == true),
             jobs: jobs.iter().map(|(id, job)| WorkflowJob::read(id, job, &common, &env)).collect(),
         })
@@ -103,7 +103,7 @@ impl Workflow {
 impl WorkflowJob {
     fn read(id: &str, job: &Value, common: &Permissions, env: &BTreeMap<String, String>) -> Self {
         let runner = job.get("runs-on");
-        // For a group of runners, the labels are one level deeper.
+        // For a runner group, the labels are one level deeper.
         let runner = runner.and_then(|runner| runner.get("labels")).or(runner);
         let steps = job.get("steps").and_then(Value::as_array);
         let own = permissions(job.get("permissions"));
@@ -120,7 +120,7 @@ impl WorkflowJob {
         }
     }
 
-    /// Whether every label is of a GitHub-hosted runner, which is discarded after each job.
+    /// Whether all labels are those of GitHub-hosted runners, which are discarded after each job.
     pub fn is_hosted(&self) -> bool {
         let hosted =
             |label: &String| ["ubuntu-", "windows-", "macos-"].iter().any(|system| label.starts_with(system));
@@ -139,7 +139,8 @@ impl WorkflowStep {
     }
 }
 
-/// The entries of a table that are text, or a number or truth value as GitHub passes it on.
+/// The entries of a table whose values are text, or numbers and booleans in the form in which GitHub passes
+/// them on.
 fn texts(of: &Value, name: &str) -> BTreeMap<String, String> {
     let entries = of.get(name).and_then(Value::as_object).into_iter().flatten();
     entries.filter_map(|(key, value)| Some((key.clone(), text_of(value)?))).collect()

@@ -1,4 +1,4 @@
-//! Accepts a change: the results from one run on become the new baseline.
+//! Accepts a change, so that the results from a certain run on become the new baseline.
 
 use std::collections::BTreeSet;
 
@@ -13,26 +13,26 @@ use super::{BATCH, BaselineFolder, Change, Fault, Files, LoadedFile, RunName, St
 pub struct Acceptance {
     pub suite: String,
     pub testbed: String,
-    /// The first accepted run: its name, or a prefix of its name or commit. `None` means the newest.
+    /// The first accepted run, by its name or by a prefix of its name or commit. `None` means the newest run.
     pub from: Option<String>,
-    /// Glob for benchmark names; `None` is every benchmark.
+    /// Glob for benchmark names; `None` means every benchmark.
     pub benchmark: Option<String>,
     pub who: String,
     pub why: String,
-    /// The last day on which it applies; `None` is unlimited.
+    /// The last day on which it applies; `None` means that it does not expire.
     pub until: Option<jiff::civil::Date>,
-    /// RFC 3339.
+    /// Time of the acceptance (RFC 3339).
     pub created: String,
-    /// The version of benchgate.
+    /// The version of benchgate that wrote it.
     pub benchgate: String,
 }
 
-/// Writes an acceptance next to the runs, and returns its path and the run it starts at.
+/// Writes an acceptance next to the runs, and returns its path and the first accepted run.
 ///
 /// # Errors
-/// The run does not exist or is ambiguous; the glob is invalid; the place can't be written.
+/// The run does not exist or is ambiguous; the glob is invalid; the baseline can't be written.
 pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, RunName), StoreError> {
-    // Later readers have only this record to understand why the level changed.
+    // The reason is required because later readers have only this record to understand why the level changed.
     if acceptance.why.trim().is_empty() {
         return Err(StoreError::Unusable("an acceptance needs a reason".to_owned()));
     }
@@ -66,28 +66,29 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
     let bytes = baseline.encoding.write_acceptance(&file);
     let change = Change { add: vec![(path.clone(), bytes.clone())], remove: Vec::new(), message };
     match files.apply(&change) {
-        // A request was repeated because its response was lost.
+        // The acceptance exists already, because a request was repeated after its response was lost.
         Err(StoreError::Exists { .. }) if files.read(&path)? == bytes => Ok((path, from)),
         applied => applied.map(|()| (path, from)),
     }
 }
 
-/// What an acceptance means for the sessions from its first one on, oldest first.
+/// The effect of an acceptance on the sessions from its first one on, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AcceptedSessions {
-    /// It lifts their quarantine, or that of some of their benchmarks.
+    /// Sessions whose quarantine, or that of some of their benchmarks, it lifts.
     pub released: Vec<RunName>,
-    /// Accepted benchmarks of them stay in quarantine, for these reasons.
+    /// Sessions of which accepted benchmarks stay in quarantine, with the reasons.
     pub held: Vec<(RunName, Vec<QuarantineRecord>)>,
-    /// Files that can't be used.
+    /// Baseline files that can't be used.
     pub faults: Vec<Fault>,
 }
 
 impl AcceptedSessions {
-    /// Reads the sessions from `from` on. `path` is that of the acceptance, and `before` the baseline without it.
+    /// Determines the effect on the sessions from `from` on. `path` is the path of the acceptance, and
+    /// `before` is the baseline without it.
     ///
     /// # Errors
-    /// The place can't be read.
+    /// The baseline can't be read.
     pub fn read(
         files: &dyn Files,
         before: &BaselineFolder,
@@ -183,7 +184,7 @@ fn find(files: &dyn Files, baseline: &BaselineFolder, wanted: Option<&str>) -> R
             &format!("run {wanted}"),
             &format!("{} contains no run of that name or commit", baseline.folder),
         )),
-        // Several runs of one commit: accept from the first.
+        // If all matching runs are of one commit, the acceptance starts with the first of them.
         several if several.windows(2).all(|two| two[0].commit() == two[1].commit()) => Ok(several[0].clone()),
         _ => Err(missing(&format!("run {wanted}"), "several runs match; give more digits")),
     }

@@ -1,4 +1,4 @@
-//! The object stores, and the environment variables for their access.
+//! Opens object stores, with the environment variables that grant access to them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,26 +13,28 @@ use crate::model::{StoreScheme, StoreUrl};
 
 use super::StoreError;
 
-/// The whole of a request, with its body.
+/// Timeout for a whole request, including its body.
 const REQUEST: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// A creation that is repeated after its answer was lost finds its own object; the caller compares the two.
+/// The retry policy. If the response to a creation was lost, the repeated request finds the object of the
+/// first one; the caller then compares the two.
 fn retry() -> RetryConfig {
     let backoff = BackoffConfig { max_backoff: Duration::from_secs(5), ..BackoffConfig::default() };
     RetryConfig { backoff, max_retries: 4, retry_timeout: Duration::from_secs(60) }
 }
 
-/// Encrypted connections only, unless a variable such as `AWS_ALLOW_HTTP` says otherwise.
+/// The client options, which require encrypted connections unless a variable such as `AWS_ALLOW_HTTP` permits
+/// others.
 fn client() -> ClientOptions {
-    // Set once for the process; an existing value is fine.
+    // The provider is set once for the process; an error only means that it is already set.
     drop(rustls::crypto::ring::default_provider().install_default());
     ClientOptions::new().with_timeout(REQUEST).with_connect_timeout(CONNECT).with_allow_http(false)
 }
 
-/// The store at an address, and whether it is on another machine. The bucket of the address is set last, so that no
-/// variable replaces it. The builders' own `from_env` is not used, because benchgate removes secrets from its environment
-/// before it starts anything; `variables` has both.
+/// Opens the store at a URL, and returns whether it is on another machine. The URL's bucket is set last, so
+/// that no variable replaces it. The builders' own `from_env` is not used, because benchgate removes secrets
+/// from its environment before it starts other programs; `variables` also contains the removed ones.
 pub(super) fn open(
     url: &StoreUrl,
     variables: &[(String, String)],
@@ -41,7 +43,7 @@ pub(super) fn open(
         ($builder:expr, $prefix:literal) => {{
             let mut builder = $builder.with_client_options(client()).with_retry(retry());
             for (name, value) in variables.iter().filter(|(name, _)| name.starts_with($prefix)) {
-                // Variables of other tools are not keys of the builder.
+                // Variables that the builder does not know belong to other tools.
                 if let Ok(key) = name.to_ascii_lowercase().parse() {
                     builder = builder.with_config(key, value);
                 }
@@ -68,15 +70,15 @@ pub(super) fn open(
     Ok((store, url.scheme() != StoreScheme::File))
 }
 
-/// Every folder of this machine. The data are on disk before a write returns.
+/// A store whose objects are files of this machine. A write returns only after its data is on disk.
 pub(super) fn folder() -> Arc<dyn ObjectStore> {
     Arc::new(LocalFileSystem::new().with_fsync(true))
 }
 
-/// Addresses from which cloud machines get credentials.
+/// Addresses of the metadata services from which cloud machines get credentials.
 const METADATA: [&str; 3] = ["169.254.169.254", "169.254.170.2", "metadata.google.internal"];
 
-/// A server's answer in XML as its code and message.
+/// Reduces a server's XML response to its code and message.
 fn plain(text: &str) -> String {
     let element = |name: &str| {
         let (_, rest) = text.split_once(&format!("<{name}>"))?;
@@ -89,13 +91,14 @@ fn plain(text: &str) -> String {
     format!("{before}: {code}{message}")
 }
 
-/// Longest reason that is shown: servers answer with whole documents.
+/// Maximum length of a reason in a message, because servers respond with whole documents.
 const LONGEST: usize = 400;
 
-/// An error without the query of any address in it: that of a request to Azure can hold a signature.
+/// Converts an error, and removes the query from each URL in it, because the query of an Azure URL may
+/// contain a signature.
 pub(super) fn failed(action: &'static str, url: &str, error: &Error) -> StoreError {
     let mut text = plain(&error.to_string());
-    // The cause at the bottom is the one that a person can act on.
+    // The innermost cause is the one that a user can act on.
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
@@ -104,7 +107,8 @@ pub(super) fn failed(action: &'static str, url: &str, error: &Error) -> StoreErr
     if !text.contains(&cause) {
         text.push_str(&format!(": {cause}"));
     }
-    // Without credentials, the client asks the metadata service of the machine for some.
+    // Without credentials, the client requests some from the machine's metadata service, which most machines
+    // don't have.
     if METADATA.iter().any(|address| text.contains(address)) {
         text =
             "no credentials, neither in the environment nor from this machine's metadata service".to_owned();

@@ -1,5 +1,6 @@
-//! Sessions of days in the past that a run is compared with in addition to the newest ones, which move along with a gradual
-//! slowdown. How many are read does not depend on the length of the history.
+//! Selects older sessions to compare a run with, in addition to the newest ones. The newest sessions follow a
+//! gradual slowdown, so they can't show it. The number of sessions read does not depend on the length of the
+//! history.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,25 +12,29 @@ use crate::record::AcceptanceFile;
 use super::select::{HistoryQuery, Lineage, UsableSession, usable};
 use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError};
 
-/// Sessions from each day on. Some of them may be quarantined.
+/// Number of sessions to read from each day on. Some of them may be quarantined.
 const FROM_EACH: usize = 7;
-/// Files that are opened from each day on, if some are quarantined or can't be read.
+/// Maximum number of files to open from each day on, if some sessions are quarantined or can't be read.
 const MOST_FROM_EACH: usize = 20;
-/// Days before the comparison from which sessions are read, in addition to the first ones and those from each acceptance on:
-/// a benchmark that got faster since its first session, or that is newer, has its best level between them. Each day is about
-/// 1.4 times as far back as the one before: with a factor of two, a slowdown of 3 % over half a year passed for weeks while
-/// one day fell before the improvement and the next one into the slowdown. They are counted from the comparison, and from the last
-/// good session of each benchmark that is red: its level must not move along while nobody accepts the slowdown.
+/// Days before the comparison from which sessions are read, in addition to the first sessions and those after
+/// each acceptance. The days in between are needed because a benchmark that became faster or was added after
+/// the first session has its best level between them. Each day is about 1.4 times as far back as the one
+/// before. With a factor of two, a slowdown of 3 % over half a year went unnoticed for weeks, because one day
+/// fell before an improvement and the next one into the slowdown. The days are counted from the comparison
+/// and, for a benchmark that has been red for a while, also from its last good session, because its reference
+/// level must not move while nobody accepts the slowdown.
 const DAYS_BEFORE: [i64; 12] = [15, 30, 45, 60, 90, 120, 180, 240, 360, 480, 720, 960];
-/// Acceptances whose first sessions are read: the newest ones.
+/// Maximum number of acceptances, newest first, whose first sessions are read.
 const ACCEPTANCES: usize = 8;
-/// Days without a good session after which a benchmark has days of its own. A single excluded session moves nothing.
+/// Number of days without a good session after which a benchmark's days are also counted from its last good
+/// session. A single excluded session must not change them.
 const RED_FOR: i64 = 7;
-/// Periods that are listed from each day on.
+/// Maximum number of periods to list from each day on.
 const PERIODS: usize = 12;
 
-/// Good sessions from several days on, oldest first, and how many can't be used because this clone does not reach
-/// their commits. `kept` are those that have been read, oldest first.
+/// Reads good sessions from several days on, oldest first. Also returns how many can't be used because this
+/// shallow clone does not contain their commits. `kept` are the sessions that were already read, oldest
+/// first.
 pub(super) fn sessions(
     files: &dyn Files,
     baseline: &BaselineFolder,
@@ -51,7 +56,7 @@ pub(super) fn sessions(
     let (mut known, mut found) = (BTreeSet::new(), Vec::new());
     for start in starts(baseline, query, kept) {
         let names = listing.from(start.as_ref(), query)?;
-        // Days without a session between them begin with the same one.
+        // If there is no session between two days, both begin with the same session.
         let Some(first) = names.first().filter(|first| known.insert((*first).clone())) else { continue };
         let mut group = EarlierSessions { since: day(first), runs: Vec::new() };
         let (likely, more) = names.split_at(names.len().min(FROM_EACH));
@@ -86,7 +91,8 @@ pub(super) fn sessions(
     Ok((found, listing.unknown.len()))
 }
 
-/// Starts of the ranges of sessions to read, in ascending order; `None` is the first one of all.
+/// Starts of the ranges of sessions to read, in ascending order. `None` stands for the beginning of the
+/// history.
 fn starts(
     baseline: &BaselineFolder,
     query: &HistoryQuery<'_>,
@@ -103,7 +109,7 @@ fn starts(
     days.map(Some).filter(|day| *day > first).chain(fixed).collect()
 }
 
-/// The times at which the last good sessions of all benchmarks began.
+/// The times of the last good sessions of all benchmarks.
 fn last_good(kept: &[UsableSession]) -> BTreeSet<Timestamp> {
     let mut known = BTreeSet::new();
     let newest_first = kept.iter().rev();
@@ -112,10 +118,11 @@ fn last_good(kept: &[UsableSession]) -> BTreeSet<Timestamp> {
     last.filter_map(|session| session.stored.name.began()).collect()
 }
 
-/// Starts that don't move with time: the first session that counts for any benchmark, and acceptances.
+/// Starts that don't depend on the time of the comparison: the first session that counts, and the
+/// acceptances.
 fn fixed_starts(baseline: &BaselineFolder) -> BTreeSet<Option<RunName>> {
     let accepted = baseline.acceptances.iter().map(|(_, accepted)| accepted);
-    // Before an acceptance of all benchmarks no session counts.
+    // No session before an acceptance of all benchmarks counts.
     let of_all = accepted.clone().filter(|accepted| accepted.benchmark.is_none());
     let horizon = of_all.filter_map(|accepted| RunName::from_stem(&accepted.from)).max();
     let from: BTreeSet<RunName> =
@@ -124,8 +131,8 @@ fn fixed_starts(baseline: &BaselineFolder) -> BTreeSet<Option<RunName>> {
     from.chain([horizon.clone()]).collect()
 }
 
-/// The sessions of `runs` that every later one is compared with, and that must not be removed for that reason: at most
-/// `most` from each start.
+/// The sessions of `runs` that all later ones are compared with, and that therefore must not be pruned: at
+/// most `most` from each start.
 pub(super) fn first_sessions<'a>(
     baseline: &BaselineFolder,
     runs: &'a [RunName],
@@ -143,20 +150,20 @@ fn day(name: &RunName) -> String {
     format!("{}-{}-{}", &time[..4], &time[4..6], &time[6..8])
 }
 
-/// The sessions of a folder, listed on demand.
+/// The sessions of a folder, whose periods are listed on demand.
 struct Listing<'a> {
     files: &'a dyn Files,
     baseline: &'a BaselineFolder,
-    /// Oldest first.
+    /// All periods, oldest first.
     periods: Vec<String>,
-    /// By period.
+    /// Names of the sessions, by period.
     names: BTreeMap<String, Vec<RunName>>,
-    /// Runs of commits that a shallow clone does not reach.
+    /// Runs whose commits are not in this shallow clone.
     unknown: BTreeSet<RunName>,
 }
 
 impl Listing<'_> {
-    /// The first [`MOST_FROM_EACH`] sessions from `start` on whose commits are ancestors.
+    /// The first [`MOST_FROM_EACH`] sessions, from `start` on, whose commits are ancestors.
     fn from(
         &mut self,
         start: Option<&RunName>,

@@ -12,16 +12,17 @@ use super::{
 pub struct ExportedSessions {
     pub sessions: usize,
     pub acceptances: usize,
-    /// Sessions and acceptances that were there before.
+    /// Number of sessions and acceptances that existed already.
     pub already: usize,
-    /// Files that can't be used. They are not copied.
+    /// Files that can't be used, and are therefore not copied.
     pub faults: Vec<Fault>,
 }
 
-/// Sessions that are written together.
+/// Number of sessions that are written together.
 const AT_ONCE: usize = 64;
 
-/// Copies every session and acceptance that `to` lacks, under the same names. An interrupted copy is finished by the next.
+/// Copies every session and acceptance that `to` lacks, under the same names. The next call continues an
+/// interrupted copy.
 pub fn export(from: &dyn Files, to: &mut dyn Files) -> Result<ExportedSessions, StoreError> {
     let mut exported = ExportedSessions::default();
     for (suite, testbed) in baseline_folders(from)? {
@@ -47,7 +48,7 @@ pub fn export(from: &dyn Files, to: &mut dyn Files) -> Result<ExportedSessions, 
             exported.sessions += written;
             exported.already += known;
         }
-        // Written after the sessions, because an acceptance names one of them.
+        // Acceptances are written after the sessions, because each names a session.
         for (file, acceptance) in &baseline.acceptances {
             let path = there.path(file);
             let message = format!("baseline: copy {path}");
@@ -62,7 +63,7 @@ pub fn export(from: &dyn Files, to: &mut dyn Files) -> Result<ExportedSessions, 
     Ok(exported)
 }
 
-/// Writes sessions; returns how many were written and how many another writer has just written.
+/// Writes sessions. Returns how many were written, and how many another process wrote at the same time.
 fn copy(
     to: &mut dyn Files,
     there: &BaselineFolder,
@@ -77,7 +78,7 @@ fn copy(
     let message = format!("baseline: copy {} sessions of {}", sessions.len(), there.folder);
     match to.apply(&Change { add, remove: Vec::new(), message }) {
         Ok(()) => return Ok((sessions.len(), 0)),
-        // Another writer stored one of them, so they are written one by one.
+        // Another process stored one of the sessions, so they are written one by one.
         Err(StoreError::Exists { .. }) => {}
         Err(error) => return Err(error),
     }

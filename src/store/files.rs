@@ -1,4 +1,4 @@
-//! Access to the files of a baseline, wherever they are stored, and the two ways of writing a session.
+//! Access to the files of a baseline, wherever they are stored, and the two encodings of a session.
 
 use jiff::Timestamp;
 
@@ -9,72 +9,74 @@ use super::{RunName, StoreError, name};
 /// A change to a baseline. Each file is written completely or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Change {
-    /// Path and content of every new file.
+    /// Path and content of each new file.
     pub add: Vec<(String, Vec<u8>)>,
     pub remove: Vec<String>,
-    /// One line that describes the change.
+    /// A one-line description of the change.
     pub message: String,
 }
 
 /// A set of files by path, with `/` as separator. Paths consist of [`super::folder_name`]s, so they never lead out of
 /// the baseline.
 pub trait Files {
-    /// Sorted names of the folders in `folder`; empty if it does not exist. The empty path is the top folder.
+    /// Lists the folders in `folder`, sorted by name; empty if it does not exist. The empty path is the top
+    /// folder.
     fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError>;
-    /// Sorted names of the files in `folder`; empty if it does not exist.
+    /// Lists the files in `folder`, sorted by name; empty if it does not exist.
     fn names(&self, folder: &str) -> Result<Vec<String>, StoreError>;
     fn read(&self, path: &str) -> Result<Vec<u8>, StoreError>;
     /// Announces the files that will be read next, so that a remote baseline fetches them together.
     fn prefetch(&self, _paths: &[String]) -> Result<(), StoreError> {
         Ok(())
     }
-    /// Applies a change. Fails if a name exists already, also if another writer has just created it.
+    /// Applies a change. Fails if a new file exists already, even if another process has just created it.
     fn apply(&mut self, change: &Change) -> Result<(), StoreError>;
-    /// A description of the place for messages.
+    /// A description of the baseline's location for messages.
     fn place(&self) -> String;
-    /// Bytes fetched from a remote so far; `None` for local files.
+    /// Number of bytes fetched from a remote so far; `None` for local files.
     fn fetched(&self) -> Option<u64> {
         None
     }
-    /// How sessions are written here.
+    /// The encoding in which sessions are written here.
     fn encoding(&self) -> Encoding {
         Encoding::Json
     }
-    /// The periods that a folder's sessions are listed by, oldest first, so that a gate lists the newest ones only. A place
-    /// where listing everything costs one request has one period.
+    /// The periods by which a folder's sessions are listed, oldest first, so that a gate needs to list only
+    /// the newest ones. If listing everything costs one request, there is one period.
     fn periods(&self, _folder: &str) -> Result<Vec<String>, StoreError> {
         Ok(vec![String::new()])
     }
-    /// The periods in which the newest sessions are at `now`, oldest first: months, and none if there is one period.
-    /// The last period ends so long after `now` that differences between clocks don't matter.
+    /// The periods that contain the newest sessions at `now`, oldest first. They are months; the list is
+    /// empty if there is only one period. The last one ends long after `now`, so that differences between
+    /// clocks don't matter.
     fn recent_periods(&self, _now: Timestamp) -> Vec<String> {
         Vec::new()
     }
-    /// The period that lists a session.
+    /// The period in which a session is listed.
     fn period_of(&self, _name: &RunName) -> String {
         String::new()
     }
-    /// Sorted names of the files that a period of `folder` lists.
+    /// Lists the files of one period of `folder`, sorted by name.
     fn names_in(&self, folder: &str, _period: &str) -> Result<Vec<String>, StoreError> {
         self.names(folder)
     }
-    /// Sorted names of the acceptances in `folder`.
+    /// Lists the acceptances in `folder`, sorted by name.
     fn acceptances(&self, folder: &str) -> Result<Vec<String>, StoreError> {
         Ok(self.names(folder)?.into_iter().filter(|file| name::is_acceptance(file)).collect())
     }
 }
 
-/// How a place writes a session. Acceptances are JSON everywhere.
+/// The encoding of a session. Acceptances are always JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// For git: people read the difference.
+    /// JSON, for git, where people read the differences.
     Json,
-    /// For object stores: query engines read the columns.
+    /// Parquet, for object stores, where query engines read the columns.
     Parquet,
 }
 
 impl Encoding {
-    /// The end of a file's name.
+    /// The file extension.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -82,10 +84,10 @@ impl Encoding {
         }
     }
 
-    /// Reads and checks a session.
+    /// Decodes and checks a session.
     ///
     /// # Errors
-    /// Bytes that are not a whole, consistent and unchanged session of a known version.
+    /// The bytes are not a complete, consistent and unchanged session of a known version.
     pub fn read(self, bytes: &[u8]) -> Result<BaselineFile, RecordError> {
         match self {
             Self::Json => BaselineFile::from_slice(bytes),
@@ -93,7 +95,7 @@ impl Encoding {
         }
     }
 
-    /// The bytes of an acceptance. Query engines read a JSON document a line.
+    /// Encodes an acceptance. For query engines, the JSON document is a single line.
     pub fn write_acceptance(self, acceptance: &AcceptanceFile) -> Vec<u8> {
         match self {
             Self::Json => acceptance.to_json(),
@@ -101,7 +103,7 @@ impl Encoding {
         }
     }
 
-    /// The bytes of a session.
+    /// Encodes a session.
     ///
     /// # Errors
     /// The session has more values than one file can hold.

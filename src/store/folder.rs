@@ -1,4 +1,5 @@
-//! The files of one suite on one testbed, and the check of all of them. Files are loaded one by one.
+//! The baseline files of one suite on one testbed, and the check of a whole baseline. Files are loaded one by
+//! one.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use super::name::{RunName, acceptance_file};
 use super::quarantine::is_released;
 use super::{Encoding, Files, StoreError, folder_name};
 
-/// A file that can't be used, and why. It is always reported and otherwise ignored.
+/// A file that can't be used, and the reason. Faults are always reported; the file is otherwise ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub path: String,
@@ -22,7 +23,7 @@ pub struct Stored {
     pub file: BaselineFile,
 }
 
-/// The content of a run's file.
+/// The result of loading a run's file.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "it is matched where it is made, and never kept")]
 pub enum LoadedFile {
@@ -35,15 +36,15 @@ pub enum LoadedFile {
 pub struct BaselineFolder {
     /// `<suite>/<testbed>`.
     pub folder: String,
-    /// How its sessions are written.
+    /// The encoding of its sessions.
     pub encoding: Encoding,
-    /// With the name of each file, oldest first.
+    /// The acceptances, oldest first, each with its file name.
     pub acceptances: Vec<(String, AcceptanceFile)>,
     /// Acceptances that can't be read.
     pub faults: Vec<Fault>,
 }
 
-/// The folder names of every suite and testbed.
+/// The folder names of every suite and testbed in a baseline.
 pub fn baseline_folders(files: &dyn Files) -> Result<Vec<(String, String)>, StoreError> {
     let mut found = Vec::new();
     for suite in files.folders("")? {
@@ -79,8 +80,9 @@ impl BaselineFolder {
         Ok(baseline)
     }
 
-    /// Adds an acceptance. Files are read in the order in which they were made, and the newest one of the same benchmarks
-    /// from the same session replaces the others, so that an acceptance can be extended and withdrawn.
+    /// Adds an acceptance. Files are read in the order in which they were created, and a newer acceptance of
+    /// the same benchmarks from the same session on replaces an older one. This is how an acceptance is
+    /// extended or withdrawn.
     fn add_acceptance(&mut self, file: String, new: AcceptanceFile) {
         self.acceptances.retain(|(_, old)| (&old.from, &old.benchmark) != (&new.from, &new.benchmark));
         self.acceptances.push((file, new));
@@ -101,7 +103,8 @@ impl BaselineFolder {
         files.prefetch(&names.iter().map(|name| self.run_path(name)).collect::<Vec<_>>())
     }
 
-    /// Loads one run. It is an error only if reading fails.
+    /// Loads one run. Returns an error only if the baseline can't be read; a file with unusable content is a
+    /// fault.
     pub fn load(&self, files: &dyn Files, name: &RunName) -> Result<LoadedFile, StoreError> {
         let path = self.run_path(name);
         let read = self.encoding.read(&files.read(&path)?).map_err(|error| fault(path, &error));
@@ -116,8 +119,8 @@ impl BaselineFolder {
         }
     }
 
-    /// The reason why a stored session, or a benchmark of it, is still excluded: its quarantine minus later
-    /// acceptances.
+    /// The reasons why a stored session, or some of its benchmarks, is still excluded: its quarantine, except
+    /// reasons that a later acceptance lifted.
     pub fn held(&self, stored: &Stored) -> Vec<QuarantineRecord> {
         let reasons = stored.file.quarantine.iter();
         reasons
@@ -128,13 +131,13 @@ impl BaselineFolder {
             .collect()
     }
 
-    /// The reason why a file is not in the folder of its suite and testbed.
+    /// The reason why a file is in the wrong folder for its suite and testbed, if it is.
     fn elsewhere(&self, suite: &str, testbed: &str) -> Option<String> {
         let belongs = format!("{}/{}", folder_name(suite), folder_name(testbed));
         (belongs != self.folder).then(|| format!("it belongs in {belongs}"))
     }
 
-    /// Why an acceptance's folder or name does not match its content.
+    /// The reason why an acceptance's folder or name does not match its content, if so.
     fn misplaced_acceptance(&self, name: &str, file: &AcceptanceFile) -> Option<String> {
         let named = || {
             let named = acceptance_file(&file.created, &file.sha256)?;
@@ -143,7 +146,7 @@ impl BaselineFolder {
         self.elsewhere(&file.suite, &file.testbed).or_else(named)
     }
 
-    /// Why a file's folder or name does not match its content.
+    /// The reason why a file's folder or name does not match its content, if so.
     fn misplaced(&self, name: &RunName, file: &BaselineFile) -> Option<String> {
         if let Some(why) = self.elsewhere(&file.suite, &file.testbed.id) {
             return Some(why);
@@ -168,15 +171,15 @@ pub struct Verified {
     pub faults: Vec<Fault>,
 }
 
-/// Number of files that are prefetched together. Starting a fetch costs as much as some hundred files; fetching all of
-/// them at once would use too much memory.
+/// Number of files that are prefetched together. Starting a fetch takes as long as transferring some hundred
+/// files, but fetching all files at once would use too much memory.
 pub const BATCH: usize = 256;
 
-/// Checks every file: schema, hash, folder, name, one file per session, and that acceptances start at an existing
-/// run.
+/// Checks every file: its schema, hash, folder and name, that each session has one file, and that each
+/// acceptance starts with an existing run.
 ///
 /// # Errors
-/// The place can't be read. A problem with a single file is a [`Fault`].
+/// The baseline can't be read. A problem with a single file is a [`Fault`].
 pub fn verify(files: &dyn Files) -> Result<Verified, StoreError> {
     let mut verified = Verified::default();
     for (suite, testbed) in baseline_folders(files)? {

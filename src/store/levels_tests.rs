@@ -1,4 +1,4 @@
-//! Tests of stored sessions after an improvement.
+//! Tests of sessions that are slower after an improvement.
 
 use crate::gate::{CompareOptions, Policy, compare_with_history};
 use crate::model::{SideName, Verdict};
@@ -11,7 +11,7 @@ use super::{Directory, Files, judged_side};
 /// Standard deviation between nights.
 const NOISE: f64 = 0.004;
 
-/// The verdict of a gate about the first benchmark, and the cause for which its session is then quarantined.
+/// A gate's verdict on the first benchmark, and the cause for which its session is then quarantined.
 fn gated_and_stored(files: &mut dyn Files, file: &RunFile) -> (Verdict, Option<QuarantineCause>) {
     let policy = Policy::default();
     let head = judged_side(file, SideName::Head, "run.json", &policy).unwrap();
@@ -44,7 +44,7 @@ fn a_slowdown_that_takes_back_a_part_of_an_improvement_never_passes_and_is_red_f
                 assert_eq!(cause, Some(QuarantineCause::Regressed), "{what}");
             }
         }
-        // It is gone.
+        // From here on, the slowdown is gone.
         for night in began + 9..began + 12 {
             put(&mut files, &long_night(night, improved, NOISE)).unwrap();
         }

@@ -1,44 +1,45 @@
-//! The names of a baseline's runs, newest first, listed as far as they are needed.
+//! Lists the names of a baseline's runs, newest first, only as far as they are needed.
 
 use jiff::Timestamp;
 
 use super::folder::{BaselineFolder, Fault};
 use super::{Files, RunName, StoreError, name};
 
-/// Runs from the newest to the oldest. A period of a remote store is only requested when the newer ones are used up.
+/// An iterator over runs, newest first. A period of a remote store is only requested when the newer ones are
+/// used up.
 pub struct Newest<'a> {
     files: &'a dyn Files,
     folder: &'a BaselineFolder,
-    /// Periods to list without asking which there are, oldest first.
+    /// Recent periods, oldest first, which are listed without asking which periods exist.
     recent: Vec<String>,
-    /// The first of these sessions.
+    /// The oldest of the initial `recent` periods. Only periods before it count as earlier ones.
     since: Option<String>,
-    /// All earlier periods that were not listed yet, oldest first; `None` before they are requested.
+    /// The earlier periods that were not listed yet, oldest first; `None` until they are requested.
     earlier: Option<Vec<String>>,
-    /// Runs of the period that was listed last, oldest first.
+    /// The remaining runs of the period that was listed last, oldest first.
     listed: Vec<RunName>,
-    /// Files that don't belong here, in the periods that were listed.
+    /// Files in the listed periods that are neither acceptances nor runs of that period.
     pub faults: Vec<Fault>,
 }
 
 /// Every run of a baseline folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Runs {
-    /// Oldest first.
+    /// Names of the runs, oldest first.
     pub names: Vec<RunName>,
-    /// Files that don't belong here.
+    /// Files that are neither runs nor acceptances.
     pub faults: Vec<Fault>,
 }
 
 impl BaselineFolder {
-    /// The runs, newest first.
+    /// Lists the runs, newest first.
     pub fn newest<'a>(&'a self, files: &'a dyn Files) -> Newest<'a> {
         let (listed, faults) = (Vec::new(), Vec::new());
         Newest { files, folder: self, recent: Vec::new(), since: None, earlier: None, listed, faults }
     }
 
-    /// The runs, newest first, without those of periods that begin long after `now`. The periods of a remote store are
-    /// not listed while the recent ones are enough.
+    /// Lists the runs, newest first, without periods that begin long after `now`. As long as the recent
+    /// periods are enough, a remote store is not asked for the others.
     pub fn newest_at<'a>(&'a self, files: &'a dyn Files, now: Timestamp) -> Newest<'a> {
         let recent = files.recent_periods(now);
         Newest { since: recent.first().cloned(), recent, ..self.newest(files) }
@@ -52,12 +53,13 @@ impl BaselineFolder {
         Ok(Runs { names, faults: newest.faults })
     }
 
-    /// All runs. A remote place lists every period, which takes a request for each thousand runs.
+    /// All runs. For a remote store, this lists every period and takes a request for each thousand runs.
     pub fn runs(&self, files: &dyn Files) -> Result<Runs, StoreError> {
         self.newest_runs(files, usize::MAX)
     }
 
-    /// The run of this name and those with the same beginning, which are other sessions of the same second and commit.
+    /// The run with this name, and those whose names begin with it: other sessions of the same commit and
+    /// second.
     pub(super) fn runs_like(&self, files: &dyn Files, name: &RunName) -> Result<Vec<RunName>, StoreError> {
         let names = files.names_in(&self.folder, &files.period_of(name))?;
         let runs = names.iter().filter_map(|file| RunName::parse(file, self.encoding));
@@ -66,7 +68,7 @@ impl BaselineFolder {
 }
 
 impl Newest<'_> {
-    /// The newest period that was not listed.
+    /// The newest period that was not listed yet.
     fn next_period(&mut self) -> Result<Option<String>, StoreError> {
         if let Some(period) = self.recent.pop() {
             return Ok(Some(period));
@@ -81,7 +83,7 @@ impl Newest<'_> {
         Ok(self.earlier.as_mut().and_then(Vec::pop))
     }
 
-    /// Lists the newest remaining period. `false` without one.
+    /// Lists the newest remaining period. Returns `false` if there is none.
     fn list(&mut self) -> Result<bool, StoreError> {
         let Some(period) = self.next_period()? else { return Ok(false) };
         for file in self.files.names_in(&self.folder.folder, &period)? {

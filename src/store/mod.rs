@@ -1,14 +1,15 @@
-//! L3: stored baselines. Each run is one append-only file, `<suite>/<testbed>/<time>-<commit>.json`, in a folder, in
-//! the tree of a commit, or on a branch that contains nothing else; or one object of an object store. [`Files`] is the one
-//! interface of all of them.
+//! L3: stored baselines. Each run is one append-only file, `<suite>/<testbed>/<time>-<commit>.json`, in a
+//! folder, in the tree of a commit, or on a branch that contains nothing else. In an object store, each run
+//! is one object. [`Files`] is the interface to all of these.
 //!
 //! ```text
 //! update ─▶ quarantine ─▶ append ─▶  files  ─▶ select ─▶ gate
 //!                                 ▲ accept, prune   verify, similar testbeds
 //! ```
 //!
-//! Only the needed files are listed and read: names come newest first, an object store's a month at a time, and each file
-//! is read when it is used. Files are never changed in place; an acceptance is a new file.
+//! Only the needed files are listed and read: names are listed newest first (in an object store, one month at
+//! a time), and each file is read when it is used. Files are never changed in place; an acceptance is a new
+//! file.
 
 mod accept;
 mod clouds;
@@ -70,7 +71,7 @@ pub enum StoreError {
     NoSuchFile { path: String },
     #[error("find {what}: {why}")]
     NoSuchRun { what: String, why: String },
-    /// Leaving it out could turn a regression into a pass.
+    /// A file that can't be read. Ignoring it could turn a regression into a pass.
     #[error("read {path}: {why}")]
     Unreadable { path: String, why: String },
     #[error("store the run: {0}")]
@@ -79,7 +80,7 @@ pub enum StoreError {
     NotABaseline { place: String, file: String },
     #[error("write to {0}: it is read-only")]
     ReadOnly(String),
-    /// `why` holds no credentials.
+    /// A failed request to an object store. `why` contains no credentials.
     #[error("{action} {url}: {why}")]
     Objects { action: &'static str, url: String, why: String },
     #[error("reach the store: interrupted")]

@@ -8,17 +8,17 @@ use crate::model::{is_commit, is_hex};
 
 use super::Encoding;
 
-/// The name of a run's file without `.json`: `20261120T210000Z-<commit>`, followed by `-<digits>` if another session of
-/// the same second and commit exists.
+/// The name of a run's file without its extension: `20261120T210000Z-<commit>`, followed by `-<digits>` if
+/// another session of the same commit and second exists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunName(String);
 
-/// Placeholder for an unknown commit.
+/// The placeholder for an unknown commit.
 const NO_COMMIT: &str = "none";
 /// Replaces the commit in the name of an acceptance.
 const ACCEPTANCE: &str = "accept";
 const TIME: &str = "%Y%m%dT%H%M%SZ";
-/// Digits of a commit that people compare.
+/// Number of digits of a commit in names for people.
 const SHORT_COMMIT: usize = 8;
 /// Length of a time in a name.
 const TIME_LENGTH: usize = 16;
@@ -34,7 +34,7 @@ impl RunName {
         Some(Self(format!("{}-{commit}", stamp(created)?)))
     }
 
-    /// The name for another session of the same second, with the hash of its content appended.
+    /// The name for another session of the same commit and second, with the hash of its content appended.
     #[must_use]
     pub fn with_hash(&self, sha256: &str) -> Self {
         Self(format!("{}-{}", self.0, sha256.get(..8).unwrap_or(sha256)))
@@ -45,7 +45,7 @@ impl RunName {
         Self::from_stem(file.strip_suffix(encoding.extension())?.strip_suffix('.')?)
     }
 
-    /// Parses a name without its ending.
+    /// Parses a name without its extension.
     pub fn from_stem(stem: &str) -> Option<Self> {
         let (time, rest) = stem.split_once('-')?;
         let (commit, hash) = rest.split_once('-').map_or((rest, None), |(commit, more)| (commit, Some(more)));
@@ -61,12 +61,12 @@ impl RunName {
         format!("{}.{}", self.0, encoding.extension())
     }
 
-    /// Year and month, `2026-11`.
+    /// The year and month, such as `2026-11`.
     pub fn month(&self) -> String {
         format!("{}-{}", &self.0[..4], &self.0[4..6])
     }
 
-    /// The name as people read it: `2026-11-20 21:00 (0123abcd)`.
+    /// The name in a readable form: `2026-11-20 21:00 (0123abcd)`.
     pub fn readable(&self) -> String {
         let (time, commit) = (self.time(), self.commit().unwrap_or("unknown commit"));
         let commit = commit.get(..SHORT_COMMIT).filter(|_| self.commit().is_some()).unwrap_or(commit);
@@ -80,7 +80,7 @@ impl RunName {
         )
     }
 
-    /// When the run began. `None` if the digits are not a valid time.
+    /// The time at which the run began. `None` if the digits are not a valid time.
     pub fn began(&self) -> Option<Timestamp> {
         let time = jiff::civil::DateTime::strptime(TIME, self.time()).ok()?;
         Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
@@ -91,7 +91,7 @@ impl RunName {
         &self.0[..TIME_LENGTH]
     }
 
-    /// The commit of the measured sources.
+    /// The commit of the measured sources, if it is known.
     pub fn commit(&self) -> Option<&str> {
         self.0.split('-').nth(1).filter(|commit| *commit != NO_COMMIT)
     }
@@ -115,14 +115,14 @@ pub(super) fn is_acceptance(file: &str) -> bool {
     parts.next().is_some_and(is_time) && parts.next() == Some(ACCEPTANCE)
 }
 
-/// A time as written in names.
+/// A time in the format of names.
 pub(super) fn stamp(created: &str) -> Option<String> {
     let time: Timestamp = created.parse().ok()?;
     Some(time.strftime(TIME).to_string())
 }
 
-/// The folder name for a suite or testbed. Special characters are written as `%` and two hexadecimal digits per byte, so
-/// that no name leads out of the baseline or is hidden.
+/// The folder name for a suite or testbed. Each byte of a special character is written as `%` and two
+/// hexadecimal digits, so that no name leads out of the baseline or is hidden.
 pub fn folder_name(name: &str) -> String {
     let plain = |at: usize, byte: u8| {
         byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' || (byte == b'.' && at > 0)
@@ -147,7 +147,7 @@ fn is_time(text: &str) -> bool {
         })
 }
 
-/// The months before, of and after a time, as [`RunName::month`] writes them.
+/// The month of a time, the one before and the one after, in the format of [`RunName::month`].
 pub(super) fn months_around(now: Timestamp) -> Vec<String> {
     let today = now.to_zoned(jiff::tz::TimeZone::UTC).date().first_of_month();
     let month = |away: i64| today.saturating_add(jiff::Span::new().months(away));

@@ -1,13 +1,13 @@
-//! A baseline in an object store. Each session and each acceptance is one object that is created once and never
-//! changed, so there is nothing to lock and no catalog that could disagree with the objects.
+//! A baseline in an object store. Each session and each acceptance is one object that is created once and
+//! never changed. So there is nothing to lock, and no catalog that could contradict the objects.
 //!
 //! ```text
 //! sessions/suite=<suite>/testbed=<testbed>/month=2026-11/<time>-<commit>.parquet
 //! acceptances/suite=<suite>/testbed=<testbed>/<time>-accept-<hash>.json
 //! ```
 //!
-//! The months are one level of folders. A gate lists the months about today, and only if these are not enough which others
-//! there are.
+//! Months are one level of folders. A gate lists the months around today. It asks which other months exist
+//! only if it needs more sessions.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -32,34 +32,35 @@ const SUITE: &str = "suite=";
 const TESTBED: &str = "testbed=";
 const MONTH: &str = "month=";
 
-/// Largest object that is read. A session of 20,000 benchmarks takes less.
+/// Size limit for an object to read. A session of 20,000 benchmarks is smaller.
 const MOST_BYTES: u64 = 64 << 20;
-/// Objects of a month, or months of a folder, that are listed. A server that never stops listing must not fill the memory.
+/// Maximum number of objects in a month, or of months in a folder, to list. A server that never stops listing
+/// must not fill the memory.
 const MOST_NAMES: usize = 1_000_000;
-/// Number of parallel requests: a request takes tens of milliseconds, almost all of it waiting.
+/// Number of parallel requests. Each takes tens of milliseconds, most of it waiting.
 const AT_ONCE: usize = 16;
-/// Bytes that are prefetched. Further files are fetched when they are read.
+/// Maximum number of bytes to prefetch. Further files are fetched when they are read.
 const MOST_AHEAD: usize = 64 << 20;
 
 fn unstarted(place: &str, error: &std::io::Error) -> StoreError {
     StoreError::Objects { action: "start the requests to", url: place.to_owned(), why: error.to_string() }
 }
 
-/// Objects below a prefix.
+/// A baseline in the objects below a prefix.
 pub struct Objects {
     runtime: Runtime,
     store: Arc<dyn ObjectStore>,
     prefix: Path,
     place: String,
     is_remote: bool,
-    /// Objects that were fetched and not read yet, by their path in the baseline.
+    /// Objects that were prefetched and not read yet, by their path in the baseline.
     ahead: RefCell<BTreeMap<String, Vec<u8>>>,
     fetched: Cell<u64>,
 }
 
 impl Objects {
-    /// Opens the store at `url`. `variables` are the environment variables with its endpoint and credentials, which
-    /// have no other source. Nothing is requested yet.
+    /// Opens the store at `url` without sending a request. `variables` are environment variables, the only
+    /// source of the endpoint and the credentials.
     ///
     /// # Errors
     /// The variables contradict each other, or contain no account.
@@ -71,7 +72,7 @@ impl Objects {
         Self::new(store, prefix, url.to_string(), is_remote)
     }
 
-    /// A folder of this machine with the same layout. It is created by the first write.
+    /// Opens a folder of this machine as an object store. The folder is created by the first write.
     ///
     /// # Errors
     /// The path can't be expressed as a key.
@@ -79,7 +80,7 @@ impl Objects {
         let place = folder.display().to_string();
         let io = |source| StoreError::Io { action: "find", path: folder.to_owned(), source };
         let absolute = std::path::absolute(folder).map_err(io)?;
-        // Keys have no `..`, and the folder itself may not exist yet.
+        // Keys can't contain `..`, so the path is resolved; the folder itself may not exist yet.
         let there = absolute.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(&absolute);
         let rest = absolute.strip_prefix(there).unwrap_or(std::path::Path::new(""));
         let absolute = there.canonicalize().map_err(io)?.join(rest);
@@ -116,13 +117,13 @@ impl Objects {
         clouds::failed(action, &self.shown(key), error)
     }
 
-    /// A key as the user would write it.
+    /// A key in the form in which the user would write it.
     fn shown(&self, key: &Path) -> String {
         let inside = key.as_ref().strip_prefix(self.prefix.as_ref()).unwrap_or(key.as_ref());
         format!("{}/{}", self.place, inside.trim_start_matches('/'))
     }
 
-    /// The key of `parts` below the prefix. They are names of folders and files, whose special characters are already
+    /// The key of `parts` below the prefix. Special characters in these folder and file names are already
     /// encoded, so they are not encoded again.
     fn key(&self, parts: &[&str]) -> Result<Path, StoreError> {
         let parts = [self.prefix.as_ref()].into_iter().chain(parts.iter().copied());
@@ -130,7 +131,7 @@ impl Objects {
         Path::parse(&text).map_err(|error| clouds::failed("find", &text, &error.into()))
     }
 
-    /// The prefix of a suite, or of a suite's testbed, below one of the two top folders.
+    /// The prefix of a suite, or of a suite on a testbed, below one of the two top folders.
     fn folder_key(&self, top: &str, folder: &str, more: &str) -> Result<Path, StoreError> {
         let (suite, testbed) = folder.split_once('/').unwrap_or((folder, ""));
         let level = |prefix: &str, name: &str| match name {
@@ -151,7 +152,7 @@ impl Objects {
         self.folder_key(SESSIONS, folder, &format!("{MONTH}{}/{file}", run.month()))
     }
 
-    /// Sorted names of the folders at a key, without their prefix `level`.
+    /// Lists the folders at a key, sorted by name and without the prefix `level`.
     fn folders_at(&self, key: &Path, level: &str) -> Result<Vec<String>, StoreError> {
         let listed = self.wait(async {
             let listed = self.store.list_with_delimiter(Some(key)).await;
@@ -167,7 +168,7 @@ impl Objects {
         Ok(names)
     }
 
-    /// Sorted names of the objects directly at a key.
+    /// Lists the objects directly at a key, sorted by name.
     fn files_at(&self, key: &Path) -> Result<Vec<String>, StoreError> {
         let mut names = self.wait(async {
             let mut names = Vec::new();
@@ -192,7 +193,7 @@ impl Objects {
         StoreError::Objects { action: "list", url: self.shown(key), why }
     }
 
-    /// Creates an object, whole or not at all. Fails if there is one.
+    /// Creates an object completely or not at all. Fails if it exists.
     async fn create(&self, path: &str, key: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         let written = self.store.put_opts(key, bytes.to_vec().into(), PutMode::Create.into()).await;
         written.map(drop).map_err(|error| match error {
@@ -201,7 +202,7 @@ impl Objects {
         })
     }
 
-    /// The bytes of an object, never more than [`MOST_BYTES`].
+    /// Reads an object, but never more than [`MOST_BYTES`].
     async fn get(&self, path: &str, key: &Path) -> Result<Vec<u8>, StoreError> {
         let failed = |error: &Error| match error {
             Error::NotFound { .. } => StoreError::NoSuchFile { path: path.to_owned() },
@@ -219,7 +220,7 @@ impl Objects {
         let mut chunks = found.into_stream();
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(|error| failed(&error))?;
-            // The size that a server states is not a promise.
+            // A server can send more bytes than it stated.
             if (bytes.len() + chunk.len()) as u64 > MOST_BYTES {
                 return Err(too_large());
             }
@@ -265,7 +266,7 @@ impl Files for Objects {
             while let Some((path, bytes)) = answers.next().await {
                 let bytes = match bytes {
                     Ok(bytes) => bytes,
-                    // It was pruned after the listing, which reading it reports.
+                    // The object was pruned after the listing. Reading it reports that.
                     Err(StoreError::NoSuchFile { .. }) => continue,
                     Err(error) => return Err(error),
                 };

@@ -1,4 +1,4 @@
-//! A history in an object store is the same history.
+//! Tests that a history in an object store equals the same history in a folder.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn put_object(store: &InMemory, key: &str, bytes: &[u8]) {
     block_on(store.put(&Path::parse(key).unwrap(), bytes.to_vec().into())).unwrap();
 }
 
-/// Without the names of the files, which differ in their ending.
+/// Removes the file names, which differ in their extensions.
 fn content(mut history: History) -> History {
     let earlier = history.earlier.iter_mut().flat_map(|earlier| &mut earlier.runs);
     for run in history.runs.iter_mut().chain(&mut history.slow).chain(earlier) {
@@ -44,7 +44,7 @@ fn the_same_sessions_are_selected_as_from_a_folder() {
     let mut objects = objects(&memory);
     for files in [&mut files as &mut dyn Files, &mut objects] {
         ten_days(files);
-        // A regressed session, and a later one that an acceptance releases.
+        // Two regressed sessions, which an acceptance releases below.
         put(files, &run(11, 'b', 180_000.0)).unwrap();
         put(files, &run(12, 'c', 180_100.0)).unwrap();
     }
@@ -92,7 +92,7 @@ fn racing_writers_lose_nothing() {
         for writer in 0..50 {
             let memory = memory.clone();
             scope.spawn(move || {
-                // All of one second and commit, so that all want one name.
+                // All runs have the same commit and second, so that they compete for one name.
                 let mut run = run(1, 'a', 100.0 + f64::from(writer));
                 run.session = format!("writer-{writer}");
                 put(&mut objects(&memory), &run).unwrap();
@@ -134,7 +134,7 @@ fn a_gate_lists_no_month_that_it_does_not_need() {
     let memory = Arc::new(InMemory::new());
     let mut files = objects(&memory);
     ten_days(&mut files);
-    // Reading this month would report the object.
+    // The gate does not list this month; otherwise it would report this object.
     put_object(&memory, &format!("{FOLDER}/month=2026-09/not-a-run.parquet"), b"");
     let super::Selection::Found(history) = gate_at(&files, "2026-11-01T00:00:00Z").unwrap() else { panic!() };
     assert_eq!((history.runs.len(), history.faults), (10, Vec::new()));
@@ -150,7 +150,7 @@ fn a_session_that_can_not_be_read_is_named_and_never_a_missing_one() {
     let faults = missing(&files, &testbed()).faults;
     assert_eq!(faults.len(), 1);
     assert!(faults[0].why.starts_with("not a usable Parquet file"), "{}", faults[0].why);
-    // In a month that its name does not say.
+    // A copy in a month that does not match its name.
     put_object(&memory, &format!("{FOLDER}/month=2026-09/{name}"), b"");
     assert_eq!(missing(&files, &testbed()).faults.len(), 2);
 }
@@ -180,7 +180,7 @@ fn an_object_larger_than_any_session_is_not_read() {
 #[test]
 fn a_folder_with_the_same_layout_is_the_same_store() {
     let folder = tempfile::tempdir().unwrap();
-    // Names whose folders have special characters.
+    // Names that need encoding in folder names.
     let mut strange = run(1, 'a', 100.0);
     strange.suite = "a b/ü%20..".to_owned();
     strange.testbed.id = "../x".to_owned();
@@ -214,7 +214,7 @@ fn an_export_copies_what_is_missing_under_the_same_names() {
         (runs, baseline.acceptances)
     };
     assert_eq!(names(&objects), names(&files));
-    // And back again.
+    // Copies the baseline back into a folder.
     let back = tempfile::tempdir().unwrap();
     export(&objects, &mut Directory::new(back.path())).unwrap();
     for file in files.names("quickstart/9c1f0e57").unwrap() {

@@ -1,4 +1,4 @@
-//! The places of a baseline that need no object store: a folder, the tree of a commit, a branch of a remote.
+//! The baselines that need no object store: in a folder, in the tree of a commit, or on a branch of a remote.
 
 use std::cell::RefCell;
 use std::fs;
@@ -10,17 +10,18 @@ use crate::git::{DataBranch, Edit, GitError, Repository};
 
 use super::{Change, Files, StoreError};
 
-/// Bytes of a stored session: one summary a process, so a suite of 20,000 benchmarks takes a fraction of it.
+/// Maximum size of a stored session. It has one summary per process, so a suite of 20,000 benchmarks needs
+/// only a fraction of this.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// A folder, usually `baselines/` in the repository.
+/// A baseline in a folder, usually `baselines/` in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory {
     root: PathBuf,
 }
 
 impl Directory {
-    /// The folder may be missing; the baseline is empty then.
+    /// Opens a folder, which may be missing; the baseline is empty then.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -36,7 +37,7 @@ impl Directory {
         let mut names = Vec::new();
         for entry in entries {
             let entry = entry.map_err(io)?;
-            // Links are not followed; a baseline consists of regular files.
+            // Links are ignored: a baseline consists of regular files.
             let kind = entry.file_type().map_err(io)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if !name.starts_with('.') && if folders { kind.is_dir() } else { kind.is_file() } {
@@ -101,11 +102,11 @@ impl Files for Directory {
     }
 }
 
-/// The default branch.
+/// The default name of the branch.
 pub const BRANCH: &str = "benchgate-baselines";
 
 const README_NAME: &str = "README.md";
-/// Explains the branch to people who find it.
+/// A README that explains the branch to people who find it.
 const README: &str = "\
 # Baselines of benchgate
 
@@ -114,9 +115,9 @@ This branch contains measurements and shares no history with the code. Each file
 content. `benchgate baseline list|show|verify` reads them, `benchgate baseline update|accept|prune` writes.
 ";
 
-/// The files of a data branch.
+/// A baseline on a data branch.
 pub struct Branch<'a> {
-    // Reading fetches missing files, which changes the branch's cache.
+    // A cell, because reading fetches missing files and so changes the branch's cache.
     inner: RefCell<DataBranch<'a>>,
 }
 
@@ -152,7 +153,7 @@ impl Files for Branch<'_> {
     }
 
     fn apply(&mut self, change: &Change) -> Result<(), StoreError> {
-        // A mistyped branch name must not commit measurements to a branch with code.
+        // If the branch name is a typo, measurements must not be committed to a branch with code.
         if let Some(file) = self.names("")?.into_iter().find(|name| name != README_NAME) {
             return Err(StoreError::NotABaseline { place: self.place(), file });
         }
@@ -180,10 +181,9 @@ impl Files for Branch<'_> {
     }
 }
 
-// A baseline in the tree of a commit. A gate reads the merge base's baseline instead of the working tree's; otherwise a
-// pull request could supply the baseline that judges it.
 
-/// A read-only folder in a commit's tree.
+/// A baseline in a commit's tree, which is read-only. A gate reads the baseline of the merge base rather than
+/// that of the working tree; otherwise a pull request could supply the baseline that judges it.
 #[derive(Debug)]
 pub struct CommitTree<'a> {
     repository: &'a Repository,
@@ -192,7 +192,7 @@ pub struct CommitTree<'a> {
 }
 
 impl<'a> CommitTree<'a> {
-    /// `folder` is relative to the top of the repository.
+    /// Opens `folder`, whose path is relative to the top of the repository.
     pub fn new(repository: &'a Repository, commit: impl Into<String>, folder: impl Into<String>) -> Self {
         Self { repository, commit: commit.into(), folder: folder.into() }
     }

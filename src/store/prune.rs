@@ -30,13 +30,15 @@ impl Pruned {
     }
 }
 
-/// Maximum number of usable sessions of a quarantined benchmark that are kept: the default of a gate.
+/// Maximum number of usable sessions that are kept for a benchmark whose newest ones are all quarantined.
+/// Equal to the number that a gate uses by default.
 const GOOD: usize = 20;
 
-/// The runs of a baseline folder except the newest `keep` that can be read. Runs that an acceptance names are kept, because
-/// the current history starts there, the first ones after each acceptance and of all, which show a gradual slowdown, and of
-/// each benchmark whose newest runs are all quarantined the last good ones, which
-/// the next run is compared with. Acceptances and newer files that can't be read are kept too; the latter are returned.
+/// Selects the runs of a baseline folder that can be removed: all except the newest `keep` readable ones and
+/// those that are still needed. These are runs named by an acceptance, where the current history starts; the
+/// first runs of all and after each acceptance, which show a gradual slowdown; and the last good runs of each
+/// benchmark whose newest runs are all quarantined, because the next run is compared with them. Acceptances
+/// and newer files that can't be read are kept too; the latter are returned.
 pub fn prunable(files: &dyn Files, folder: &str, keep: usize) -> Result<(Pruned, Vec<Fault>), StoreError> {
     let baseline = BaselineFolder::open_folder(files, folder.to_owned())?;
     let accepted: BTreeSet<&str> = baseline.acceptances.iter().map(|(_, file)| file.from.as_str()).collect();

@@ -1,8 +1,9 @@
-//! Quarantine: results that are stored but excluded from the baseline. If a regressed session joined the baseline, the
-//! next one would pass; the same applies to a session without a verdict. Both stay excluded until accepted.
+//! Quarantine stores results but excludes them from the baseline. If a regressed session joined the baseline,
+//! the next slow session would pass; the same applies to a session without a verdict. Both stay excluded
+//! until they are accepted.
 //!
-//! If possible a reason applies to one benchmark only, so that a model that fails every night does not keep the others
-//! from having a baseline.
+//! If possible, a reason applies to one benchmark only, so that a model that fails every night does not keep
+//! the others from having a baseline.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +14,9 @@ use crate::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRe
 use super::RunName;
 use super::name;
 
-/// All reasons to quarantine a side of a run. `comparison` compares that side with the stored sessions, if there are
-/// any; `red` are benchmarks that regressed in them and were not good since, and `still_red` those of which only
-/// quarantined ones are left.
+/// All reasons to quarantine a side of a run. `comparison` compares that side with the stored sessions, if
+/// there are any. `red` are benchmarks whose last stored results regressed, and `still_red` are those that
+/// have only quarantined results left.
 pub(super) fn reasons(
     run: &RunFile,
     side: SideName,
@@ -68,13 +69,13 @@ pub(super) fn reasons(
     for row in comparison.into_iter().flat_map(|comparison| &comparison.rows) {
         if let Some((cause, why)) = row_reason(row) {
             let metric = row.metric.as_ref().map_or_else(String::new, |metric| format!("{}: ", metric.name));
-            // A shift of all benchmarks applies to the whole run.
+            // A shift of all benchmarks concerns the whole run.
             let name = Some(row.benchmark.as_str()).filter(|name| *name != ALL_BENCHMARKS);
             let is_open =
                 matches!(row.reason, Reason::TooLittle(_) | Reason::Open | Reason::Stability | Reason::Tail);
             let stays_red = is_open && row.estimate.is_some() && red.contains(&name.map(str::to_owned));
             let cause = if stays_red { QuarantineCause::Regressed } else { cause };
-            // A benchmark that failed is quarantined for that already.
+            // A benchmark that failed is already quarantined for that.
             if row.estimate.is_none() && cause == QuarantineCause::Regressed && found.is_errored(name) {
                 continue;
             }
@@ -84,11 +85,13 @@ pub(super) fn reasons(
     found.0
 }
 
-/// p-value below which an open row counts as a likely slowdown. One unchanged session in twenty is excluded by chance.
+/// The p-value below which an undecided row counts as a likely slowdown. By chance, this excludes one
+/// unchanged session in twenty.
 const LIKELY_WORSE: f64 = 0.05;
 
-/// Why a row is quarantined. Rows that are merely open are not: if only certainly unchanged sessions were kept, the
-/// spread between sessions would be underestimated and later sessions would regress.
+/// The reason to quarantine a row, if any. Rows that are merely undecided are kept: if only sessions that are
+/// certainly unchanged were kept, the spread between sessions would be underestimated, and later sessions
+/// would regress.
 fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
     use QuarantineCause::{Errored, Regressed, Undecided};
     if !row.fatal && row.verdict != Verdict::Error {
@@ -98,7 +101,7 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
     let ratio =
         || estimate.map_or_else(String::new, |e| format!("{:.3} × that of the stored sessions", e.ratio));
     Some(match (row.verdict, &row.reason) {
-        // Beyond an absolute limit it is still the level that later sessions are compared with.
+        // A row beyond an absolute limit still shows the level that later sessions are compared with.
         (_, Reason::Limit(_)) => {
             if !estimate.and_then(|e| e.p_worse).is_some_and(|p| p < LIKELY_WORSE) {
                 return None;
@@ -106,15 +109,15 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
             (Undecided, format!("likely slower: {}", ratio()))
         }
         (Verdict::Regressed, _) if estimate.is_some() => (Regressed, ratio()),
-        // It ran in the stored sessions, and its device is gone.
+        // The benchmark ran in the stored sessions, but its device is missing now.
         (Verdict::Regressed, Reason::FailsAtHead { why, .. }) => (Regressed, why.clone()),
-        // The stored session failed, and only a good one can replace it.
+        // The stored session failed, and only storing a good one can replace it.
         (Verdict::Error, Reason::FailsAtBase { .. }) => return None,
         (Verdict::Error, Reason::Unusable(lint)) => (Errored, format!("{}: {}", lint.code, lint.detail)),
         (Verdict::Error, Reason::UnitMismatch { base, head }) => {
             (Errored, format!("{head}, stored as {base}"))
         }
-        // The history starts anew with this session: excluded, it would never start.
+        // The history starts anew with this session. If it were excluded, the new history could never start.
         (Verdict::Inconclusive, Reason::Unusable(lint)) if lint.code == LintCode::AnchorChanged => {
             return None;
         }
@@ -143,7 +146,7 @@ impl Reasons {
         self.0.iter().any(|known| errored(known) && known.benchmark.as_deref() == benchmark)
     }
 
-    /// Keeps only the first reason of each cause for a benchmark.
+    /// Adds a reason, unless the benchmark already has one with this cause.
     fn add(&mut self, cause: QuarantineCause, benchmark: Option<&str>, why: &str) {
         if self.0.iter().all(|known| known.cause != cause || known.benchmark.as_deref() != benchmark) {
             let benchmark = benchmark.map(str::to_owned);
@@ -152,9 +155,9 @@ impl Reasons {
     }
 }
 
-/// Whether an acceptance lifts a reason for a benchmark of the run; `None` is the whole run. The accepted run itself is
-/// released for any reason. Later runs are released only if the reason is a regression and they were measured before the
-/// acceptance: a regression after it is a new one.
+/// Whether an acceptance lifts a reason for a benchmark of the run (`None` means the whole run). The accepted
+/// run itself is released from every reason. A later run is released only from a regression, and only if it
+/// was measured before the acceptance was created: any regression after that is a new one.
 pub fn is_released(
     reason: &QuarantineRecord,
     benchmark: Option<&str>,

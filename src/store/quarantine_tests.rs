@@ -1,4 +1,5 @@
-//! Tests of stored sessions while a benchmark is regressed, or while there is nothing to compare with.
+//! Tests of sessions that are stored while a benchmark is regressed, or while there is nothing to compare
+//! with.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use crate::record::{OutcomeRecord, OutcomeStatus, QuarantineCause, RunFile};
 use super::tests::{SESSIONS, acceptance, commit, found, latencies_of, now, put, put_at, run};
 use super::{Acceptance, Directory, Lineage, UpdateOptions, accept, prunable, update, verify};
 
-/// A run of two benchmarks, of which the second is always the same.
+/// A run of two benchmarks, of which the second never changes.
 fn two(day: u8, letter: char, latency: f64) -> RunFile {
     let mut two = run(day, letter, latency);
     let mut steady = run(day, letter, 120_000.0 + f64::from(day % 3) * 100.0).sides[0].benchmarks[0].clone();
@@ -113,7 +114,7 @@ fn a_benchmark_whose_sessions_are_all_quarantined_is_no_new_one() {
     let held: Vec<_> =
         next.quarantine.iter().map(|reason| (reason.cause, reason.benchmark.as_deref())).collect();
     assert_eq!(held, [(QuarantineCause::Undecided, Some("mlp/cpu/main"))]);
-    // Accepting it makes it the new normal.
+    // Accepting the slowdown makes it the new baseline.
     let one = Acceptance {
         benchmark: Some("mlp/*/*".to_owned()),
         ..acceptance(Some("20261007"), "2026-10-07T13:00:00Z")
@@ -214,7 +215,8 @@ fn pruning_counts_no_damaged_session_and_removes_no_good_one_for_it() {
     assert_eq!((removed, pruned.kept, faults.len()), (vec!["02", "03", "04"], 3, 1));
 }
 
-/// A number that looks like a draw from the standard normal distribution, for every night and row.
+/// A fixed number for each night and row. Together these numbers look like draws from the standard normal
+/// distribution.
 fn deviate(night: usize, row: usize) -> f64 {
     use rand::{Rng, SeedableRng};
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64((night * 64 + row) as u64);
@@ -224,7 +226,7 @@ fn deviate(night: usize, row: usize) -> f64 {
 
 const ROWS: usize = 6;
 
-/// A session of six benchmarks that vary by `noise` between sessions. `level` is that of the first one, as a factor.
+/// A session of six benchmarks that vary by `noise` between sessions. `level` is the factor of the first one.
 pub(super) fn long_night(night: usize, level: f64, noise: f64) -> RunFile {
     let mut file = run(1, 'a', 1.0);
     let first: jiff::civil::Date = "2026-01-01".parse().unwrap();
@@ -252,7 +254,7 @@ pub(super) fn long_night(night: usize, level: f64, noise: f64) -> RunFile {
     file
 }
 
-/// The reason why the first benchmark of a session is quarantined.
+/// Stores a session, and returns the reason why its first benchmark is quarantined, if it is.
 fn stored_cause(files: &mut dyn super::Files, night: usize, level: f64) -> Option<QuarantineCause> {
     let stored = put(files, &long_night(night, level, 0.004)).unwrap();
     let others = |reason: &crate::record::QuarantineRecord| {
@@ -311,11 +313,12 @@ fn a_slowdown_that_is_accepted_is_the_baseline_from_then_on() {
     accept(&mut files, one).unwrap();
     assert_eq!(latencies_of(&found(&files), "m0/cpu/main").len(), 20);
     assert_eq!(stored_cause(&mut files, 45, 1.06), None);
-    // A further slowdown is a new one.
+    // A further slowdown counts as a new one.
     assert_eq!(stored_cause(&mut files, 46, 1.12), Some(QuarantineCause::Regressed));
 }
 
-/// The level of a night: good for 40 nights, then slower by 0.15 % every night for 80, then as it is.
+/// The level of a night: constant for 40 nights, then slower by 0.15 % per night for 80 nights, then constant
+/// again.
 fn creep(night: usize) -> f64 {
     (0.0015_f64 * night.saturating_sub(40).min(80) as f64).exp()
 }
@@ -351,7 +354,7 @@ fn a_gradual_slowdown_is_never_stored_as_good_from_three_percent_on() {
 fn a_gradual_slowdown_after_an_improvement_is_one_from_the_better_level() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
-    // November sees the sessions of 240 days before it, in March, which are faster than the first ones.
+    // In November, the day 240 days ago is in March, whose sessions are faster than the first ones.
     for night in 0..190_usize {
         let better = if night < 50 { 1.0 } else { 0.9 };
         let level = (0.001_f64 * night.saturating_sub(100) as f64).exp();
@@ -393,7 +396,8 @@ fn damaged_first_sessions_do_not_hide_a_gradual_slowdown() {
     assert_eq!(stored.faults.len(), 8, "{:?}", stored.faults);
 }
 
-/// The reason why the first benchmark of a session is quarantined in a baseline whose gate compares with four sessions.
+/// Stores a session in a baseline whose gate compares with four sessions, and returns the reason why its
+/// first benchmark is quarantined, if it is.
 fn stored_in_time(files: &mut dyn super::Files, night: usize, level: f64) -> Option<QuarantineCause> {
     let run = long_night(night, level, 0.004);
     let stored = put_at(files, &run, 4, run.created.parse().unwrap()).unwrap();

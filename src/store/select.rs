@@ -1,5 +1,5 @@
-//! Selects the sessions that a head is compared with: the newest ones of its testbed whose commits are ancestors, since
-//! the last acceptance, without quarantined results.
+//! Selects the sessions that a head is compared with: the newest ones of its testbed since the last
+//! acceptance, whose commits are ancestors of the head, without quarantined results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +16,18 @@ use super::quarantine::is_released;
 use super::similar::{self, SimilarTestbed};
 use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError, Stored};
 
-/// Files opened per wanted session before the search stops, so that a baseline with a thousand quarantined runs is not
-/// read completely. A slowdown that no one accepts is searched to its beginning.
+/// Maximum number of files to open per wanted session, so that a baseline with a thousand quarantined runs is
+/// not read completely. The limit does not apply while a slowdown that nobody accepted hides the good
+/// sessions before it.
 const MAX_OPENED_PER_SESSION: usize = 5;
 
-/// How a stored commit is related to the compared commit.
+/// The relation of a stored commit to the compared commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lineage {
     Ancestor,
-    /// On another branch, or later.
+    /// The commit is on another branch, or later.
     Unrelated,
-    /// A shallow clone ends before the answer.
+    /// The answer is beyond the end of a shallow clone.
     Unknown,
 }
 
@@ -41,69 +42,70 @@ impl Lineage {
     }
 }
 
-/// The history that a gate compares with.
+/// The request for a history to compare with.
 pub struct HistoryQuery<'a> {
     pub suite: &'a str,
     pub testbed: &'a Testbed,
     /// The maximum number of sessions.
     pub sessions: usize,
-    /// Age of the newest session, in days, from which the baseline counts as stale.
+    /// Age in days at which the newest session makes the baseline stale.
     pub stale_days: u32,
-    /// How a commit is related to the compared one.
+    /// Tells how a commit is related to the compared one.
     pub lineage: &'a dyn Fn(&str) -> Lineage,
-    /// The time of the comparison, for staleness.
+    /// The time of the comparison, by which staleness is judged.
     pub now: Timestamp,
 }
 
-/// The answer to a [`HistoryQuery`].
+/// The result of a [`HistoryQuery`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Selection {
     Found(History),
     Missing(Missing),
 }
 
-/// Sessions to compare with.
+/// The sessions to compare with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
-    /// Oldest first, without quarantined results and results from before an acceptance. The newest has the lint about
-    /// staleness.
+    /// The sessions, oldest first, without quarantined results and results from before an acceptance. The
+    /// newest one has the finding about a stale baseline, if there is one.
     pub runs: Vec<Run>,
     pub names: Vec<RunName>,
-    /// Which runs were skipped, in words.
+    /// Sentences about the runs that were skipped.
     pub notes: Vec<String>,
     /// Files that can't be used; these are always reported.
     pub faults: Vec<Fault>,
-    /// Sessions after the last good one of a benchmark that are excluded because they were slow, with those benchmarks
-    /// alone; oldest first.
+    /// Sessions that were excluded because benchmarks were slow, and that are newer than the last good
+    /// session of these benchmarks. They contain only these benchmarks; oldest first.
     pub slow: Vec<Run>,
-    /// Good sessions of days in the past, since the last acceptance.
+    /// Good older sessions since the last acceptance, grouped by starting day.
     pub earlier: Vec<EarlierSessions>,
-    /// Benchmarks that are quarantined for a regression in those, and `None` for all of them together.
+    /// Benchmarks that are quarantined for a regression in `slow`; `None` stands for all of them together.
     pub red: BTreeSet<Option<String>>,
-    /// The benchmarks that [`Missing::still_red`] describes.
+    /// Benchmarks as in [`Missing::still_red`].
     pub still_red: Vec<String>,
 }
 
 impl History {
-    /// The sessions that a run is compared with. `storing`: it joins the baseline if it is good.
+    /// The sessions that a run is compared with. `storing` tells whether the run joins the baseline if it is
+    /// good.
     pub fn sessions(&self, storing: bool) -> StoredSessions<'_> {
         StoredSessions { good: &self.runs, slow: &self.slow, earlier: &self.earlier, storing }
     }
 }
 
-/// The reason why there is nothing to compare with.
+/// The facts about a baseline without sessions to compare with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Missing {
     pub suite: String,
     pub testbed: String,
     pub notes: Vec<String>,
     pub faults: Vec<Fault>,
-    /// Testbeds of this suite that differ in few facts. Listed, never used.
+    /// Testbeds of this suite that differ in few facts. They are listed, but never used.
     pub similar: Vec<SimilarTestbed>,
-    /// Runs whose relation to the compared commit is unknown, because this clone is shallow.
+    /// Number of runs whose relation to the compared commit is unknown, because this clone is shallow.
     pub unknown: usize,
-    /// Benchmarks that are quarantined for a regression and have no session to compare with: a session that is stored
-    /// now must not become their new normal by itself.
+    /// Benchmarks that are quarantined for a regression and have no session to compare with. A session that
+    /// is stored now must not become their new baseline by itself.
     pub still_red: Vec<String>,
 }
 
@@ -127,13 +129,14 @@ impl Skipped {
     }
 }
 
-/// The sessions to compare a head with, or why there are none.
+/// Finds the sessions to compare a head with, or the reason why there are none.
 ///
 /// # Errors
-/// The place can't be read. A problem with a single file is a [`Fault`].
+/// The baseline can't be read. A problem with a single file is a [`Fault`].
 pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<Selection, StoreError> {
     let mut baseline = BaselineFolder::open(files, query.suite, &query.testbed.id)?;
-    // An acceptance says which sessions no longer count, so without it a regression could look like the old normal.
+    // An acceptance tells which sessions no longer count. Without it, sessions from before the change would
+    // be compared with.
     if let Some(Fault { path, why }) = baseline.faults.first().cloned() {
         return Err(StoreError::Unreadable { path, why });
     }
@@ -171,12 +174,12 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
     Ok(Selection::Found(History { runs, names, notes, faults, slow, earlier, red, still_red }))
 }
 
-/// A session and which of its benchmarks are part of the baseline.
+/// A session that is used, and which of its benchmarks are part of the baseline.
 pub(super) struct UsableSession {
     pub(super) stored: Stored,
-    /// For each benchmark of the file: whether it is part of the baseline.
+    /// Whether each benchmark of the file is part of the baseline, in its order.
     usable: Vec<bool>,
-    /// Benchmarks that are quarantined because they were not measured.
+    /// Names of benchmarks that are quarantined because they were not measured.
     absent: Vec<String>,
 }
 
@@ -187,11 +190,12 @@ struct SessionSearch {
     slow: Vec<Run>,
     red: BTreeSet<Option<String>>,
     still_red: BTreeSet<String>,
-    /// Usable sessions of each benchmark that were found, and of all benchmarks together.
+    /// Number of usable sessions found so far for each benchmark; under `None`, for all benchmarks together.
     good: BTreeMap<Option<String>, usize>,
-    /// Benchmarks that were not measured in the newest session, or are excluded in the newest one that measured them. Their usable sessions are searched beyond
-    /// the wanted number of sessions: few would say little of how sessions differ, and a benchmark that is red for longer
-    /// must not look like one that is new.
+    /// Benchmarks that were not measured in the newest session, or were excluded in the newest one that
+    /// measured them. The search for their usable sessions goes beyond the requested number of sessions,
+    /// because a few sessions don't show the spread between sessions, and a benchmark that has been red for
+    /// long must not look like a new one.
     wanted: BTreeSet<String>,
 }
 
@@ -200,13 +204,13 @@ impl SessionSearch {
         self.good.get(&Some(name.to_owned())).copied().unwrap_or_default()
     }
 
-    /// Whether a benchmark that is red still lacks good sessions. A few are not enough: the last ones before a gradual
-    /// slowdown was found are part of it.
+    /// Whether a benchmark that is red still lacks good sessions. A few are not enough, because the last ones
+    /// before a gradual slowdown was detected are already part of it.
     fn wants_red(&self) -> bool {
         self.wanted.iter().any(|name| self.still_red.contains(name))
     }
 
-    /// Adds a session that is older than all before. Returns whether it is used.
+    /// Adds the next older session. Returns whether it is used.
     fn add(
         &mut self,
         stored: Stored,
@@ -227,7 +231,8 @@ impl SessionSearch {
             let known = self.good.get(&name).copied();
             let is_measured = benchmark.outcome.status == OutcomeStatus::Ok;
             if known.is_none() && !is_further {
-                // The newest session that measured it may be older than many that could not.
+                // The newest session that measured a benchmark may be older than many sessions that could not
+                // measure it.
                 if !(is_measured && *usable) {
                     self.wanted.insert(benchmark.name.clone());
                 }
@@ -252,7 +257,8 @@ impl SessionSearch {
         true
     }
 
-    /// The benchmarks of a session that are excluded because they were slow, and of which no newer session is usable.
+    /// The session reduced to the benchmarks that are excluded because they were slow and have no newer
+    /// usable session.
     fn slow_run(&mut self, stored: &Stored, baseline: &BaselineFolder, usable: &[bool]) -> Option<Run> {
         let is_open =
             |search: &Self, name: &Option<String>| search.good.get(name).is_none_or(|good| *good == 0);
@@ -281,7 +287,7 @@ impl SessionSearch {
     }
 }
 
-/// Whether a benchmark is excluded for what was measured, and not because the measurement can't be used.
+/// Whether a benchmark is excluded for its measured value, and not because the measurement can't be used.
 fn is_about_speed(reason: &QuarantineRecord) -> bool {
     match reason.cause {
         QuarantineCause::Regressed => true,
@@ -294,7 +300,7 @@ fn is_about_speed(reason: &QuarantineRecord) -> bool {
 }
 
 impl UsableSession {
-    /// The names of the benchmarks that are part of the baseline, or of those that are not.
+    /// The names of the benchmarks that are part of the baseline; with `usable` false, of the others.
     pub(super) fn names(&self, usable: bool) -> impl Iterator<Item = &str> {
         let benchmarks = self.stored.file.benchmarks.iter().zip(&self.usable);
         benchmarks.filter(move |(_, is)| **is == usable).map(|(benchmark, _)| benchmark.name.as_str())
@@ -314,7 +320,7 @@ fn newest(
     skipped: &mut Skipped,
     faults: &mut Vec<Fault>,
 ) -> Result<SessionSearch, StoreError> {
-    // Runs before the last acceptance of all benchmarks are never used, so they are not opened.
+    // Runs before the last acceptance of all benchmarks are never used, so their files are not opened.
     let horizon =
         baseline.acceptances.iter().filter(|(_, a)| a.benchmark.is_none()).map(|(_, a)| &a.from).max();
     let mut names = baseline.newest_at(files, query.now);
@@ -325,7 +331,8 @@ fn newest(
         && (opened < most || search.wants_red() || search.kept.is_empty())
     {
         let room = query.sessions.checked_sub(search.kept.len()).filter(|room| *room > 0);
-        // A long search takes ever larger steps, because a remote place answers each of them with a transfer.
+        // A long search takes increasingly large steps, because each step is a separate transfer from a
+        // remote baseline.
         let room = room.unwrap_or_else(|| opened.max(query.sessions));
         let mut batch = Vec::new();
         for name in names.by_ref() {
@@ -345,7 +352,7 @@ fn newest(
                 Some(Lineage::Ancestor) => batch.push(name),
                 Some(Lineage::Unrelated) => skipped.unrelated += 1,
                 Some(Lineage::Unknown) => skipped.unknown += 1,
-                // Without a commit the run can't be related to this history.
+                // A run without a commit has no place in this history.
                 None => skipped.quarantined += 1,
             }
             if batch.len() == room {
@@ -371,7 +378,8 @@ fn newest(
                 skipped.quarantined += 1;
             }
         }
-        // A benchmark that no session of the batch knows is newer than they are.
+        // A benchmark that no session of this batch contains was added later, so older sessions don't contain
+        // it either.
         let wanted = std::mem::take(&mut search.wanted).into_iter();
         let is_wanted =
             |name: &String, good: usize| good < query.sessions && (good == 0 || present.contains(name));
@@ -383,7 +391,7 @@ fn newest(
     Ok(search)
 }
 
-/// The reason why a benchmark of the session is excluded, after acceptances.
+/// The reasons why a benchmark of the session is still excluded after acceptances.
 pub(super) fn held<'a>(
     stored: &'a Stored,
     name: &'a str,
@@ -395,7 +403,7 @@ pub(super) fn held<'a>(
     })
 }
 
-/// For each benchmark of the file, whether it is part of the baseline.
+/// Whether each benchmark of the file is part of the baseline, in its order.
 pub(super) fn usable(
     stored: &Stored,
     acceptances: &[(String, AcceptanceFile)],
@@ -418,7 +426,7 @@ pub(super) fn usable(
     names.map(|name| !is_held(name) && !is_past(name) && !was_tolerated(name)).collect()
 }
 
-/// Whether a benchmark of the session is part of the baseline, after acceptances.
+/// Whether a benchmark of the session is part of the baseline, considering acceptances.
 pub fn is_usable(stored: &Stored, name: &str, acceptances: &[(String, AcceptanceFile)]) -> bool {
     let at = stored.file.benchmarks.iter().position(|benchmark| benchmark.name == name);
     at.is_some_and(|at| usable(stored, acceptances, &[])[at])
@@ -434,7 +442,8 @@ pub(super) fn measured<'a>(
     measured.map(|(benchmark, usable)| (benchmark.name.as_str(), usable))
 }
 
-/// Benchmarks that the session should have measured: they are quarantined by name but not in the file.
+/// Benchmarks that the session should have measured but did not: their quarantine names them, and the file
+/// does not contain them.
 fn absent(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String> {
     let named =
         stored.file.quarantine.iter().filter_map(|reason| Some((reason, reason.benchmark.as_deref()?)));
@@ -445,7 +454,7 @@ fn absent(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<Stri
         .collect()
 }
 
-/// Benchmarks that are excluded because they were slower than the sessions before.
+/// Benchmarks that are excluded because they were slower than in the sessions before.
 fn red(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String> {
     let regressed =
         |name: &str| held(stored, name, acceptances).any(|reason| reason.cause == QuarantineCause::Regressed);
@@ -453,7 +462,7 @@ fn red(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String>
     names.filter(|name| regressed(name)).cloned().collect()
 }
 
-/// Whether an acceptance has expired. Days are in UTC, like the names of runs.
+/// Whether an acceptance has expired. Days are in UTC, as in the names of runs.
 fn has_ended(acceptance: &AcceptanceFile, now: Timestamp) -> bool {
     last_moment(acceptance).is_some_and(|last| name::stamp(&now.to_string()).is_some_and(|now| now > last))
 }
@@ -463,7 +472,7 @@ fn last_moment(acceptance: &AcceptanceFile) -> Option<String> {
     acceptance.until.as_ref().map(|until| format!("{}T235959Z", until.replace('-', "")))
 }
 
-/// Whether a run was stored while the acceptance, now expired, was in force.
+/// Whether a run was stored while the now expired acceptance was in force.
 fn was_stored_under(name: &RunName, ended: &AcceptanceFile) -> bool {
     *name.as_str() >= *ended.from && last_moment(ended).is_some_and(|last| name.time() <= last.as_str())
 }
@@ -482,11 +491,11 @@ fn expiry_note(ended: &AcceptanceFile) -> String {
     )
 }
 
-/// Converts the sessions to runs. Outcomes and exact metrics are compared with the newest session, so a benchmark that
-/// is quarantined there is moved there from the newest session in which it is usable. It is moved and not copied,
-/// because a session that counts twice would make the spread look smaller. A benchmark that never worked is left
-/// unchanged, so that the comparison can report it. One without any usable session is not left out, because it would
-/// look like a new one.
+/// Converts the sessions to runs. Outcomes and exact metrics are compared with the newest session. So a
+/// benchmark that is quarantined there is moved to it from the newest session in which the benchmark is
+/// usable. It is moved rather than copied, because counting a session twice would make the spread look
+/// smaller. A benchmark that never worked stays unchanged, so that the comparison can report it. A benchmark
+/// without any usable session is kept too, because otherwise it would look like a new one.
 fn assemble(
     kept: Vec<UsableSession>,
     earlier: &[EarlierSessions],
@@ -538,7 +547,7 @@ fn assemble(
     runs
 }
 
-/// A benchmark of which no session can be compared with.
+/// A placeholder for a benchmark that has no session to compare with.
 fn quarantined(name: BenchmarkName) -> Benchmark {
     let why = "no stored session of it is part of the baseline";
     Benchmark {

@@ -7,22 +7,22 @@ use crate::model::Testbed;
 
 use super::{BaselineFolder, Files, LoadedFile, RunName, StoreError, folder_name};
 
-/// Testbeds that differ in more facts are not listed.
+/// Maximum number of differing facts of a testbed that is listed.
 const MAX_DIFFERENCES: usize = 3;
 /// Maximum number of listed testbeds.
 const MAX_OFFERED: usize = 3;
 
-/// A testbed of the same suite that differs in few facts.
+/// A testbed that has results of the same suite and differs in few facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimilarTestbed {
     pub testbed: String,
     /// Its newest session.
     pub newest: RunName,
-    /// The differences, as `fact: there / here`.
+    /// The differing facts, as `fact: there / here`.
     pub differences: Vec<String>,
 }
 
-/// The testbeds of a suite that differ least, most similar first. Reads one file of each.
+/// Finds the testbeds of a suite that differ least, most similar first. Reads one file of each.
 pub(super) fn similar_testbeds(
     files: &dyn Files,
     suite: &str,

@@ -1,4 +1,4 @@
-//! Converts a run to a file of a baseline, with one summary per process.
+//! Converts a run to a baseline file, with one summary per process.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use crate::record::{
 };
 use crate::stats::describe;
 
-/// Significant digits kept of a measured time. Clocks are accurate to six or seven.
+/// Number of significant digits kept of a measured time. Clocks are accurate to six or seven.
 const DIGITS: usize = 9;
 
-/// One side of a run as a file of a baseline, with its hash. `None` if the run has no such side.
+/// Converts one side of a run to a baseline file, with its hash. `None` if the run has no such side.
 pub fn summarise(
     run: &RunFile,
     side: SideName,
@@ -55,7 +55,8 @@ pub fn summarise(
     Some(file)
 }
 
-/// The ratios of one benchmark. Without the anchor's artifacts, nothing could be compared with them.
+/// The ratios of one benchmark to the reference toolchain. `None` if the artifacts of the reference are
+/// unknown, because the ratios of other sessions could then not be compared with them.
 fn anchored(anchor: &Anchor, name: &BenchmarkName) -> Option<AnchoredRecord> {
     let artifact = anchor.artifacts.get(name)?.clone();
     let ratios = anchor.ratios.iter().filter(|((benchmark, _), _)| benchmark == name);
@@ -130,8 +131,8 @@ fn summary(samples: &[f64], better: Better) -> Option<SummaryRecord> {
     })
 }
 
-/// Rounds to [`DIGITS`] significant digits. Whole numbers are unchanged, because sizes and counts are compared
-/// exactly.
+/// Rounds to [`DIGITS`] significant digits. Whole numbers stay unchanged, because sizes and counts are
+/// compared exactly.
 fn rounded(value: f64) -> f64 {
     if !value.is_finite() || value.fract() == 0.0 {
         return value;

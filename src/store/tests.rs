@@ -14,17 +14,17 @@ use super::{
     StoreError, UpdateOptions, Updated, accept, history_for_gate, prunable, update, verify,
 };
 
-/// The default number of sessions.
+/// The number of sessions that a gate uses by default.
 pub(super) const SESSIONS: usize = 20;
 
 const GOLDEN: &str = include_str!("../../tests/fixtures/record/run-v1.json");
 
-/// A commit of this letter.
+/// A commit hash that repeats this letter.
 pub(super) fn commit(letter: char) -> String {
     letter.to_string().repeat(40)
 }
 
-/// A run of one benchmark, two processes, at noon of a day of October.
+/// A run of one benchmark with two processes, at noon of a day in October.
 pub(super) fn run(day: u8, letter: char, latency: f64) -> RunFile {
     let mut run = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
     run.sides.truncate(1);
@@ -34,7 +34,7 @@ pub(super) fn run(day: u8, letter: char, latency: f64) -> RunFile {
     run.session = format!("session-{day}");
     run.created = format!("2026-10-{day:02}T12:00:00Z");
     run.calibration = None;
-    // Each commit has a different module; identical ones would not be compared.
+    // Each commit has a different module, because identical modules would not be compared.
     run.sides[0].benchmarks[0].artifact.as_mut().unwrap().vmfb_sha256 = letter.to_string().repeat(64);
     for process in &mut run.sides[0].benchmarks[0].processes {
         for (at, value) in process.samples.get_mut("latency").unwrap().iter_mut().enumerate() {
@@ -56,7 +56,7 @@ pub(super) fn put(files: &mut dyn Files, run: &RunFile) -> Result<Updated, Store
     put_at(files, run, SESSIONS, now())
 }
 
-/// Stores a run at a time, in a baseline whose gate compares with so many sessions.
+/// Stores a run at a given time, in a baseline whose gate compares with `sessions` sessions.
 pub(super) fn put_at(
     files: &mut dyn Files,
     run: &RunFile,
@@ -99,7 +99,7 @@ pub(super) fn missing(files: &dyn Files, testbed: &Testbed) -> Missing {
     }
 }
 
-/// Ten quiet days around 120 µs.
+/// Stores ten days without a change, at about 120 µs.
 pub(super) fn ten_days(files: &mut dyn Files) {
     for day in 1..=10 {
         put(files, &run(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0)).unwrap();
@@ -155,7 +155,7 @@ fn another_result_of_a_stored_session_is_an_error() {
     let mut red = run(1, 'a', 100.0);
     red.sides[0].benchmarks[0].outcome.status = OutcomeStatus::Failed;
     put(&mut files, &red).unwrap_err();
-    // Another version of benchgate may say more of the same numbers.
+    // Another version of benchgate may describe the same measurements in more detail.
     let mut newer = run(1, 'a', 100.0);
     newer.benchgate = "99.0.0".to_owned();
     newer.sides[0].benchmarks[0].labels.insert("new".to_owned(), "label".to_owned());
@@ -215,7 +215,7 @@ fn a_red_session_is_stored_but_excluded_until_it_is_accepted() {
     let red = put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
     assert_eq!(red.comparison.unwrap().verdict, Verdict::Regressed);
     assert_eq!(red.quarantine[0].cause, QuarantineCause::Regressed);
-    // The next session is still red compared with the good ones.
+    // The next session is also red, because it is compared with the good ones.
     let next = put(&mut files, &run(12, 'c', 180_100.0)).unwrap();
     assert_eq!(next.quarantine[0].cause, QuarantineCause::Regressed);
     let history = found(&files);
@@ -248,7 +248,8 @@ fn sessions_of_an_expired_acceptance_are_excluded() {
     ten_days(&mut files);
     put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
     let until = |day| Acceptance { until: Some(day), ..acceptance(Some("20261011"), "2026-10-11T13:00:00Z") };
-    // These tests run on a fixed day of October: one acceptance is in force, the other has expired.
+    // In these tests, today is a fixed day in October, so one acceptance is in force and the other has
+    // expired.
     let today = now().to_zoned(jiff::tz::TimeZone::UTC).date();
     accept(&mut files, until(today)).unwrap();
     assert_eq!(latencies(&found(&files)), [180_000.25]);
@@ -258,7 +259,7 @@ fn sessions_of_an_expired_acceptance_are_excluded() {
     ten_days(&mut files);
     put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
     accept(&mut files, until(jiff::civil::date(2026, 10, 12))).unwrap();
-    // A fast session after the last day is compared with the good sessions and passes.
+    // A fast session after the last day of the acceptance is compared with the good sessions and passes.
     put(&mut files, &run(14, 'c', 100_000.0)).unwrap();
     let history = found(&files);
     assert_eq!(history.runs.len(), 11, "{:?}", history.notes);
@@ -437,7 +438,7 @@ fn a_run_without_a_fingerprint_is_refused() {
     assert!(matches!(put(&mut files, &unknown), Err(StoreError::Unusable(_))));
 }
 
-/// The benchmark tool reported an overloaded host.
+/// Adds the benchmark tool's report of an overloaded host to a run.
 fn overloaded(mut run: RunFile) -> RunFile {
     let context = run.sides[0].context.get_or_insert_default();
     context.num_cpus = Some(2);
@@ -453,7 +454,7 @@ fn quarantined(stored: &Updated) -> Vec<QuarantineCause> {
 fn a_session_on_an_overloaded_host_is_quarantined() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
-    // Even the first session, which is not compared with anything.
+    // This applies even to the first session, which is not compared with anything.
     let mut first = overloaded(run(1, 'a', 120_000.0));
     first.session = "first".to_owned();
     let first = put(&mut files, &first).unwrap();
@@ -483,7 +484,7 @@ fn a_probably_slow_session_that_is_still_open_is_quarantined() {
         let slow = put(&mut files, &run(day, 'b', 156_000.0)).unwrap();
         assert!(!slow.quarantine.is_empty(), "{day}");
     }
-    // Ordinary noise is part of the baseline although it is also still open.
+    // Ordinary noise joins the baseline, although its row is undecided too.
     let first = put(&mut files, &run(7, 'c', 121_000.0)).unwrap();
     assert_eq!(first.quarantine.len(), 1, "one session does not show that a slowdown is over");
     let usual = put(&mut files, &run(8, 'c', 121_000.0)).unwrap();

@@ -9,24 +9,24 @@ use crate::record::{BaselineBenchmark, BaselineFile, Number, QuarantineCause, Qu
 use super::select::{HistoryQuery, Missing, Selection, history_for_gate};
 use super::{BaselineFolder, Change, Files, LoadedFile, RunName, StoreError, quarantine, summarise};
 
-/// Names that are tried for one run. If two sessions have the same second, the second try contains a hash; a third is
-/// needed only if another writer interferes.
+/// Number of names to try for one run. If two sessions have the same second, the second name contains a hash;
+/// a third is needed only if another process interferes.
 const TRIES: usize = 3;
 
-/// How far the clocks of two machines may be apart. A session in the future would stay the newest one, and would hide
-/// that measuring stopped.
+/// Tolerated difference between the clocks of two machines. A session in the future would remain the newest
+/// one, and would hide that measuring has stopped.
 const CLOCK_SKEW: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
 /// Options for storing a run.
 pub struct UpdateOptions<'a> {
-    /// The maximum number of stored sessions that the run is compared with.
+    /// The maximum number of stored sessions to compare the run with.
     pub sessions: usize,
-    /// The side that is stored.
+    /// The side to store.
     pub side: SideName,
-    /// Compares the run with the stored sessions.
+    /// The policy for comparing the run with the stored sessions.
     pub policy: &'a Policy,
     pub options: CompareOptions,
-    /// Position of a stored commit in the run's history.
+    /// Tells how a stored commit is related to the run's commit.
     pub lineage: &'a dyn Fn(&str) -> super::Lineage,
     pub now: jiff::Timestamp,
 }
@@ -38,18 +38,18 @@ pub struct Updated {
     pub path: String,
     /// The reasons why the run, or benchmarks of it, are quarantined. Empty if none is.
     pub quarantine: Vec<QuarantineRecord>,
-    /// The run was stored before; nothing was written.
+    /// Whether the run was stored before, so that nothing was written.
     pub already: bool,
     /// The comparison with the stored sessions, if there were any.
     pub comparison: Option<Comparison>,
-    /// Files of the baseline that can't be used.
+    /// Baseline files that can't be used.
     pub faults: Vec<super::Fault>,
 }
 
 /// Stores a side of a run. Storing the same run again changes nothing.
 ///
 /// # Errors
-/// The run has no suite, testbed or valid time; the place can't be read or written.
+/// The run has no suite, testbed or valid time, or the baseline can't be read or written.
 pub fn update(
     files: &mut dyn Files,
     run: &RunFile,
@@ -93,7 +93,7 @@ pub fn update(
         suite: &run.suite,
         testbed: &testbed,
         sessions: writing.sessions,
-        // The baseline is no longer stale once this session is added.
+        // Staleness does not matter here, because this session ends it.
         stale_days: u32::MAX,
         lineage: writing.lineage,
         now: writing.now,
@@ -116,7 +116,8 @@ pub fn update(
     Ok(Updated { path, quarantine: file.quarantine, already, comparison, faults })
 }
 
-/// Stored sessions that can't be read, or whose relation to this commit is unknown, could show that the run is slower.
+/// The reason to quarantine a run if stored sessions could not be compared with it, because they are
+/// unreadable or their relation to this commit is unknown. They could show that the run is slower.
 fn uncompared(missing: &Missing) -> Option<QuarantineRecord> {
     let why = if missing.unknown > 0 {
         "this shallow clone does not reach the commits of the stored sessions"
@@ -128,7 +129,7 @@ fn uncompared(missing: &Missing) -> Option<QuarantineRecord> {
     Some(QuarantineRecord { cause: QuarantineCause::Undecided, why: why.to_owned(), benchmark: None })
 }
 
-/// The file of this session, if it is already stored: stored twice, it would count twice.
+/// The file of this session, if it is already stored. Storing it again would count it twice.
 fn find_stored(
     files: &dyn Files,
     baseline: &BaselineFolder,
@@ -145,8 +146,8 @@ fn find_stored(
     Ok(None)
 }
 
-/// The stored file, if it holds this result. Only what was measured is compared: another version of benchgate describes it
-/// in other words.
+/// Returns the stored file if it contains this result. Only measured values are compared, because another
+/// version of benchgate may describe the same result differently.
 fn same_result(path: &str, stored: BaselineFile, file: &BaselineFile) -> Result<BaselineFile, StoreError> {
     let is_same = stored.commit == file.commit
         && stored.benchmarks.len() == file.benchmarks.len()
@@ -160,7 +161,7 @@ fn same_result(path: &str, stored: BaselineFile, file: &BaselineFile) -> Result<
     Err(StoreError::Unusable(format!("{path} is another result of the same session, {:?}", file.session)))
 }
 
-/// Whether metrics that both know have the same values.
+/// Whether the metrics that both files contain have the same values.
 fn is_same_measurement(one: &BaselineBenchmark, other: &BaselineBenchmark) -> bool {
     let processes = |of: &BaselineBenchmark| -> BTreeMap<(usize, String), (u64, Number)> {
         let all = of.processes.iter().enumerate().flat_map(|(at, process)| {
@@ -181,7 +182,7 @@ fn agree<K: Ord, V: PartialEq>(one: &BTreeMap<K, V>, other: &BTreeMap<K, V>) -> 
     one.iter().all(|(key, value)| other.get(key).is_none_or(|known| known == value))
 }
 
-/// Writes a session under a name that is free, and returns its path and whether it was there already.
+/// Writes a session under a free name. Returns its path, and whether it existed already.
 pub(super) fn append(
     files: &mut dyn Files,
     baseline: &BaselineFolder,
@@ -199,7 +200,7 @@ pub(super) fn append(
         match files.apply(&change) {
             Ok(()) => return Ok((path, false)),
             Err(StoreError::Exists { .. }) if tries < TRIES => {
-                // Another writer stored this session, or a request was repeated whose answer was lost.
+                // Another process stored this session, or a request was repeated after its response was lost.
                 if let LoadedFile::Run(stored) = baseline.load(files, &name)?
                     && stored.file.session == file.session
                 {
@@ -214,8 +215,8 @@ pub(super) fn append(
     }
 }
 
-/// A side of a run, with its ratios to the anchor if one was measured. `None` if the run has no such side. `label` is how
-/// the reader names the file.
+/// A side of a run for the gate, with its ratios to the reference toolchain if that was measured. `None` if
+/// the run has no such side. `label` is the name of the file for messages.
 pub fn judged_side(run: &RunFile, side: SideName, label: &str, policy: &Policy) -> Option<Run> {
     let (_, head) = run.runs(label).into_iter().find(|(name, _)| *name == side)?;
     Some(match run.anchor(label) {

@@ -1,4 +1,4 @@
-//! Tests of the first sessions of a baseline, which nothing earlier can be compared with.
+//! Tests of the first sessions of a baseline, which have few or no earlier ones to be compared with.
 
 use crate::gate::{CompareOptions, Comparison, Policy, compare_with_history};
 use crate::model::{SideName, Verdict};
@@ -10,14 +10,14 @@ use super::{Acceptance, Directory, Files, accept, judged_side};
 
 const SLOW: &str = "m0/cpu/main";
 
-/// A gate of this session against those that are stored.
+/// Compares this session with the stored ones, as a gate does.
 fn gate(files: &dyn Files, session: &RunFile) -> Comparison {
     let policy = Policy::default();
     let head = judged_side(session, SideName::Head, "run.json", &policy).unwrap();
     compare_with_history(&head, found(files).sessions(false), &policy, &CompareOptions::default())
 }
 
-/// The verdict of a gate about the first benchmark, and the reason for which its session is quarantined.
+/// A gate's verdict on the first benchmark, and the cause for which its session is then quarantined.
 fn gated_and_stored(
     files: &mut dyn Files,
     night: usize,
@@ -26,7 +26,7 @@ fn gated_and_stored(
 ) -> (Option<Verdict>, Option<QuarantineCause>) {
     let mut file = long_night(night, level, 0.004);
     if !is_rebuilt {
-        // Nothing was committed since the step, so the module stays the same.
+        // Nothing is committed after the step, so the module stays the same.
         let same = format!("{:064x}", u8::from(level > 1.0));
         file.sides[0].benchmarks[0].artifact.as_mut().unwrap().vmfb_sha256 = same;
     }
@@ -41,7 +41,7 @@ fn gated_and_stored(
 
 #[test]
 fn a_step_in_one_of_the_first_nights_never_passes_and_is_red_once_nights_show_it() {
-    // The module stays the same after the step, or every night has another one.
+    // After the step, the module either differs every night (`true`) or stays the same.
     for (is_rebuilt, level, step) in [
         (true, 1.05, 1),
         (true, 1.05, 3),
