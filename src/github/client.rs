@@ -234,7 +234,7 @@ impl Client {
         failures + 1 >= self.retries.max_attempts || waited.saturating_add(wait) > self.retries.max_wait
     }
 
-    /// Waits before the caller checks whether an object was created, because listings lag behind.
+    /// The time to wait before checking whether an object was created, because listings lag behind.
     pub(super) fn pause(&self) -> Duration {
         self.retries.first_wait
     }
