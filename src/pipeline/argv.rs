@@ -1,4 +1,4 @@
-//! Command lines of the IREE tools, as pure functions. This module starts no programs.
+//! Builds the command lines of the IREE tools, as pure functions. This module starts no programs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use crate::numerics::TensorFile;
 pub(super) struct CompileSpec {
     pub(super) target: DeviceKind,
     pub(super) input_type: String,
-    /// Times that every dispatch is repeated; 1 as in use.
+    /// The number of times that the compiled module repeats each dispatch; normally 1.
     pub(super) dispatch_repeats: u32,
-    /// Target's, model's, side's, in that order: a later flag wins in the tool.
+    /// Flags of the target, the model and the side, in this order, because the tool lets a later flag win.
     pub(super) flags: Vec<String>,
 }
 
@@ -42,36 +42,36 @@ pub(super) fn compile(spec: &CompileSpec, source: &Path, output: &Path, statisti
     args
 }
 
-/// One input as the runtime tools take it.
+/// An input in the form in which the runtime tools take it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum InputArg {
     File(TensorFile),
     Literal(String),
 }
 
-/// The executed module, its device and its data, equal for verifying and for measuring.
+/// The executed module, its device and its data, which are the same for verifying and measuring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Execution {
     pub(super) module: PathBuf,
     pub(super) function: String,
     pub(super) device: String,
     pub(super) inputs: Vec<InputArg>,
-    /// Scope and archive.
+    /// Each scope with its archive.
     pub(super) parameters: Vec<(String, PathBuf)>,
-    /// `--device_allocator`, innermost last.
+    /// Values of `--device_allocator`, innermost last.
     pub(super) allocators: Vec<String>,
-    /// Times that every dispatch of the module was repeated when it was compiled.
+    /// The number of times that the compiled module repeats each dispatch.
     pub(super) dispatch_repeats: u32,
-    /// Target's, then side's.
+    /// Flags of the target, then those of the side.
     pub(super) run_flags: Vec<String>,
-    /// The files that flags and environment variables name.
+    /// Files that flags and environment variables name.
     pub(super) named: Vec<PathBuf>,
-    /// Worker threads of a CPU device; `None` leaves the tool's default.
+    /// Number of worker threads of a CPU device; `None` leaves the tool's default.
     pub(super) workers: Option<usize>,
 }
 
 impl Execution {
-    /// The files that its processes are given by name, but for the module.
+    /// The files that its processes are given by name, except the module.
     pub(super) fn reads(&self) -> impl Iterator<Item = &Path> {
         let inputs = self.inputs.iter().filter_map(|input| match input {
             InputArg::File(file) => Some(file.path.as_path()),
@@ -85,7 +85,7 @@ impl Execution {
         self.calling(&[&self.module], &self.function)
     }
 
-    /// The last module has the function.
+    /// The arguments for calling a function of the last of these modules.
     fn calling(&self, modules: &[&Path], function: &str) -> Vec<OsString> {
         let mut args: Vec<OsString> = vec![format!("--device={}", self.device).into()];
         args.extend(modules.iter().map(|module| joined("--module=", module)));
@@ -111,7 +111,8 @@ impl Execution {
         workers.into_iter().chain(allocators).map(OsString::from)
     }
 
-    /// `iree-run-module` with a record of its call, which holds the weights that the call read.
+    /// The command line of `iree-run-module` that records its call in a capture, including the weights that
+    /// the call reads.
     pub(super) fn capture(&self, capture: &Path) -> Vec<OsString> {
         let mut args = self.common();
         args.push(joined("--device_replay_output=", capture));
@@ -119,7 +120,7 @@ impl Execution {
         args
     }
 
-    /// `iree-benchmark-replay`: times the call of a capture, without what comes before it.
+    /// The command line of `iree-benchmark-replay`, which times the captured call without the work before it.
     pub(super) fn replay(&self, timing: &Timing, capture: &Path) -> Vec<OsString> {
         let mut args = vec![format!("--device={}", self.device).into()];
         args.extend(self.device_settings());
@@ -129,8 +130,9 @@ impl Execution {
         args
     }
 
-    /// `iree-run-module`, one file per output: `.npy`, or raw where the name ends so. Its allocator's statistics are those of a single call,
-    /// which is what makes them comparable exactly: a timed loop has several calls in flight.
+    /// The command line of `iree-run-module` that writes each output to a file, as `.npy` or as raw bytes
+    /// depending on the file's name. Its allocator statistics are those of a single call, which makes them
+    /// exactly comparable: a timed loop has several calls in flight.
     pub(super) fn verify(&self, outputs: &[TensorFile]) -> Vec<OsString> {
         let mut args = self.common();
         args.push("--print_statistics".into());
@@ -138,18 +140,19 @@ impl Execution {
         args
     }
 
-    /// `iree-run-module` with a function of another module, which calls the function of this one.
+    /// The command line of `iree-run-module` that calls a function of another module, which in turn calls the
+    /// function of this one.
     pub(super) fn through(&self, caller: &Path, function: &str, outputs: &[TensorFile]) -> Vec<OsString> {
         let mut args = self.calling(&[&self.module, caller], function);
         args.extend(outputs.iter().map(|file| joined("--output=@", &file.path)));
         args
     }
 
-    /// `iree-benchmark-module`, samples as Google Benchmark JSON into `output`.
+    /// The command line of `iree-benchmark-module` that writes samples as Google Benchmark JSON to `output`.
     pub(super) fn benchmark(&self, timing: &Timing, output: &Path) -> Vec<OsString> {
         let mut args = self.common();
         if self.dispatch_repeats > 1 {
-            // The tool divides by it: it must be what the module was compiled with.
+            // The tool divides times by this value, so it must be the one that the module was compiled with.
             args.push(format!("--batch_size={}", self.dispatch_repeats).into());
         }
         args.extend(timing.args());
@@ -158,7 +161,7 @@ impl Execution {
         args
     }
 
-    /// `iree-benchmark-module` under its profiler.
+    /// The command line of `iree-benchmark-module` under its profiler.
     pub(super) fn profile(&self, iterations: u32, output: &Path) -> Vec<OsString> {
         let mut args = self.common();
         let family = DeviceKind::from_uri(&self.device).facts().profiling;
@@ -169,7 +172,7 @@ impl Execution {
     }
 }
 
-/// How long a process measures.
+/// The timing of a process: how long and how often it measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Timing {
     pub(super) repetitions: u32,
@@ -192,7 +195,7 @@ impl Timing {
     }
 }
 
-/// Plain decimal: the tool's flag parser knows no exponent.
+/// Formats a duration in plain decimals, because the tool's flag parser does not accept exponents.
 fn seconds(duration: Duration) -> String {
     format!("{:.6}", duration.as_secs_f64())
 }

@@ -1,4 +1,4 @@
-//! The artifacts that the selected benchmarks of a side need.
+//! Selects the artifacts that the selected benchmarks of a side need.
 
 use std::path::Path;
 
@@ -6,8 +6,9 @@ use crate::config::{Artifact, Model};
 
 use super::plan::{PlannedBenchmark, SideInput};
 
-/// The artifacts of a side that its selected benchmarks need, each with the folder of the side's sources. Only artifacts
-/// that nothing but the keys of other models names are left out: code and commands open files that no key names.
+/// Selects the artifacts that a side's selected benchmarks need, each with the folder of the side's sources.
+/// An artifact is left out only if no configuration keys except those of other models name it, because code
+/// and commands can open files that no key names.
 pub(super) fn needed<'a>(
     side: &'a SideInput,
     plan: &[PlannedBenchmark<'_>],
@@ -26,7 +27,7 @@ pub(super) fn needed<'a>(
     all.iter().filter(is_needed).map(|artifact| (artifact, side.side.sources.as_path())).collect()
 }
 
-/// Whether flags or variables of any benchmark name it.
+/// Whether flags or environment variables of any benchmark name the artifact.
 fn is_in_flags(artifact: &Artifact, side: &SideInput) -> bool {
     let config = &side.config;
     let of_targets = config.targets.iter().flat_map(|target| target.flags.iter().chain(&target.run_flags));

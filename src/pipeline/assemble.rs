@@ -1,4 +1,4 @@
-//! Builds the record that is stored and judged from preparation and measurements.
+//! Builds the record of a run from its preparation and its measurements. The record is stored and judged.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +20,7 @@ use super::journal::{Journal, JournalEntry};
 use super::plan::Shard;
 use super::stage::{Prepared, StageReport};
 
-/// A run without its sides.
+/// The data of a run that is not specific to one side.
 pub(super) struct Frame<'a> {
     pub(super) suite: &'a str,
     pub(super) measure: &'a Measure,
@@ -30,13 +30,14 @@ pub(super) struct Frame<'a> {
     pub(super) sides: &'a [PreparedSide<'a>],
     /// Findings about the whole run.
     pub(super) lints: &'a [Lint],
-    /// Paths in the file are relative to this folder if possible.
+    /// The folder that paths in the file are relative to, where possible.
     pub(super) relative_to: &'a Path,
-    /// The result of an A/A session of this suite on this testbed.
+    /// The calibration from an A/A session of this suite on this testbed.
     pub(super) calibration: Option<&'a CalibrationRecord>,
 }
 
-/// The digest of everything that determines the measurement: a session is only resumed under the same one.
+/// The digest of everything that determines the measurement. A session is only resumed if its digest is the
+/// same.
 pub(super) fn plan_digest(
     frame: &Frame<'_>,
     identical_blocks: u32,
@@ -68,7 +69,7 @@ pub(super) fn plan_digest(
     Ok(key.finish())
 }
 
-/// The record of the journal so far.
+/// Builds the record from the journal so far.
 pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> RunFile {
     let paired = frame.sides.len() == 2;
     let metrics = described(frame, journal);
@@ -95,7 +96,7 @@ pub(super) fn run_file(frame: &Frame<'_>, journal: &Journal, complete: bool) -> 
     }
 }
 
-/// How long to measure, and how often.
+/// The record of the settings that determine how long and how often to measure.
 pub(super) fn measure_record(frame: &Frame<'_>) -> MeasureRecord {
     let (measure, blocks) = (frame.measure, frame.policy.sequential);
     let paired = frame.sides.len() == 2;
@@ -116,7 +117,7 @@ pub(super) fn seed(frame: &Frame<'_>, journal: &Journal) -> u64 {
     frame.measure.seed.unwrap_or(journal.seed)
 }
 
-/// Both sides of the record as they were measured; an anchor is the base.
+/// Both sides of the record as runs. A run of the reference toolchain takes the place of the base.
 pub(super) fn runs(file: &RunFile, label: &str) -> (Run, Run) {
     let (mut base, mut head) = (Run::default(), Run::default());
     for side in &file.sides {
@@ -168,8 +169,8 @@ fn side_record(
     }
 }
 
-/// The median of each load average over the processes. A single one would be the load of the moment
-/// before measuring, which on a cold cache is that of our own compilers.
+/// The median of each load average over all processes. A single reading from before measuring would show the
+/// load of benchgate's own compilers if the cache was empty.
 fn typical_load<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> Vec<f64> {
     let mut by_window: [Vec<f64>; 3] = Default::default();
     for entry in entries {
@@ -220,7 +221,7 @@ fn benchmark(
             })
             .collect(),
         values: values(prepared),
-        // Taken after everything is measured.
+        // Filled in later, because profiles are taken after everything is measured.
         profile: None,
         code: prepared.code.clone(),
         compiler: prepared.compiled.as_ref().map(|compiled| compiled.statistics.clone()).unwrap_or_default(),
@@ -228,7 +229,7 @@ fn benchmark(
     }
 }
 
-/// Metrics that the record holds under their names; the others it derives from stages and artifacts.
+/// The metrics that the record stores by name. Others are derived from stages and artifacts.
 fn described(frame: &Frame<'_>, journal: &Journal) -> Vec<Metric> {
     let mut metrics = vec![Metric::LATENCY, Metric::CPU_TIME];
     let printed = frame.sides.iter().flat_map(|side| {

@@ -1,15 +1,15 @@
-//! The undecided rows on which a time budget is spent.
+//! Selects the undecided rows on which a time budget is spent.
 
 use std::time::Duration;
 
-/// An open row before the next look.
+/// An undecided row before the next look.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Want {
-    /// Time per block.
+    /// Duration of a block.
     pub(super) block: Duration,
-    /// Blocks from here to the next look.
+    /// Number of blocks until the next look.
     pub(super) to_look: u32,
-    /// Blocks from here until it is probably decided; `None` if unknown.
+    /// Estimated number of blocks until the row is decided; `None` if unknown.
     pub(super) to_verdict: Option<f64>,
 }
 
@@ -24,8 +24,9 @@ impl Want {
     }
 }
 
-/// The rows that `left` is spent on: those that need the least time first, each up to its next look. A row that can't
-/// reach its next look is not started, because a partial step does not decide it.
+/// Selects the rows on which to spend the time that is `left`. Rows that need the least time come first, and
+/// each is measured up to its next look. A row that can't reach its next look is not continued, because the
+/// additional blocks could not decide it.
 pub(super) fn affordable(wants: &[Want], left: Option<Duration>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wants.len()).collect();
     let Some(mut left) = left else { return order };
@@ -58,7 +59,7 @@ mod tests {
     fn a_budget_is_spent_on_the_rows_that_are_decided_soonest() {
         let rows = [want(400, 40.0), want(400, 3.0), want(400, 4.0)];
         assert_eq!(affordable(&rows, Some(Duration::from_millis(1600))), [1, 2]);
-        // Cheap blocks count as much as few blocks.
+        // A row with many short blocks can need less time than one with few long blocks.
         let rows = [want(1000, 4.0), want(10, 100.0)];
         assert_eq!(affordable(&rows, Some(Duration::from_millis(500))), [1]);
     }

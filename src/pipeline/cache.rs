@@ -1,5 +1,5 @@
-//! The content-addressed cache. A key is the digest of everything that decides an entry's content;
-//! an entry is a folder that appears whole (rename) or not at all, and is checked before use.
+//! The content-addressed cache. A key is the digest of everything that determines an entry's content. An
+//! entry is a folder that is created by a rename, so it is complete or absent, and it is checked before use.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -20,10 +20,11 @@ use super::PipelineError;
 use super::memo::Memo;
 use super::stage::{StageError, StageFailure, Staged};
 
-/// The file of an entry that lists the others with their digests.
+/// The file in an entry that lists its other files with their digests.
 const MANIFEST: &str = "entry.json";
 
-/// A digest over named parts. Each part is framed by its length, so no two lists of parts collide.
+/// Computes a digest over named parts. Each part is preceded by its length, so that different lists of parts
+/// don't have the same digest.
 #[derive(Debug, Clone)]
 pub(super) struct KeyBuilder(Sha256);
 
@@ -54,7 +55,7 @@ impl KeyBuilder {
         key.bytes(name, &count.to_le_bytes())
     }
 
-    /// A value in its stored form.
+    /// Adds a value in its JSON form.
     pub(super) fn json(self, name: &str, value: &impl Serialize) -> Result<Self, PipelineError> {
         let text = serde_json::to_vec(value).map_err(std::io::Error::other);
         Ok(self.bytes(name, &text.map_err(PipelineError::io("write the key of", Path::new(name)))?))
@@ -65,7 +66,8 @@ impl KeyBuilder {
     }
 }
 
-/// A unique key, for entries that can't be identified by content. `staged` is a separate folder.
+/// A unique key, for entries that can't be identified by content. `staged` is the entry's staging folder,
+/// which no other entry uses.
 pub(super) fn once(key: &str, staged: &Path) -> String {
     let once = KeyBuilder::new("once").text("key", key).text("folder", &staged.to_string_lossy());
     once.text("at", &jiff::Timestamp::now().to_string()).finish()
@@ -83,14 +85,14 @@ pub(super) async fn aside<T: Send + 'static>(
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime only cancels it when everything ends.
+            // The runtime cancels this work only when it shuts down.
             Err(_) => Err(PipelineError::Interrupted),
         },
     }
 }
 
-/// Digests of files that do not change while a run lasts, each read once: the weights of a large model are
-/// the same for every target and both sides.
+/// Digests of files that do not change during a run. Each file is read only once, because the weights of a
+/// large model are the same for every target and both sides.
 #[derive(Debug)]
 pub(super) struct Digests {
     known: Memo<PathBuf, Hashed>,
@@ -100,12 +102,12 @@ pub(super) struct Digests {
 #[derive(Debug, Clone)]
 struct Hashed {
     sha256: String,
-    /// From before it was read.
+    /// The stamp from before the file was read.
     stamp: Stamp,
 }
 
 impl Digests {
-    /// A list without any digests. A request to stop ends hashing.
+    /// Creates an empty list. A request to stop also ends hashing.
     pub(super) fn new(cancel: &Cancel) -> Self {
         Self { known: Memo::default(), cancel: cancel.clone() }
     }
@@ -114,16 +116,17 @@ impl Digests {
         Ok(self.hashed(path).await?.sha256)
     }
 
-    /// The digest of a file that a tool may have read; `None` if nothing can be read there.
+    /// The digest of a file that a tool may have read; `None` if there is no readable file.
     pub(super) async fn readable(&self, path: &Path) -> Option<String> {
         if !path.is_file() {
             return None;
         }
-        // A file that benchgate can't read can't be read by its tools either.
+        // If benchgate can't read a file, neither can its tools.
         self.sha256(path).await.ok()
     }
 
-    /// The stamp of a file when it was hashed: with another stamp, its digest may be outdated.
+    /// The stamp of a file from when it was hashed. If the stamp has changed since, the digest may be
+    /// outdated.
     pub(super) async fn stamp(&self, path: &Path) -> Result<Stamp, PipelineError> {
         Ok(self.hashed(path).await?.stamp)
     }
@@ -143,7 +146,7 @@ impl Digests {
         self.known.get(key, || aside(hash)).await
     }
 
-    /// Notes the digest of a file that was just written from checked bytes, so that it is not read again.
+    /// Records the digest of a file that was just written from checked bytes, so that it is not read again.
     pub(super) fn learn(&self, path: PathBuf, sha256: String) {
         if let Ok(stamp) = Stamp::now(&path) {
             self.known.set(path, Hashed { sha256, stamp });
@@ -151,12 +154,12 @@ impl Digests {
     }
 }
 
-/// Writes a file so that it is there whole or not at all, also after a power cut.
+/// Writes a file so that it is complete or absent, even after a power failure.
 pub(super) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), PipelineError> {
     files::write(path, content).map_err(PipelineError::io("write", path))
 }
 
-/// Writes a value as JSON, whole or not at all.
+/// Writes a value as JSON, completely or not at all.
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), PipelineError> {
     let bytes = serde_json::to_vec_pretty(value)
         .map_err(|error| PipelineError::io("write", path)(std::io::Error::other(error)))?;
@@ -165,9 +168,9 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Pipe
 
 #[derive(Debug, Serialize, Deserialize)]
 struct EntryManifest<M> {
-    /// File name → SHA-256.
+    /// The SHA-256 of each file, by its name.
     files: BTreeMap<String, String>,
-    /// Data that the maker stores: durations, counts, names.
+    /// Additional data of the entry: durations, counts, names.
     meta: M,
 }
 
@@ -177,9 +180,9 @@ pub(super) struct CacheEntry<M> {
     pub(super) folder: PathBuf,
     pub(super) files: BTreeMap<String, String>,
     pub(super) meta: M,
-    /// It was there before.
+    /// Whether the entry existed before.
     pub(super) cached: bool,
-    /// Why an older entry was made again.
+    /// The reason why a damaged older entry was replaced, if there was one.
     pub(super) damaged: Option<String>,
 }
 
@@ -198,43 +201,44 @@ impl<M> CacheEntry<M> {
 enum Lookup<M> {
     Hit(CacheEntry<M>),
     Miss,
-    /// An entry was there, but not with the content it was stored with. It is gone now.
+    /// An entry was found, but its content had changed since it was stored. It was removed.
     Damaged(String),
 }
 
-/// The result of a maker in its folder.
+/// The key and data of an entry that was created in a staging folder.
 pub(super) struct Made<M> {
-    /// The key of the entry.
+    /// The key under which to store the entry.
     pub(super) key: String,
     pub(super) files: Vec<String>,
     pub(super) meta: M,
 }
 
-/// Kind and key.
+/// The kind and the key of an entry.
 type Request = (&'static str, String);
 
-/// A folder of entries by kind and key.
+/// The folder of all entries, by kind and key.
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
-    /// One maker per key inside this process; across processes the rename decides.
+    /// Locks that let only one task of this process create an entry at a time. Between processes, the first
+    /// rename wins.
     making: Arc<Mutex<HashMap<Request, Arc<tokio::sync::Mutex<()>>>>>,
-    /// Failures. Benchmarks that share a model or a module share its failure: running the tool again would cost
-    /// minutes and fail in the same way, or, worse, in another. Not kept beyond the run: a cause outside the key may
-    /// be gone tomorrow.
+    /// Failures of this run. Benchmarks that share a model or a module share its failure: running the tool
+    /// again would take minutes and fail in the same way or, worse, in a different one. Failures are not
+    /// stored beyond the run, because a cause that is not part of the key may be gone tomorrow.
     failed: Arc<Mutex<HashMap<Request, StageFailure>>>,
 }
 
 impl Cache {
-    /// Opens the cache below `root` and removes leftovers of killed makers. Of a cache with all
-    /// required entries only the folders' times change, so it may be read-only.
+    /// Opens the cache below `root` and removes what killed processes left. If the cache has all required
+    /// entries, only the folders' times change, so it may be read-only.
     pub fn open(root: &Path) -> Self {
         let cache = Self { root: root.to_owned(), making: Arc::default(), failed: Arc::default() };
         files::sweep_scratch(&cache.staging(), "");
         cache
     }
 
-    /// Every entry below `root`, with its kind.
+    /// Every entry in the cache below `root`, with its kind.
     pub fn kept(root: &Path) -> Vec<(String, PathBuf)> {
         let kinds = files::folders_in(root).into_iter().filter_map(|folder| {
             let kind = folder.file_name()?.to_str()?.to_owned();
@@ -247,9 +251,9 @@ impl Cache {
         entries.collect()
     }
 
-    /// The valid entry that `find` returns, or the one that `make` creates in the given folder. A request may have
-    /// several entries. Two sides never make the same thing twice, and what failed once for an `attempt` is not tried
-    /// again.
+    /// Returns the valid entry that `find` names, or else the one that `make` creates in the given folder.
+    /// One request may have several entries. Two sides never create the same entry twice, and a failure is
+    /// not repeated for the same `attempt`.
     pub(super) async fn keep<M: Serialize + DeserializeOwned + Send + 'static>(
         &self,
         kind: &'static str,
@@ -283,7 +287,8 @@ impl Cache {
     ) -> Staged<CacheEntry<M>> {
         let mut damaged = None;
         if let Some(key) = find().await? {
-            // On another thread: hashing a module of a gigabyte must not delay noticing that a compiler has ended.
+            // Hashes on another thread, because hashing a module of a gigabyte must not delay noticing that a
+            // compiler has ended.
             let cache = self.clone();
             match aside(move || cache.lookup(kind, &key)).await? {
                 Lookup::Hit(entry) => return Ok(entry),
@@ -296,7 +301,8 @@ impl Cache {
         Ok(CacheEntry { damaged, ..self.store(kind, staged, made)? })
     }
 
-    /// Writes a package of Python files, once per content. Returns the folder to import it from.
+    /// Writes a package of Python files, unless one with the same content exists. Returns the folder to
+    /// import it from.
     pub(super) fn install(
         &self,
         kind: &'static str,
@@ -324,11 +330,11 @@ impl Cache {
     }
 
     pub(super) fn folder(&self, kind: &str, key: &str) -> PathBuf {
-        // Two digits of fan-out keep any one folder small.
+        // A subfolder for the first two digits keeps each folder small.
         self.root.join(kind).join(&key[..2]).join(key)
     }
 
-    /// Finds an entry and checks every file of it.
+    /// Finds an entry and checks all of its files.
     fn lookup<M: DeserializeOwned>(&self, kind: &str, key: &str) -> Result<Lookup<M>, PipelineError> {
         let folder = self.folder(kind, key);
         let manifest = folder.join(MANIFEST);
@@ -362,14 +368,15 @@ impl Cache {
 
     fn discard<M>(&self, folder: &Path, why: &str) -> Result<Lookup<M>, PipelineError> {
         match fs::remove_dir_all(folder) {
-            // Another process found the same.
+            // Another process found and removed the same damaged entry.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             removed => removed.map_err(PipelineError::io("remove the damaged cache entry", folder))?,
         }
         Ok(Lookup::Damaged(format!("{}: {why}", folder.display())))
     }
 
-    /// A fresh folder to make an entry in. Dropped without [`Cache::store`], it is removed.
+    /// Creates a staging folder for an entry. It is removed when dropped, unless [`Cache::store`] has turned
+    /// it into an entry.
     pub(super) fn stage(&self) -> Result<Scratch, PipelineError> {
         let staging = self.staging();
         Scratch::new_in(&staging, "").map_err(PipelineError::io("write in", &staging))
@@ -398,14 +405,16 @@ impl Cache {
             return Ok(CacheEntry { folder, files, meta, cached: false, damaged: None });
         };
         match self.lookup(kind, &key)? {
-            // Another process was faster. If its entry differs in a byte, its digests are the true ones.
+            // Another process stored its entry first. Its files may differ from ours, so its digests are the
+            // ones to use.
             Lookup::Hit(entry) => Ok(CacheEntry { cached: false, ..entry }),
             Lookup::Miss | Lookup::Damaged(_) => Err(PipelineError::io("store", &folder)(error)),
         }
     }
 }
 
-/// Whether a folder is where `Cache::folder` puts an entry: named by a digest, below its first two digits.
+/// Whether a folder has the place and name of an entry: named by a digest, in a subfolder for its first two
+/// digits.
 fn is_entry(folder: &Path) -> bool {
     const DIGITS: usize = 64;
     let name = |path: Option<&Path>| Some(path?.file_name()?.to_str()?.to_owned());
@@ -417,7 +426,7 @@ fn is_entry(folder: &Path) -> bool {
         && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The digest of a package that is compiled into the binary.
+/// The digest of a package that is embedded in the binary.
 pub(super) fn package_digest(kind: &str, files: &[(&str, &str)]) -> String {
     files.iter().fold(KeyBuilder::new(kind), |key, (name, content)| key.text(name, content)).finish()
 }
@@ -483,7 +492,7 @@ mod tests {
     #[test]
     fn the_staging_folder_of_a_dead_process_is_removed_when_the_cache_opens_and_no_other() {
         let folder = tempfile::tempdir().unwrap();
-        // This number is alive here; its owner, in another container, is not.
+        // A process with this number is alive here, but the folder's owner, in another container, is not.
         let abandoned = folder.path().join(format!("staging/{}-x", std::process::id()));
         fs::create_dir_all(&abandoned).unwrap();
         let cache = Cache::open(folder.path());

@@ -1,7 +1,7 @@
-//! The calibration of a suite on a testbed: kept by `noise`, and put into every later run.
+//! The calibration of a suite on a testbed, which `noise` stores and every later run includes.
 //!
-//! It is a run file like any other, so its samples can be judged again, and it is stored in the runs that use it, so
-//! that a verdict needs no other file.
+//! A calibration is an ordinary run file, so its samples can be judged again. It is copied into the runs that
+//! use it, so that a verdict needs no other file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ use crate::record::{CalibrationRecord, MOST_RESULT_BYTES, RunFile};
 use super::PipelineError;
 use super::cache::{KeyBuilder, write_atomically};
 
-/// A calibration older than this is left alone. Drivers, kernels and settings show in the testbed's
-/// fingerprint; dust, thermal paste and noisier neighbors don't, and they take months.
+/// Age in days above which a calibration is ignored. Changes to drivers, kernels and settings change the
+/// testbed's fingerprint, but dust, aging thermal paste and noisier neighbors don't. Those take months.
 pub const CALIBRATION_DAYS: i64 = 90;
 
 /// The source of a run's calibration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CalibrationSource {
-    /// The run is itself a calibration.
+    /// No calibration, because the run is a calibration itself.
     None,
     /// The calibration that `noise` stored in the cache for this suite and testbed, if any.
     #[default]
     Kept,
-    /// A run file that holds one.
+    /// A run file that contains a calibration.
     File(PathBuf),
 }
 
-/// Keeps `file`, which holds a calibration, for later runs of its suite on its testbed.
+/// Stores a run file that contains a calibration, for later runs of its suite on its testbed.
 pub fn keep_calibration(cache: &Path, file: &RunFile) -> Result<PathBuf, PipelineError> {
     let path = kept(cache, &file.suite, &file.testbed.id);
     let folder = path.parent().unwrap_or(cache);
@@ -39,16 +39,17 @@ pub fn keep_calibration(cache: &Path, file: &RunFile) -> Result<PathBuf, Pipelin
 }
 
 fn kept(cache: &Path, suite: &str, testbed: &str) -> PathBuf {
-    // A digest: a suite's name is anything, and a testbed's may come from a file.
+    // The file name is a digest, because a suite's name may contain any character, and a testbed's name may
+    // come from a file.
     let key = KeyBuilder::new("calibration/1").text("suite", suite).text("testbed", testbed).finish();
     cache.join("calibration").join(format!("{key}.json"))
 }
 
-/// The calibration for `suite` on `testbed`. One that was named must fit; one that was found is left
-/// alone where it doesn't, with a warning.
+/// Finds the calibration for `suite` on `testbed`. A stored one that does not fit is ignored with a warning;
+/// one that the user named must fit.
 ///
 /// # Errors
-/// A named file that can't be read, or is of another suite or testbed, or holds no calibration.
+/// The named file can't be read, is for another suite or testbed, or contains no calibration.
 pub(super) fn find(
     source: &CalibrationSource,
     cache: &Path,

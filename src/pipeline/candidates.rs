@@ -1,4 +1,4 @@
-//! Which benchmarks of a run can be measured, and on which sides.
+//! Determines which benchmarks of a run can be measured, and on which sides.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use super::stage::Prepared;
 pub(super) struct BenchmarkCandidate<'a> {
     pub(super) name: BenchmarkName,
     pub(super) sides: BTreeMap<SideName, TimedProgram<'a>>,
-    /// Both sides execute the same bytes: there is nothing to compare.
+    /// Whether both sides execute the same bytes, so that there is nothing to compare.
     pub(super) identical: bool,
 }
 
@@ -28,7 +28,7 @@ impl BenchmarkCandidate<'_> {
     }
 }
 
-/// The program that the processes of one side execute.
+/// The program that a side's processes execute.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TimedProgram<'a> {
     Module(Measurable<'a>),
@@ -44,7 +44,7 @@ impl TimedProgram<'_> {
         }
     }
 
-    /// The device that its processes use, and their environment.
+    /// The device and the environment variables of its processes.
     pub(super) fn device(&self) -> (&str, &BTreeMap<String, String>) {
         match self {
             Self::Module(module) => (&module.execution.device, module.env),
@@ -62,8 +62,8 @@ pub(super) struct Measurable<'a> {
     pub(super) folder: &'a Path,
 }
 
-/// A candidate for each name. A benchmark that one of two sides could not prepare is not measured: its verdict is
-/// known, and one side alone can't be compared.
+/// Returns a candidate for each name. If one of two sides could not be prepared, a benchmark is not measured:
+/// its verdict is known, and the other side alone can't be compared.
 pub(super) fn candidates<'a>(
     sides: &'a [PreparedSide<'a>],
     names: &[BenchmarkName],
@@ -84,8 +84,8 @@ fn candidate<'a>(sides: &'a [PreparedSide<'a>], name: &BenchmarkName) -> Benchma
     }
 }
 
-/// What the processes of a benchmark execute: `None` for a benchmark that this side does not have, `Some(None)` for one
-/// that could not be prepared.
+/// The program that the processes of a benchmark execute. `None` if this side does not have the benchmark;
+/// `Some(None)` if it could not be prepared.
 fn program<'a>(side: &'a PreparedSide<'a>, name: &BenchmarkName) -> Option<Option<TimedProgram<'a>>> {
     if let Some(command) = side.commands.iter().find(|command| command.spec.name == name.as_str()) {
         return Some(command.failure.is_none().then_some(TimedProgram::Command(command)));
@@ -100,19 +100,19 @@ fn program<'a>(side: &'a PreparedSide<'a>, name: &BenchmarkName) -> Option<Optio
 /// A side with its tools and its benchmarks.
 pub(super) struct PreparedSide<'a> {
     pub(super) input: &'a SideInput,
-    /// Absent for a side without a model.
+    /// Absent if the side has no model.
     pub(super) tools: Option<Arc<Installed>>,
     pub(super) benchmarks: Vec<Prepared<'a>>,
     pub(super) commands: Vec<PreparedCommand>,
 }
 
 impl PreparedSide<'_> {
-    /// Whether a process of it will be timed.
+    /// Whether any process of this side will be timed.
     pub(super) fn is_timed(&self) -> bool {
         !self.commands.is_empty() || self.benchmarks.iter().any(|one| one.execution.is_some())
     }
 
-    /// The benchmark of a model of this name.
+    /// The benchmark with this name, if it is one of a model.
     pub(super) fn benchmark(&self, name: &BenchmarkName) -> Option<&Prepared<'_>> {
         self.benchmarks.iter().find(|prepared| prepared.name() == *name)
     }

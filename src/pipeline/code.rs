@@ -1,4 +1,4 @@
-//! Facts about the code of a compiled module, and the assembler that PTX needs for them.
+//! Facts about the code of a compiled module. For PTX, an assembler determines some of them.
 
 use std::fs;
 use std::path::Path;
@@ -14,18 +14,19 @@ use super::cache::aside;
 use super::host::Host;
 use super::slots::Priority;
 
-/// A module with its weights inside; the code of the largest models has some MiB.
+/// Maximum size of a module to read, which includes its weights. Its code has only a few MiB.
 const MOST_BYTES: u64 = 1 << 30;
-/// Several modules are read at once, and nothing depends on what only explains a time.
+/// The smaller limit that applies if the code is not judged. The facts then only explain times, and several
+/// modules are read at once.
 const MOST_UNASKED_BYTES: u64 = 128 << 20;
 
-/// Large kernels take seconds each.
+/// Timeout of the assembler, which needs seconds for each large kernel.
 const ASSEMBLER_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Maximum size of the assembler's output: some lines for each kernel.
+/// Maximum size of the assembler's output, which has a few lines per kernel.
 const MOST_OF_LOG: u64 = 16 << 20;
 
-/// The code of a module with all of its facts, or why it can't be had.
+/// Reads a module's code and all facts about it, or returns the reason why they are not available.
 pub(super) async fn read(
     host: &Host<'_>,
     target: &Target,
@@ -54,7 +55,7 @@ pub(super) async fn read(
     Ok(Ok(code))
 }
 
-/// Assembles every PTX text, for the processor that it names or for another one.
+/// Assembles every PTX text, for the given processor or else for the one that the text names.
 async fn assemble(
     host: &Host<'_>,
     assembler: &Assembler,
@@ -65,7 +66,7 @@ async fn assemble(
         (Assembler::Path(path), _) => path,
         (Assembler::Locked, Some(Ok(path))) => path,
         (Assembler::Locked, Some(Err(why))) => return Ok(Err(why.clone())),
-        // A bundle is opened if nothing is installed.
+        // No assembler is installed when a bundle is opened.
         (Assembler::Locked, None) => return Ok(Err("it is not installed here".to_owned())),
     };
     let mut logs = Vec::new();
@@ -84,7 +85,7 @@ async fn assemble(
     Ok(Ok(()))
 }
 
-/// The assembler's output for a text.
+/// Runs the assembler on a PTX text and returns what it prints.
 async fn log(
     host: &Host<'_>,
     program: &Path,

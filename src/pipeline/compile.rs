@@ -1,4 +1,4 @@
-//! Source → module, through the cache.
+//! Compiles sources to modules, through the cache.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +29,7 @@ const MODULE: &str = "module.vmfb";
 const LOG: &str = "compile.log";
 const STATISTICS: &str = "statistics.json";
 
-/// Data that a run of the compiler leaves in the cache.
+/// The data that a cache entry stores about its compilation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct CompileMeta {
     seconds: f64,
@@ -39,20 +39,20 @@ struct CompileMeta {
     stores: Option<String>,
 }
 
-/// One compilation.
+/// The inputs of one compilation.
 #[derive(Debug)]
 pub(super) struct CompileJob<'a> {
     pub(super) tools: &'a Installed,
     pub(super) source: &'a Path,
     pub(super) source_sha256: &'a str,
     pub(super) spec: CompileSpec,
-    /// Flags may name files relative to this folder.
+    /// The folder that file names in flags are relative to.
     pub(super) folder: &'a Path,
     pub(super) timeout: Duration,
 }
 
-/// The digest of everything about a compilation that is known before it: compiler, source, flags, and the processor
-/// where a flag says `host`. The files that the compiler opens are in its trace.
+/// The digest of everything about a compilation that is known in advance: compiler, source, flags, and the
+/// processor if a flag says `host`. The files that the compiler opens are recorded in its trace.
 pub(super) fn key(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<String> {
     let named = Named::find(&job.spec.flags, job.folder).map_err(StageFailure::new)?;
     let mut key = KeyBuilder::new("compile/4")
@@ -66,22 +66,23 @@ pub(super) fn key(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<String> {
     Ok(key.finish())
 }
 
-/// Whether a module is for the processor that it is compiled on. A flag that names a missing file prevents the
-/// compilation.
+/// Whether a module is compiled for the processor of this machine. False if a flag names a missing file,
+/// because then nothing can be compiled.
 pub(super) fn is_host_specific(spec: &CompileSpec, folder: &Path) -> bool {
     Named::find(&spec.flags, folder).is_ok_and(|named| named.asks_for_host())
 }
 
-/// The urgency of a compilation. The size of the source roughly shows how long it may take.
+/// The priority of a compilation. The size of the source is a rough estimate of its duration.
 pub(super) fn urgency(job: &CompileJob<'_>) -> Priority {
     Priority::Compile { bytes: fs::metadata(job.source).map_or(0, |source| source.len()) }
 }
 
-/// Compiles, or returns the module of an earlier run.
+/// Compiles a module, or returns that of an earlier run.
 pub(super) async fn compile(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<Compiled> {
     let key = key(host, job)?;
     let started = Instant::now();
-    // A failure on one side is not reused for the other: the files that it opens can differ.
+    // A failure on one side is not reused for the other, because the files that the compiler opens can
+    // differ.
     let attempt = KeyBuilder::new("attempt").text("key", &key).text("folder", &job.folder.to_string_lossy());
     let place = TracePlace::of_program(job.folder, &job.tools.root);
     let find = async || Ok(host.sources.entry(&host.cache, (TRACES, &key), &place, &host.digests).await);
@@ -130,8 +131,9 @@ async fn make(
     })
 }
 
-/// The first file besides the source that keeps a value for the next call, and its operation: a spec that a flag names can
-/// put one into any program. Where the compiler can't be observed, the files that its flags name are searched.
+/// The first file, other than the source, that contains an operation that keeps a value for the next call,
+/// and the operation. A transform spec that a flag names can insert such an operation into any program. If
+/// the compiler can't be observed, the files that its flags name are searched.
 fn stores(job: &CompileJob<'_>, opened: Option<&Opened>, staged: &Path) -> Staged<Option<String>> {
     let own = [job.source, staged, &job.tools.root].map(clean);
     let read = match opened {
@@ -151,14 +153,14 @@ fn named_files(job: &CompileJob<'_>) -> Result<Vec<PathBuf>, StageFailure> {
     Ok(named.files.into_values().collect())
 }
 
-/// Devices and the system's libraries are no part of a program.
+/// Whether a file belongs to the user. Devices and the system's libraries are not part of a program.
 fn is_of_user(path: &Path) -> bool {
     const SYSTEM: [&str; 6] = ["/proc", "/sys", "/dev", "/usr", "/lib", "/lib64"];
     path.is_file() && !SYSTEM.iter().any(|folder| path.starts_with(folder))
 }
 
-/// The key of an entry: that of its request with what the compiler opened. A compilation that can't be observed is
-/// stored for this run alone.
+/// The key of a cache entry: the key of the request, combined with what the compiler opened. If the
+/// compilation can't be observed, the entry is stored for this run only.
 async fn traced(
     host: &Host<'_>,
     job: &CompileJob<'_>,
@@ -170,7 +172,7 @@ async fn traced(
         host.note_unobserved();
         return Ok(once(key, staged));
     };
-    // The source is in the request, by content. The files in the staged folder are the compiler's own.
+    // The request's key already contains the source. The files in the staging folder are the compiler's own.
     let [source, own] = [job.source, staged].map(clean);
     let is_input = |path: &&PathBuf| **path != source && !path.starts_with(&own);
     let [read, listed] = [read, listed].map(|paths| paths.iter().filter(is_input));
@@ -179,7 +181,7 @@ async fn traced(
     Ok(trace.entry_key(key))
 }
 
-/// A cached module was compiled earlier, so its time is not that of this run.
+/// Reads a cache entry. A cached module was compiled in an earlier run, so its time is not one of this run.
 fn read(entry: CacheEntry<CompileMeta>, found_in: Duration) -> Compiled {
     let meta = &entry.meta;
     let (seconds, peak_memory_bytes) =
@@ -202,14 +204,15 @@ fn read(entry: CacheEntry<CompileMeta>, found_in: Duration) -> Compiled {
     }
 }
 
-/// `stream-aggregate.execution.dispatch-count` of `--iree-scheduling-dump-statistics-format=json`.
-/// A tool that words its statistics differently leaves the count unknown, never zero.
+/// The value of `stream-aggregate.execution.dispatch-count` in the output of
+/// `--iree-scheduling-dump-statistics-format=json`. If the tool prints statistics in another form, the count
+/// is unknown, never zero.
 fn dispatch_count(statistics: &[u8]) -> Option<u64> {
     let statistics: serde_json::Value = serde_json::from_slice(statistics).ok()?;
     statistics.get("stream-aggregate")?.get("execution")?.get("dispatch-count")?.as_u64()
 }
 
-/// Every count of `stream-aggregate`, as `execution.dispatch-count`. They are for people to compare.
+/// Every count below `stream-aggregate`, named like `execution.dispatch-count`. People can compare them.
 fn statistics(statistics: &[u8]) -> BTreeMap<String, u64> {
     let read: Option<serde_json::Value> = serde_json::from_slice(statistics).ok();
     let aggregate = read.as_ref().and_then(|read| read.get("stream-aggregate")?.as_object());
@@ -221,9 +224,9 @@ fn statistics(statistics: &[u8]) -> BTreeMap<String, u64> {
     counts.collect()
 }
 
-/// A failed tool in one line: the first error it printed, or how it ended.
+/// Describes the failure of a tool in one line: the first error that it printed, or how it ended.
 pub(super) fn failure(finished: &Finished, log: Option<PathBuf>) -> StageFailure {
-    // The tail may begin in the middle of the error line; the log has all of it.
+    // The tail of stderr may begin in the middle of the error's line; the log contains the whole line.
     let logged = log.as_deref().and_then(diagnostics::first_error);
     let said = logged
         .as_deref()
@@ -237,7 +240,7 @@ pub(super) fn failure(finished: &Finished, log: Option<PathBuf>) -> StageFailure
         Exit::Success | Exit::Interrupted => "did not finish".to_owned(),
     };
     let killed = finished.ended_from_outside();
-    // After a timeout, or a signal from outside, the tool's own last words are rarely the reason.
+    // After a timeout or a signal from outside, the last message of the tool is rarely the reason.
     let why = match (killed, said) {
         (Some(cause), _) => format!("{ended}: {cause}"),
         (None, Some(said)) if !finished.exit.is_timeout() => format!("{ended}: {said}"),
@@ -246,27 +249,27 @@ pub(super) fn failure(finished: &Finished, log: Option<PathBuf>) -> StageFailure
     StageFailure { log, took: Some(finished.wall), killed: killed.is_some(), ..StageFailure::new(why) }
 }
 
-/// A tool that printed an error and ended with success.
+/// The failure of a tool that printed an error although it reported success.
 pub(super) fn printed_error(said: &str) -> StageFailure {
     StageFailure::new(format!("ended with exit code 0 and printed an error: {}", shorten(said)))
 }
 
-/// The exception that ended a Python program. Its traceback shows the calls first, and of several tracebacks the last
-/// one is of the exception that nothing caught.
+/// The exception that ended a Python program. A traceback lists the calls before the exception; if there are
+/// several tracebacks, the last one is that of the uncaught exception.
 fn raised(stderr: &str) -> Option<&str> {
     let (_, calls) = stderr.rsplit_once("Traceback (most recent call last):")?;
     calls.lines().find(|line| line.starts_with(|first: char| !first.is_whitespace())).map(str::trim)
 }
 
-/// Whether a line of the runtime tools reports the error: `….c:123: INVALID_ARGUMENT; expected 2 arguments`. What they
-/// print before it is about devices and modules.
+/// Whether a line of the runtime tools reports the error, such as `….c:123: INVALID_ARGUMENT; expected 2
+/// arguments`. The lines before it describe devices and modules.
 fn is_status(line: &str) -> bool {
     let Some((before, _)) = line.split_once("; ") else { return false };
     let word = before.rsplit(' ').next().unwrap_or_default();
     word.len() > 4 && word.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_')
 }
 
-/// One line of a report has room for this much of a tool's message.
+/// Maximum length of a tool's message in one line of a report.
 const MESSAGE_CHARS: usize = 300;
 
 fn shorten(line: &str) -> String {
@@ -277,8 +280,8 @@ fn shorten(line: &str) -> String {
     }
 }
 
-/// A message about a file of the cache, without the folders that are named by a digest: they are longer than what is
-/// wrong, and a table cell would show nothing else. The log has the whole line.
+/// A message about a file in the cache, without the path of that file. The path contains a long digest that
+/// would fill a table cell and hide the message. The log has the whole line.
 fn without_cache(line: &str) -> &str {
     let place = line.split_once(": ").map_or(line, |(place, _)| place);
     let is_digest = |part: &str| part.len() == 64 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -288,13 +291,12 @@ fn without_cache(line: &str) -> &str {
     }
 }
 
-// `--dump-ir`: the IR at the end of every phase of the compiler, for people to read.
-//
-// The compiler runs a second time for it, so that neither the measured module nor its compile time nor
-// the cache knows of it, and so that a module from the cache has its IR too.
-
-/// Writes the IR of one benchmark of one side below `root`: the source as the compiler gets it, and a file
-/// for every phase that it reaches. A compiler that fails leaves the phases before the one that failed.
+/// Writes the IR of one benchmark on one side below `root`, for `--dump-ir`: the compiler's input, and a file
+/// for every phase that the compiler reaches. If the compiler fails, the phases before the failed one are
+/// written.
+///
+/// The compiler runs a second time for this. So the dump affects neither the measured module nor its compile
+/// time nor the cache, and it also works for modules from the cache.
 pub(super) async fn dump_ir(
     host: &Host<'_>,
     planned: PlannedBenchmark<'_>,
@@ -334,7 +336,8 @@ pub(super) async fn dump_ir(
     Ok(())
 }
 
-/// Names of benchmarks begin with a letter, digit or `_` in each part, so they are paths that stay inside.
+/// The folder for a benchmark's IR. Every part of a benchmark's name begins with a letter, a digit or `_`, so
+/// the path stays below `root`.
 fn folder(root: &Path, planned: PlannedBenchmark<'_>) -> PathBuf {
     root.join(planned.side.name.as_str()).join(planned.name().as_str())
 }

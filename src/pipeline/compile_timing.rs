@@ -1,8 +1,9 @@
 //! Times the compiler if the policy makes its time gating.
 //!
-//! A compilation that fills the cache shares the processors with others and happens once, or not at all where the
-//! cache is warm. Modules whose compile time can fail the gate are compiled again, alone on the host, in pairs of one
-//! compilation a side, until the gate has its answer. Each compilation is one more stage in the record.
+//! A compilation that fills the cache shares the processors with others, and happens only once or, if the
+//! result is already in the cache, not at all. So modules whose compile time can fail the gate are compiled
+//! again, alone on the host, in pairs of one compilation per side, until the gate has decided. Each
+//! compilation is recorded as an additional stage.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -24,18 +25,18 @@ use super::prepare::compile_job;
 use super::stage::{Prepared, StageReport};
 use super::{PipelineError, argv, schedule};
 
-/// Compilations of a module that only one side has: later sessions are compared with them.
+/// Number of compilations of a module that only one side has. Later sessions are compared with them.
 const COMPILATIONS: usize = 5;
 
-/// The benchmarks whose compile time decides.
+/// The benchmarks whose compile time can fail the gate.
 pub(super) fn judged(sides: &[PreparedSide<'_>], policy: &Policy) -> BTreeSet<BenchmarkName> {
     let compiled = sides.iter().flat_map(|side| &side.benchmarks).filter(|one| one.artifact.is_some());
     let decides = |one: &&Prepared<'_>| decides(policy, &one.planned.judged_as(), &Metric::COMPILE_TIME);
     compiled.filter(decides).map(Prepared::name).collect()
 }
 
-/// Compiles every module whose compile time decides. The caller holds the host lock. `suite_rows`: fatal rows of the
-/// whole suite, where this run is one shard of it.
+/// Times the compilation of every module whose compile time can fail the gate. The caller holds the host
+/// lock. `suite_rows` is the number of fatal rows in the whole suite if this run is one of its shards.
 pub(super) async fn time(
     host: &Host<'_>,
     sides: &mut [PreparedSide<'_>],
@@ -70,7 +71,7 @@ pub(super) async fn time(
     in_pairs(host, sides, &pairs, config, suite_rows.unwrap_or_else(|| rows(sides, &config.policy))).await
 }
 
-/// How many rows of these benchmarks share the error budget.
+/// The number of rows that share the error budget.
 fn rows(sides: &[PreparedSide<'_>], policy: &Policy) -> u32 {
     let head =
         sides.iter().filter(|side| side.input.name == SideName::Head).flat_map(|side| &side.benchmarks);
@@ -81,7 +82,7 @@ fn rows(sides: &[PreparedSide<'_>], policy: &Policy) -> u32 {
     u32::try_from(head.map(of_each).sum::<usize>()).unwrap_or(u32::MAX)
 }
 
-/// Rounds of pairs; after some of them the gate says which modules need more.
+/// Runs rounds of pairs. At each look, the gate decides which modules need more.
 async fn in_pairs(
     host: &Host<'_>,
     sides: &mut [PreparedSide<'_>],
@@ -101,7 +102,7 @@ async fn in_pairs(
             break;
         }
         let steps = schedule::paired_round(&open, names.len(), round, seed);
-        // The first pair of each quadruple.
+        // A compilation needs only one pair per block, so the second pair is skipped.
         for step in steps.into_iter().filter(|step| step.slot.slot < 2) {
             let side = sides.iter_mut().find(|side| side.input.name == step.side);
             let Some(side) = side.filter(|_| open.contains(&step.benchmark)) else { continue };
@@ -122,7 +123,7 @@ async fn in_pairs(
     Ok(())
 }
 
-/// What a side's compilations took so far, as the gate reads it.
+/// The compile times measured so far on one side, as a run that the gate can judge.
 fn timed(side: &PreparedSide<'_>) -> Run {
     let benchmark = |prepared: &Prepared<'_>| {
         let timed = prepared.stages.iter().filter_map(|stage| Some((stage.slot?, stage.seconds)));
@@ -147,7 +148,8 @@ fn timed(side: &PreparedSide<'_>) -> Run {
     Run { session: Some("compilations".to_owned()), benchmarks, ..Run::default() }
 }
 
-/// One compilation whose module is thrown away; returns whether it has a time. The row of one that has none says so.
+/// Compiles once and discards the module. Returns whether the compilation was timed; if it failed, the user
+/// is warned.
 async fn once(
     host: &Host<'_>,
     side: &mut PreparedSide<'_>,

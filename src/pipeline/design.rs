@@ -1,5 +1,5 @@
-//! The duration of a process, from the duration of the benchmark: several short processes give more information per
-//! second than one long one.
+//! Chooses how long a process measures, from the duration of the benchmark. Several short processes give more
+//! information per second than one long one.
 
 use std::time::Duration;
 
@@ -9,32 +9,35 @@ use crate::record::ProcessRecord;
 
 use super::argv::Timing;
 
-/// Least time of one repetition. Schedulers switch programs every 3 to 4 ms, so most repetitions of this length either
-/// escape a competing program or are wholly its victims, and the undisturbed ones stay recognizable.
+/// Minimum duration of a repetition. Schedulers switch programs every 3 to 4 ms, so most repetitions of this
+/// length are either completely undisturbed or completely disturbed by a competing program, and the
+/// undisturbed ones remain recognizable.
 const REPETITION: Duration = Duration::from_micros(2500);
 
-/// Least time that a process measures, however quickly it starts: 16 repetitions.
+/// Minimum measuring time of a process, even if it starts quickly: 16 repetitions.
 const LEAST: Duration = Duration::from_millis(40);
-/// Most time that a process measures because it starts slowly. Beyond that another process gives more information.
+/// Maximum measuring time that is chosen for a process that starts slowly. Beyond this, another process gives
+/// more information.
 const MOST: Duration = Duration::from_millis(200);
 
-/// With two, a disturbed repetition could not be recognized.
+/// Minimum number of repetitions. With only two, a disturbed repetition could not be recognized.
 const FEWEST_REPETITIONS: u32 = 3;
 const MOST_REPETITIONS: u32 = 24;
 
-/// Part of the measuring time that is warmed up for; the tool always warms up with one whole iteration.
+/// The warm-up time is the measuring time divided by this number. In any case, the tool warms up with one
+/// whole iteration.
 const WARMUP_PART: u32 = 8;
 
 /// The result of a short trial of a benchmark on one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Trial {
-    /// One iteration.
+    /// Duration of one iteration.
     pub(super) iteration: Duration,
-    /// Everything but iterations: starting, loading, ending.
+    /// Duration of everything except the iterations: starting, loading, ending.
     pub(super) startup: Duration,
 }
 
-/// The timing that the configuration fixes; `None` if something is left to be chosen.
+/// The timing, if the configuration sets all of it; `None` if something has to be chosen.
 pub(super) fn fixed(settings: &Measure) -> Option<Timing> {
     let min_time = settings.min_time.or(settings.iterations.map(|_| REPETITION))?;
     Some(Timing {
@@ -45,12 +48,12 @@ pub(super) fn fixed(settings: &Measure) -> Option<Timing> {
     })
 }
 
-/// Chooses the timing that the configuration leaves open. Both sides get the timing of the slower one, so that
-/// swapping them changes nothing.
+/// Chooses the timing that the configuration leaves open. Both sides get the timing of the slower one, so
+/// that swapping the sides changes nothing.
 ///
-/// A process measures for about as long as it takes to start (Kalibera and Jones, ISMM 2013: the level that
-/// varies most is repeated most, until the level above is cheaper), in repetitions that fit between two
-/// decisions of the scheduler where the benchmark is that short.
+/// A process measures for about as long as it takes to start. This follows Kalibera and Jones (ISMM 2013):
+/// repeat the level that varies most, until repeating the level above is cheaper. If the benchmark is short
+/// enough, a repetition fits between two decisions of the scheduler.
 pub(super) fn chosen(settings: &Measure, trials: &[Trial]) -> Timing {
     let longest = |of: fn(&Trial) -> Duration| trials.iter().map(of).max().unwrap_or_default();
     let measuring = longest(|trial| trial.startup).clamp(LEAST, MOST);
@@ -67,14 +70,13 @@ pub(super) fn chosen(settings: &Measure, trials: &[Trial]) -> Timing {
     }
 }
 
-// Short trials before measuring: how long an iteration of each benchmark takes, and its start. They are not judged;
-// they only determine the length of the measured processes.
-
-/// Three single iterations: the first one touches memory for the first time, and of the others the quicker counts.
+/// The timing of a trial, a short process before measuring that shows how long the benchmark takes to start
+/// and to run one iteration. Trials are not judged. A trial has three single iterations: the first one
+/// touches memory for the first time, and the faster of the others counts.
 pub(super) const TIMING: Timing =
     Timing { repetitions: 3, iterations: Some(1), min_time: Duration::ZERO, warmup: Duration::ZERO };
 
-/// The result of a trial. `None` if the tool printed no time.
+/// Reads the result of a trial. `None` if the tool printed no time.
 pub(super) fn read_trial(process: &ProcessRecord) -> Option<Trial> {
     let samples = process.samples.get(Metric::LATENCY.name.as_ref())?;
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();

@@ -7,25 +7,25 @@ use crate::device::{self, Choice, ClockHold, GpuReading, GpuSeen, Gpus, HostLock
 use crate::model::{DeviceKind, Event, GpuClock, Lint, LintCode, Progress, Vendor, is_cpu};
 use crate::record::{CpuTelemetryRecord, GpuTelemetryRecord, Number, RangeRecord, TelemetryRecord};
 
-/// A device that something is measured on, with the variables of its processes.
+/// A device on which something is measured, with the environment variables of its processes.
 pub(super) type UsedDevice<'a> = (&'a str, &'a BTreeMap<String, String>);
 
-/// The GPUs of this machine, if one of these may be used. A suite that runs only on processors
-/// doesn't load a GPU driver's library, which would only slow its start.
+/// The GPUs of this machine, if any of these devices may be a GPU. A suite that only uses CPUs doesn't load a
+/// GPU driver's library, which would slow down its start.
 pub(super) fn gpus<'a>(mut used: impl Iterator<Item = UsedDevice<'a>>) -> Arc<Gpus> {
     let wanted = used.any(|(device, _)| !is_cpu(device));
     Arc::new(if wanted { Gpus::find() } else { Gpus::default() })
 }
 
-/// The GPU of a target's device. The target's own variables come before those of this process, as they
-/// do for its tools.
+/// The GPU of a target's device. As for the tools, the target's own variables take precedence over those of
+/// this process.
 pub(super) fn chosen(gpus: &Gpus, device: &str, env: &BTreeMap<String, String>) -> Choice {
     let variable = DeviceKind::from_uri(device).facts().visible;
     let visible = env.get(variable).cloned().or_else(|| std::env::var(variable).ok());
     device::choose(device, visible.as_deref(), gpus.list())
 }
 
-/// The GPU of each of these devices, each once.
+/// The GPUs of these devices, without duplicates.
 pub(super) fn choices<'a>(gpus: &Gpus, used: impl Iterator<Item = UsedDevice<'a>>) -> Vec<Choice> {
     let mut found = Vec::new();
     for choice in used.map(|(device, env)| chosen(gpus, device, env)) {
@@ -36,12 +36,13 @@ pub(super) fn choices<'a>(gpus: &Gpus, used: impl Iterator<Item = UsedDevice<'a>
     found
 }
 
-/// Every GPU that the targets may use.
+/// The indices of all GPUs that the targets may use.
 pub(super) fn candidates(choices: &[Choice]) -> BTreeSet<usize> {
     choices.iter().flat_map(|choice| choice.candidates().iter().copied()).collect()
 }
 
-/// Undoes the clock lock of a killed run, and reports it. Its lock may be on a GPU that this suite does not use.
+/// Undoes the clock locks of killed runs, and reports them. Such a lock may be on a GPU that this suite does
+/// not use.
 pub(super) fn undo_leftovers(gpus: &Arc<Gpus>, progress: &dyn Progress, alone: &HostLock) {
     let left = device::leftover_locks();
     if left.is_empty() {
@@ -53,7 +54,7 @@ pub(super) fn undo_leftovers(gpus: &Arc<Gpus>, progress: &dyn Progress, alone: &
     }
 }
 
-/// Locks the clocks if requested, and returns the notes for the record.
+/// Locks the clocks if requested. Also returns findings for the record.
 pub(super) fn hold(
     gpus: &Arc<Gpus>,
     choices: &[Choice],
@@ -93,7 +94,7 @@ pub(super) fn hold(
     }
 }
 
-/// The record of the observations. `None` if nothing was watched.
+/// Converts the observations for the record. `None` if nothing was watched.
 pub(super) fn record(seen: &Seen, gpus: &Gpus, held: bool) -> Option<TelemetryRecord> {
     let cpu = seen.cpu.map(|usage| CpuTelemetryRecord {
         foreign: rounded(usage.foreign),
@@ -114,8 +115,8 @@ pub(super) fn record(seen: &Seen, gpus: &Gpus, held: bool) -> Option<TelemetryRe
 }
 
 fn gpu_record(seen: &GpuSeen, id: &str, held: Option<bool>) -> GpuTelemetryRecord {
-    // In between the chip is under load; before and after it idles at any clock. A process that is too short to be
-    // sampled only has readings at its ends.
+    // Only the readings in between are used, because the GPU is under load then; before and after, it may
+    // idle at any clock. If a process is too short for such a reading, all readings are used.
     let all = || std::iter::once(&seen.before).chain(&seen.during).chain([&seen.after]);
     let at_work: Vec<&GpuReading> =
         if seen.during.is_empty() { all().collect() } else { seen.during.iter().collect() };
@@ -155,7 +156,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<RangeRecord> {
     found.map(|(min, max, last)| RangeRecord { min: Number(min), max: Number(max), last: Number(last) })
 }
 
-/// Four digits: the counters behind a share have no more.
+/// Rounds a share to four digits, because the underlying counters are not more precise.
 fn rounded(share: f64) -> Number {
     Number((share * 1e4).round() / 1e4)
 }

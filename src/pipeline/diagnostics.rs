@@ -1,5 +1,6 @@
-//! Errors that a tool prints: some end with exit code 0 anyway. `iree-compile` does so if a transform library can't be
-//! read: it prints an error and writes a module that was compiled without it.
+//! Finds errors that tools print, because some tools exit with code 0 despite an error. If `iree-compile`
+//! can't read a transform library, for example, it prints an error but still writes a module, which was
+//! compiled without the library.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,12 +10,13 @@ use crate::process::{Exit, Finished};
 
 use super::PipelineError;
 
-/// Words that begin another kind of message, which may well quote an error.
+/// Words that begin less severe messages, which may quote an error.
 const MILDER: [&str; 4] = ["warning:", "note:", "remark:", "debug:"];
 
-/// Whether a line reports an error: `error: …` by itself, or after a place (`a.mlir:5:8: error: …`,
-/// `loc("x"): error: …`), or after the name of a program (`ld.lld: error: …`); and the runtime's status of a
-/// failed call, `file.c:12: NOT_FOUND; …`. The word alone, in a warning's prose or in a dump, is not one.
+/// Whether a line reports an error. This is `error: …` at the beginning, after a location (`a.mlir:5:8:
+/// error: …`, `loc("x"): error: …`), or after a program's name (`ld.lld: error: …`), or the runtime's status
+/// of a failed call (`file.c:12: NOT_FOUND; …`). The word "error" elsewhere, in a warning or in a dump, does
+/// not count.
 pub(super) fn is_error(line: &str) -> bool {
     let line = without_colour(line);
     let line = line.trim();
@@ -43,7 +45,8 @@ fn is_named_location(place: &str) -> bool {
     place.starts_with("loc(") && place.ends_with(')')
 }
 
-/// Words of errors whose cause is the machine or a file that is missing, even where they name a place in the program.
+/// Words in errors that are caused by the machine or by a missing file, even if the error names a location in
+/// the program.
 const OF_THE_MACHINE: [&str; 16] = [
     "out of memory",
     "cannot allocate",
@@ -56,7 +59,7 @@ const OF_THE_MACHINE: [&str; 16] = [
     "to open",
     "cannot open",
     "could not open",
-    // Another program does the linking, and its error is not reported.
+    // Linking is done by another program, whose own error is not reported.
     "to link",
     "linking failed",
     "linker",
@@ -64,8 +67,9 @@ const OF_THE_MACHINE: [&str; 16] = [
     "terminated",
 ];
 
-/// Whether an error is about a place in the program: `a.mlir:5:8: error: …` or `loc("x"): error: …`. Tools that
-/// have no such place, such as a linker, write none or line 0; a tuning specification is another file.
+/// Whether an error is about a location in the program: `a.mlir:5:8: error: …` or `loc("x"): error: …`. Tools
+/// without such locations, such as a linker, write none or line 0. An error in another file, such as a tuning
+/// spec, does not count.
 fn is_about_program(line: &str, program: &Path) -> bool {
     let lower = line.to_ascii_lowercase();
     let Some((place, message)) = lower.split_once(": error:") else { return false };
@@ -76,8 +80,9 @@ fn is_about_program(line: &str, program: &Path) -> bool {
     is_place && !OF_THE_MACHINE.iter().any(|words| message.contains(words))
 }
 
-/// Whether the compiler ended by itself and every error in its log is about the program. Only this is a failure that
-/// a change of the program repairs: a crash, a timeout or a full machine would end differently another time.
+/// Whether the compiler ended by itself and every error in its log is about the program. Only such a failure
+/// is repaired by changing the program. A crash, a timeout or a lack of memory could turn out differently
+/// another time.
 pub(super) fn is_rejection(finished: &Finished, log: &Path, program: &Path) -> Result<bool, PipelineError> {
     if !matches!(finished.exit, Exit::Code(_)) || finished.ended_from_outside().is_some() {
         return Ok(false);
@@ -91,7 +96,8 @@ pub(super) fn is_rejection(finished: &Finished, log: &Path, program: &Path) -> R
     Ok(found > 0 && other.is_none())
 }
 
-/// `c/runtime/src/iree/io/file_handle.c:373: NOT_FOUND; failed to open …`.
+/// Whether a line contains the status of a failed call, such as `c/runtime/src/iree/io/file_handle.c:373:
+/// NOT_FOUND; failed to open …`.
 fn has_status(line: &str) -> bool {
     let Some((place, rest)) = line.split_once(": ") else { return false };
     let Some((file, number)) = place.rsplit_once(':') else { return false };
@@ -112,13 +118,14 @@ fn without_colour(line: &str) -> String {
     text
 }
 
-/// The first error in a tool's log. Its last lines are not enough: a dump of the program after an error is longer than
-/// the kept lines.
+/// The first error in a tool's log. The captured tail of stderr is not enough, because a tool may dump a long
+/// program after an error.
 pub(super) fn in_log(log: &Path) -> Result<Option<String>, PipelineError> {
     first_line(log, is_error)
 }
 
-/// The first line of a log that is wanted, without colors. A log that was cut has one in any case.
+/// The first wanted line of a log, without color codes. If the log was truncated before such a line, returns
+/// a message that says so.
 fn first_line(log: &Path, mut is_wanted: impl FnMut(&str) -> bool) -> Result<Option<String>, PipelineError> {
     let file = match fs::File::open(log) {
         Ok(file) => file,
@@ -149,7 +156,7 @@ pub(super) fn first_error(log: &Path) -> Option<String> {
     is_error(&found).then_some(found)
 }
 
-/// The error that a tool printed although it ended with success.
+/// The error that a tool printed although its exit code reports success.
 pub(super) fn despite_success(finished: &Finished, log: &Path) -> Result<Option<String>, PipelineError> {
     if finished.exit == Exit::Success { in_log(log) } else { Ok(None) }
 }

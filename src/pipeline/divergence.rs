@@ -1,4 +1,4 @@
-//! Head's outputs against base's, once both sides have computed theirs.
+//! Compares head's outputs with base's, once both sides have computed theirs.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub(super) async fn keep(
     Ok(Outputs { _folder: Arc::new(folder), files, exact, inputs, question: question.finish(), answer })
 }
 
-/// Adds the arguments of a function by content, not by name.
+/// Adds the arguments of a function to a key: by content, not by name.
 pub(super) async fn add_inputs(
     mut key: KeyBuilder,
     inputs: &[InputArg],
@@ -48,7 +48,7 @@ pub(super) async fn add_inputs(
     Ok(key)
 }
 
-/// Adds reference outputs: contents, and not names.
+/// Adds reference outputs to a key: by content, not by name.
 pub(super) async fn add_tensors(
     mut key: KeyBuilder,
     files: &[TensorFile],
@@ -60,7 +60,7 @@ pub(super) async fn add_tensors(
     Ok(key)
 }
 
-/// Adds the content of a file, and the type that its bytes are read as.
+/// Adds the content of a file to a key, and the type as which its bytes are read.
 async fn add_tensor(
     key: KeyBuilder,
     name: &str,
@@ -74,7 +74,7 @@ async fn add_tensor(
     })
 }
 
-/// Reads all files, or names the one that is not a tensor.
+/// Reads all files. The error names the file that is not a tensor.
 pub(super) fn tensors(files: &[TensorFile]) -> Staged<Vec<Tensor>> {
     let read = |file: &TensorFile| {
         let bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
@@ -84,13 +84,13 @@ pub(super) fn tensors(files: &[TensorFile]) -> Staged<Vec<Tensor>> {
     files.iter().map(read).collect()
 }
 
-/// Whether both calls were asked the same: one program on one data, or one reference for one data. A model that
-/// was changed gives other numbers, and no compiler is to blame for that.
+/// Whether both calls had the same task: the same program and data, or the same reference and data. If the
+/// model was changed, different numbers are not the compiler's fault.
 fn same_model(a: &Outputs, b: &Outputs) -> bool {
     a.question == b.question || (a.answer.is_some() && a.answer == b.answer)
 }
 
-/// Compares every benchmark of head with base's, under head's tolerances, and lets the files go.
+/// Compares every benchmark of head with base's under head's tolerances, and then releases the files.
 pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), PipelineError> {
     let [first, second] = sides else { return Ok(()) };
     let (base, head) = if first.input.name == SideName::Base { (first, second) } else { (second, first) };
@@ -108,14 +108,15 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
             prepared.lints.push(Lint::new(LintCode::Stateful, why));
         }
         let Some(verification) = prepared.verification.as_mut() else { continue };
-        // With the same bytes, a difference is not caused by the change; without a reference, the comparison is all that says
-        // so in a result. Outputs of different inputs can't be compared at all.
+        // If both sides execute the same bytes, a difference is not caused by the change, so no comparison is
+        // needed. Without a reference it is made anyway, because nothing else would verify the outputs.
+        // Outputs of different inputs can't be compared at all.
         let identical = prepared.artifact.is_some() && prepared.artifact == partner.artifact;
         let needs_no_base = identical && verification.code != VerifyCode::VerifierSkipped;
         if needs_no_base || head_outputs.inputs != base_outputs.inputs {
             continue;
         }
-        // Both were read as tensors before, so one that can't be read now is damaged.
+        // Both files were read as tensors before, so if one can't be read now, it is damaged.
         let read = |files: &[TensorFile]| {
             tensors(files).map_err(|error| match error {
                 StageError::Run(error) => error,
@@ -126,7 +127,8 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
             })
         };
         verification.model_changed = !same_model(&head_outputs, &base_outputs);
-        // If the model is the same, only the reference counts, and moved outputs are only a finding.
+        // If the model is the same, only the reference decides, and a difference from base's outputs is only
+        // a finding.
         let exact = if verification.model_changed { read(&base_outputs.exact)? } else { Vec::new() };
         let (base, head) = (read(&base_outputs.files)?, read(&head_outputs.files)?);
         let tolerances = prepared.planned.tolerances();

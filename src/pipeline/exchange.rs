@@ -1,5 +1,5 @@
-//! Which kernel is to blame, proved by exchange: a captured call of base's module, which the runtime can repeat with
-//! head's kernels in place of its own.
+//! Finds the kernel that causes a change, by exchanging kernels. A call of base's module is captured, and the
+//! runtime repeats it with some of head's kernels in place of base's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,13 +17,13 @@ use super::candidates::{Measurable, PreparedSide, TimedProgram, candidates};
 use super::compile::failure;
 use super::host::Host;
 
-/// The largest module, and the largest capture: one with the weights that the call reads.
+/// Maximum size of a module, and of a capture, which includes the weights that the call reads.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Limit of capturing a call, and of reading the capture.
+/// Time limit for capturing a call, and for reading the capture.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Enough that a process is measured for longer than it takes to start.
+/// The timing of a replay, long enough that a process measures for longer than it takes to start.
 const TIMING: Timing = Timing {
     repetitions: 5,
     iterations: None,
@@ -39,25 +39,25 @@ pub struct ExchangePlan {
     pub replay: Vec<String>,
     pub device: String,
     pub env: BTreeMap<String, String>,
-    /// Kernels whose code differs.
+    /// The kernels whose code differs between the sides.
     pub kernels: Vec<Exchangeable>,
     /// Number of kernels with the same code on both sides.
     pub identical: usize,
-    /// Kernels of base that can't be exchanged, each with the reason.
+    /// The kernels of base that can't be exchanged, each with the reason.
     pub unmatched: Vec<(String, String)>,
 }
 
-/// An executable of head that fits in the place of one of base.
+/// An executable of head that can replace one of base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchangeable {
     pub name: String,
-    /// The argument that puts it there.
+    /// The argument that selects head's executable.
     pub head: String,
-    /// The argument that puts base's own there.
+    /// The argument that selects base's own executable.
     pub base: String,
 }
 
-/// Captures base's call with the runtime of the first side that can repeat it: head's if it can.
+/// Captures base's call with the runtime of a side that can repeat it, preferably head's.
 pub(super) async fn plan(
     host: &Host<'_>,
     sides: &[PreparedSide<'_>],
@@ -162,7 +162,7 @@ fn words(program: &Path, args: Vec<std::ffi::OsString>) -> Vec<String> {
     all.map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// The name that reports give an executable, of letters that a file's name can have.
+/// The name of an executable in reports. It only contains characters that are valid in file names.
 fn name(executable: &Executable<'_>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
     let first: String = executable.kernels.first().map_or("", String::as_str).chars().map(plain).collect();
@@ -172,8 +172,9 @@ fn name(executable: &Executable<'_>) -> String {
     }
 }
 
-/// Each executable of base with the one of head that has the same kernels: by their names, or else by their names
-/// without numbers, which shift when a kernel before them goes.
+/// Matches each executable of base with the one of head that has the same kernels. They are compared by their
+/// names first, and then by their names without numbers, because numbers shift when an earlier kernel
+/// disappears.
 fn partners<'a, 'b>(
     base: &'a [Executable<'b>],
     mut head: Vec<Executable<'b>>,

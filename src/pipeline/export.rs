@@ -1,6 +1,6 @@
-//! Torch model → MLIR, parameters, inputs and reference outputs, through the embedded export package.
+//! Exports Torch models to MLIR, parameters, inputs and reference outputs, with the embedded export package.
 //!
-//! A model that crashes its interpreter fails alone: the next one gets a fresh interpreter.
+//! A model that crashes its interpreter only fails itself: the next one gets a fresh interpreter.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +31,7 @@ use super::tree;
 const KIND: &str = "export";
 const TRACES: &str = "export-trace";
 
-/// The interpreter's last line about a model.
+/// The interpreter's answer, which is its last line about a model.
 #[derive(Debug, Deserialize)]
 struct ExportAnswer {
     status: String,
@@ -52,13 +52,13 @@ struct ExportAnswer {
     parameters: Vec<WrittenArchive>,
     #[serde(rename = "output-type")]
     output_type: Option<String>,
-    /// By step, and `total`: without the wait for an interpreter.
+    /// Duration of each step, and `total`, without the time spent waiting for an interpreter.
     #[serde(default)]
     seconds: BTreeMap<String, f64>,
-    /// Files that it read.
+    /// The files that it read.
     #[serde(rename = "trace")]
     heard: Option<Heard>,
-    /// By the clock on this side of the pipe: failures give no total.
+    /// Duration measured on this side of the pipe, because failures report no total.
     #[serde(skip)]
     took: Duration,
 }
@@ -74,7 +74,7 @@ struct WrittenArchive {
     path: PathBuf,
 }
 
-/// Data of an entry in addition to its files.
+/// The data that a cache entry stores in addition to its files.
 #[derive(Debug, Serialize, Deserialize)]
 struct ExportMeta {
     seconds: f64,
@@ -83,10 +83,10 @@ struct ExportMeta {
     expected: Vec<String>,
     expected64: Vec<String>,
     expected64_problem: Option<String>,
-    /// Scope and file.
+    /// Each scope with its file.
     parameters: Vec<(String, String)>,
     output_type: Option<String>,
-    /// Verification code and reason, if the reference is not usable.
+    /// A verification code and a reason, if the reference can't be used.
     reference_problem: Option<(String, String)>,
 }
 
@@ -112,7 +112,7 @@ fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
     }
 }
 
-/// An export: the source and its exporter.
+/// The inputs of one export: the source and its exporter.
 #[derive(Clone, Copy)]
 pub(super) struct ExportJob<'a> {
     pub(super) planned: PlannedBenchmark<'a>,
@@ -126,14 +126,15 @@ impl ExportJob<'_> {
         &self.planned.side.side.sources
     }
 
-    /// Folders below the sources that models import from.
+    /// Folders in the sources from which models import code.
     fn path(&self) -> &[PathBuf] {
         &self.planned.side.config.python.path
     }
 }
 
-/// The digest of everything about an export that is known before it: the package, the environment, how the model is
-/// constructed, and the whole tree of the side's sources. Other files that it reads are in its [`Trace`].
+/// The digest of everything about an export that is known in advance: the package, the environment, how the
+/// model is constructed, and the whole tree of the side's sources. Other files that the export reads are
+/// recorded in its [`Trace`].
 async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
     let model = job.planned.model;
     let sources = job.sources();
@@ -154,7 +155,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
             key = key.list("path", job.path().iter().map(|path| path.to_string_lossy()));
         }
         ModelSource::Torchbench { name, checkout } => {
-            // The trace has the files that Python reads from the rest of the checkout.
+            // Files that Python reads from the rest of the checkout are recorded in the trace.
             let folder = checkout.folder.join("torchbenchmark/models").join(name);
             if !folder.is_dir() {
                 let written = checkout.written.display();
@@ -168,7 +169,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
             let tree = host.sources.digest(&folder, &host.digests).await?;
             key = key.text("torchbench", name).text("tree", &tree);
         }
-        // Files of external data are in the trace.
+        // Files with external data are recorded in the trace.
         ModelSource::Onnx(path) | ModelSource::Pt2(path) => {
             key = key.text("saved", &host.digests.sha256(&sources.join(path)).await?);
             key = key.text("file", &path.to_string_lossy());
@@ -176,7 +177,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
         ModelSource::Mlir(path) => key = key.text("mlir", &path.to_string_lossy()),
     }
     key = add_inputs(key, &generated::inputs(host, job.planned).await?, &host.digests).await?;
-    // An option may name a file or a folder of weights, also outside of the tree.
+    // The value of an option may name a file or folder of weights, which may be outside the sources.
     for value in model.options.values() {
         let path = sources.join(value);
         if path.is_file() {
@@ -192,7 +193,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
 /// Exports a model, or returns the export of an earlier run.
 pub(super) async fn export(host: &Host<'_>, job: ExportJob<'_>) -> Staged<PreparedSource> {
     let key = key(host, job).await?;
-    // A failure on one side is not reused for the other, because files outside of the sources can differ.
+    // A failure on one side is not reused for the other, because files outside the sources can differ.
     let attempt = KeyBuilder::new("attempt")
         .text("key", &key)
         .text("sources", &job.sources().to_string_lossy())
@@ -241,8 +242,8 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
     Ok(Made { key, files, meta })
 }
 
-/// The key of an entry: that of its request with the files that it read. An export that can't be followed is stored
-/// for this run alone.
+/// The key of a cache entry: the key of the request, combined with the files that the export read. If these
+/// could not be recorded completely, the entry is stored for this run only.
 async fn traced(
     host: &Host<'_>,
     job: ExportJob<'_>,
@@ -264,7 +265,7 @@ async fn traced(
         }
     };
     let place = TracePlace::of_sources(job.sources());
-    // Files in the sources are part of the key already.
+    // The request's key already contains the files in the sources.
     let sources = clean(job.sources());
     let listed = heard.listed.iter().filter(|path| !path.starts_with(&sources));
     let trace = host.sources.record(heard.read.iter(), listed, &place, &host.digests).await;
@@ -272,7 +273,7 @@ async fn traced(
     Ok(trace.entry_key(key))
 }
 
-/// Only the name: an exporter's answer must not lead out of the folder it was given.
+/// The file name of a path, because an exporter's answer must not lead out of the folder that it was given.
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -300,11 +301,11 @@ fn failure(host: &Host<'_>, answer: &ExportAnswer, key: &str) -> Result<StageFai
     Ok(failure)
 }
 
-/// Sends the request and waits for the last line about it. The lines before it record the interpreter's progress,
-/// which remains after a crash.
+/// Sends the request and waits for the final answer. The lines before it report the interpreter's progress,
+/// so that it is known even after a crash.
 async fn ask(host: &Host<'_>, job: ExportJob<'_>, out: &Path) -> Staged<ExportAnswer> {
     let lease = job.exporters.lease(host, job.environment).await?;
-    // Exporting takes a processor as compiling does.
+    // Like a compilation, an export needs a processor.
     let _slot = host.slot(Priority::Now).await?;
     let timeout = job.planned.side.config.measure.export_timeout;
     fs::create_dir_all(&host.logs).map_err(PipelineError::io("create", &host.logs))?;
@@ -326,7 +327,7 @@ async fn ask(host: &Host<'_>, job: ExportJob<'_>, out: &Path) -> Staged<ExportAn
         let unreadable = |error: serde_json::Error| {
             StageFailure::new(format!("the exporter's answer can't be read: {error}"))
         };
-        // After an unreadable answer the state of the interpreter is unknown, so it is not reused and ends.
+        // After an unreadable answer, the state of the interpreter is unknown, so it is not reused.
         let message: serde_json::Value = serde_json::from_str(&line).map_err(unreadable)?;
         if matches!(message["status"].as_str(), Some("ok" | "failed" | "unsupported")) {
             lease.give_back(interpreter).await;
@@ -393,7 +394,7 @@ fn absolute(path: &Path) -> Result<PathBuf, PipelineError> {
     std::path::absolute(path).map_err(PipelineError::io("find", path))
 }
 
-/// Options are passed as text; numbers and booleans are converted.
+/// Converts the text of an option to a number or boolean, if it is one.
 pub(super) fn typed(value: &str) -> serde_json::Value {
     match serde_json::from_str::<serde_json::Value>(value) {
         Ok(scalar @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => scalar,

@@ -1,8 +1,10 @@
-//! The files that flags of the tools name: transform libraries, tuning specs, folders of bitcode, parameter archives,
-//! and files of more flags. A key with a flag but without the content of its file is too broad.
+//! Finds the files that flags of the tools name: transform libraries, tuning specs, folders of bitcode,
+//! parameter archives, and files with more flags. A cache key that contains a flag but not the content of the
+//! file that it names would match entries made from other content.
 //!
-//! No list of flags is kept, because each release of the tools has others. Every part of a flag that is the
-//! name of a file or folder counts as one: at worst, a model is compiled once too often.
+//! There is no list of known flags, because each release of the tools has different ones. Every part of a
+//! flag that is the name of an existing file or folder counts as one. At worst, a model is compiled once too
+//! often.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,18 +16,20 @@ use super::PipelineError;
 use super::cache::{Digests, KeyBuilder};
 use super::tree;
 
-/// Files of flags inside files of flags, inside others.
+/// Maximum depth of flag files that name other flag files.
 const DEEPEST: usize = 8;
-/// A file of flags is text for people.
+/// Maximum size of a flag file, which is text that people write.
 const LARGEST_FLAG_FILE: u64 = 1 << 20;
-/// A file's name may itself contain separators, but no more than this.
+/// Maximum number of adjacent parts of a flag that can form one name, because a file name may itself contain
+/// separators.
 const WIDEST: usize = 6;
-/// Where one part of a flag ends and another begins: `spec.mlir@sequence`, `scope=w.irpa`, `a.bc,b.bc`.
+/// Characters that separate the parts of a flag, as in `spec.mlir@sequence`, `scope=w.irpa`, `a.bc,b.bc`.
 const SEPARATORS: &[char] = &['=', '@', ',', ':', ';', '+', '"', '\'', ' ', '\t'];
 
-/// The last word of a flag that reads a file or a folder.
+/// Words at the end of a flag's name that show that it reads a file or folder.
 const READS: &[&str] = &["dir", "directory", "file", "filename", "flagfile", "from", "library"];
-/// Words of flags that write one. These need not exist, and existing ones are not read.
+/// Words in the name of a flag that show that it writes a file. Such a file need not exist, and an existing
+/// one is not read.
 const WRITES: &[&str] = &[
     "dump",
     "export",
@@ -41,7 +45,7 @@ const WRITES: &[&str] = &[
     "trace",
     "write",
 ];
-/// Kinds of files that flags name without a folder.
+/// Extensions by which a file name without a folder is recognized.
 const ENDINGS: &[&str] = &[
     "a",
     "bc",
@@ -67,30 +71,31 @@ const ENDINGS: &[&str] = &[
     "yml",
 ];
 
-/// Every file that flags of a side name, also in files of flags.
+/// Every file that a side's flags name, including flags in flag files.
 pub fn named_by_flags(config: &Config, side: &Side) -> Vec<PathBuf> {
     let of_targets = config.targets.iter().flat_map(|target| [&target.flags, &target.run_flags]);
     let of_models = config.models.iter().map(|model| &model.flags);
     let all = of_targets.chain(of_models).chain([&side.flags, &side.run_flags]);
-    // A flag that names a missing file fails its benchmarks.
+    // A flag that names a missing file makes its benchmarks fail elsewhere, so errors are ignored here.
     let named = all.filter_map(|flags| Named::find(flags, &side.sources).ok());
     named.flat_map(|named| named.files.into_values()).collect()
 }
 
-/// Files that the flags of one command name.
+/// The files that the flags of one command name.
 #[derive(Debug, Default)]
 pub(super) struct Named {
-    /// By the name in the flag, with the rest of the path where that names a folder.
+    /// Paths of the files by their names in the flags. For files in a folder, the rest of the path is
+    /// appended.
     pub(super) files: BTreeMap<String, PathBuf>,
-    /// The flags themselves and the content of flag files.
+    /// The flags, including those in flag files.
     flags: Vec<String>,
 }
 
 impl Named {
-    /// Finds every file. Names start at `folder`, where the tools are started.
+    /// Finds every file. Names are relative to `folder`, in which the tools are started.
     ///
     /// # Errors
-    /// A flag names a file that is not there, or files of flags have no end.
+    /// A flag names a missing file, or flag files are nested too deeply.
     pub(super) fn find(flags: &[String], folder: &Path) -> Result<Self, String> {
         let mut search = FlagSearch {
             folder,
@@ -101,7 +106,7 @@ impl Named {
         };
         search.all(flags, 0)?;
         let FlagSearch { named, folders, missing, .. } = search;
-        // An object file may be found in a folder that another flag names.
+        // A missing object file may be in a folder that another flag names.
         let lost = missing.iter().find(|(_, name)| !folders.iter().any(|folder| folder.join(name).exists()));
         match lost {
             Some((flag, name)) => Err(format!(
@@ -112,8 +117,8 @@ impl Named {
         }
     }
 
-    /// Files in the values of environment variables, none of which must name a file. Folders are lists of places where
-    /// a loader looks, and are known by their names.
+    /// Finds files in the values of environment variables. A value need not name a file. Folders are left
+    /// out, because they are usually search paths of a loader.
     pub(super) fn in_values<'a>(values: impl IntoIterator<Item = &'a String>, folder: &Path) -> Self {
         let mut named = Self::default();
         for value in values {
@@ -127,7 +132,7 @@ impl Named {
         named
     }
 
-    /// Adds names and contents to a key.
+    /// Adds the names and contents of the files to a key.
     pub(super) async fn add_to(
         &self,
         mut key: KeyBuilder,
@@ -139,7 +144,7 @@ impl Named {
         Ok(key.bytes("files", &self.files.len().to_le_bytes()))
     }
 
-    /// Whether a flag asks for code of the processor it is compiled on.
+    /// Whether a flag requests code for the processor on which it is compiled.
     pub(super) fn asks_for_host(&self) -> bool {
         let value =
             |flag: &str| flag.split_once('=').map_or_else(|| flag.to_owned(), |(_, value)| value.to_owned());
@@ -152,9 +157,9 @@ struct FlagSearch<'a> {
     folder: &'a Path,
     named: Named,
     folders: Vec<PathBuf>,
-    /// Files of flags that were read.
+    /// Flag files that were read.
     read: BTreeSet<PathBuf>,
-    /// Flag and name.
+    /// Missing files: the flag, and the name in it.
     missing: Vec<(String, String)>,
 }
 
@@ -172,7 +177,7 @@ impl FlagSearch<'_> {
         Ok(())
     }
 
-    /// Notes every part that is a file or a folder.
+    /// Records every part of a flag that is a file or a folder.
     fn one(&mut self, flag: &str) -> Result<(), String> {
         if flag.starts_with('-') && writes(name_of(flag)) {
             return Ok(());
@@ -193,8 +198,8 @@ impl FlagSearch<'_> {
         Ok(())
     }
 
-    /// Records words that look like the name of a missing file. `before` is the flag before, which this one may be the
-    /// value of.
+    /// Records words that look like the name of a missing file. `before` is the preceding flag, which may
+    /// take this word as its value.
     fn demand(&mut self, flag: &str, before: &str) {
         let (name, value) = match flag.split_once('=') {
             Some((name, value)) if name.starts_with('-') => (name, value),
@@ -219,7 +224,7 @@ impl FlagSearch<'_> {
         }
     }
 
-    /// Follows `@flags.txt` of the compiler and `--flagfile=flags.txt` of the runtime.
+    /// Reads the file of `@flags.txt` (compiler) or `--flagfile=flags.txt` (runtime).
     fn flag_file(&mut self, flag: &str, depth: usize) -> Result<(), String> {
         let named = flag.strip_prefix('@').or_else(|| {
             let (name, value) = flag.split_once('=')?;
@@ -240,17 +245,19 @@ impl FlagSearch<'_> {
             return Err(unreadable(format!("it has {bytes} bytes")));
         }
         let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
-        // The compiler knows no comments, and quotes that go on in the next line.
+        // For the compiler, such a file has no comments, and quotes may extend over several lines.
         let text = text.trim_start_matches('\u{feff}');
         if flag.starts_with('@') {
             words_of(text).iter().try_for_each(|inner| accepted(inner))?;
         }
         for line in text.lines().map(str::trim) {
-            // A name in quotes may have spaces in it; the runtime reads one flag a line.
+            // A quoted name may contain spaces. The runtime reads one flag per line, so the whole line is
+            // tried first.
             self.one(line)?;
             let flags = words_of(line);
             if line.starts_with('#') || line.starts_with("//") {
-                // A comment to the runtime. The compiler knows none and follows a file that one names.
+                // A comment for the runtime. The compiler has no comments, so it would read a flag file that
+                // is named here.
                 for flag in &flags {
                     self.flag_file(flag, depth + 1)?;
                 }
@@ -262,12 +269,13 @@ impl FlagSearch<'_> {
     }
 }
 
-/// Refuses flags that a file of flags must not hold either.
+/// Rejects flags that are not allowed, even in a flag file.
 fn accepted(flag: &str) -> Result<(), String> {
     config::refused_flag(flag).map_or(Ok(()), Err)
 }
 
-/// The flags of a file, as the compiler splits it: at white space outside of quotes, if no backslash is before it.
+/// Splits the text of a flag file as the compiler does: at white space, unless it is quoted or follows a
+/// backslash.
 fn words_of(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
@@ -293,7 +301,7 @@ fn words_of(text: &str) -> Vec<String> {
     words
 }
 
-/// The parts of a flag that may be a name: from one separator to another.
+/// The parts of a flag that may be a name, each from one separator to another.
 fn candidates(flag: &str) -> impl Iterator<Item = &str> {
     let ends: Vec<usize> =
         flag.match_indices(SEPARATORS).map(|(at, _)| at).chain(std::iter::once(flag.len())).collect();
@@ -316,9 +324,9 @@ fn words(name: &str) -> impl DoubleEndedIterator<Item = &str> {
     name.split(['-', '_']).filter(|word| !word.is_empty())
 }
 
-/// The first flag that makes the compiler write files in addition to the module.
+/// The first flag, if any, that makes the compiler write files in addition to the module.
 pub(super) fn first_that_writes(flags: &[String]) -> Option<&String> {
-    // `--iree-input-demote-f64-to-f32=false` has a word of such flags in its name.
+    // A flag such as `--iree-input-demote-f64-to-f32=false` contains one of these words but takes a boolean.
     let names_a_file =
         |flag: &str| flag.split_once('=').is_some_and(|(_, value)| !matches!(value, "true" | "false"));
     flags.iter().find(|flag| names_a_file(flag) && writes(name_of(flag)))
@@ -329,7 +337,7 @@ fn writes(name: &str) -> bool {
     name == "-o" || (!expects && words(name).any(|word| WRITES.contains(&word)))
 }
 
-/// A path with a folder in it, or a name with a file extension.
+/// Whether a value looks like a file: a path with a folder, or a name with a known file extension.
 fn looks_like_a_file(value: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-+@=~/:".contains(c);
     if value.contains("://") || !value.chars().all(plain) {

@@ -1,4 +1,5 @@
-//! Data that a suite describes and benchgate makes: random inputs, and weights for what a module declares.
+//! Generates data that a suite only describes: random inputs, and weights for the parameters that a module
+//! declares.
 
 use std::fs;
 use std::io::Write;
@@ -16,10 +17,10 @@ use super::plan::PlannedBenchmark;
 use super::stage::{StageFailure, Staged};
 
 const KIND: &str = "generated";
-/// The longest text of a module that is searched for declarations.
+/// Maximum size of a module's text that is searched for declarations.
 const LONGEST_MODULE: u64 = 1 << 30;
 
-/// The inputs that the suite gives.
+/// The inputs that the suite specifies for a benchmark, generated if necessary.
 pub(super) async fn inputs(host: &Host<'_>, planned: PlannedBenchmark<'_>) -> Staged<Vec<InputArg>> {
     let mut inputs = Vec::new();
     for input in &planned.model.inputs {
@@ -32,7 +33,7 @@ pub(super) async fn inputs(host: &Host<'_>, planned: PlannedBenchmark<'_>) -> St
     Ok(inputs)
 }
 
-/// Scopes and archives of a model's weights.
+/// The weights of a model: each scope with its archive.
 pub(super) async fn parameters(
     host: &Host<'_>,
     planned: PlannedBenchmark<'_>,
@@ -77,7 +78,7 @@ async fn archive(host: &Host<'_>, mlir: &Path, scope: &str, fill: ParameterFill)
     kept(host, key, "weights.irpa", read).await
 }
 
-/// A file of the cache, made by the work that `prepare` returns if it is not there.
+/// Returns a file of the cache. If it is missing, it is made by the work that `prepare` returns.
 async fn kept<W: FnOnce(&Writer) -> Result<(), PipelineError> + Send + 'static>(
     host: &Host<'_>,
     key: String,
@@ -94,7 +95,7 @@ async fn kept<W: FnOnce(&Writer) -> Result<(), PipelineError> + Send + 'static>(
     Ok(host.cache.keep(KIND, &key, &key, find, make).await?.path(name))
 }
 
-/// A file that is written in parts, until the run is to stop.
+/// Writes a file in parts, and stops when the run is to stop.
 struct Writer {
     path: PathBuf,
     cancel: Cancel,

@@ -1,4 +1,4 @@
-//! The machine and the folders that every stage of a run works with.
+//! The machine and the folders that all stages of a run use.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,51 +20,51 @@ use super::slots::{Priority, SlotTurn, Slots};
 use super::stage::Caller;
 use super::trace::Sources;
 
-/// A disk with less room than this is full.
+/// Free space below which a disk counts as full.
 const FULL_DISK_BYTES: u64 = 1 << 20;
 
 const UNOBSERVED: &str = "the files that tools open can't be observed here (the kernel or the container allows no \
      seccomp notification): models are compiled again in every run, and no benchmark counts as identical";
 
-/// A tool, its environment and its folder.
+/// A started tool: its path, its environment and its folder.
 pub(super) type ToolStart = (PathBuf, BTreeMap<String, String>, PathBuf);
 
-/// Data that every stage needs.
+/// The data that all stages of a run share.
 pub(super) struct Host<'a> {
     pub(super) cache: Cache,
     pub(super) progress: &'a dyn Progress,
     pub(super) cancel: &'a Cancel,
     pub(super) testbed: Testbed,
-    /// Number of parallel tools while nothing is measured.
+    /// Limits the number of parallel tools while nothing is measured.
     pub(super) slots: Slots,
-    /// Verifications on a device with memory of its own, one at a time: two large modules may not fit into it together,
-    /// and one side would fail because of the other.
+    /// Lets only one verification at a time run on a device with its own memory. Two large modules may not
+    /// fit into it together, and then one side would fail because of the other.
     pub(super) device_turn: Mutex<()>,
-    /// Inputs and parameters, by content.
+    /// Digests of inputs and parameters.
     pub(super) digests: Digests,
-    /// Whether equal digests of both sides may imply equal times.
+    /// Whether equal digests on both sides may be taken to mean equal times.
     pub(super) claims_identity: bool,
-    /// The sides' sources, by content.
+    /// Digests of the sides' sources.
     pub(super) sources: Sources,
-    /// Set once the note about unobservable files was printed.
+    /// Ensures that the note about unobservable files is printed only once.
     pub(super) unobserved: Once,
-    /// Device lists of the runtime, by tool, driver and environment.
+    /// The runtime's device lists, by tool, driver and environment.
     pub(super) listed_devices: Memo<(PathBuf, String, BTreeMap<String, String>), Arc<Finished>>,
-    /// Files that a start of a runtime tool opened.
+    /// The files that a runtime tool opens when it starts.
     pub(super) loaded: Memo<ToolStart, Option<Arc<Opened>>>,
-    /// Modules that call a function twice, by compiler and text.
+    /// Modules that call a function more than once, by compiler and source text.
     pub(super) callers: Memo<(PathBuf, String), Result<Caller, String>>,
-    /// Folder for the IR of every phase, if requested.
+    /// Folder for the compiler's IR after every phase, if requested.
     pub(super) ir: Option<PathBuf>,
-    /// Folder for copies of the compiled modules.
+    /// Folder for copies of the compiled modules, if requested.
     pub(super) modules: Option<PathBuf>,
-    /// The locked assembler of PTX, or the reason why it is unavailable; `None` if no target needs it.
+    /// The locked PTX assembler, or the reason why it is unavailable; `None` if no target needs it.
     pub(super) ptxas: Option<Result<PathBuf, String>>,
     /// Folder for logs of failures.
     pub(super) logs: PathBuf,
-    /// Folder for temporary folders of single steps. Not in the cache, which may be read-only.
+    /// Parent of the temporary folders of single steps. It is not in the cache, which may be read-only.
     pub(super) scratch: PathBuf,
-    /// Processors for CPU devices.
+    /// The processors for CPU devices.
     pub(super) cpus: Option<Vec<usize>>,
     /// The GPUs of this machine; empty if no target needs one.
     pub(super) gpus: Arc<Gpus>,
@@ -73,25 +73,25 @@ pub(super) struct Host<'a> {
 }
 
 impl Host<'_> {
-    /// Runs a tool; an interrupt ends the run.
+    /// Runs a tool. An interrupt is returned as an error that ends the run.
     pub(super) async fn run(&self, command: &Command) -> Result<Finished, PipelineError> {
         let finished = crate::process::run(command, self.cancel).await?;
         if finished.exit == Exit::Interrupted { Err(PipelineError::Interrupted) } else { Ok(finished) }
     }
 
-    /// Notes once per run that files can't be observed.
+    /// Prints a note, once per run, that files can't be observed.
     pub(super) fn note_unobserved(&self) {
         self.unobserved.call_once(|| {
             self.progress.on(Event::Warning(UNOBSERVED));
         });
     }
 
-    /// A folder that ends with its holder.
+    /// Creates a temporary folder, which is removed when dropped.
     pub(super) fn scratch(&self) -> Result<Scratch, PipelineError> {
         Scratch::new_in(&self.scratch, "").map_err(PipelineError::io("write in", &self.scratch))
     }
 
-    /// Waits for a turn to run a tool, or for an interrupt.
+    /// Waits for a turn to run a tool. An interrupt ends the wait with an error.
     pub(super) async fn slot(&self, urgency: Priority) -> Result<SlotTurn, PipelineError> {
         tokio::select! {
             turn = self.slots.turn(urgency) => Ok(turn),
@@ -99,15 +99,15 @@ impl Host<'_> {
         }
     }
 
-    /// Waits until no other module is verified on this device's memory.
+    /// Waits until no other module is being verified on this device, if the device has its own memory.
     pub(super) async fn device_turn(&self, device: &str) -> Option<MutexGuard<'_, ()>> {
         if is_cpu(device) { None } else { Some(self.device_turn.lock().await) }
     }
 
-    /// Keeps the log of a failed step beyond the step's own folder.
+    /// Copies the log of a failed step, so that it outlives the step's own folder.
     pub(super) fn keep_log(&self, log: &Path, stage: &str, key: &str) -> Result<PathBuf, PipelineError> {
         fs::create_dir_all(&self.logs).map_err(PipelineError::io("create", &self.logs))?;
-        // Twelve hexadecimal digits distinguish any two steps of one run.
+        // Twelve hexadecimal digits are enough to distinguish all steps of a run.
         let kept = self.logs.join(format!("{stage}-{}.log", &key[..12]));
         match fs::copy(log, &kept) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -117,9 +117,11 @@ impl Host<'_> {
         }
     }
 
-    /// A tool that failed because the disk is full does not show a fault of the model, so the run stops.
+    /// Returns an error if a tool failed because the disk is full. That says nothing about the model, so the
+    /// run stops.
     pub(super) fn fail_on_full_disk(&self, finished: &Finished, folder: &Path) -> Result<(), PipelineError> {
-        // Writing to a mapped file on a full disk is not an error that a program could print.
+        // A program that writes to a mapped file on a full disk can't print an error; it is killed with
+        // SIGBUS.
         let full = || device::free_bytes(folder).is_some_and(|free| free < FULL_DISK_BYTES);
         if finished.stderr_tail.contains("No space left on device") || finished.exit.is_bus_error() && full()
         {
@@ -137,7 +139,7 @@ impl Host<'_> {
         }
     }
 
-    /// Processors that a process on this device is pinned to.
+    /// The processors to which a process on this device is pinned; `None` if it is not pinned.
     pub(super) fn cpus_for(&self, device: &str) -> Option<Vec<usize>> {
         self.cpus.clone().filter(|_| is_cpu(device))
     }
@@ -145,7 +147,7 @@ impl Host<'_> {
 
 #[cfg(test)]
 impl<'a> Host<'a> {
-    /// A host that keeps everything in one folder and reports nothing.
+    /// A host for tests, which keeps everything in one folder and reports nothing.
     pub(super) fn in_folder(folder: &Path, cancel: &'a Cancel) -> Self {
         let own = ["a/.benchgate", "a/run.json"].map(|name| folder.join(name));
         Self {

@@ -1,5 +1,6 @@
-//! Instructions that the compiler executes for a module, counted by callgrind (valgrind). With one thread the same
-//! compilation executes the same instructions, so the count is compared exactly where a time would need many pairs.
+//! Counts the instructions that the compiler executes for a module, with valgrind's callgrind. With one
+//! thread, the same compilation always executes the same instructions. So counts can be compared exactly,
+//! while comparing times would need many pairs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,11 +18,11 @@ use super::stage::{Compiled, StageFailure, Staged};
 const KIND: &str = "compile-instructions";
 const VALGRIND: &str = "valgrind";
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum size of valgrind's own messages.
+/// Maximum size of valgrind's log.
 const MOST_OF_LOG: u64 = 1 << 20;
 
-/// The count for a compilation that has succeeded, from the cache if it was made by the same valgrind on such a machine:
-/// the C library chooses functions by the processor.
+/// The instruction count of a compilation that has succeeded. It is taken from the cache only if it was made
+/// by the same valgrind on the same kind of machine, because the C library chooses functions by processor.
 pub(super) async fn of_compiler(host: &Host<'_>, job: &CompileJob<'_>, compiled: &Compiled) -> Staged<f64> {
     let key = KeyBuilder::new("compile-instructions/1")
         .text("compilation", &compile::key(host, job)?)
@@ -58,7 +59,8 @@ async fn count(host: &Host<'_>, job: &CompileJob<'_>, key: &str) -> Staged<u64> 
             .map(|name| folder.path().join(name));
     let mut to_file = std::ffi::OsString::from("--log-file=");
     to_file.push(&counted);
-    // An observed process can't use io_uring: valgrind 3.19 waits for ever for a program that does.
+    // io_uring must not be used, because valgrind 3.19 hangs on a program that uses it. An observed process
+    // can't use it.
     let command = Command::new(VALGRIND, job.timeout)
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(to_file)
@@ -79,7 +81,7 @@ async fn count(host: &Host<'_>, job: &CompileJob<'_>, key: &str) -> Staged<u64> 
     collected(&said).ok_or_else(|| StageFailure::new("callgrind printed no count").into())
 }
 
-/// The total that callgrind prints at the end: `==12345== Collected : 1000074435`.
+/// The total, from the line `==12345== Collected : 1000074435` that callgrind prints at the end.
 fn collected(log: &str) -> Option<u64> {
     let line = log.lines().rev().find_map(|line| line.split_once("Collected :"))?;
     line.1.split_whitespace().next()?.parse().ok().filter(|count| *count > 0)

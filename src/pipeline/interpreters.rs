@@ -1,8 +1,8 @@
 //! The Python interpreters that export models, and the package they run.
 //!
-//! Importing torch costs seconds, so one interpreter serves many models; another one of the same environment is
-//! started only when a model waits and a processor is free for it. Interpreters of different environments work
-//! side by side.
+//! Importing torch takes seconds, so one interpreter serves many models. Another one of the same environment
+//! is started only when a model is waiting and a processor is free. Interpreters of different environments
+//! run in parallel.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,34 +21,34 @@ use super::stage::{StageFailure, Staged};
 
 const KIND: &str = "exporter";
 
-/// The protocol of this driver; the interpreter prints its own in its first line.
+/// The version of the protocol, which the interpreter prints in its first line.
 const PROTOCOL: &str = "benchgate-export/3";
 
-/// Models for which starting one more interpreter pays: each start costs the import of torch.
+/// Number of models that justify starting an additional interpreter, because each start imports torch.
 const MODELS_PER_START: usize = 4;
 
-/// The export package, compiled into the binary so that the two can't drift apart.
+/// The export package. It is embedded in the binary, so that their versions always match.
 #[derive(Debug, Clone, Copy)]
 pub struct ExporterSource;
 
 impl ExporterSource {
-    /// File name and content, sorted by name.
+    /// Names and contents of the files, sorted by name.
     pub const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/export_package.rs"));
 
     pub(super) fn digest() -> String {
         package_digest(KIND, Self::FILES)
     }
 
-    /// Writes it into the cache. Returns the folder to import it from.
+    /// Writes the package to the cache. Returns the folder to import it from.
     pub(super) fn install(cache: &Cache) -> Result<PathBuf, PipelineError> {
         cache.install(KIND, "benchgate_export", Self::FILES)
     }
 }
 
-/// The environments of a run, or why one could not be made.
+/// The environments of a run; for those that could not be installed, the reason.
 pub(super) type Environments = BTreeMap<Environment, Result<PythonEnv, String>>;
 
-/// Every interpreter of a run.
+/// All export interpreters of a run.
 #[derive(Default)]
 pub(super) struct Exporters {
     environments: Environments,
@@ -57,17 +57,17 @@ pub(super) struct Exporters {
 
 /// The interpreters of one environment.
 struct Pool {
-    /// Number of parallel interpreters.
+    /// Limits the number of parallel interpreters.
     leases: Semaphore,
-    /// Started, and waiting for a model.
+    /// Interpreters that are running and waiting for a model.
     idle: Mutex<Vec<ExportInterpreter>>,
 }
 
 /// A running interpreter and its own temporary folder.
 pub(super) struct ExportInterpreter {
     pub(super) session: ProgramSession,
-    /// The sources that it exports. Changes that one side's code made to an interpreter must not affect the other
-    /// side.
+    /// The source folder from which it exports. An interpreter serves one side only, because that side's code
+    /// may have changed its state.
     serves: PathBuf,
     _temporary: Scratch,
 }
@@ -80,13 +80,13 @@ pub(super) struct Lease<'a> {
 }
 
 impl Exporters {
-    /// For at most `jobs` parallel tools and this many models of each environment.
+    /// Creates pools for at most `jobs` parallel tools and this number of models for each environment.
     pub(super) fn new(
         environments: Environments,
         jobs: usize,
         models: &BTreeMap<Environment, usize>,
     ) -> Self {
-        // The other half of the processors compiles what has been exported.
+        // Interpreters get half of the processors, because the other half compiles what has been exported.
         let share = (jobs / 2 / environments.len().max(1)).max(1);
         let pools = environments.keys().map(|environment| {
             let wanted = models.get(environment).copied().unwrap_or(0).div_ceil(MODELS_PER_START).max(1);
@@ -96,7 +96,7 @@ impl Exporters {
         Self { pools: pools.collect(), environments }
     }
 
-    /// The environment, or the reason why there is none.
+    /// The environment, or the reason why it is not available.
     pub(super) fn environment(&self, environment: Environment) -> Result<&PythonEnv, StageFailure> {
         match self.environments.get(&environment) {
             Some(found) => found.as_ref().map_err(StageFailure::new),
@@ -118,9 +118,9 @@ impl Exporters {
         }
     }
 
-    /// Ends every interpreter. They have finished their work, so their exit status does not matter.
+    /// Ends all interpreters. They have finished their work, so their exit codes don't matter.
     pub(super) async fn stop(&self) {
-        // A moment for torch's own threads.
+        // Torch's own threads need a moment to end.
         const LIMIT: Duration = Duration::from_secs(5);
         for pool in self.pools.values() {
             for interpreter in pool.idle.lock().await.drain(..) {
@@ -135,7 +135,7 @@ fn unprepared(environment: Environment) -> StageFailure {
 }
 
 impl Lease<'_> {
-    /// A waiting interpreter of these sources, or a new one with this protocol.
+    /// Returns an idle interpreter for these sources, or starts a new one and checks its protocol.
     pub(super) async fn interpreter(
         &self,
         host: &Host<'_>,
@@ -153,18 +153,19 @@ impl Lease<'_> {
         let temporary = host.scratch()?;
         let command = Command::new(&self.python.python, timeout)
             .args(["-m", "benchgate_export"])
-            // `-m` looks in the current folder first: a torch.py next to a model must not shadow torch.
+            // With `-m`, Python searches the current folder first, and a `torch.py` next to a model must not
+            // shadow torch.
             .cwd(&package)
             .env("BENCHGATE_PACKAGES", self.python.suite_packages.as_deref().unwrap_or_else(|| Path::new("")))
-            // torch-mlir leaves reproducers here.
+            // torch-mlir writes its reproducers to this folder.
             .env("TMPDIR", temporary.path())
             .env("PYTHONDONTWRITEBYTECODE", "1")
-            // Hash order decides the order of some passes' output; one order for one content.
+            // The order of hashes affects the output of some passes, so it is fixed.
             .env("PYTHONHASHSEED", "0")
-            // One processor per interpreter: several run at once, and the compiler runs too.
+            // One thread per interpreter, because several interpreters and the compiler run at the same time.
             .env("OMP_NUM_THREADS", "1")
             .env("MKL_NUM_THREADS", "1")
-            // The device of torch-xla, which looks for a TPU otherwise.
+            // The device of torch-xla, which would look for a TPU otherwise.
             .env("PJRT_DEVICE", "CPU")
             .log(log);
         let mut session = ProgramSession::start(&command).await?;
@@ -176,7 +177,7 @@ impl Lease<'_> {
         Ok(ExportInterpreter { session, serves: sources.to_owned(), _temporary: temporary })
     }
 
-    /// Gives an interpreter back that can export another model.
+    /// Returns an interpreter to the pool, so that it can export another model.
     pub(super) async fn give_back(&self, interpreter: ExportInterpreter) {
         self.pool.idle.lock().await.push(interpreter);
     }
@@ -186,7 +187,7 @@ fn is_hello(line: &str) -> bool {
     serde_json::from_str::<serde_json::Value>(line).is_ok_and(|hello| hello["hello"] == PROTOCOL)
 }
 
-/// How a lost interpreter ended, as the failure of the model it was exporting.
+/// The failure of a model whose interpreter was lost while exporting it.
 pub(super) async fn crashed(session: ProgramSession, reply: Reply, stage: &str) -> StageFailure {
     let ended = if reply == Reply::TimedOut {
         session.kill().await

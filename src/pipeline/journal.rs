@@ -20,7 +20,7 @@ use super::cache::{write_atomically, write_json};
 use super::commands::Printed;
 use super::timings::Timings;
 
-/// A process that ended, in one file.
+/// A finished process, stored in one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct JournalEntry {
     pub(super) benchmark: String,
@@ -30,10 +30,10 @@ pub(super) struct JournalEntry {
     pub(super) slot: u8,
     pub(super) process: ProcessRecord,
     pub(super) context: Option<Context>,
-    /// Its failure came from outside, not from the benchmark.
+    /// Whether the failure came from outside and not from the benchmark.
     #[serde(default)]
     pub(super) killed: bool,
-    /// Output of a command's process; absent for a module's process, and if the process failed.
+    /// The parsed output of a command's process; absent for a module's process, and if the process failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) printed: Option<Printed>,
 }
@@ -43,7 +43,7 @@ impl JournalEntry {
         SideName::BOTH.into_iter().find(|side| side.as_str() == self.side)
     }
 
-    /// How the process of a command went, for the person who waits.
+    /// A progress message about a command's process.
     pub(super) fn process_note(&self) -> String {
         let rows = self.printed.as_ref().map_or(0, |printed| printed.rows.len());
         format!("{:.3} s, {}", self.process.seconds.0, counted(rows, "benchmark"))
@@ -52,11 +52,11 @@ impl JournalEntry {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct SessionHead {
-    /// Digest of everything that determines the measurement; another plan is another session.
+    /// Digest of everything that determines the measurement. A different plan is a different session.
     plan: String,
     session: String,
     created: String,
-    /// Seed of this session's schedule, unless the configuration sets one.
+    /// Seed of this session's schedule, used unless the configuration sets one.
     seed: u64,
 }
 
@@ -67,15 +67,16 @@ pub(super) struct Journal {
     pub(super) session: String,
     pub(super) created: String,
     pub(super) resumed: bool,
-    /// Drawn when the session began; a resumed session keeps it.
+    /// A random seed from when the session began. A resumed session keeps it.
     pub(super) seed: u64,
-    /// How long the processes of each benchmark measure.
+    /// The timing of each benchmark's processes.
     pub(super) timings: Timings,
     entries: BTreeMap<(String, SideName, BlockSlot), JournalEntry>,
-    /// The benchmarks that each command printed.
+    /// Names of the benchmarks that each command printed.
     printed: BTreeMap<String, HashSet<String>>,
     next_order: u32,
-    /// Held for as long as this is open: two jobs that wrote into one folder would mix their processes.
+    /// Held while the journal is open, because two jobs that write to the same folder would mix their
+    /// processes.
     _lock: LockFile,
 }
 
@@ -87,7 +88,7 @@ pub(super) enum Opening {
     Held(Option<Owner>),
 }
 
-/// How often a waiting job looks. Short against any measurement.
+/// Interval at which a waiting job checks the folder. It is short compared with any measurement.
 const POLL: Duration = Duration::from_millis(200);
 
 const LOCK: &str = "lock";
@@ -95,12 +96,13 @@ const HEAD: &str = "session.json";
 const DONE: &str = "complete";
 const TIMINGS: &str = "timings.json";
 
-/// Sessions that are kept for their logs after they are complete.
+/// Number of complete sessions that are kept for their logs.
 const KEPT_SESSIONS: usize = 8;
 
 impl Journal {
-    /// Opens the unfinished session of this plan if it may be resumed, or begins one, once no other job is measuring it here. Jobs on
-    /// one machine need not share its lock (two containers do not), and this folder shows that they run.
+    /// Opens this plan's unfinished session if it may be resumed, or begins a new one. If another job is
+    /// measuring the plan here, waits for it. Jobs on one machine may not share the host lock (those in two
+    /// containers don't), but they share this folder.
     pub(super) async fn open(
         sessions: &Path,
         plan: &str,
@@ -132,9 +134,9 @@ impl Journal {
         }
     }
 
-    /// Opens a session without waiting. `now` is RFC 3339.
+    /// Opens a session without waiting. `now` is a time in RFC 3339.
     pub(super) fn try_open(sessions: &Path, plan: &str, now: &str) -> Result<Opening, PipelineError> {
-        // Sixteen hexadecimal digits distinguish plans, and can be typed by a person.
+        // Sixteen hexadecimal digits are enough to distinguish plans, and short enough to type.
         let prefix = &plan[..16];
         for number in 1_u32.. {
             let folder = sessions.join(format!("{prefix}-{number}"));
@@ -145,13 +147,14 @@ impl Journal {
             let path = folder.join(LOCK);
             let lock = match LockFile::try_take(&path).map_err(PipelineError::io("lock", &path))? {
                 LockAttempt::Taken(lock) => lock,
-                // A machine that shares this folder over a network measures undisturbed by us, and we by it.
+                // A job on another machine, which shares this folder over a network, does not disturb our
+                // measurements, nor we its.
                 LockAttempt::Held(Some(owner)) if !owner.shares_the_machine_with(&Owner::this_process()) => {
                     continue;
                 }
                 LockAttempt::Held(owner) => return Ok(Opening::Held(owner)),
             };
-            // Its last holder may have finished it between our two looks.
+            // The lock's last holder may have completed the session after the check above.
             if folder.join(DONE).exists() {
                 continue;
             }
@@ -178,7 +181,7 @@ impl Journal {
     ) -> Result<Self, PipelineError> {
         let processes = folder.join("processes");
         fs::create_dir_all(&processes).map_err(PipelineError::io("create", &processes))?;
-        // The name alone would repeat after a clean-up; with the time it can't.
+        // The name alone could repeat after old sessions are removed, so the time is added.
         let head = SessionHead {
             plan: plan.to_owned(),
             session: format!("{name}@{now}"),
@@ -215,7 +218,7 @@ impl Journal {
                 continue;
             }
             let bytes = fs::read(&path).map_err(PipelineError::io("read", &path))?;
-            // Files are written whole or not at all, so an unreadable one was damaged afterwards.
+            // Files are written completely or not at all, so an unreadable one was damaged later.
             let entry: JournalEntry = serde_json::from_slice(&bytes).map_err(|error| {
                 let cause =
                     format!("not a process record ({error}); delete it to measure that process again");
@@ -242,12 +245,12 @@ impl Journal {
         self.folder.join("processes").join(format!("{order:05}.{ending}"))
     }
 
-    /// Path for the raw output and the log of a side's trial. It is not a measured process.
+    /// Path for the raw output and the log of a side's trial, which is not a measured process.
     pub(super) fn trial_file(&self, side: SideName, ending: &str) -> PathBuf {
         self.folder.join(format!("trial-{side}.{ending}"))
     }
 
-    /// Fixes how long a benchmark's processes measure, for this session and its resumptions.
+    /// Stores how long a benchmark's processes measure, for this session and its resumptions.
     pub(super) fn set_timing(
         &mut self,
         benchmark: &BenchmarkName,
@@ -257,7 +260,7 @@ impl Journal {
         self.timings.write(&self.folder.join(TIMINGS))
     }
 
-    /// Folder for the processes of other backends.
+    /// Folder for the results of other backends.
     pub(super) fn backends(&self) -> PathBuf {
         self.folder.join("backends")
     }
@@ -279,7 +282,7 @@ impl Journal {
         self.entries.insert((entry.benchmark.clone(), side, slot), entry);
     }
 
-    /// Forgets the processes of a block that was cut: its first half was measured in another hour.
+    /// Removes the processes of a partial block, because the rest would be measured at a different time.
     pub(super) fn drop_partial_block(
         &mut self,
         benchmark: &BenchmarkName,
@@ -301,7 +304,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Processes of a benchmark, in the order they ran.
+    /// The processes of a benchmark, in the order in which they ran.
     pub(super) fn processes(&self, benchmark: &BenchmarkName, side: SideName) -> Vec<&JournalEntry> {
         let mut entries: Vec<&JournalEntry> = self
             .entries
@@ -313,12 +316,12 @@ impl Journal {
         entries
     }
 
-    /// Whether a process of this command printed the benchmark of this name.
+    /// Whether a process of this command printed the benchmark with this name.
     pub(super) fn has_printed(&self, command: &BenchmarkName, row: &BenchmarkName) -> bool {
         self.printed.get(command.as_str()).is_some_and(|rows| rows.contains(row.as_str()))
     }
 
-    /// The format that the processes of a command print; `None` if none is known yet.
+    /// The format that a command's processes print; `None` if it is not known yet.
     pub(super) fn format(&self, command: &BenchmarkName) -> Option<Format> {
         let mut printed = self.entries.values().filter(|entry| entry.benchmark == command.as_str());
         printed.find_map(|entry| entry.printed.as_ref()?.format)
@@ -330,8 +333,8 @@ impl Journal {
             .any(|entry| entry.benchmark == benchmark.as_str() && entry.process.failure.is_some())
     }
 
-    /// Whether another process of this side would add no information: the side has failed, or the other one has and
-    /// this one has worked.
+    /// Whether another process of this side would add no information, because this side has failed, or
+    /// because the other side has failed and this one has worked.
     pub(super) fn is_settled(&self, benchmark: &BenchmarkName, side: SideName) -> bool {
         let mine = self.processes(benchmark, side);
         mine.iter().any(|entry| entry.process.failure.is_some())
@@ -342,22 +345,23 @@ impl Journal {
         self.entries.len()
     }
 
-    /// Wall-clock seconds that measuring has taken so far, over all resumptions.
+    /// Wall-clock seconds that measuring has taken so far, including the time before the session was resumed.
     pub(super) fn measured_seconds(&self) -> f64 {
         self.entries.values().map(|entry| entry.process.seconds.0).sum()
     }
 
-    /// Marks the session as complete: the run file is written, and the next run of this plan starts a new session.
+    /// Marks the session as complete, because its run file is written. The next run of this plan starts a new
+    /// session.
     pub(super) fn complete(&self) -> Result<(), PipelineError> {
         write_atomically(&self.folder.join(DONE), b"")
     }
 }
 
-/// Bits of a seed that every reader of JSON keeps: programs that read numbers as doubles hold no more.
+/// Number of bits of a seed. JSON readers that represent numbers as doubles keep no more.
 const SEED_BITS: u32 = 53;
 
-/// A seed that can't be known beforehand. The random order is what makes the comparison fair: a program that
-/// could foresee it could disturb exactly the processes of base.
+/// An unpredictable seed. The comparison is fair because the order is random: a program that could predict
+/// the order could slow down exactly the processes of base.
 pub(super) fn entropy() -> Result<u64, PipelineError> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| {
@@ -368,14 +372,14 @@ pub(super) fn entropy() -> Result<u64, PipelineError> {
     Ok(u64::from_le_bytes(bytes) >> (u64::BITS - SEED_BITS))
 }
 
-/// The header of a session folder, if it belongs to this plan.
+/// Reads the header of a session folder, if the folder belongs to this plan.
 fn read_head(folder: &Path, plan: &str) -> Option<SessionHead> {
     let bytes = fs::read(folder.join(HEAD)).ok()?;
     let head: SessionHead = serde_json::from_slice(&bytes).ok()?;
     (head.plan == plan).then_some(head)
 }
 
-/// Removes the oldest complete sessions. Unfinished ones contain measurements that can be resumed, and are kept.
+/// Removes the oldest complete sessions. Unfinished ones are kept, because their measurements can be resumed.
 fn remove_old(sessions: &Path) -> Result<(), PipelineError> {
     let mut done = Vec::new();
     for item in fs::read_dir(sessions).map_err(PipelineError::io("read", sessions))? {
@@ -388,7 +392,7 @@ fn remove_old(sessions: &Path) -> Result<(), PipelineError> {
     let excess = done.len().saturating_sub(KEPT_SESSIONS);
     for (_, path) in done.into_iter().take(excess) {
         match fs::remove_dir_all(&path) {
-            // Another job removed it.
+            // Another job has already removed it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             removed => removed.map_err(PipelineError::io("remove", &path))?,
         }
@@ -436,7 +440,7 @@ mod tests {
             panic!("two jobs write into one session")
         };
         assert_eq!(owner, Some(Owner::this_process()));
-        // A killed run: its lock is gone, but its measurements remain.
+        // Simulates a killed run: its lock is gone, but its measurements remain.
         first.add(SideName::Head, entry("a", 0, 0, 0)).unwrap();
         let name = first.session.clone();
         drop(first);

@@ -1,14 +1,16 @@
-//! The calls after the first, on which a time rests.
+//! Verifies the calls after the first one, because these are the calls that are timed.
 //!
-//! IREE's benchmark tool hands the same buffers to every call, and a function may write into them: one that is right in
-//! its first call and does nothing in all others would look quick. A small module of benchgate's own therefore calls the
-//! function twice in one process. The results of the second call are verified. Inputs that are the same after two calls as
-//! after one show that every later call starts as the second one did, so what holds for it holds for all. If the first call
-//! changed them, the work that is timed is not the one that was given, and both sides must do so.
+//! IREE's benchmark tool passes the same buffers to every call, and a function may write to them. A function
+//! that is correct in its first call and does nothing in all others would look fast. Therefore a small module
+//! that benchgate generates calls the function twice in one process, and the results of the second call are
+//! verified. If the inputs are the same after two calls as after one, every later call starts in the same
+//! state as the second one, so its result is valid for all. If the first call changes the inputs, the timed
+//! calls don't do the given work, which is accepted only if both sides behave like this.
 //!
-//! A program that remembers its result elsewhere is right in every call with the same inputs. So a third call has other
-//! inputs ([`super::other_inputs`]), and must compute what a first call with them does. Values that a program keeps in globals
-//! are found in its source, too ([`super::stores::storing_operation`]).
+//! A program that remembers its result elsewhere is correct in every call with the same inputs. So a third
+//! call gets other inputs ([`super::other_inputs`]), and must return the same as a first call with these
+//! inputs. Values that a program keeps in globals are also found by searching its source
+//! ([`super::stores::storing_operation`]).
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -29,42 +31,43 @@ use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::Caller;
 
-/// The module's name. A model's own module could only have it on purpose, and then loading both fails.
+/// The name of the generated module. If a model's module has the same name, which could only be intended,
+/// loading both fails.
 const MODULE: &str = "benchgate_calls";
-/// Returns the inputs as they were given.
+/// Name of the function that returns the inputs as they were given.
 const GIVEN: &str = "given";
-/// Calls once and returns the inputs.
+/// Name of the function that calls once and returns the inputs.
 const ONCE: &str = "once";
-/// Calls twice and returns the second call's results, then the inputs.
+/// Name of the function that calls twice and returns the second call's results, then the inputs.
 const TWICE: &str = "twice";
-/// Calls once with the second half of the inputs and returns the results.
+/// Name of the function that calls once with the second half of the inputs and returns the results.
 const ALONE: &str = "alone";
-/// Calls twice with the first half of the inputs, then once with the second. Returns what [`TWICE`] does, then the third call's
-/// results.
+/// Name of the function that calls twice with the first half of the inputs, then once with the second half.
+/// It returns the same as [`TWICE`], then the third call's results.
 const THRICE: &str = "thrice";
-/// The type that `iree-dump-module` prints for every value that is not a number.
+/// The type that `iree-dump-module` prints for all values that are not numbers.
 const REFERENCE: &str = "!vm.ref<?>";
 
-/// Why a function can't be called twice in one process.
+/// The reason why a function can't be called twice in one process.
 #[derive(Debug)]
 pub(super) enum NoCaller {
     /// The module has no such function, so it can't be called at all.
     NoFunction(String),
-    /// The function may be all right, and its second call can't be checked.
+    /// The function may be correct, but its second call can't be checked.
     Unchecked(String),
 }
 
 /// Parameters and results of a function, as types of the virtual machine.
 #[derive(Debug, PartialEq, Eq)]
 struct Signature {
-    /// The function's name after its module's: `module.main`.
+    /// The function's name, qualified with its module: `module.main`.
     name: String,
     parameters: Vec<&'static str>,
     results: Vec<&'static str>,
 }
 
 impl Signature {
-    /// Reads what `iree-dump-module` prints of a module.
+    /// Parses a function's signature from the output of `iree-dump-module`.
     fn of(function: &str, dump: &str) -> Result<Self, NoCaller> {
         let unchecked = |why: &str| NoCaller::Unchecked(why.to_owned());
         let module = dump.lines().find_map(|line| line.strip_prefix("// @")?.split_once(" : version"));
@@ -76,7 +79,7 @@ impl Signature {
             .filter_map(|line| line.trim_start().strip_prefix('[')?.split_once("] ")?.1.split_once('('))
             .collect();
         let Some((_, types)) = declared.iter().find(|(name, _)| *name == function) else {
-            // What the compiler adds to a program has a `$` or begins with an underscore.
+            // Functions that the compiler adds have a `$` in their name, or begin with an underscore.
             let own = declared.iter().map(|(name, _)| *name);
             let own: Vec<&str> = own.filter(|name| !name.contains('$') && !name.starts_with('_')).collect();
             let why = match own.as_slice() {
@@ -100,7 +103,7 @@ impl Signature {
         Ok(Self { name, parameters: known(parameters)?, results: known(results)? })
     }
 
-    /// The module that calls the function, as text.
+    /// The text of the module that calls the function.
     fn caller(&self) -> String {
         let Self { name, parameters, results } = self;
         let numbered = |(number, parameter): (usize, &&str)| format!("%a{number}: {parameter}");
@@ -116,7 +119,7 @@ impl Signature {
             };
             let arguments = arguments.join(", ");
             let (from, to) = (parameters.join(", "), results.join(", "));
-            // Writing to a String can't fail.
+            // An error is ignored, because writing to a String can't fail.
             let _ = writeln!(text, "    {bound}vm.call @\"{name}\"({arguments}) : ({from}) -> ({to})");
         };
         let call = |text: &mut String, result: &str| call_with(text, result, &arguments);
@@ -153,7 +156,7 @@ impl Signature {
         call(&mut text, "%first");
         call(&mut text, "%second");
         returned(&mut text, &all);
-        // Without parameters there are no other inputs.
+        // A function without parameters has no other inputs.
         let both = if parameters.is_empty() { String::new() } else { both };
         let _ = writeln!(text, "  vm.func @{ALONE}({both}) -> ({}) {{", kinds(&of_call("third")));
         call_with(&mut text, "%third", &others);
@@ -172,7 +175,7 @@ fn is_buffer(kind: &str) -> bool {
     kind.starts_with("!vm.ref")
 }
 
-/// The types of a list as the virtual machine's dialect spells them. Every tensor is a buffer view there.
+/// Converts a list of types to the virtual machine's dialect, in which every tensor is a buffer view.
 fn known(types: &str) -> Result<Vec<&'static str>, String> {
     const NUMBERS: [&str; 4] = ["i32", "i64", "f32", "f64"];
     let spelled = |kind: &str| match kind {
@@ -185,7 +188,7 @@ fn known(types: &str) -> Result<Vec<&'static str>, String> {
     types.split(", ").filter(|kind| !kind.is_empty()).map(spelled).collect()
 }
 
-/// Makes the module that calls a benchmark's function, or returns the reason why it can't be made.
+/// Compiles the module that calls a benchmark's function, or returns the reason why that is not possible.
 pub(super) async fn caller(
     host: &Host<'_>,
     planned: PlannedBenchmark<'_>,
@@ -232,20 +235,22 @@ pub(super) async fn caller(
     Ok(made.map_err(NoCaller::Unchecked))
 }
 
-/// The later calls of a function that keeps no state as far as its inputs show.
+/// The outcome of checking later calls, for a function whose inputs don't show that it keeps state.
 #[derive(Debug, Default)]
 pub(super) struct LaterCalls {
-    /// The inputs that the first call changes and later ones leave so.
+    /// Indices of the inputs that the first call changes and later calls leave unchanged.
     pub(super) changed: Vec<u32>,
-    /// Results of a first and of a third call with other inputs, if there are any with which a first call works.
+    /// Results of a first call and of a third call with other inputs, if there are inputs with which a first
+    /// call works.
     pub(super) with_others: Option<[Vec<TensorFile>; 2]>,
 }
 
-/// Calls the function once in one process, and twice, then with other inputs, in another. The second call's results are
-/// written to `results`, those with other inputs to files of the same types, and `start` makes a process of arguments.
+/// Calls the function once in one process; in another, it is called twice and then once with other inputs.
+/// The second call's results are written to `results`, and those with other inputs to files of the same
+/// types. `start` makes the command for some arguments.
 ///
 /// # Errors
-/// How the function keeps state, or why that could not be checked.
+/// A description of how the function keeps state, or of why that could not be checked.
 pub(super) async fn check(
     caller: &Caller,
     host: &Host<'_>,
@@ -273,7 +278,7 @@ pub(super) async fn check(
         inputs: [execution.inputs.as_slice(), &others].concat(),
         ..execution.clone()
     });
-    // Other inputs may be ones that the function does not accept.
+    // The function may not accept the other inputs.
     let both = match both {
         Some(both) => {
             let finished = host.run(&start(both.through(&caller.module, ALONE, &alone))).await?;

@@ -1,6 +1,6 @@
-//! The files of the runtime on this machine, by content: its programs, their libraries, the drivers that a device
-//! brings in, and every other file that they open. Observed while nothing is timed: in the verified call, and in a
-//! start of the benchmark tool that measures nothing.
+//! Identifies the runtime on this machine by the content of its files: its programs, their libraries, the
+//! drivers that a device needs, and every other file that they open. The files are observed while nothing is
+//! timed: in the verified call, and in a start of the benchmark tool that measures nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,11 +15,11 @@ use super::cache::KeyBuilder;
 use super::candidates::Measurable;
 use super::host::Host;
 
-/// Loading a large driver for the first time takes seconds.
+/// Time limit for starting the tool. Loading a large driver for the first time takes seconds.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The digest of what the processes of a benchmark load. `verified` are the files that its verified call opened.
-/// `None` if the observation is incomplete.
+/// The digest of the files that a benchmark's processes load. `verified` are the files that the verified call
+/// opened. `None` if the observation is incomplete.
 pub(super) async fn digest(
     host: &Host<'_>,
     ready: &Measurable<'_>,
@@ -28,7 +28,7 @@ pub(super) async fn digest(
     let benchmark = &ready.tools.iree_benchmark_module;
     let key = (benchmark.clone(), ready.env.clone(), ready.folder.to_owned());
     let start = async || {
-        // Printing its help loads the tool's libraries and opens no device.
+        // With `--help`, the tool loads its libraries but opens no device.
         let command =
             Command::new(benchmark, TIMEOUT).arg("--help").cwd(ready.folder).envs(ready.env).observed();
         Ok::<_, PipelineError>(host.run(&command).await?.opened.map(Arc::new))
@@ -39,10 +39,10 @@ pub(super) async fn digest(
         return Ok(None);
     };
     let scratch = super::trace::clean(&host.scratch);
-    // Without their folders: the sides' sources and tools lie in different ones.
+    // Files are identified without their folders, because the sides' sources and tools are in different ones.
     let mut files: BTreeSet<(OsString, String)> = BTreeSet::new();
     for path in verified.read.union(&started.read) {
-        // The module is known by its content already, and results are written to the scratch folder.
+        // The module is part of the key already, and the scratch folder only contains results.
         if path.starts_with(&scratch) || *path == ready.execution.module {
             continue;
         }

@@ -1,5 +1,5 @@
-//! Measuring: fresh processes in the order of the schedule, until every row is settled or the budget is spent. No
-//! other part of benchgate runs meanwhile.
+//! Measures: starts fresh processes in the order of the schedule, until every row is decided or the budget is
+//! spent. No other part of benchgate runs meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -22,14 +22,14 @@ use super::timed::{Start, latency_in_words};
 use super::unchanged::Unchanged;
 use super::{PipelineError, design};
 
-/// Blocks after which measuring stops whatever a gate still asks: a guard against a policy without
-/// an end, far above any useful count.
+/// Number of blocks after which measuring stops even if the gate wants more. It is far above any useful
+/// number, and guards against a policy that never ends.
 const MOST_ROUNDS: u32 = 10_000;
 
-/// Share of the time that may be spent on showing the state of rows between looks: a hundredth.
+/// The pause after showing intermediate results, as a multiple of the time that it took to show them.
 const SHOWING: u32 = 100;
 
-/// Time and cost of showing the standings.
+/// When intermediate results were last shown, and how long that took.
 struct Shown {
     at: Instant,
     took: Duration,
@@ -51,25 +51,25 @@ impl Shown {
     }
 }
 
-/// Input of [`measure`].
+/// The input of measuring.
 pub(super) struct Measuring<'a, 'b> {
     pub(super) host: &'a Host<'b>,
     pub(super) settings: &'a Measure,
     pub(super) policy: &'a gate::Policy,
     pub(super) candidates: &'a [BenchmarkCandidate<'a>],
-    /// Blocks of a row whose sides are identical.
+    /// Number of blocks of a row whose sides are identical.
     pub(super) identical_blocks: u32,
-    /// Fatal rows of the whole suite, if this run is one shard of it.
+    /// Number of fatal rows in the whole suite, if this run is one of its shards.
     pub(super) suite_rows: Option<u32>,
     pub(super) journal: &'a mut Journal,
     pub(super) clock_held: bool,
-    /// Files that must stay as they were verified.
+    /// Files that must not change after they were verified.
     pub(super) unchanged: &'a Unchanged,
-    /// Seed of the schedule.
+    /// The seed of the schedule.
     pub(super) seed: u64,
-    /// The rows of each command that are measured further, if it can run them alone.
+    /// For each command that can filter, the rows that need more blocks.
     pub(super) asked: BTreeMap<usize, BTreeSet<String>>,
-    /// Makes the two runs for a look from the journal.
+    /// Builds the two runs for a look from the journal.
     pub(super) look: &'a dyn Fn(&Journal) -> (Run, Run),
 }
 
@@ -81,7 +81,7 @@ impl Measuring<'_, '_> {
             return Ok(());
         }
         self.set_cut_blocks_aside()?;
-        // Processes of an interrupted run are not measured again and are not steps of this one.
+        // Processes of an interrupted run are not measured again, so they are not steps of this one.
         let steps = self.expected_processes().saturating_sub(self.journal.len());
         self.host.progress.on(Event::StageStarted { stage: Stage::Benchmark, steps });
         self.choose_timings().await?;
@@ -91,8 +91,9 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// Chooses how long the processes of each benchmark measure. Where the configuration leaves that open, one short
-    /// trial per side decides. A trial that fails fails its benchmark, as a measured process does.
+    /// Chooses how long the processes of each benchmark measure. What the configuration leaves open is
+    /// decided by one short trial per side. If a trial fails, its benchmark fails, as with a measured
+    /// process.
     async fn choose_timings(&mut self) -> Result<(), PipelineError> {
         let fixed = design::fixed(self.settings);
         for (benchmark, candidate) in self.candidates.iter().enumerate() {
@@ -144,9 +145,9 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// Sets a command up on both sides. A resumed session does so again, because its caches may be gone. Returns how
-    /// many of its processes a slot of the schedule holds. Base alone decides that: head must not choose how it is
-    /// measured.
+    /// Sets up a command on both sides. A resumed session does this again, because caches may be gone.
+    /// Returns the number of processes per slot of the schedule. Base alone determines it, because head must
+    /// not choose how it is measured.
     async fn warm_up(&self, candidate: &BenchmarkCandidate<'_>) -> Result<u32, PipelineError> {
         let (mut processes, mut base) = (None, None);
         for (side, program) in &candidate.sides {
@@ -163,7 +164,7 @@ impl Measuring<'_, '_> {
         Ok(processes.unwrap_or(1))
     }
 
-    /// Whether a row is a benchmark of this candidate: a command has several.
+    /// Whether a row belongs to this candidate. A command has several rows.
     fn owns(&self, index: usize, row: &BenchmarkName) -> bool {
         let candidate = &self.candidates[index];
         candidate.name == *row || self.journal.has_printed(&candidate.name, row)
@@ -184,8 +185,8 @@ impl Measuring<'_, '_> {
         self.candidates.iter().map(|candidate| processes(candidate) as usize).sum()
     }
 
-    /// A block that a kill interrupted is measured again from its start: otherwise its halves would be from different
-    /// times, which pairing must avoid.
+    /// Removes blocks that a kill interrupted, so that they are measured again from the start. Otherwise
+    /// their halves would be from different times, which pairing must avoid.
     fn set_cut_blocks_aside(&mut self) -> Result<(), PipelineError> {
         for candidate in self.candidates.iter().filter(|candidate| candidate.is_paired()) {
             if self.journal.has_failed(&candidate.name) {
@@ -204,7 +205,7 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// Rounds of blocks; a look decides which rows need another.
+    /// Measures rounds of blocks. Looks decide which rows need more.
     async fn paired(&mut self) -> Result<(), PipelineError> {
         let paired: Vec<usize> =
             (0..self.candidates.len()).filter(|&index| self.candidates[index].is_paired()).collect();
@@ -257,7 +258,7 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// Identical rows whose times differ so much that they are measured like the others.
+    /// Identical rows whose times differ so much that they have to be measured like the other rows.
     fn doubted(&self, identical: &[usize], round: u32, until: u32) -> Vec<usize> {
         if identical.is_empty() || round >= until {
             return Vec::new();
@@ -272,7 +273,7 @@ impl Measuring<'_, '_> {
         doubted
     }
 
-    /// The rows that the gate wants to continue, judged as part of the whole suite.
+    /// The rows that need more blocks according to the gate, which judges them as part of the whole suite.
     fn open_rows(&self, comparison: &Comparison) -> gate::OpenRows {
         match self.suite_rows {
             None => gate::open_in(comparison, self.policy),
@@ -283,8 +284,8 @@ impl Measuring<'_, '_> {
         }
     }
 
-    /// Judges what was measured. `open` keeps the undecided benchmarks that the time budget allows until the next look,
-    /// which is returned.
+    /// Judges the measurements so far. Keeps in `open` only the undecided benchmarks for which the time
+    /// budget is enough until the next look, and returns the number of blocks at that look.
     fn look_at(&mut self, open: &mut BTreeSet<usize>, round: u32) -> u32 {
         let (comparison, _) = self.standings(open);
         let answer = self.open_rows(&comparison);
@@ -296,14 +297,14 @@ impl Measuring<'_, '_> {
                 self.asked.insert(index, rows.map(ToString::to_string).collect());
             }
         }
-        // All open rows have `round` blocks, even a row none of whose blocks could be used.
+        // All open rows have `round` blocks, including rows whose blocks could not be used.
         let until = self.looks().after(round).filter(|_| !open.is_empty()).unwrap_or(round);
         let outlooks = gate::outlook(&comparison);
         let needed = |index: usize| {
             let rows = outlooks.iter().filter(|outlook| {
                 answer.open.contains(&outlook.benchmark) && self.owns(index, &outlook.benchmark)
             });
-            // A command is measured until its last row is decided.
+            // A command is measured until all of its rows are decided.
             let needed: Option<Vec<f64>> = rows.map(|outlook| outlook.blocks_needed).collect();
             Some(needed?.into_iter().reduce(f64::max)? - f64::from(round))
         };
@@ -369,7 +370,7 @@ impl Measuring<'_, '_> {
         NextLook { blocks: until, rows: open.len(), wait: taking(blocks), most }
     }
 
-    /// Time of a block of this benchmark, from those measured.
+    /// The mean time of this benchmark's measured blocks.
     fn block_time(&self, index: usize) -> Duration {
         let name = &self.candidates[index].name;
         let processes: Vec<&JournalEntry> =
@@ -379,13 +380,13 @@ impl Measuring<'_, '_> {
         Duration::try_from_secs_f64(seconds * 4.0 / f64::from(count)).unwrap_or_default()
     }
 
-    /// The rest of the time budget.
+    /// The rest of the time budget; `None` if there is no budget.
     fn time_left(&self) -> Option<Duration> {
         let spent = Duration::try_from_secs_f64(self.journal.measured_seconds()).unwrap_or_default();
         self.settings.time_budget.map(|budget| budget.saturating_sub(spent))
     }
 
-    /// Benchmarks that only one side has: described, never compared.
+    /// Measures benchmarks that only one side has. Their results are shown but not compared.
     async fn single(&mut self) -> Result<(), PipelineError> {
         for side in SideName::BOTH {
             let mut alone: Vec<usize> = (0..self.candidates.len())
@@ -407,8 +408,9 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// The budget is checked between rounds, so that every row of a round has the same blocks. The first round is
-    /// always measured, because a run without a number is useless.
+    /// Whether the time budget is spent. It is checked between rounds, so that all rows of a round have the
+    /// same number of blocks. The first round is always measured, because a run without any measurement is
+    /// useless.
     fn out_of_time(&self, round: u32) -> bool {
         let over = round > 0 && self.time_left().is_some_and(|left| left.is_zero());
         if over {
@@ -419,7 +421,7 @@ impl Measuring<'_, '_> {
         over
     }
 
-    /// One fresh start of the benchmark tool, if it can add information.
+    /// Starts the benchmark tool once, if that can add information.
     async fn step(&mut self, step: ScheduledProcess) -> Result<(), PipelineError> {
         let candidate = &self.candidates[step.benchmark];
         if self.journal.contains(&candidate.name, step.side, step.slot)
@@ -437,7 +439,7 @@ impl Measuring<'_, '_> {
         let files = ["raw", "log"].map(|ending| self.journal.file(order, ending));
         let guard = program.guard()?;
         let entry = self.start(program, step, timing, files).run(self.host).await?;
-        // Checked before the journal stores it, because a resumed session must not contain it.
+        // Checked before the journal stores the process, because a resumed session must not contain it.
         self.unchanged.check(program)?;
         guard.map(GuardedFiles::check).transpose()?;
         let note = match &entry.process.failure {

@@ -181,7 +181,6 @@ impl Files for Branch<'_> {
     }
 }
 
-
 /// A baseline in a commit's tree, which is read-only. A gate reads the baseline of the merge base rather than
 /// that of the working tree; otherwise a pull request could supply the baseline that judges it.
 #[derive(Debug)]

@@ -363,7 +363,6 @@ fn wheels_of(report: &[u8]) -> Result<Vec<Wheel>, String> {
     Ok(wheels)
 }
 
-
 /// The commit that a release was built from. It is read from the wheel of the runtime, which has a few
 /// megabytes; the compiler's has a hundred. `None` if no wheel is for this machine; then the commit is
 /// verified when the release is installed.

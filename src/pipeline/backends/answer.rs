@@ -1,4 +1,4 @@
-//! The answer of a process, or the rest of it after a crash.
+//! The answer of a backend's process, or what is known about the process after a crash.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::model::{Outcome, Stage};
 use crate::process::{Exit, Finished};
 use crate::record::CollectedRecord;
 
-/// The first line of the package's output.
+/// The first line that the Python package prints.
 const PROTOCOL: &str = "benchgate-backends/1";
 
-/// Status of the answer.
+/// The status in an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum BackendStatus {
@@ -21,7 +21,7 @@ pub(super) enum BackendStatus {
     Failed,
 }
 
-/// The last line of the answer.
+/// The answer, which is the last line of the output.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct BackendAnswer {
@@ -39,7 +39,7 @@ pub(super) struct BackendAnswer {
     pub(super) metrics: BTreeMap<String, Vec<f64>>,
     #[serde(default)]
     pub(super) versions: BTreeMap<String, String>,
-    /// Tensors that were written for comparison.
+    /// Number of tensors that were written for comparison.
     pub(super) outputs: Option<usize>,
     #[serde(default)]
     pub(super) references64: usize,
@@ -53,8 +53,8 @@ impl BackendAnswer {
         Self { status: BackendStatus::Failed, stage, error: Some(error), ..Self::default() }
     }
 
-    /// The answer in the last line or, without one, what the lines before it and the end of the process show.
-    /// `measured`: whether times were requested.
+    /// Reads the answer from the last line. If there is none, derives one from the lines before and the end
+    /// of the process. `measured` tells whether times were requested.
     pub(super) fn read(text: &str, finished: &Finished, measured: bool) -> Self {
         let mut stage = None;
         for line in text.lines() {
@@ -82,7 +82,7 @@ impl BackendAnswer {
         Self::failed(stage, format!("the backend {how}{separator}{last}"))
     }
 
-    /// An answer without a valid time is not a measurement.
+    /// Turns an answer without a valid time into a failure.
     fn checked(self) -> Self {
         let timed =
             !self.samples.is_empty() && self.samples.iter().all(|value| value.is_finite() && *value > 0.0);
@@ -94,7 +94,7 @@ impl BackendAnswer {
 
     pub(super) fn why(&self) -> String {
         let error = self.error.as_deref().unwrap_or("the backend gave no reason");
-        // Compilers explain themselves over pages; the log has them.
+        // Compilers may print pages about an error; the complete text is in the log.
         const LONGEST: usize = 300;
         let line: String = error
             .lines()
@@ -120,7 +120,8 @@ impl BackendAnswer {
                     Some("verify") => Stage::Verify,
                     Some("warmup" | "measure" | "dump") => Stage::Benchmark,
                     Some("import") => Stage::Toolchain,
-                    // An export begins by creating the model and running it eagerly.
+                    // An export begins by creating the model and running it eagerly, so other steps count as
+                    // part of it.
                     _ => Stage::Export,
                 };
                 Outcome::Failed { stage, why }

@@ -1,4 +1,5 @@
-//! Chooses the interpreter that runs a backend. A missing interpreter is a reason in the report, never an error.
+//! Chooses the Python interpreter that runs a backend. A missing interpreter does not stop the run; the
+//! report states the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,15 +13,15 @@ use crate::toolchain::Environment;
 use super::super::interpreters::Environments;
 use super::Experiment;
 
-/// An interpreter with the packages of its backend.
+/// An interpreter that has its backend's packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::pipeline) struct BackendInterpreter {
     pub(super) python: PathBuf,
-    /// Searched after the interpreter's own packages.
+    /// Package folders that are searched after the interpreter's own.
     pub(super) packages: Vec<PathBuf>,
 }
 
-/// By backend: its interpreter, or the reason why there is none.
+/// The interpreter of each backend, or the reason why there is none.
 #[derive(Debug, Default)]
 pub(in crate::pipeline) struct BackendInterpreters(BTreeMap<BackendKind, Result<BackendInterpreter, String>>);
 
@@ -34,7 +35,7 @@ impl BackendInterpreters {
     }
 }
 
-/// Why an experiment can't run at all, as far as its configuration shows.
+/// The reason why an experiment can't run at all, if its configuration shows one.
 pub(super) fn unsupported(experiment: &Experiment<'_>) -> Option<String> {
     let no_module = |what| Some(format!("the source is {what}, which has no torch module"));
     match &experiment.model.source {
@@ -46,7 +47,7 @@ pub(super) fn unsupported(experiment: &Experiment<'_>) -> Option<String> {
     (!is_known).then(|| format!("torch has no device {}", experiment.device))
 }
 
-/// The environments whose packages the experiments import. An experiment that never starts needs no interpreter.
+/// The environments whose packages the experiments import. Experiments that can't run need none.
 pub(in crate::pipeline) fn needed(experiments: &[Experiment<'_>]) -> BTreeSet<Environment> {
     let locked = experiments
         .iter()
@@ -54,14 +55,15 @@ pub(in crate::pipeline) fn needed(experiments: &[Experiment<'_>]) -> BTreeSet<En
     locked.flat_map(|experiment| Environment::for_backend(experiment.backend.kind).with_under()).collect()
 }
 
-/// Finds each backend's interpreter among the environments of the run, or why there is none.
+/// Finds the interpreter of each backend among the environments of the run, or the reason why there is none.
 pub(in crate::pipeline) fn interpreters(
     experiments: &[Experiment<'_>],
     environments: &Environments,
 ) -> BackendInterpreters {
     let find = |experiment: &Experiment<'_>| match &experiment.backend.python {
-        // Made absolute, because it is started in another folder, and not resolved: what a virtual
-        // environment's link points to is not that environment.
+        // The path is made absolute, because the interpreter is started in another folder. Links are not
+        // resolved, because the interpreter that a virtual environment links to does not belong to that
+        // environment.
         Some(python) if python.is_file() => std::path::absolute(python)
             .map(|python| BackendInterpreter { python, packages: Vec::new() })
             .map_err(|error| format!("failed to find {}: {error}", python.display())),

@@ -1,4 +1,4 @@
-//! `--dump` and `--collect`: data of an experiment in addition to its times.
+//! Implements `--dump` and `--collect`, which add data to an experiment's times.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use super::super::PipelineError;
 use super::super::cache::write_atomically;
 use super::Experiment;
 
-/// Files that `--dump` writes for each experiment. The first four are taken by the measured processes, after their
-/// last repetition; each of the others by a process of its own, because PyTorch/XLA takes it while it compiles.
+/// Files that `--dump` writes for each experiment. Measured processes write the first four after their last
+/// repetition. Each of the others needs a separate process, because PyTorch/XLA writes it while it compiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[derive(strum::Display, strum::EnumMessage, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
@@ -38,7 +38,7 @@ impl DumpKind {
         matches!(self, Self::XlaMetrics) || self.is_compiler_dump()
     }
 
-    /// Whether it is taken while XLA compiles, and so in a process that is not measured.
+    /// Whether the file is written while XLA compiles, in a process that is not measured.
     pub(super) const fn is_compiler_dump(self) -> bool {
         matches!(self, Self::XlaIr | Self::XlaHlo | Self::XlaStablehlo | Self::XlaCompiledHlo)
     }
@@ -57,18 +57,20 @@ pub enum CollectKind {
     Operators,
 }
 
-/// Files for later inspection, and their folder.
+/// The requested additional files and values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extras {
     pub dump: Vec<DumpKind>,
-    /// Folder of the dumps.
+    /// The folder for dumps.
     pub folder: PathBuf,
     pub collect: Vec<CollectKind>,
 }
 
 impl Extras {
+    /// Checks that the requested dumps are possible.
+    ///
     /// # Errors
-    /// A dump that no experiment can leave: the folder would be empty without a reason.
+    /// No experiment can write a requested dump, so its folder would be empty without an explanation.
     pub(in crate::pipeline) fn check(&self, experiments: &[Experiment<'_>]) -> Result<(), PipelineError> {
         if self.dump.is_empty() && self.collect.is_empty() {
             return Ok(());
@@ -86,12 +88,12 @@ impl Extras {
         }
     }
 
-    /// The dumps of the measured processes.
+    /// The dumps that measured processes write.
     pub(super) fn measured(&self) -> Vec<DumpKind> {
         self.dump.iter().copied().filter(|kind| !kind.is_compiler_dump()).collect()
     }
 
-    /// The dumps that have a process of their own.
+    /// The dumps that separate processes write.
     pub(super) fn of_compiler(&self, experiment: &Experiment<'_>) -> Vec<DumpKind> {
         let kinds = self.dump.iter().copied().filter(|kind| kind.is_compiler_dump() && is_xla(experiment));
         let mut unique = Vec::new();
@@ -107,7 +109,7 @@ impl Extras {
         self.folder.join(&experiment.model.name).join(experiment.slug())
     }
 
-    /// One table for all processes of an experiment, one after another, as the torchbench runner leaves it.
+    /// Joins the tables of all processes of an experiment in one file, as the torchbench runner does.
     pub(super) fn join_profiles(
         &self,
         experiment: &Experiment<'_>,

@@ -1,8 +1,8 @@
-//! Runs the same models on other backends, for context: never judged, and never a reason to fail a run.
+//! Runs the same models on other backends for context. Their results are not judged and can't fail a run.
 //!
-//! They run after everything that is judged, one process at a time, on the same processors, in rounds over
-//! all experiments, so that an hour's drift reaches every row alike. Each finished process is on disk before
-//! the next one starts.
+//! They run after everything that is judged, one process at a time, on the same processors. Each round runs
+//! one process of every experiment, so that slow changes of the machine affect all rows alike. The result of
+//! each process is on disk before the next one starts.
 
 mod answer;
 mod environment;
@@ -32,7 +32,7 @@ pub use process::BackendsSource;
 use process::Kept;
 use request::BackendProcess;
 
-/// The experiments of a run, and their interpreters.
+/// The experiments of a run and the interpreters that run them.
 pub(super) struct Experiments<'a, 'b> {
     pub(super) host: &'a Host<'b>,
     pub(super) lead: &'a SideInput,
@@ -57,7 +57,8 @@ impl Experiments<'_, '_> {
             experiment.backend.processes as usize + self.extras.of_compiler(experiment).len()
         };
         host.progress.on(Event::StageStarted { stage, steps: experiments.iter().map(of_each).sum() });
-        // The compilers' own caches live as long as the run: the first process of an experiment compiles.
+        // The compilers' caches are shared by an experiment's processes and removed after the run, so that
+        // the first process of each experiment compiles.
         let caches = host.scratch()?;
         let process = |at: usize, number: u32, compiler_dump: Option<DumpKind>| BackendProcess {
             host,

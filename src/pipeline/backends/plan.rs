@@ -1,4 +1,4 @@
-//! Which experiments a suite has: models × devices × the axes of each backend.
+//! Enumerates the experiments of a suite: models × devices × the axes of each backend.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +10,11 @@ use crate::model::{DeviceKind, device_driver};
 use super::super::PipelineError;
 use super::super::plan::PlannedBenchmark;
 
-/// Every selected experiment, in the order of the configuration: models, then backends, then axes.
+/// All selected experiments, in the order of the configuration: first by model, then by backend, then by
+/// axis.
 ///
 /// # Errors
-/// Axes that select nothing, as a filter that does.
+/// The requested axes select no experiment.
 pub(in crate::pipeline) fn experiments<'a>(
     plan: &[PlannedBenchmark<'a>],
     backends: &'a [Backend],
@@ -44,7 +45,7 @@ pub(in crate::pipeline) fn experiments<'a>(
     Ok(all)
 }
 
-/// A model that a suite exports in several ways is one module for torch.
+/// Whether two models are the same for torch. A suite may export one module in several ways.
 fn is_same(a: &Model, b: &Model) -> bool {
     a.source == b.source && a.preset == b.preset && a.options == b.options && a.dtype == b.dtype
 }
@@ -80,35 +81,35 @@ fn multiply<'a>(
     }
 }
 
-/// torch's name of the device that a target runs on.
+/// The name that torch gives to a target's device.
 fn torch_device(device: &str) -> String {
     DeviceKind::from_uri(device).facts().torch.unwrap_or_else(|| device_driver(device)).to_owned()
 }
 
-/// One row: a model on a backend, with a value for each axis. `None` means the model's own.
+/// An experiment: a model on a backend, with a value for each axis. `None` stands for the model's own value.
 #[derive(Debug, Clone)]
 pub(in crate::pipeline) struct Experiment<'a> {
     pub(super) model: &'a Model,
     pub(super) backend: &'a Backend,
-    /// Names of the benchmarks of the same model on the same device.
+    /// Names of the benchmarks with the same model and device.
     pub(super) benchmarks: Vec<String>,
-    /// `cpu` or `cuda`, or the name of a device that torch does not have.
+    /// `cpu`, `cuda`, or the name of a device that torch does not support.
     pub(super) device: String,
     pub(super) test: BackendTest,
     pub(super) batch_size: Option<u32>,
     pub(super) dtype: Option<String>,
     pub(super) matmul_precision: Option<String>,
-    /// The inputs of the compiled module, once they are known.
+    /// Input files of the compiled module, once they are known.
     pub(in crate::pipeline) inputs: Vec<PathBuf>,
 }
 
 impl Experiment<'_> {
-    /// The model whose inputs it shares.
+    /// The name of the model whose inputs the experiment uses.
     pub(in crate::pipeline) fn model_name(&self) -> &str {
         &self.model.name
     }
 
-    /// The experiment's axes, as one word for folders: `inductor-cpu-eval-f32`.
+    /// The experiment's axes as one word, for folder names: `inductor-cpu-eval-f32`.
     pub(super) fn slug(&self) -> String {
         let mut slug = format!("{}-{}-{}", self.backend.kind, self.device, self.test.into_str());
         let more =
@@ -130,16 +131,16 @@ impl fmt::Display for Experiment<'_> {
 /// The axes that experiments have.
 const NAMES: [&str; 5] = ["backend", "test", "batch-size", "dtype", "matmul-precision"];
 
-/// The value of an axis that the configuration leaves to the model.
+/// The name of an axis's value if the configuration leaves it to the model.
 const UNSET: &str = "default";
 
-/// The wanted values of some axes. Several values of one axis select all experiments that match any of them; an axis
-/// that is not named selects everything.
+/// The requested values of some axes. If an axis has several values, experiments with any of them are
+/// selected; an axis that is not named does not restrict the selection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Axes(BTreeMap<String, Vec<String>>);
 
 impl Axes {
-    /// Reads `NAME=VALUE` texts.
+    /// Parses `NAME=VALUE` arguments.
     pub fn new(texts: &[String]) -> Result<Self, String> {
         let mut axes: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for text in texts {
@@ -158,7 +159,7 @@ impl Axes {
         self.0.is_empty()
     }
 
-    /// Whether only IREE is requested, which is always measured.
+    /// Whether the only requested backend is IREE, which is always measured.
     fn name_iree(&self) -> bool {
         self.0.get("backend").is_some_and(|wanted| wanted.iter().any(|name| name == "iree"))
     }

@@ -1,4 +1,4 @@
-//! One fresh process of one experiment: the Python that it runs, its request, its answer, and the check of the answer.
+//! Runs one fresh process of one experiment: sends its request, reads its answer, and checks the answer.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,13 +22,13 @@ use super::answer::{BackendAnswer, BackendStatus};
 use super::environment::{BackendInterpreter, BackendInterpreters, unsupported};
 use super::request::BackendProcess;
 
-/// A finished process in its stored form.
+/// The result of a finished process, as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::pipeline) struct Kept {
     pub(super) outcome: OutcomeRecord,
     pub(super) verification: Option<Verification>,
     pub(super) versions: BTreeMap<String, String>,
-    /// Absent if nothing was started.
+    /// Absent if no process was started.
     pub(super) process: Option<BackendProcessRecord>,
 }
 
@@ -46,7 +46,7 @@ impl Kept {
         Outcome::from(&self.outcome)
     }
 
-    /// For the person who waits.
+    /// A note for progress messages.
     pub(super) fn note(&self) -> String {
         match self.outcome() {
             Outcome::Unsupported { reason } | Outcome::Skipped { reason } => format!("unsupported: {reason}"),
@@ -60,7 +60,7 @@ impl Kept {
     }
 }
 
-/// Runs the process, or returns its result from an interrupted session.
+/// Runs the process, or returns its result if an interrupted session already has it.
 pub(super) async fn once(
     job: &BackendProcess<'_, '_>,
     interpreters: &BackendInterpreters,
@@ -137,7 +137,8 @@ async fn started(
     let started = jiff::Timestamp::now().to_string();
     let finished = match host.run(&command).await {
         Ok(finished) => finished,
-        // An interpreter that does not start is that backend's row; a full disk is everybody's.
+        // An interpreter that does not start only affects its own backend's row, but a full disk affects the
+        // whole run.
         Err(PipelineError::Process(error)) if !error.is_disk_full() => {
             let why = format!("failed to {error}");
             return Ok(Kept::ended(&Outcome::Failed { stage: Stage::Toolchain, why }));
@@ -175,7 +176,7 @@ async fn started(
     })
 }
 
-/// The written tensors against eager's, under the suite's own tolerances.
+/// Compares the written tensors with the outputs of eager execution, under the suite's own tolerances.
 fn verification(
     job: &BackendProcess<'_, '_>,
     answer: &BackendAnswer,
@@ -193,7 +194,7 @@ fn verification(
         let in_verifier = answer.status == BackendStatus::Failed && answer.stage.as_deref() == Some("verify");
         return Ok(if in_verifier { with(VerifyCode::ExceptionRaised, answer.why()) } else { None });
     };
-    // Only generated names, so that an answer can't escape from the folder.
+    // File names are generated here, so that an answer can't point outside the folder.
     let paths = |count: usize, pattern: &str| -> Vec<TensorFile> {
         let name = |index: usize| pattern.replace("{}", &index.to_string());
         (0..count).map(|index| TensorFile::named(out.join(name(index)))).collect()
@@ -217,7 +218,7 @@ fn verification(
     }
 }
 
-/// Seconds since the start, bytes of the host and of the device, and the stage.
+/// Converts a memory reading: seconds since the start, bytes on the host and on the device, and the stage.
 fn memory_record(
     (seconds, host_bytes, device_bytes, stage): &(f64, u64, Option<u64>, String),
 ) -> MemoryRecord {
@@ -237,12 +238,12 @@ macro_rules! package {
     };
 }
 
-/// The package from `python/`.
+/// The embedded package from `python/`.
 #[derive(Debug, Clone, Copy)]
 pub struct BackendsSource;
 
 impl BackendsSource {
-    /// File name and content.
+    /// Names and contents of the files.
     pub const FILES: &[(&str, &str)] = package![
         "__init__.py",
         "__main__.py",
@@ -264,7 +265,7 @@ impl BackendsSource {
         package_digest(KIND, Self::FILES)
     }
 
-    /// Writes it into the cache. Returns the folder to import it from.
+    /// Writes the package to the cache. Returns the folder to import it from.
     pub(super) fn install(cache: &Cache) -> Result<PathBuf, PipelineError> {
         cache.install(KIND, "benchgate_backends", Self::FILES)
     }

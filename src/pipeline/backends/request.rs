@@ -12,8 +12,8 @@ use super::super::plan::SideInput;
 use super::Experiment;
 use super::extras::{CollectKind, DumpKind, Extras};
 
-/// Repetitions of another backend unless the configuration sets them. Backends are context: one fixed timing is
-/// comparable at a glance, and no verdict depends on it.
+/// Number of repetitions of another backend if the configuration does not set it. Backends are only context
+/// and decide no verdict, so a fixed number that is easy to compare is enough.
 const REPETITIONS: u32 = 8;
 const MIN_TIME: Duration = Duration::from_millis(40);
 const WARMUP: Duration = Duration::from_millis(20);
@@ -24,15 +24,15 @@ pub(super) struct BackendProcess<'a, 'b> {
     pub(super) lead: &'a SideInput,
     pub(super) experiment: &'a Experiment<'a>,
     pub(super) number: u32,
-    /// Shared only by the processes of one experiment.
+    /// The compiler's cache, shared only by the processes of one experiment.
     pub(super) compiler_cache: PathBuf,
     pub(super) extras: &'a Extras,
-    /// Collected during compilation, without measuring.
+    /// The dump to collect during compilation, in which case nothing is measured.
     pub(super) compiler_dump: Option<DumpKind>,
 }
 
 impl BackendProcess<'_, '_> {
-    /// The request without the folders, which differ from process to process.
+    /// The request without its folders, which differ between processes.
     pub(super) fn request(&self) -> Result<serde_json::Value, PipelineError> {
         let (experiment, measure) = (self.experiment, &self.lead.config.measure);
         let model = experiment.model;
@@ -48,7 +48,7 @@ impl BackendProcess<'_, '_> {
             }
         };
         let torchbench = match &model.source {
-            // It is started in another folder.
+            // The path is made absolute, because the process is started in another folder.
             ModelSource::Torchbench { checkout, .. } => Some(
                 std::path::absolute(&checkout.folder).map_err(PipelineError::io("find", &checkout.folder))?,
             ),
@@ -73,7 +73,7 @@ impl BackendProcess<'_, '_> {
             "matmul-precision": experiment.matmul_precision,
             "seed": 0,
             "measure": self.compiler_dump.is_none(),
-            // Once: the program is the same in every process.
+            // Only the first process verifies, because the program is the same in every process.
             "verify": self.number == 0 && self.compiler_dump.is_none(),
             "warmup-seconds": measure.warmup.unwrap_or(WARMUP).as_secs_f64(),
             "repetitions": backend.repetitions.or(measure.repetitions).unwrap_or(REPETITIONS),
@@ -93,7 +93,8 @@ impl BackendProcess<'_, '_> {
         if self.compiler_dump.is_some() { Vec::new() } else { self.extras.collect.clone() }
     }
 
-    /// One folder for each measured process; a single one for the compiler's output, which is equal in all of them.
+    /// The folder for this process's dumps: one for each measured process, and a single one for the
+    /// compiler's output, which is equal in all processes.
     pub(super) fn dump_folder(&self) -> PathBuf {
         let folder = self.extras.folder_of(self.experiment);
         if self.compiler_dump.is_some() { folder } else { folder.join(self.number.to_string()) }

@@ -1,4 +1,4 @@
-//! Experiments with a fake interpreter: real processes, no torch.
+//! Tests of experiments with a fake interpreter, in real processes but without torch.
 
 mod extras;
 
@@ -19,7 +19,7 @@ use super::super::journal::{Journal, Opening};
 use super::super::plan::{Filter, PlannedBenchmark, expected, plan, uncompiled};
 use super::*;
 
-/// Plays `python -m benchgate_backends REQUEST ANSWER`; what it plays is the model's symbol.
+/// A fake of `python -m benchgate_backends REQUEST ANSWER`. The symbol of the model determines what it does.
 const FAKE: &str = r#"#!/usr/bin/env python3
 import json, os, struct, sys
 assert sys.argv[1:3] == ["-m", "benchgate_backends"], sys.argv
@@ -56,8 +56,8 @@ fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
     let fake = folder.join("python");
     let source = folder.join("python.source");
     std::fs::write(&source, FAKE).unwrap();
-    // Another process writes it: what this one has open for writing, another thread's child may hold open when
-    // it is to be started.
+    // Another process writes the file. If this one did, a child that another thread starts at the same time
+    // might hold the file open for writing, and executing it would fail.
     let install = Command::new("install", Duration::from_secs(60)).args(["-m", "755"]).args([&source, &fake]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     assert!(runtime.block_on(crate::process::run(&install, &Cancel::new())).unwrap().exit.is_success());
@@ -74,12 +74,12 @@ fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
     SideInput::new(SideName::Head, config, side)
 }
 
-/// Runs the suite's experiments; the fake's calls lie in the folder.
+/// Runs the suite's experiments; the fake records its calls in the folder.
 fn records(folder: &Path, side: &SideInput, axes: &[&str]) -> Vec<BackendRecord> {
     records_in(folder, side, axes, &Environments::new())
 }
 
-/// Messages to the user, in order.
+/// A progress listener that keeps the messages to the user, in order.
 #[derive(Default)]
 struct Warnings(std::sync::Mutex<Vec<String>>);
 
@@ -100,7 +100,7 @@ fn records_in(
     records_with(folder, side, axes, environments, &Extras::default()).0
 }
 
-/// With the warnings of the run.
+/// Runs the suite's experiments, and returns their records and the warnings of the run.
 fn records_with(
     folder: &Path,
     side: &SideInput,

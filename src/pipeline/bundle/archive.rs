@@ -1,9 +1,10 @@
-//! A bundle as a file: a plain archive whose first entry is the manifest and whose others are exactly the
-//! files that the manifest lists, in its order.
+//! The file format of a bundle: a plain tar archive. Its first entry is the manifest; the other entries are
+//! exactly the files that the manifest lists, in its order.
 //!
-//! Writing one is copying. It is read as untrusted input: only ordinary files with plain names, no byte more than
-//! announced, every digest correct, and nothing is used before everything was checked. It is not compressed: modules
-//! and weights hardly shrink, and the machine that reads it is the expensive one.
+//! A bundle is read as untrusted input: it may contain only ordinary files with plain names, each with the
+//! listed size and digest, and no file is used before all are checked. It is not compressed, because modules
+//! and weights hardly shrink, and decompressing would take time on the machine with the device, which is the
+//! expensive one.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -20,16 +21,16 @@ use crate::record::{BundleFile, BundledFile};
 
 use super::super::PipelineError;
 
-/// The first entry.
+/// Name of the first entry.
 pub(super) const MANIFEST: &str = "bundle.json";
-/// Files below this folder may be executed, and no others.
+/// The only folder whose files may be executable.
 pub(super) const TOOLS: &str = "tools/";
 
-/// A manifest of ten thousand benchmarks has a few megabytes.
+/// Maximum size of a manifest. With ten thousand benchmarks it has a few megabytes.
 const LARGEST_MANIFEST: u64 = 64 << 20;
 const BUFFER: usize = 1 << 20;
 
-/// A bundle that was written.
+/// The digest and size of a bundle that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Packed {
     pub(super) sha256: String,
@@ -40,7 +41,7 @@ fn refused(archive: &Path, why: impl Into<String>) -> PipelineError {
     PipelineError::Bundle { path: archive.to_owned(), why: why.into() }
 }
 
-/// Writes a bundle, whole or not at all. `from` are the files of the manifest on this disk, in its order.
+/// Writes a bundle completely or not at all. `from` lists the local files, in the order of the manifest.
 pub(super) fn pack(
     output: &Path,
     manifest: &BundleFile,
@@ -81,7 +82,7 @@ fn header(path: &str, bytes: u64) -> io::Result<tar::Header> {
     header.set_path(path)?;
     header.set_size(bytes);
     header.set_mode(if path.starts_with(TOOLS) { 0o755 } else { 0o644 });
-    // Equal files give equal bytes, regardless of who packs them and when.
+    // Equal files produce equal archives, regardless of who packs them and when.
     header.set_mtime(0);
     header.set_uid(0);
     header.set_gid(0);
@@ -90,11 +91,11 @@ fn header(path: &str, bytes: u64) -> io::Result<tar::Header> {
     Ok(header)
 }
 
-/// Unpacks a bundle into an empty folder and returns its manifest and its digest. `expected` is the required digest,
-/// if known.
+/// Unpacks a bundle into an empty folder and returns its manifest and its digest. `expected` is the required
+/// digest, if known.
 ///
 /// # Errors
-/// Anything about the archive that is not as it must be: then nothing in `folder` is to be used.
+/// The archive is invalid in any way; then no file in `folder` may be used.
 pub(super) fn unpack(
     archive: &Path,
     folder: &Path,
@@ -110,7 +111,8 @@ pub(super) fn unpack(
     let damaged =
         |error: io::Error| refused(archive, format!("the archive is incomplete or damaged: {error}"));
     let manifest = {
-        // Raw: extensions (long names, sparse files, links) are entries of their own kind, and are refused.
+        // In raw mode, extensions (long names, sparse files, links) appear as entries of their own kind,
+        // which are rejected.
         let mut entries = reader.entries().map_err(damaged)?.raw(true);
         let mut next = |wanted: &str| match entries.next() {
             Some(entry) => {
@@ -127,7 +129,7 @@ pub(super) fn unpack(
         let mut text = Vec::new();
         entry.take(LARGEST_MANIFEST).read_to_end(&mut text).map_err(damaged)?;
         let manifest = BundleFile::from_slice(&text).map_err(|error| refused(archive, error.to_string()))?;
-        // The size is checked before the disk is full, which would endanger the measurements on it.
+        // The size is checked first, because a full disk could disturb other measurements on this machine.
         if let Some(free) = device::free_bytes(folder).filter(|free| *free <= manifest.bytes()) {
             let why = format!("it holds {} bytes, and the disk has room for {free}", manifest.bytes());
             return Err(refused(archive, why));
@@ -157,7 +159,7 @@ pub(super) fn unpack(
     Ok((manifest, found))
 }
 
-/// Whether an entry is an ordinary file of this name.
+/// Checks that an entry is an ordinary file with this name.
 fn ordinary<R: Read>(entry: &tar::Entry<'_, R>, wanted: &str) -> Result<(), String> {
     let name = entry.path_bytes();
     if *name != *wanted.as_bytes() {
@@ -170,7 +172,7 @@ fn ordinary<R: Read>(entry: &tar::Entry<'_, R>, wanted: &str) -> Result<(), Stri
     }
 }
 
-/// Writes one file and compares its digest.
+/// Extracts one file and checks its digest.
 fn extract<R: Read>(
     mut entry: tar::Entry<'_, R>,
     listed: &BundledFile,
@@ -208,7 +210,7 @@ fn extract<R: Read>(
     Ok(())
 }
 
-/// The padding of an archive; anything else would be read by one program and not by another.
+/// Checks that the rest of an archive is zero padding. Other programs could read additional entries there.
 fn nothing_but_zeros(source: &mut impl Read) -> io::Result<()> {
     let mut buffer = vec![0_u8; BUFFER];
     loop {
@@ -222,7 +224,7 @@ fn nothing_but_zeros(source: &mut impl Read) -> io::Result<()> {
     }
 }
 
-/// Passes bytes on and takes their digest.
+/// A reader that computes the digest of the bytes that pass through it.
 struct HashingStream<T> {
     inner: T,
     hash: Sha256,

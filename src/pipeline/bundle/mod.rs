@@ -1,5 +1,5 @@
-//! Stages split over machines: what a machine with a compiler prepares, a machine with a device verifies and
-//! measures, with no Python and no compiler there.
+//! Splits the stages over machines. A machine with a compiler prepares a bundle; a machine with a device
+//! verifies and measures it, without Python or a compiler.
 
 mod archive;
 mod open;
@@ -11,7 +11,7 @@ pub use open::{OpenBundle, open_bundle};
 pub use pack::PackedBundle;
 pub(super) use pack::pack;
 
-/// The folder of an unpacked bundle that a side's tools run in.
+/// The folder of an unpacked bundle in which the tools of a side run.
 fn sources(side: SideName) -> String {
     format!("sources/{side}")
 }

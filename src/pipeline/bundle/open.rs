@@ -1,4 +1,5 @@
-//! A bundle on the machine with the device: unpacked, checked as a whole, and ready to be verified and measured.
+//! Opens a bundle on the machine with the device: unpacks it, checks it as a whole, and makes it ready to be
+//! verified and measured.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +23,7 @@ use super::super::plan::{self, Filter, PlannedBenchmark, SideInput};
 use super::super::stage::{Caller, Compiled, Prepared, PreparedSource, StageFailure, StageReport};
 use super::archive;
 
-/// A bundle, unpacked and found whole. Dropped, its files are gone.
+/// An unpacked and completely checked bundle. Dropping it removes its files.
 #[derive(Debug)]
 pub struct OpenBundle {
     folder: Scratch,
@@ -30,9 +31,9 @@ pub struct OpenBundle {
     pub(in crate::pipeline) tools: Vec<Arc<Installed>>,
     /// Digest of the whole archive.
     pub sha256: String,
-    /// The sides to measure; the command line may still change how long.
+    /// The sides to measure. Options of the command line may still change the duration.
     pub sides: Vec<SideInput>,
-    /// Warnings that stand before the verdict.
+    /// Warnings to show before the verdict.
     pub notices: Vec<String>,
 }
 
@@ -54,7 +55,8 @@ pub async fn open_bundle(
     let read = |side: &BundledSide| -> Result<config::Config, PipelineError> {
         let config = config::load_judging_within(&folder.path().join(&side.config), folder.path());
         let mut config = config.map_err(|error| refused(error.to_string()))?;
-        // A benchmark must not choose whose policy judges it: what is renamed is gone at head and new at base.
+        // A pull request must not use a rename to choose which policy judges a benchmark. So only base's
+        // configuration may contain the old name, and only head's the new one.
         let known = |name: &str| config.models.iter().any(|model| model.name == name);
         let is_base = side.name == SideName::Base;
         if side.renamed.iter().any(|(to, from)| known(from) != is_base || known(to) == is_base) {
@@ -114,7 +116,7 @@ pub async fn open_bundle(
 }
 
 impl OpenBundle {
-    /// Whether head's policy judges, because head's own configuration declares the base.
+    /// Whether head's policy judges. It does if head's configuration declares the base itself.
     pub fn is_judged_by_head(&self) -> bool {
         self.contents.judged_by == SideName::Head
     }
@@ -132,14 +134,15 @@ impl OpenBundle {
         self.side(planned.side.name)?.benchmarks.iter().find(|benchmark| benchmark.name == name.as_str())
     }
 
-    /// Whether a benchmark was selected when the bundle was made: one side alone may have lost it since.
+    /// Whether the benchmark was selected on any side when the bundle was packed. If it is missing on one
+    /// side only, it is reported as missing.
     pub(in crate::pipeline) fn has(&self, planned: PlannedBenchmark<'_>) -> bool {
         let name = planned.name();
         let mut packed = self.contents.sides.iter().flat_map(|side| &side.benchmarks);
         packed.any(|benchmark| benchmark.name == name.as_str())
     }
 
-    /// The origin of the modules of a run.
+    /// The origin of the modules, for the record of a run.
     pub(in crate::pipeline) fn origin(&self) -> BundleOrigin {
         BundleOrigin {
             sha256: self.sha256.clone(),
@@ -148,14 +151,14 @@ impl OpenBundle {
         }
     }
 
-    /// Notes the digests of the files that were just unpacked.
+    /// Records the digests of the files that were just unpacked, so that they are not hashed again.
     pub(in crate::pipeline) fn teach(&self, digests: &Digests) {
         for file in &self.contents.files {
             digests.learn(self.path(&file.path), file.sha256.clone());
         }
     }
 
-    /// A benchmark in the state in which it was packed, on this machine.
+    /// Restores a benchmark on this machine in the state in which it was packed.
     pub(in crate::pipeline) fn prepared<'a>(
         &self,
         planned: PlannedBenchmark<'a>,
@@ -199,7 +202,7 @@ impl OpenBundle {
         let parameters = module.parameters.iter().map(|named| (named.scope.clone(), self.path(&named.path)));
         let problem = module.reference_problem.as_ref();
         PreparedSource {
-            // Nothing is compiled here.
+            // Empty, because nothing is compiled from a bundle.
             mlir: PathBuf::new(),
             mlir_sha256: String::new(),
             inputs: inputs.collect(),
@@ -228,7 +231,8 @@ impl OpenBundle {
         }
     }
 
-    /// Why a module that was compiled for exactly one processor can't be measured on this one.
+    /// The reason why a module that was compiled for a specific processor can't be measured on this one, if
+    /// so.
     fn for_another_processor(&self, module: &BundledModule, testbed: &Testbed) -> Option<StageFailure> {
         let facts = ["arch", "cpu", "cpu-id", "isa"];
         let same = facts.iter().all(|fact| self.contents.made_on.get(*fact) == testbed.facts.get(*fact));

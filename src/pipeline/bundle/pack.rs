@@ -1,4 +1,4 @@
-//! Everything that verifying and measuring need, into one file.
+//! Packs everything that verifying and measuring need into one file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,14 +27,14 @@ use crate::pipeline::candidates::PreparedSide;
 /// A bundle that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedBundle {
-    /// Digest of the whole file, which the measuring machine can check.
+    /// Digest of the whole file, with which the measuring machine can check it.
     pub sha256: String,
     pub bytes: u64,
-    /// How every benchmark ended.
+    /// The outcome of every benchmark on each side.
     pub benchmarks: Vec<(SideName, String, Outcome)>,
 }
 
-/// Packs sides whose benchmarks are compiled.
+/// Packs sides whose benchmarks have been compiled.
 pub(in crate::pipeline) async fn pack(
     host: &Host<'_>,
     lead: &SideInput,
@@ -77,7 +77,7 @@ pub(in crate::pipeline) async fn pack(
 /// Collects the files of a bundle, each once.
 struct Packing<'a, 'b> {
     host: &'a Host<'b>,
-    /// By name in the archive: digest, size, and path.
+    /// Digest, size and path of each file, by its name in the archive.
     files: BTreeMap<String, (BundledFile, PathBuf)>,
 }
 
@@ -93,13 +93,13 @@ impl Packing<'_, '_> {
         Ok(name)
     }
 
-    /// A file whose name in the archive is its content.
+    /// Adds a file whose name in the archive is derived from its content, and returns that name.
     async fn data(&mut self, folder: &str, path: &Path, ending: &str) -> Result<String, PipelineError> {
         let sha256 = self.host.digests.sha256(path).await?;
         self.put(format!("{folder}/{}.{ending}", &sha256[..32]), path, sha256)
     }
 
-    /// The archive has no room for a type but the name.
+    /// Adds a tensor. Its type is part of the file name, because the archive can't store it elsewhere.
     async fn tensor(&mut self, file: &TensorFile) -> Result<String, PipelineError> {
         self.data("data", &file.path, &file.ending()).await
     }
@@ -112,8 +112,8 @@ impl Packing<'_, '_> {
         Ok(names)
     }
 
-    /// The configuration, the policy that it names and the lock next to it. The first two determine the benchmarks and
-    /// the policy; the third records the origin of the tools.
+    /// Adds the configuration, the policy file that it names, and the lock next to it. The first two
+    /// determine the benchmarks and the policy; the lock records the origin of the tools.
     fn config(&mut self, side: &SideInput, folder: SideName) -> Result<String, PipelineError> {
         let config = &side.config;
         let folder = format!("config/{folder}");
@@ -147,7 +147,8 @@ impl Packing<'_, '_> {
         };
         let run_module = tool(&tools.iree_run_module, "iree-run-module").await?;
         let benchmark_module = tool(&tools.iree_benchmark_module, "iree-benchmark-module").await?;
-        // Changed benchmarks are profiled on the machine that measured them.
+        // The profiler is included, because changed benchmarks are profiled on the machine that measured
+        // them.
         if let Some(profile) = tools.iree_profile() {
             tool(&profile, "iree-profile").await?;
         }
@@ -178,10 +179,10 @@ impl Packing<'_, '_> {
         })
     }
 
-    /// Files that flags of the runtime tools name (`--flagfile=run.txt`, `--parameters=model=w.irpa`); they are stored
-    /// at the same place below the folder in which the tools run.
+    /// Adds files that flags of the runtime tools name (`--flagfile=run.txt`, `--parameters=model=w.irpa`).
+    /// They are stored under the same path relative to the folder in which the tools run.
     async fn files_of_flags(&mut self, side: &SideInput, flags: &[String]) -> Result<(), PipelineError> {
-        // A flag that names a missing file fails its benchmarks when they are checked.
+        // If a flag names a missing file, its benchmarks fail later, when they are checked.
         let Ok(named) = Named::find(flags, &side.side.sources) else { return Ok(()) };
         for (name, path) in named.files {
             if !is_plain_path(&name) {
@@ -213,7 +214,7 @@ impl Packing<'_, '_> {
         }
         let mut parameters = Vec::with_capacity(source.parameters.len());
         for (scope, path) in &source.parameters {
-            // The tool knows the kind of an archive by the end of its name.
+            // The tool recognizes the type of an archive by its file extension.
             let ending = path.extension().unwrap_or_default().to_string_lossy().into_owned();
             let path = self.data("parameters", path, &ending).await?;
             parameters.push(BundledParameters { scope: scope.clone(), path });
@@ -253,7 +254,7 @@ fn record(prepared: &Prepared<'_>, module: Option<BundledModule>) -> BundledBenc
         made_in_seconds: report.made_in_seconds.map(Number),
         peak_memory_bytes: report.peak_memory_bytes,
         slot: report.slot,
-        // The log stays on the machine that wrote it.
+        // The log is not packed; it stays on the machine that wrote it.
         log: None,
     };
     BundledBenchmark {

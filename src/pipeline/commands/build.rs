@@ -1,4 +1,4 @@
-//! The commands of a suite are built on each side, base's first, before anything is measured.
+//! Builds the commands of a suite on each side, base first, before anything is measured.
 
 use std::path::Path;
 
@@ -13,7 +13,8 @@ use super::super::plan::SideInput;
 use super::super::stage::StageFailure;
 use super::{CommandRows, EVERYTHING, GuardedFolders, PreparedCommand};
 
-/// Builds the commands of a side. `guarded` are the folders of the sides before it, and gains this side's.
+/// Builds the commands of a side. `guarded` contains the folders of the sides that were built before; this
+/// side's are added.
 pub(in crate::pipeline) async fn built<'a>(
     host: &Host<'_>,
     side: &SideInput,
@@ -42,7 +43,8 @@ pub(in crate::pipeline) async fn built<'a>(
         command.look_at_files(&host.digests).await?;
         commands.push(command);
     }
-    // Without a checkout of the base the suite compares two folders of one tree, which may be the same.
+    // Without a checkout of the base, the suite compares two folders of one tree. These may be the same
+    // folder, so they are not guarded.
     if let Some(checkout) = &side.checkout {
         guarded.add(&checkout.folder);
         commands.iter().filter_map(PreparedCommand::build_folder).for_each(|folder| guarded.add(folder));
@@ -51,7 +53,7 @@ pub(in crate::pipeline) async fn built<'a>(
 }
 
 impl PreparedCommand {
-    /// Runs the lines of `build`, until one fails.
+    /// Runs the lines of `build` until one fails.
     async fn build(&self, host: &Host<'_>, side: &SideInput) -> Result<Option<StageFailure>, PipelineError> {
         let log = host.logs.join(format!("build-{}-{}.log", self.spec.name, side.name));
         match std::fs::remove_file(&log) {

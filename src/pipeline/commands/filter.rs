@@ -1,15 +1,16 @@
-//! The pattern with which a tool runs only some of its benchmarks. It may select more than requested but never less: a
-//! requested benchmark that is not printed fails.
+//! The pattern that makes a tool run only some of its benchmarks. It may select more benchmarks than
+//! requested but never fewer, because a requested benchmark that is not printed counts as failed.
 
 use crate::ingest::Format;
 
-/// Selects every benchmark in every tool that has a filter: each name has a character.
+/// A pattern that selects all benchmarks in every tool with a filter, because it matches any character.
 pub(super) const EVERYTHING: &str = ".";
 
-/// Longest pattern: the kernel takes no argument of more than 128 KiB.
+/// Maximum length of a pattern. The kernel rejects arguments of more than 128 KiB.
 const LONGEST: usize = 100 << 10;
 
-/// Selects these benchmarks of a tool that prints this format, or all. Tools whose filter is not known run everything.
+/// The pattern for these benchmarks, or for all, in the syntax of the tool that prints this format. Tools
+/// whose filter syntax is unknown run everything.
 pub(super) fn pattern(format: Option<Format>, rows: Option<&[&str]>) -> String {
     let Some(rows) = rows else { return EVERYTHING.to_owned() };
     let found = match format {
@@ -34,7 +35,7 @@ pub(super) fn pattern(format: Option<Format>, rows: Option<&[&str]>) -> String {
         .unwrap_or_else(|| EVERYTHING.to_owned())
 }
 
-/// A regular expression, in the syntax that C++, Go and Rust share.
+/// A regular expression that matches any of the names, in the syntax that C++, Go and Rust share.
 fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let escaped = |name: &str| -> String {
         let special = |c: char| r"\.+*?()|[]{}^$".contains(c);
@@ -45,15 +46,15 @@ fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
     format!("^({})$", names.join("|"))
 }
 
-/// The function of a Go benchmark, without its package, its sub-benchmarks and the count of processors.
+/// The function name of a Go benchmark, without its package, sub-benchmarks and number of processors.
 fn go_function(row: &str) -> Option<&str> {
     let function = row.split('/').find(|part| part.starts_with("Benchmark"))?;
     let (name, count) = function.rsplit_once('-').unwrap_or((function, ""));
     Some(if !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit()) { name } else { function })
 }
 
-/// The test's name as a word of `-k`, which matches parts of names. Parameters may contain characters that are not
-/// part of a word.
+/// The test's name as a word for `-k`, which matches parts of names. The parameters are left out, because
+/// they may contain characters that `-k` does not accept in a word.
 fn pytest_keyword(row: &str) -> &str {
     let without_parameters = row.split('[').next().unwrap_or(row);
     without_parameters.rsplit("::").next().unwrap_or(without_parameters)

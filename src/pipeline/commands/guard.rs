@@ -1,4 +1,5 @@
-//! Head's code must not change the sources or the builds of base's commands: a slower base would hide a slower head.
+//! Detects changes that head's code makes to the sources or builds of base's commands. A base that was slowed
+//! down would hide a slower head.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +9,8 @@ use crate::files::Stamp;
 
 use super::super::PipelineError;
 
-/// Folders of the base, while code of the head may run. Base's own processes may write in them.
+/// Folders of the base that must not change while code of the head runs. Base's own processes may write to
+/// them.
 #[derive(Debug, Clone, Default)]
 pub(in crate::pipeline) struct GuardedFolders(Vec<PathBuf>);
 
@@ -17,7 +19,7 @@ impl GuardedFolders {
         self.0.push(folder.to_owned());
     }
 
-    /// Looks at all files and folders.
+    /// Records the state of all files and folders.
     pub(in crate::pipeline) fn look(&self) -> Result<GuardedFiles<'_>, PipelineError> {
         let mut stamps = BTreeMap::new();
         for folder in &self.0 {
@@ -50,7 +52,8 @@ impl GuardedFiles<'_> {
     }
 }
 
-/// Links are not followed: another link changes the stamp of its folder.
+/// Collects the stamps of everything below a folder. Links are not followed, because replacing a link changes
+/// the stamp of its folder.
 pub(super) fn walk(folder: &Path, stamps: &mut BTreeMap<PathBuf, Stamp>) -> std::io::Result<()> {
     stamps.insert(folder.to_owned(), Stamp::now(folder)?);
     for item in fs::read_dir(folder)? {

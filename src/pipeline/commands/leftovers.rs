@@ -1,5 +1,6 @@
-//! Changes that the processes of a command make in its build folder. A later process finds them there, so what it computes can
-//! depend on an earlier one: a cache that base has as well, or a result that head does not compute again.
+//! Detects changes that the processes of a command make in its build folder. Later processes find these
+//! changes, so their work can depend on earlier processes. That is harmless for a cache that base has too,
+//! but a head that reuses results instead of computing them again would look faster.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,11 +12,11 @@ use super::PreparedCommand;
 use super::guard::walk;
 use crate::pipeline::PipelineError;
 
-/// Characters of a name in a finding.
+/// Maximum number of characters of a name in a finding.
 pub(super) const LONGEST_NAME: usize = 80;
 
 impl PreparedCommand {
-    /// Everything below its build folder.
+    /// The stamps of everything below the command's build folder.
     pub(super) fn built_files(&self) -> Result<BTreeMap<PathBuf, Stamp>, PipelineError> {
         let mut found = BTreeMap::new();
         if let Some(folder) = self.build_folder() {
@@ -24,8 +25,8 @@ impl PreparedCommand {
         Ok(found)
     }
 
-    /// The entries of its build folder that its processes added, changed or removed, with the verb for it. A new folder
-    /// stands for what is in it.
+    /// The entries of the build folder that the command's processes added, changed or removed, each with a
+    /// verb for the message. A new folder is listed without its content.
     fn leftovers(&self) -> Result<BTreeMap<String, &'static str>, PipelineError> {
         let (Some(folder), Some(before)) = (self.build_folder(), self.built.get()) else {
             return Ok(BTreeMap::new());
@@ -35,7 +36,7 @@ impl PreparedCommand {
         let is_first = |path: &Path| path.parent().is_none_or(is_in_both);
         let added = now.keys().filter(|path| !before.contains_key(*path)).map(|path| (path, "leave"));
         let removed = before.keys().filter(|path| !now.contains_key(*path)).map(|path| (path, "remove"));
-        // A folder's stamp only changes with its entries.
+        // Folders are left out, because their stamps only change with their entries.
         let changed = now.iter().filter(|(path, stamp)| {
             before.get(*path).is_some_and(|before| before != *stamp) && !path.is_dir()
         });
@@ -47,12 +48,12 @@ impl PreparedCommand {
     }
 }
 
-/// A name without digits, because they number processes.
+/// A path without digits, because the names of such files often contain process numbers.
 pub(super) fn without_digits(path: &Path) -> String {
     path.to_string_lossy().chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
-/// The finding about what head's processes leave to later ones, and base's don't.
+/// The finding about files that head's processes leave for later ones and base's processes don't.
 pub(super) fn lint(base: &PreparedCommand, head: &PreparedCommand) -> Result<Option<Lint>, PipelineError> {
     let of_base = base.leftovers()?;
     let mut of_head = head.leftovers()?;

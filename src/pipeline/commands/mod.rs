@@ -1,5 +1,6 @@
-//! Commands that measure themselves or are timed as a whole. The schedule, the journal and the verdict are those of
-//! modules: a command is one candidate whose processes yield the rows of several benchmarks.
+//! Commands that print their own measurements or are timed as a whole. They use the same schedule, journal
+//! and verdicts as compiled modules. A command is a single candidate, but its processes can print the rows of
+//! several benchmarks.
 
 mod build;
 mod filter;
@@ -50,17 +51,17 @@ pub(super) use slot::{joined, together};
 /// Output of one process of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Printed {
-    /// Absent if the process itself was timed.
+    /// The format of the output; absent if the process itself was timed.
     #[serde(with = "format_name")]
     pub(super) format: Option<Format>,
     /// The requested benchmarks, if not all were requested.
     pub(super) asked: Option<BTreeSet<String>>,
-    /// Every metric of the rows, once.
+    /// The metrics of the rows, each once.
     pub(super) metrics: Vec<Metric>,
     pub(super) rows: Vec<PrintedRow>,
 }
 
-/// A format by its name, in the journal.
+/// Serializes a format by its name, for the journal.
 mod format_name {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -81,7 +82,7 @@ mod format_name {
     }
 }
 
-/// A benchmark that a process printed.
+/// The measurements of one benchmark that a process printed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct PrintedRow {
     pub(super) name: String,
@@ -89,27 +90,27 @@ pub(super) struct PrintedRow {
     pub(super) outcome: OutcomeRecord,
     pub(super) lints: Vec<Lint>,
     pub(super) iterations: Option<u64>,
-    /// The statistic behind each value of the latency.
+    /// The statistic that the values of the latency are.
     pub(super) statistic: PrintedStatistic,
     pub(super) samples: SampleMap,
 }
 
-/// The statistic that a printed value is. Values of different statistics can't be compared.
+/// The statistic that a printed value represents. Values of different statistics can't be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "lowercase")]
 pub(super) enum PrintedStatistic {
-    /// One value for each repetition.
+    /// The values of the single repetitions.
     Repetitions,
     Median,
     Mean,
 }
 
-/// How the benchmarks that a command prints are named.
+/// The way in which the benchmarks that a command prints are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandRows {
     AsPrinted,
-    /// `COMMAND/ROW`: a suite may have several commands whose tools print the same names.
+    /// `COMMAND/ROW`, because several commands of a suite may use tools that print the same names.
     BelowCommand,
 }
 
@@ -121,38 +122,40 @@ pub(super) struct PreparedCommand {
     folder: PathBuf,
     /// The folder that `build` fills; removed after the run.
     build_folder: Option<(Scratch, PathBuf)>,
-    /// Why it could not be built.
+    /// The reason why the command could not be built, if so.
     pub(super) failure: Option<StageFailure>,
-    /// Outputs that base's build or `setup` left, or those of the only side.
+    /// Outputs that existed before the first process, created by base's build or `setup` (or by those of the
+    /// only side).
     given: OnceLock<Vec<PathBuf>>,
-    /// Outputs of its processes.
+    /// Outputs that the command's processes wrote.
     kept: Mutex<KeptOutputs>,
-    /// Everything that was in the build folder before its first process.
+    /// The state of the build folder before the first process.
     built: OnceLock<BTreeMap<PathBuf, Stamp>>,
-    /// The sources of its side, by name and by where links lead.
+    /// The folder of the side's sources, as named and with links resolved.
     sources: [PathBuf; 2],
-    /// When its side began to be built.
+    /// The time at which building of this side began.
     began: SystemTime,
-    /// Files of the sources that its lines name.
+    /// Source files that the command lines name.
     named: NamedFiles,
-    /// When `setup` had ended.
+    /// The time at which `setup` ended.
     set_up: OnceLock<SystemTime>,
-    /// Findings about the process that was observed after everything was measured.
+    /// Findings about the process that is observed after everything was measured.
     observed: OnceLock<Vec<Lint>>,
-    /// `setup` and `prepare` as the configuration has them: `{build}` is another folder on each side.
+    /// `setup` and `prepare` as written in the configuration, with their placeholders, because `{build}` is a
+    /// different folder on each side.
     preparation: [Option<CommandLine>; 2],
     /// Folders that must not change while its processes run.
     guarded: GuardedFolders,
     program_sha256: Option<String>,
-    /// The program and the files that the command names, such as the script that an interpreter reads. None may change
-    /// while both sides are measured.
+    /// The program and the files that the command names, such as a script for an interpreter. None of them
+    /// may change while the sides are measured.
     pub(super) files: Vec<PathBuf>,
     /// Digest of everything that determines the executed program, as far as the command names it.
     digest: String,
 }
 
 impl PreparedCommand {
-    /// A command of a side with an empty folder to be built in, if it is built.
+    /// Creates a command of a side. If it has a build step, it gets an empty build folder.
     fn new(
         host: &Host<'_>,
         side: &SideInput,
@@ -182,7 +185,8 @@ impl PreparedCommand {
         };
         if !spec.build.is_empty() || !spec.outputs.is_empty() {
             let scratch = host.scratch()?;
-            // Both names are equally long: the length of a path can move what a program has in memory.
+            // Both names have the same length, because the length of a path can change the memory layout of a
+            // program.
             let folder = scratch.path().join(side.name.as_str());
             std::fs::create_dir(&folder).map_err(PipelineError::io("create", &folder))?;
             command.spec = spec.built_in(&folder);
@@ -195,8 +199,8 @@ impl PreparedCommand {
         self.build_folder.as_ref().map(|(_, folder)| folder.as_path())
     }
 
-    /// Looks at the files that the command names. What it reads otherwise is not known, so equal digests on both sides
-    /// don't make two commands identical.
+    /// Hashes the files that the command names. It may read other files too, so equal digests on both sides
+    /// don't mean that the commands are identical.
     async fn look_at_files(&mut self, digests: &Digests) -> Result<(), PipelineError> {
         let (spec, folder) = (&self.spec, &self.folder);
         let program = match &spec.run {
@@ -227,12 +231,12 @@ impl PreparedCommand {
         Ok(())
     }
 
-    /// Whether a line of it runs before its first process, and may write a program.
+    /// Whether a line that runs before its first process could create its program.
     fn is_prepared(&self) -> bool {
         !self.spec.build.is_empty() || self.preparation.iter().any(Option::is_some)
     }
 
-    /// Its program, if there is none of this name.
+    /// The name of the command's program, if no such program exists.
     fn absent_program(&self) -> Option<PathBuf> {
         let CommandLine::Words(words) = &self.spec.run else { return None };
         let word = words.first()?;
@@ -246,7 +250,7 @@ impl PreparedCommand {
         self.guarded.look()
     }
 
-    /// The name of a benchmark that it prints.
+    /// The benchmark name for a name that the command prints.
     fn row_name(&self, printed: &str) -> String {
         match self.rows {
             CommandRows::AsPrinted => printed.to_owned(),
@@ -254,7 +258,7 @@ impl PreparedCommand {
         }
     }
 
-    /// The pattern with which its tool runs these benchmarks, or all.
+    /// The pattern that makes the command's tool run these benchmarks, or all.
     pub(super) fn pattern(&self, format: Option<Format>, asked: Option<&BTreeSet<String>>) -> String {
         let prefix = self.row_name("");
         let printed = |name| str::strip_prefix(name, prefix.as_str()).unwrap_or(name);
@@ -267,18 +271,20 @@ impl PreparedCommand {
         &self.digest
     }
 
-    /// The command that starts one of its processes, which writes its results to `output` if it names that.
+    /// The command line of one of its processes, which writes its results to `output` if the line contains
+    /// that placeholder.
     pub(super) fn start(&self, output: &Path, filter: &str) -> Command {
         self.line(&self.spec.run, output, filter)
     }
 
-    /// Whether it can run some of its benchmarks alone.
+    /// Whether the command can run some of its benchmarks alone.
     pub(super) fn can_filter(&self) -> bool {
         self.spec.run.names(CommandLine::FILTER)
     }
 
     fn line(&self, line: &CommandLine, output: &Path, filter: &str) -> Command {
-        // One pass, so that a name can't contain another placeholder.
+        // All placeholders are replaced in one pass, so that a replacement that looks like a placeholder is
+        // not replaced again.
         let filled = |text: &str, output: &str, filter: &str| -> String {
             let parts = text.split(CommandLine::OUTPUT).map(|part| part.replace(CommandLine::FILTER, filter));
             parts.collect::<Vec<_>>().join(output)
@@ -297,7 +303,7 @@ impl PreparedCommand {
         Command::new(program, self.spec.timeout).args(args).cwd(&self.folder).envs(&self.spec.env)
     }
 
-    /// Runs the command that precedes each measured process. Returns how it failed, if it did.
+    /// Runs the `prepare` line that precedes each measured process. Returns the failure, if it failed.
     pub(super) async fn prepare(
         &self,
         host: &Host<'_>,
@@ -309,9 +315,9 @@ impl PreparedCommand {
         Ok((finished.exit != Exit::Success).then_some(finished))
     }
 
-    /// Runs what has to run once before measuring, and the processes that warm up; returns the last of these. A command that
-    /// fails here fails in its first measured process too, except for `setup`, which is an error of the whole run. `base`
-    /// is the other side's command, which was set up before.
+    /// Runs `setup` and the warm-up processes, and returns the last of these. A failure of `setup` stops the
+    /// whole run. Other failures are ignored here, because they also appear in the first measured process.
+    /// `base` is the other side's command, which was set up before this one.
     pub(super) async fn warm_up(
         &self,
         base: Option<&Self>,
@@ -337,7 +343,7 @@ impl PreparedCommand {
         Ok(last)
     }
 
-    /// Runs a process that is not counted.
+    /// Runs a process that does not count as a measurement.
     async fn unmeasured(
         &self,
         host: &Host<'_>,
@@ -353,7 +359,7 @@ impl PreparedCommand {
         Ok(finished)
     }
 
-    /// How the record describes it.
+    /// The description of the command in the record.
     pub(super) fn record(&self) -> CommandRecord {
         let text = |line: &CommandLine| match line {
             CommandLine::Words(words) => words.iter().map(shell_word).collect::<Vec<_>>().join(" "),
@@ -372,7 +378,8 @@ impl PreparedCommand {
     }
 }
 
-/// Fails if a program is absent that nothing else can write before it is started: known before a wait for other jobs.
+/// Fails if a program is missing that no build or preparation could create. This is checked before waiting
+/// for other jobs.
 pub(super) fn find_programs(sides: &[PreparedSide<'_>]) -> Result<(), PipelineError> {
     let commands = || sides.iter().flat_map(|side| &side.commands);
     if commands().any(PreparedCommand::is_prepared) {
@@ -384,21 +391,21 @@ pub(super) fn find_programs(sides: &[PreparedSide<'_>]) -> Result<(), PipelineEr
     }
 }
 
-/// A folder by where its links lead.
+/// The path of a folder with links resolved.
 fn real(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| clean(folder))
 }
 
-/// The file that a program's name means in this folder and environment.
+/// The file that a program's name refers to in this folder and environment.
 fn executable(word: &str, folder: &Path, spec: &CommandSpec) -> Option<PathBuf> {
     if word.contains('/') {
         let path = folder.join(word);
         return path.is_file().then_some(path);
     }
-    // The places that the C library looks in without one.
+    // The folders that the C library searches if PATH is not set.
     let default = || OsString::from("/bin:/usr/bin");
     let named = spec.env.get("PATH").map(OsString::from).or_else(|| std::env::var_os("PATH"));
     let path = named.unwrap_or_else(default);
-    // The program starts in its folder, to which a relative place belongs.
+    // The program is started in `folder`, so relative entries of PATH are relative to it.
     std::env::split_paths(&path).map(|place| folder.join(place).join(word)).find(|path| path.is_file())
 }

@@ -1,5 +1,5 @@
-//! Files of the sources that the lines of a command name: scripts and data that are not built, and so belong to the benchmark
-//! more than to the program.
+//! Compares source files that the lines of a command name: scripts and data that are not built. They define
+//! the benchmark rather than the program under test.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,12 @@ use crate::pipeline::trace::file_state;
 use super::leftovers::LONGEST_NAME;
 use super::{CommandRows, PreparedCommand};
 
-/// The state of each file, by the key whose line names it and its name.
+/// The state of each file. The key consists of the configuration key whose line names the file, and the
+/// file's name.
 pub(super) type NamedFiles = BTreeMap<(&'static str, String), Option<String>>;
 
 impl PreparedCommand {
-    /// Looks at the files before any process of the command can change them.
+    /// Records the state of the files before any process of the command can change them.
     pub(super) async fn look_at_named(&self, digests: &Digests) -> NamedFiles {
         let mut found = NamedFiles::new();
         let keys = [("setup", &self.spec.setup), ("prepare", &self.spec.prepare)];
@@ -24,7 +25,8 @@ impl PreparedCommand {
         for (key, line) in prepared.chain([("run", &self.spec.run)]) {
             for word in words(line) {
                 let path = self.folder.join(&word);
-                // Absolute names are the same files on both sides, or those of the build folder.
+                // An absolute path names the same file on both sides, or one in the build folder, so it is
+                // left out.
                 if Path::new(&word).is_relative() && path.is_file() {
                     found.insert((key, word), file_state(&path, digests).await);
                 }
@@ -34,7 +36,8 @@ impl PreparedCommand {
     }
 }
 
-/// The words of a line, those of a line within it (`sh -c "…"`), and the values of options (`--config=FILE`).
+/// The words of a line, including those of a nested line (`sh -c "…"`) and the values of options
+/// (`--config=FILE`).
 fn words(line: &CommandLine) -> Vec<String> {
     let mut words = line.words_read();
     let nested = words.iter().filter(|word| word.contains(char::is_whitespace));
@@ -46,10 +49,11 @@ fn words(line: &CommandLine) -> Vec<String> {
     words
 }
 
-/// Findings about named files that differ. What runs before the measured processes is work that moved. The file that `run`
-/// names may be the program itself, so a difference there is only pointed out.
+/// Findings about named files that differ between the sides. A different file for `setup` or `prepare` means
+/// that work may have moved out of the measured processes. The file that `run` names may be the program under
+/// test itself, so a difference there is only pointed out.
 pub(super) fn lints(base: &PreparedCommand, head: &PreparedCommand) -> Vec<Lint> {
-    // The commands of `pair` are different programs.
+    // The commands of `pair` are different programs anyway.
     if head.rows == CommandRows::AsPrinted {
         return Vec::new();
     }

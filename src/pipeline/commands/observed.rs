@@ -1,9 +1,9 @@
-//! One more process of each side, after everything is measured, whose files are observed: what `prepare` reads of the sources,
-//! and what a process finds that earlier ones wrote, wherever that is.
+//! Runs one more process of each side after everything is measured, and observes which files it opens. This
+//! shows which source files `prepare` reads, and which files of earlier processes a process reuses.
 //!
-//! Processes share the folders of their user with each other and with the other side. Folders of their own would make honest
-//! tools slow or fail: they look for their packages, downloads and compilers below the home folder. So nothing is isolated,
-//! and a side that reads what earlier processes wrote is found by reading it.
+//! All processes share the user's folders. Separate folders would make honest tools slow or let them fail,
+//! because tools look for packages, downloads and compilers in the home folder. So processes are not
+//! isolated. Instead, a side that reads what earlier processes wrote is detected by observing it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,23 +23,23 @@ use super::filter::EVERYTHING;
 use super::leftovers::{LONGEST_NAME, without_digits};
 use super::{CommandRows, PreparedCommand};
 
-/// The files that the observed process of a side read.
+/// The files that a side's observed process read.
 #[derive(Debug, Default)]
 struct ObservedProcess {
-    /// Names below the sources that `prepare` read or looked for. `None` if that could not be observed.
+    /// Names of source files that `prepare` read or looked for. `None` if that could not be observed.
     prepared_with: Option<BTreeSet<String>>,
-    /// Files that earlier processes wrote, by the place that they belong to. `None` if that could not be observed.
+    /// Files that earlier processes wrote, grouped by their place. `None` if that could not be observed.
     reused: Option<BTreeMap<String, ReusedFile>>,
 }
 
 #[derive(Debug)]
 struct ReusedFile {
     path: PathBuf,
-    /// Written after `setup`.
+    /// Whether the file was written after `setup`.
     by_process: bool,
 }
 
-/// Runs one more process of each command that both sides have, and keeps the findings about head's.
+/// Runs one more process of each command that both sides have, and stores the findings with head's command.
 pub(in crate::pipeline) async fn observe(
     host: &Host<'_>,
     sides: &[PreparedSide<'_>],
@@ -52,7 +52,7 @@ pub(in crate::pipeline) async fn observe(
         let reference = base.commands.iter().find(|base| base.spec.name == *name)?;
         let is_measured = [command, reference].iter().all(|side| side.failure.is_none())
             && !journal.has_failed(&BenchmarkName::new(name));
-        // The commands of `pair` are different programs.
+        // The commands of `pair` are different programs, so they are left out.
         (is_measured && command.rows == CommandRows::BelowCommand).then_some((reference, command))
     });
     let pairs: Vec<(&PreparedCommand, &PreparedCommand)> = pairs.collect();
@@ -86,7 +86,8 @@ pub(in crate::pipeline) async fn observe(
 }
 
 impl PreparedCommand {
-    /// Runs `prepare` and a process. `since` is when the first code of a side began to run.
+    /// Runs `prepare` and one process. `since` is the time at which the first code of either side began to
+    /// run.
     async fn observe(
         &self,
         host: &Host<'_>,
@@ -115,7 +116,7 @@ impl PreparedCommand {
         self.build_folder().is_some_and(|folder| path.starts_with(folder))
     }
 
-    /// The name of a file of the sources. Folders that tools fill are not part of them.
+    /// The name of a source file relative to the sources. Folders that tools fill don't count as sources.
     fn name_in_sources(&self, host: &Host<'_>, path: &Path) -> Option<String> {
         let name = self.sources.iter().find_map(|sources| path.strip_prefix(sources).ok())?;
         let is_made = name.iter().any(|part| part == ".git" || part == PYTHON_CACHE);
@@ -123,7 +124,7 @@ impl PreparedCommand {
         is_source.then(|| name.to_string_lossy().into_owned())
     }
 
-    /// Files outside of its build folder that were written since `since`, and not by this process.
+    /// Files outside the build folder that were written since `since`, but not by this process.
     fn reused(&self, opened: &Opened, since: SystemTime, output: &Path) -> BTreeMap<String, ReusedFile> {
         let mut found = BTreeMap::new();
         for path in &opened.read {
@@ -140,8 +141,8 @@ impl PreparedCommand {
         found
     }
 
-    /// The place that a file belongs to: a folder of the sources, of the temporary folder, or of a program below the home
-    /// folder. The names in it may be digests of what they cache.
+    /// The place to report for a file: a folder of the sources, of the temporary folder, or of a program in
+    /// the home folder. File names are left out, because caches often use digests as names.
     fn place(&self, path: &Path) -> String {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let temporary = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
@@ -158,10 +159,10 @@ impl PreparedCommand {
     }
 }
 
-/// Python compares what is in these folders with the sources before it uses it.
+/// Folders of compiled Python code. Python checks it against the sources before using it, so it is ignored.
 const PYTHON_CACHE: &str = "__pycache__";
 
-/// When a file was changed last, by the time that no program can set.
+/// The time at which a file was last changed, according to its change time, which no program can set.
 fn written(path: &Path) -> Option<SystemTime> {
     let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let seconds = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
@@ -177,7 +178,7 @@ fn other_work(detail: String) -> Option<Lint> {
     Some(Lint::new(LintCode::WorkloadChanged, detail))
 }
 
-/// The finding that `prepare` reads other files of the sources than base's.
+/// The finding that head's `prepare` reads different source files than base's.
 async fn other_preparation(
     host: &Host<'_>,
     (base, of_base): (&PreparedCommand, &ObservedProcess),
@@ -201,7 +202,8 @@ async fn other_preparation(
     None
 }
 
-/// Findings about what earlier processes wrote: base decides whether that is part of the benchmark.
+/// The finding about files that earlier processes wrote: changed work if only head reads such files, shared
+/// state if both sides do.
 fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
     let Some(by_base) = &base.reused else {
         return Some(Lint::new(

@@ -1,5 +1,5 @@
-//! The files that a command leaves on both sides and that have to agree: a faster program that computes something else is
-//! not faster.
+//! Compares output files of a command, which have to agree between the sides, because a program that computes
+//! something else can't be called faster.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,16 +18,16 @@ use super::{PreparedCommand, leftovers, named};
 use crate::pipeline::PipelineError;
 use crate::pipeline::candidates::PreparedSide;
 
-/// Largest output, and most that is kept of a side's.
+/// Maximum size of an output, and of all kept outputs of a side.
 const MOST: u64 = 1 << 30;
 
-/// What the processes of a command wrote. It is taken out of the build folder after each of them and held in memory, so that
-/// no other process finds it, of this side or of the other one.
+/// The outputs of a command's processes. After each process they are moved from the build folder into memory,
+/// so that no later process of either side finds them.
 #[derive(Debug, Default)]
 pub(super) struct KeptOutputs {
-    /// The different contents of each output.
+    /// The different contents that each output had.
     contents: Vec<Vec<Vec<u8>>>,
-    /// Why the output of a process could not be taken.
+    /// The reason why an output could not be taken, if so.
     missing: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl KeptOutputs {
 }
 
 impl PreparedCommand {
-    /// The files that base and head must agree on, in its build folder.
+    /// The output files on which base and head must agree, in the build folder.
     fn outputs(&self) -> impl Iterator<Item = (usize, &String, PathBuf)> {
         let named = self.build_folder().map(|folder| {
             let outputs = self.spec.outputs.iter().enumerate();
@@ -63,13 +63,14 @@ impl PreparedCommand {
         named.into_iter().flatten()
     }
 
-    /// The outputs of its processes: those of base's build or `setup` are not.
+    /// The output files that the processes write, without those that existed before the first process.
     fn written(&self) -> impl Iterator<Item = (usize, &String, PathBuf)> {
         let given = self.given.get().map_or(&[][..], Vec::as_slice);
         self.outputs().filter(move |(_, output, _)| !given.contains(&file_of(output)))
     }
 
-    /// Looks at what was there before its first process. Base decides what has to be computed: head's build could bring it.
+    /// Records which outputs exist before the first process. Base decides which outputs have to be computed;
+    /// otherwise head's build could provide them.
     pub(super) fn expect_given(&self, base: Option<&Self>) {
         let found = |side: &Self| {
             let there = side.outputs().filter(|(_, _, path)| path.exists());
@@ -79,7 +80,7 @@ impl PreparedCommand {
             .get_or_init(|| base.and_then(|base| base.given.get().cloned()).unwrap_or_else(|| found(self)));
     }
 
-    /// Removes what is there as outputs: a process that finds them could leave out what is measured.
+    /// Removes existing outputs, because a process that finds them could skip the work to measure.
     pub(super) fn remove_outputs(&self) -> Result<(), PipelineError> {
         for (_, _, path) in self.written() {
             remove(&path)?;
@@ -87,8 +88,8 @@ impl PreparedCommand {
         Ok(())
     }
 
-    /// Takes the outputs of a process out of the build folder: all of them, unless it was asked for a part of its
-    /// benchmarks.
+    /// Moves the outputs of a process from the build folder into memory. If `all` is false, because the
+    /// process ran only some benchmarks, outputs may be missing.
     pub(in crate::pipeline) fn keep_outputs(
         &self,
         finished: &Finished,
@@ -113,10 +114,10 @@ impl PreparedCommand {
         Ok(())
     }
 
-    /// All contents of an output.
+    /// All contents that an output had.
     ///
     /// # Errors
-    /// The reason why there is none, or why a process left none.
+    /// The reason why there is none, or why a process did not write it.
     fn contents(&self, side: SideName, index: usize, output: &str) -> Result<Vec<Vec<u8>>, String> {
         let folder = self
             .build_folder()
@@ -142,12 +143,12 @@ fn remove(path: &Path) -> Result<(), PipelineError> {
     }
 }
 
-/// The content of an output.
+/// Reads an output.
 ///
 /// # Errors
-/// What the side did instead of leaving a readable file.
+/// A description of what the side did instead of writing a readable file.
 fn read(folder: &Path, output: &str, path: &Path) -> Result<Vec<u8>, String> {
-    // A link could lead to a file of the other side.
+    // A link could lead to a file of the other side, so it is resolved and checked.
     let real = path
         .canonicalize()
         .ok()
@@ -156,8 +157,8 @@ fn read(folder: &Path, output: &str, path: &Path) -> Result<Vec<u8>, String> {
     files::read_bounded(&real, MOST).map_err(|error| format!("left an unreadable `{output}`: {error}"))
 }
 
-/// Compares each command of head with base's after all of its processes: its outputs, the files that its lines name, and
-/// what its processes leave to later ones. Adds the result to head's benchmarks.
+/// Compares each command of head with that of base after all processes: its outputs, the files that its lines
+/// name, and what its processes leave for later ones. Adds the results to head's benchmarks.
 pub(in crate::pipeline) fn compare_outputs(
     sides: &[PreparedSide<'_>],
     file: &mut RunFile,
@@ -183,14 +184,14 @@ pub(in crate::pipeline) fn compare_outputs(
     Ok(())
 }
 
-/// The comparison of the outputs, with the finding that they verify nothing. `None` if there is nothing to compare: the
-/// configuration names no outputs, or a side could not be built.
+/// Compares the outputs. Also returns a finding if the comparison proves nothing. `None` if there is nothing
+/// to compare, because the configuration names no outputs or a side could not be built.
 fn compared(
     base: &PreparedCommand,
     head: &PreparedCommand,
     numerics: &NumericsPolicy,
 ) -> Option<(Verification, Option<Lint>)> {
-    // Base says which files there are.
+    // Base's configuration determines which outputs are compared.
     let wanted = &base.spec.outputs;
     if wanted.is_empty() || base.failure.is_some() || head.failure.is_some() {
         return None;
@@ -217,7 +218,7 @@ fn compared(
         }
     }
     let differs = checks.iter().find(|check| check.code == VerifyCode::Fail);
-    // One meaningful output is enough: another one may be a mask of ones.
+    // One meaningful output is enough, because another may legitimately be constant, such as a mask of ones.
     let vacuous: Option<Vec<String>> = vacuous.into_iter().collect();
     if let Some(why) = vacuous.filter(|_| differs.is_none()).and_then(|all| all.into_iter().next()) {
         let verification = Verification::bare(VerifyCode::VerifierSkipped, Some(why.clone()));
@@ -230,7 +231,7 @@ fn compared(
     Some((Verification { outputs: checks, ..Verification::bare(code, why) }, None))
 }
 
-/// Why agreeing with an output of base proves nothing.
+/// The reason why agreement with an output of base would prove nothing, if so.
 fn vacuous_output(output: &str, base: &[Vec<u8>], tolerances: &[NumericsTolerance]) -> Option<String> {
     let bytes = base.first()?;
     let why = match TensorFile::parse(output) {
@@ -250,20 +251,20 @@ fn vacuous_output(output: &str, base: &[Vec<u8>], tolerances: &[NumericsToleranc
 
 const NOT_FINITE: &str = "the reference has no finite element";
 
-/// Whether an element is finite, or there is none.
+/// Whether a tensor has a finite element, or no elements at all.
 fn is_finite(tensor: &Tensor) -> bool {
     tensor.is_empty() || tensor.to_f64().iter().any(|value| value.is_finite())
 }
 
-/// The file that an output names, with or without the shape and type of a tensor.
+/// The file name of an output, without the shape and type if the output is declared as a tensor.
 pub(super) fn file_of(output: &str) -> PathBuf {
     TensorFile::parse(output).map_or_else(|| output.into(), |tensor| tensor.path)
 }
 
-/// Compares one file of both sides, whatever its contents were: tensors by their tolerances, others by their bytes.
+/// Compares all contents of one file on both sides: tensors by their tolerances, others byte by byte.
 ///
 /// # Errors
-/// Why there is nothing to compare with: a file that can't be read, or base's processes disagree.
+/// The file can't be compared, because it can't be read or base's processes disagree.
 fn compared_file(
     index: usize,
     output: &str,
@@ -296,7 +297,7 @@ fn compared_file(
     let compared = |side: SideName, bytes: &[u8]| {
         let check = check(index, &tensor(side, bytes)?, &reference, None, tolerances);
         let agrees = !is_finite && check.divergence.is_some_and(|found| found.mismatched == 0);
-        // Nothing was verified, and nothing differs either.
+        // No element could be verified, but none differs either.
         let skipped =
             || OutputCheck { code: VerifyCode::VerifierSkipped, why: Some(NOT_FINITE.to_owned()), ..pass() };
         Ok::<_, String>(if agrees { skipped() } else { check })

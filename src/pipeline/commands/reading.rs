@@ -1,5 +1,5 @@
-//! Measurements of one process of a command: the benchmarks that it printed, or its own time. Implausible output fails
-//! the process or the row and never becomes a number.
+//! Reads the measurements of one process of a command: the benchmarks that it printed, or its own time.
+//! Implausible output makes the process or the row fail, and is never used as a number.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(in crate::pipeline) struct CommandOutput {
 /// Reads the results that a finished process printed or wrote to `output`.
 ///
 /// # Errors
-/// Why the process measured nothing that can be used.
+/// The reason why the process has no usable results.
 pub(in crate::pipeline) fn read(
     command: &PreparedCommand,
     finished: &Finished,
@@ -76,10 +76,10 @@ pub(in crate::pipeline) fn read(
     Ok(CommandOutput { printed, context: Some(run.context) })
 }
 
-/// The process itself as one benchmark.
+/// Treats the process itself as one benchmark.
 fn whole(command: &PreparedCommand, finished: &Finished) -> Result<CommandOutput, String> {
     if finished.leftovers > 0 {
-        // Its time would not include their work.
+        // The measured time would not include the work of the remaining processes.
         return Err(format!("the command left {} processes running when it ended", finished.leftovers));
     }
     let nanoseconds = |seconds: std::time::Duration| seconds.as_secs_f64() * 1e9;
@@ -105,13 +105,14 @@ fn whole(command: &PreparedCommand, finished: &Finished) -> Result<CommandOutput
     })
 }
 
-/// One benchmark of the output. `metrics` gains those that it has.
+/// Converts one benchmark of the output. Its metrics are added to `metrics`.
 fn row(command: &PreparedCommand, benchmark: &Benchmark, metrics: &mut Vec<Metric>) -> PrintedRow {
     let mut printed = PrintedRow {
         name: command.row_name(benchmark.name.as_str()),
         labels: benchmark.labels.clone(),
         outcome: OutcomeRecord::from(&benchmark.outcome),
-        // The spread within a process does not matter if processes are paired.
+        // Findings about an unknown spread within a process are dropped, because whole processes are
+        // compared.
         lints: benchmark
             .lints
             .iter()
@@ -131,7 +132,7 @@ fn row(command: &PreparedCommand, benchmark: &Benchmark, metrics: &mut Vec<Metri
     printed
 }
 
-/// Reads the metrics that count: those of `wanted`, or all.
+/// Reads the metrics in `wanted`, or all metrics.
 fn measure(
     benchmark: &Benchmark,
     wanted: &[String],

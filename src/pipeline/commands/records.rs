@@ -1,5 +1,5 @@
-//! Converts the output of a command's processes to one record for each benchmark. A benchmark that only some processes
-//! of a side printed has failed there: the rest was not measured as scheduled.
+//! Converts the output of a command's processes to one record per benchmark. A benchmark that only some
+//! processes of a side printed has failed on that side, because it was not measured as often as scheduled.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::super::journal::{Journal, JournalEntry};
 use super::super::stage::StageFailure;
 use super::{PreparedCommand, PrintedRow, PrintedStatistic};
 
-/// The metrics of everything that was printed, each as the first process described it.
+/// All printed metrics, each as the first process described it.
 pub(in crate::pipeline) fn metrics<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> Vec<Metric> {
     let mut found: Vec<Metric> = Vec::new();
     for metric in entries.filter_map(|entry| entry.printed.as_ref()).flat_map(|printed| &printed.metrics) {
@@ -22,7 +22,7 @@ pub(in crate::pipeline) fn metrics<'a>(entries: impl Iterator<Item = &'a Journal
     found
 }
 
-/// The benchmarks of one command on one side. `known` are the metrics of the whole run.
+/// Records for the benchmarks of one command on one side. `known` are the metrics of the whole run.
 pub(in crate::pipeline) fn records(
     prepared: &PreparedCommand,
     side: SideName,
@@ -38,7 +38,8 @@ pub(in crate::pipeline) fn records(
     let entries = of_side(side);
     let others: Vec<CommandProcess<'_>> =
         SideName::BOTH.into_iter().filter(|other| *other != side).flat_map(of_side).collect();
-    // A failed process would have printed the same benchmarks as the other side.
+    // If a process of this side failed, the benchmarks that it should have printed are known from the other
+    // side.
     let failed = entries.iter().any(|process| process.entry.process.failure.is_some());
     let printing = entries.iter().chain(others.iter().filter(|_| failed));
     let mut seen = HashSet::new();
@@ -53,7 +54,7 @@ pub(in crate::pipeline) fn records(
     if names.is_empty() {
         names.push(command);
     }
-    // Base determines the statistic of a row.
+    // Base's processes come first, because base determines the statistic of a row.
     let base_first: Vec<&CommandProcess<'_>> = match side {
         SideName::Base => entries.iter().chain(&others).collect(),
         SideName::Head => others.iter().chain(&entries).collect(),
@@ -74,7 +75,7 @@ pub(in crate::pipeline) fn records(
     records
 }
 
-/// Notes that the command could not be built on this side.
+/// Records that the command could not be built on this side.
 fn unbuilt(record: &mut BenchmarkRecord, failure: &StageFailure, relative_to: &Path) {
     let stage = Stage::Compile;
     record.outcome = OutcomeRecord::from(&Outcome::Failed { stage, why: failure.why.clone() });
@@ -95,7 +96,7 @@ fn unbuilt(record: &mut BenchmarkRecord, failure: &StageFailure, relative_to: &P
     }
 }
 
-/// A process with its rows by name.
+/// A process of the command, with its printed rows by name.
 struct CommandProcess<'a> {
     entry: &'a JournalEntry,
     rows: HashMap<&'a str, &'a PrintedRow>,
@@ -112,7 +113,7 @@ impl<'a> CommandProcess<'a> {
         self.entry.printed.as_ref().is_some_and(|printed| printed.format.is_none())
     }
 
-    /// The names in the order of the output.
+    /// The names of its rows in the order of the output.
     fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.entry.printed.iter().flat_map(|printed| &printed.rows).map(|row| row.name.as_str())
     }
@@ -131,7 +132,7 @@ fn record(
     for CommandProcess { entry, rows } in processes_of_side {
         let asked = entry.printed.as_ref().and_then(|printed| printed.asked.as_ref());
         if asked.is_some_and(|asked| !asked.contains(name)) {
-            // If it is printed anyway, the other side need not have printed it.
+            // A process that printed it without being asked does not make it mandatory on the other side.
             continue;
         }
         let row = rows.get(name).copied();
@@ -177,7 +178,7 @@ fn record(
     }
 }
 
-/// One process from the view of this benchmark.
+/// The record of a process as far as it concerns this benchmark.
 fn process(
     entry: &JournalEntry,
     row: Option<&PrintedRow>,
@@ -193,7 +194,7 @@ fn process(
     process.log = process.log.map(shown);
     let printed = entry.printed.as_ref();
     if printed.is_none_or(|printed| printed.format.is_some()) {
-        // The memory of the process is that of all its benchmarks.
+        // The peak memory of the process belongs to all its benchmarks together.
         process.peak_memory_bytes = None;
     }
     if process.failure.is_some() {
@@ -214,7 +215,7 @@ fn process(
     process
 }
 
-/// How this process describes its values in another way than the first one.
+/// The difference, if any, between the ways in which this process and the first one describe their values.
 fn conflict(
     entry: &JournalEntry,
     row: &PrintedRow,

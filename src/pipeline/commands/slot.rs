@@ -1,6 +1,7 @@
-//! Several processes in one slot of the schedule. The time of a short process depends on the scheduler, so a command
-//! that is timed as a whole is started several times until its slot is long enough. The slot stays the sampling unit:
-//! its processes are to it what repetitions are to a process that measures itself.
+//! Runs several short processes in one slot of the schedule. The time of a short process depends on the
+//! scheduler, so a command that is timed as a whole is started repeatedly until its slot is long enough. The
+//! slot remains the sampling unit; its processes count like the repetitions in a process that measures
+//! itself.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,14 +13,15 @@ use super::super::PipelineError;
 use super::super::host::Host;
 use super::{CommandOutput, PreparedCommand, read};
 
-/// Least time of a slot. Shorter processes are run several times in one.
+/// Minimum duration of a slot. Shorter processes are run several times in one slot.
 const SLOT: Duration = Duration::from_millis(500);
 
-/// Most processes of a slot: starting one takes as long as a process of a few milliseconds.
+/// Maximum number of processes per slot, because starting a process takes milliseconds too.
 const MOST: u32 = 50;
 
 impl PreparedCommand {
-    /// The number of processes in a slot, by the duration of one of them: the less busy of `warmed` and another one.
+    /// The number of processes in a slot, based on the duration of one: the shorter of `warmed` and one more
+    /// process.
     pub(in crate::pipeline) async fn processes_per_slot(
         &self,
         host: &Host<'_>,
@@ -46,26 +48,26 @@ impl PreparedCommand {
     }
 }
 
-/// How many processes of this length fill a slot.
+/// The number of processes of this length that fill a slot.
 fn fitting(length: Duration) -> u32 {
     let fitting = SLOT.as_nanos().div_ceil(length.as_nanos().max(1));
     u32::try_from(fitting).unwrap_or(MOST).min(MOST)
 }
 
-/// About how long a process takes on an idle machine. On a loaded machine it also waits for a processor, and then its
-/// slot must not hold fewer processes, because each is worth less. A process that sleeps or reads a disk uses little
-/// processor time too, so waiting counts no more than threefold.
+/// Estimates how long a process takes on an idle machine. On a loaded machine it also waits for a processor,
+/// but then its slot should not contain fewer processes, because each is less accurate. A process that sleeps
+/// or reads from a disk also uses little processor time, so at most two thirds of its time count as waiting.
 fn undisturbed(wall: Duration, busy: Duration) -> Duration {
     busy.clamp(wall / MOST_WAITING, wall)
 }
 
-/// Largest ratio of a process's wall-clock time to the time that counts as its own; the rest is waiting.
+/// Maximum ratio of a process's wall-clock time to its estimated undisturbed time.
 const MOST_WAITING: u32 = 3;
 
-/// Adds the next process of a slot to its measurements so far.
+/// Adds the measurements of the next process to those of its slot.
 ///
 /// # Errors
-/// Why the process is not another measurement of the same thing.
+/// The reason why the process did not measure the same thing.
 pub(in crate::pipeline) fn joined(
     slot: Option<CommandOutput>,
     next: CommandOutput,
@@ -86,7 +88,7 @@ pub(in crate::pipeline) fn joined(
     Ok(slot)
 }
 
-/// The last process of a slot, with the time and the memory of those before it.
+/// Combines the last process of a slot with the time and memory of those before it.
 pub(in crate::pipeline) fn together(before: &Finished, last: Finished) -> Finished {
     Finished {
         wall: before.wall + last.wall,

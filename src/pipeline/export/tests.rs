@@ -1,5 +1,5 @@
-//! Exports through the real package in a real interpreter; only the lowering is faked: what the model's
-//! constructor returns, as text.
+//! Tests of exports with the real package in a real interpreter. Only the lowering is faked: it returns what
+//! the model's constructor returns, as text.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -31,7 +31,7 @@ exporting.export = export
 sys.exit(serve.main())
 "#;
 
-/// A folder with checkouts in it, and the cache that their runs share.
+/// A folder that contains checkouts and the cache that their runs share.
 struct World(tempfile::TempDir);
 
 impl World {
@@ -55,8 +55,8 @@ impl World {
         fs::write(path, text).unwrap();
     }
 
-    /// One run: exports `models/a.py:make` of each of these folders of sources. The result, and whether it existed
-    /// already.
+    /// Runs once, exporting `models/a.py:make` from each of these source folders. Returns each result, and
+    /// whether it was already in the cache.
     fn run(&self, sources: &[&str]) -> Vec<(String, StageStatus)> {
         let sides: Vec<SideInput> = sources.iter().map(|sources| self.side(sources)).collect();
         let python = PythonEnv {
@@ -102,13 +102,13 @@ impl World {
         SideInput::new(SideName::Head, config, side)
     }
 
-    /// The one export of the sources `a`.
+    /// Exports only the source folder `a`.
     fn export(&self) -> (String, StageStatus) {
         self.run(&["a"]).remove(0)
     }
 }
 
-/// Exports, finds the export again, changes something, and sees the change.
+/// Checks that a second export is found in the cache, and that a change leads to a new export.
 fn a_change_is_seen(files: &[(&str, &str)], change: impl Fn(&World)) {
     let world = World::new(files);
     assert_eq!(world.export(), ("1".to_owned(), StageStatus::Ok), "{files:?}");
@@ -219,7 +219,8 @@ fn what_a_run_writes_and_what_a_model_does_not_read_changes_nothing() {
         }
         assert_eq!(world.export().1, StageStatus::Cached, "{name}");
     }
-    // A folder that appears may shadow a module, whatever it is marked as; what a cache holds does not count.
+    // A new folder may shadow a module, even if it is marked as a cache, so it causes a new export. The
+    // content of such a folder does not matter.
     assert_eq!(world.export().1, StageStatus::Ok);
     world.write("a/target/debug/x", "3");
     assert_eq!(world.export().1, StageStatus::Cached);
@@ -243,7 +244,7 @@ fn what_leaves_no_trace_is_exported_in_every_run() {
 
 #[test]
 fn a_variable_that_is_the_same_in_every_export_leaves_nothing_open() {
-    // argparse asks for the language and the width of the terminal.
+    // argparse reads environment variables for the language and the terminal's width.
     let code = "import argparse\nargparse.ArgumentParser().parse_args([])\ndef make(): return 1\n";
     let world = World::new(&[("a/models/a.py", code)]);
     assert_eq!([world.export().1, world.export().1], [StageStatus::Ok, StageStatus::Cached]);

@@ -1,4 +1,4 @@
-//! `--dump` and `--collect`.
+//! Tests of `--dump` and `--collect`.
 
 use strum::VariantArray;
 

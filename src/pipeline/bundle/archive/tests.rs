@@ -2,7 +2,7 @@ use super::*;
 use crate::record::BundleFile;
 use std::os::unix::fs::PermissionsExt;
 
-/// A manifest with these files and nothing else of interest.
+/// A manifest that lists these files.
 fn manifest(files: &[(&str, &[u8])]) -> BundleFile {
     let golden = include_str!("../../../../tests/fixtures/record/bundle-v1.json");
     let mut manifest = BundleFile::from_slice(golden.as_bytes()).unwrap();
@@ -39,7 +39,7 @@ fn packed(folder: &Path) -> (PathBuf, Packed) {
     (output, packed)
 }
 
-/// An archive of entries as an enemy would write them: any type, any name.
+/// An archive as an attacker could write it, with entries of any type and name.
 fn hostile(folder: &Path, manifest: &BundleFile, entries: &[(tar::EntryType, &str, &[u8])]) -> PathBuf {
     let path = folder.join("hostile.bundle");
     let mut archive = tar::Builder::new(File::create(&path).unwrap());
@@ -60,7 +60,7 @@ fn hostile(folder: &Path, manifest: &BundleFile, entries: &[(tar::EntryType, &st
     path
 }
 
-/// Why an archive is refused.
+/// The reason why an archive is rejected.
 fn refusal(archive: &Path, expected: Option<&str>) -> String {
     let folder = tempfile::tempdir().unwrap();
     match unpack(archive, folder.path(), expected, &Cancel::new()).unwrap_err() {
@@ -100,7 +100,7 @@ fn every_cut_and_every_changed_byte_is_noticed() {
     let (archive, packed) = packed(folder.path());
     let whole = fs::read(&archive).unwrap();
     let broken = folder.path().join("broken");
-    // The last kilobyte is padding: cutting there changes the digest alone.
+    // The last kilobyte is padding, so cutting it only changes the digest.
     for end in (0..whole.len() - 1024).step_by(97) {
         fs::write(&broken, &whole[..end]).unwrap();
         refusal(&broken, None);
@@ -179,7 +179,7 @@ fn what_would_fill_the_disk_is_refused_before_it_is_written() {
     let mut listed = manifest(&FILES);
     listed.files[1].bytes = u64::MAX / 2;
     listed.files[2].bytes = u64::MAX / 2;
-    // How much room there is depends on the host.
+    // The message ends with the free space, which depends on the host.
     let why = refusal(&hostile(folder.path(), &listed, &[]), None);
     insta::assert_snapshot!(why.trim_end_matches(|letter: char| letter.is_ascii_digit()), @"it holds 18446744073709551615 bytes, and the disk has room for");
 }
