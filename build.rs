@@ -1,4 +1,4 @@
-//! Lists the export package, so that a new zoo model is one new file and nothing else.
+//! Lists the export package's files for embedding, so that adding a zoo model only takes one new file.
 
 use std::env;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The package that is embedded, below the manifest.
+/// The embedded package, relative to the manifest.
 const PACKAGE: &str = "python/benchgate_export";
 const ZOO: &str = "zoo/";
 
@@ -24,15 +24,16 @@ fn main() -> io::Result<()> {
     package.push_str("]\n");
     fs::write(out.join("export_package.rs"), package)?;
 
-    // A model's file is its key, with `_` for `-`; other files of the folder begin with `_`.
+    // The name of a model's file is its key, with `_` instead of `-`. Other files of the folder begin with
+    // `_`.
     let models = files.iter().filter_map(|file| file.strip_prefix(ZOO)?.strip_suffix(".py"));
     let keys: Vec<String> =
         models.filter(|name| !name.starts_with('_')).map(|name| name.replace('_', "-")).collect();
     fs::write(out.join("zoo_keys.rs"), format!("/// Sorted.\npub(super) static KEYS: &[&str] = &{keys:?};\n"))
 }
 
-/// Every Python file below `folder`, as a path with `/` below the package. A folder is watched, so that a
-/// new file is seen.
+/// Collects every Python file below `folder`, by its path in the package with `/` as separator. Folders are
+/// watched too, so that a new file triggers a build.
 fn collect(folder: &Path, prefix: &str, files: &mut Vec<String>) -> io::Result<()> {
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder)? {

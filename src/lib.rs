@@ -1,13 +1,15 @@
 //! benchgate: the performance gate for ML compilers.
 //!
-//! The layers below the commands and the pipeline are crates of their own, in `crates/`: the compiler refuses an import
-//! that points up. They appear here under the names that the rest of the program uses.
+//! Most of the layers below the commands and the pipeline are separate crates in `crates/`, so that the
+//! compiler rejects imports that point up. They are re-exported here under the names that the rest of the
+//! program uses.
 //!
 //! | level | modules |
 //! |---|---|
 //! | 5 | [`cli`] |
 //! | 4 | [`pipeline`] |
-//! | 3 | [`config`], [`toolchain`], [`store`], [`github`]; `benchgate-report`: [`report`], [`site`]; `benchgate-host`: [`process`], [`device`], [`files`], [`git`] |
+//! | 3 | [`config`], [`toolchain`], [`store`], [`github`]; `benchgate-report`: [`report`], [`site`];
+//! `benchgate-host`: [`process`], [`device`], [`files`], [`git`] |
 //! | 2 | [`fleet`], [`import`]; `benchgate-gate`: [`gate`] |
 //! | 1 | `benchgate-ingest`: [`ingest`]; `benchgate-core`: [`numerics`], [`record`] |
 //! | 0 | `benchgate-core`: [`model`], [`exit_code`]; `benchgate-stats`: [`stats`] |

@@ -1,4 +1,4 @@
-//! The thin binary: parse, run, exit code.
+//! The program's entry point. Everything else is in the library.
 
 use std::process::ExitCode;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::OnceCell;
 
-/// Results by key. A result in progress is awaited, and a failed one is computed again.
+/// Results by key. If a result is being computed, others wait for it. A failed computation is repeated.
 #[derive(Debug)]
 pub(super) struct Memo<K, V>(Mutex<HashMap<K, Arc<OnceCell<V>>>>);
 
@@ -26,7 +26,7 @@ impl<K: Eq + Hash, V: Clone> Memo<K, V> {
         cell.get_or_try_init(ask).await.cloned()
     }
 
-    /// Stores a result that is known already.
+    /// Stores a result that is already known.
     pub(super) fn set(&self, key: K, value: V) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(key, Arc::new(OnceCell::new_with(Some(value))));

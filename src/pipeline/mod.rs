@@ -1,8 +1,9 @@
-//! L4: plan, cache, export, compile, verify, measure. Takes sides of a suite to a run record.
+//! L4: runs a suite: plans, exports, compiles, verifies and measures its sides, and writes the record of the
+//! run.
 //!
-//! The stages overlap: a model is compiled as soon as it is exported, and verified as soon as it is
-//! compiled, but nothing is measured before all of that is over, so that a measured process never
-//! shares the machine with a compiler.
+//! The stages overlap: a model is compiled as soon as it is exported, and verified as soon as it is compiled.
+//! But nothing is measured until all of that has ended, so that a measured process never shares the machine
+//! with a compiler.
 
 mod argv;
 mod artifacts;
@@ -70,7 +71,7 @@ pub use run::{MeasuredRun, Options, PrepareFrom, PreparedRun, SuiteRun};
 pub use schedule::sides_of_round;
 pub use targets::{listed_devices, listed_drivers};
 
-/// Why a run could not go on. Everything finished before it is on disk.
+/// The reason why a run could not continue. The results of everything that finished before are on disk.
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
     #[error("failed to {action} {}: {source}", path.display())]
@@ -97,8 +98,8 @@ pub enum PipelineError {
     Setup { command: String, why: String },
     #[error("interrupted")]
     Interrupted,
-    /// While a session with commands waited or measured. Its processes are kept; `can_resume` is whether the caller has
-    /// a way to ask for them.
+    /// Interrupted while a session with commands was waiting or measuring. The results of its processes are
+    /// kept. `can_resume` tells whether the caller has a way to resume them.
     #[error("interrupted")]
     CommandsInterrupted { processes: usize, can_resume: bool },
 }
@@ -109,7 +110,7 @@ impl PipelineError {
         move |source| Self::Io { action, path, source }
     }
 
-    /// The disk has no room: the one I/O error whose remedy is known.
+    /// Whether the disk is full, which is the only I/O error with a known remedy.
     pub fn is_disk_full(&self) -> bool {
         match self {
             Self::Io { source, .. } => {

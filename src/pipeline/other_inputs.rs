@@ -1,6 +1,6 @@
-//! Inputs of the same types and shapes as given ones, with other values that a function should accept too: numbers in reverse
-//! order, and half of each floating-point number. Integers may be indices, so they keep their values, and where there are
-//! floating-point numbers also their order.
+//! Makes inputs of the same types and shapes as given ones, with other values that a function should also
+//! accept: numbers are in reverse order, and floating-point numbers are halved. Integers may be indices, so
+//! they keep their values. If there are floating-point numbers, integers also keep their order.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::numerics::{DType, TensorFile};
 use super::PipelineError;
 use super::argv::InputArg;
 
-/// Other inputs, whose files are written to `folder`. `None` if none can be made that differ.
+/// Makes other inputs, and writes their files to `folder`. `None` if no different inputs can be made.
 pub(super) fn made(inputs: &[InputArg], folder: &Path) -> Result<Option<Vec<InputArg>>, PipelineError> {
     for with_integers in [false, true] {
         let mut others = Vec::new();
@@ -37,7 +37,7 @@ fn other(
     let mut bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
     let Ok(tensor) = file.read(&bytes) else { return Ok(input.clone()) };
     let dtype = tensor.dtype();
-    // The elements end the file in both formats.
+    // In both formats, the elements are at the end of the file.
     let length = tensor.len() * dtype.size();
     let Some(at) = bytes.len().checked_sub(length).filter(|_| length > 0) else { return Ok(input.clone()) };
     let before = bytes.clone();
@@ -59,7 +59,7 @@ fn is_float(dtype: DType) -> bool {
     matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::Bf16)
 }
 
-/// Halves a little-endian number by its exponent, unless it is zero, infinite, NaN or tiny.
+/// Halves a little-endian number by decrementing its exponent, unless it is zero, infinite, NaN or tiny.
 fn halve(dtype: DType, element: &mut [u8]) {
     let mantissa = match dtype {
         DType::F64 => 52,
@@ -79,7 +79,7 @@ fn halve(dtype: DType, element: &mut [u8]) {
     }
 }
 
-/// A value on the command line, `2x2xf32=1 2 3 4`.
+/// Changes a value from the command line, such as `2x2xf32=1 2 3 4`.
 fn other_literal(text: &str, with_integers: bool) -> String {
     let Some((kind, values)) = text.split_once('=') else { return text.to_owned() };
     let element = kind.rsplit('x').next().unwrap_or(kind);

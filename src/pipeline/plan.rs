@@ -1,4 +1,4 @@
-//! Which benchmarks a suite has, per side, before anything is run.
+//! Determines which benchmarks each side of a suite has, before anything is run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,39 +17,40 @@ use super::PipelineError;
 #[derive(Debug, Clone)]
 pub struct SideInput {
     pub name: SideName,
-    /// Measured for head's ratio to it, and not to be compared with.
+    /// Whether this is the reference toolchain, which is measured for head's ratio to it but not compared
+    /// with head.
     pub anchor: bool,
     pub config: Config,
     pub side: Side,
     pub lock: Lock,
-    /// Commit of the sources, if they are in a repository.
+    /// The commit of the sources, if they are in a repository.
     pub commit: Option<String>,
-    /// Whether the working tree had changes that no commit has.
+    /// Whether the working tree had uncommitted changes.
     pub dirty: Option<bool>,
-    /// The checkout of the sources, if they are not in the working tree. It is removed with the last side that names
-    /// it.
+    /// The checkout of the sources, if they are not in the working tree. It is deleted when its last side is
+    /// dropped.
     pub checkout: Option<Checkout>,
 }
 
 impl SideInput {
-    /// A side whose sources are a folder of no known commit, with tools that no lock names.
+    /// Creates a side whose sources are in a folder without a known commit, and whose tools are not locked.
     pub fn new(name: SideName, config: Config, side: Side) -> Self {
         let lock = Lock::default();
         Self { name, anchor: false, config, side, lock, commit: None, dirty: None, checkout: None }
     }
 
-    /// Whether the sources are complete. A checkout that left something out can make anything fail.
+    /// Whether the sources are complete. If a checkout is incomplete, anything could fail because of that.
     pub fn is_complete(&self) -> bool {
         self.checkout.as_ref().is_none_or(|checkout| checkout.notices.is_empty())
     }
 }
 
-/// Selects benchmarks by name. Several patterns select all names that match any of them. Names of other tools hold
-/// brackets (`test[3]`), so a pattern also matches its own text.
+/// Selects benchmarks by name. If there are several patterns, a name has to match any of them. Names from
+/// other tools may contain brackets (`test[3]`), so a pattern also matches the name that is equal to it.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     names: Vec<Regex>,
-    /// With any of these tags; empty for all.
+    /// The tags of which a model needs at least one; if empty, all models are selected.
     tags: Vec<String>,
 }
 
@@ -58,7 +59,7 @@ impl Filter {
         Self { names: patterns.to_vec(), tags: Vec::new() }
     }
 
-    /// Only models with one of these tags; all if there are none.
+    /// Selects only models with one of these tags; all models if there are none.
     #[must_use]
     pub fn with_tags(self, tags: &[String]) -> Self {
         Self { tags: tags.to_vec(), ..self }
@@ -68,9 +69,9 @@ impl Filter {
         self.tags.is_empty() || tags.iter().any(|tag| self.tags.contains(tag))
     }
 
-    /// The commands of a configuration that it selects.
+    /// The commands of a configuration that the filter selects.
     pub fn commands<'a>(&'a self, config: &'a Config) -> impl Iterator<Item = &'a CommandSpec> {
-        // A command has no tags.
+        // Commands have no tags.
         config.commands.iter().filter(|command| self.selects_tags(&[]) && self.selects(&command.name))
     }
 
@@ -80,7 +81,7 @@ impl Filter {
     }
 }
 
-/// A benchmark that a side declares.
+/// A benchmark of a model that a side declares.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlannedBenchmark<'a> {
     pub(super) side: &'a SideInput,
@@ -93,13 +94,13 @@ impl PlannedBenchmark<'_> {
         name(self.model, self.target)
     }
 
-    /// The name that the policy knows it by: the base's.
+    /// The name that the policy uses for the benchmark, which is the name at base.
     pub(super) fn judged_as(&self) -> BenchmarkName {
         let model = self.side.config.renames.get(&self.model.name).unwrap_or(&self.model.name);
         BenchmarkName::from_parts(model, &self.target.name, &self.model.function)
     }
 
-    /// The commit of torchbench that the model is from; `unversioned` where the checkout is not a repository.
+    /// The torchbench commit that the model comes from; `unversioned` if the checkout is not a repository.
     pub(super) fn torchbench(&self) -> Option<String> {
         let ModelSource::Torchbench { checkout, .. } = &self.model.source else { return None };
         let found = Repository::open(&checkout.folder).and_then(|repository| {
@@ -109,7 +110,7 @@ impl PlannedBenchmark<'_> {
         Some(found.unwrap_or_else(|_| "unversioned".to_owned()))
     }
 
-    /// How far its outputs may be from their references.
+    /// The allowed differences between its outputs and their references.
     pub(super) fn tolerances(&self) -> Vec<NumericsTolerance> {
         self.side.config.numerics.for_benchmark(&self.judged_as())
     }
@@ -119,19 +120,19 @@ fn name(model: &Model, target: &Target) -> BenchmarkName {
     BenchmarkName::from_parts(&model.name, &target.name, &model.function)
 }
 
-/// Every model with each of its targets, in the configuration's order.
+/// Every combination of a model with one of its targets, in the configuration's order.
 fn placed(config: &Config) -> impl Iterator<Item = (&Model, &Target)> {
     let pairs =
         config.models.iter().flat_map(|model| config.targets.iter().map(move |target| (model, target)));
     pairs.filter(|(model, target)| model.targets.is_empty() || model.targets.contains(&target.name))
 }
 
-/// Every benchmark that a configuration declares.
+/// Every benchmark of a model that a configuration declares.
 fn declared(config: &Config) -> impl Iterator<Item = (&Model, &Target)> {
     placed(config).filter(|(model, _)| model.compile)
 }
 
-/// Benchmarks that a result of this configuration must contain, in the configuration's order.
+/// The benchmarks that a result of this configuration must contain, in the configuration's order.
 pub fn expected(config: &Config) -> Vec<Expected> {
     let models = declared(config).map(|(model, target)| Expected {
         benchmark: name(model, target),
@@ -165,21 +166,22 @@ pub fn expected(config: &Config) -> Vec<Expected> {
     models.chain(config.commands.iter().flat_map(of_command)).collect()
 }
 
-/// A benchmark of a suite, and which sides have it. A command is one, however many its processes print.
+/// A benchmark of a suite, and the sides that have it. A command counts as one benchmark, however many its
+/// processes print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclaredBenchmark {
     pub name: BenchmarkName,
     /// The name of the target, or of the command.
     pub target: String,
     pub sides: Vec<SideName>,
-    /// How many benchmarks it is in a result, as far as that is known: a command may print several.
+    /// The number of rows that it has in a result, as far as known: a command may print several.
     pub rows: usize,
 }
 
-/// Every benchmark of these sides, in the order that a run of all of them has.
+/// All selected benchmarks of these sides, in the order of a run.
 ///
 /// # Errors
-/// A selection that selects nothing.
+/// No benchmark is selected.
 pub fn declared_benchmarks(
     sides: &[SideInput],
     filter: &Filter,
@@ -207,7 +209,7 @@ pub(super) fn plan<'a>(side: &'a SideInput, filter: &Filter) -> Vec<PlannedBench
     selected(side, filter, declared(&side.config))
 }
 
-/// The selected models that only other backends run.
+/// The selected models that are not compiled, because only other backends run them.
 pub(super) fn uncompiled<'a>(side: &'a SideInput, filter: &Filter) -> Vec<PlannedBenchmark<'a>> {
     selected(side, filter, placed(&side.config).filter(|(model, _)| !model.compile))
 }
@@ -220,15 +222,15 @@ fn selected<'a>(
     placed
         .map(|(model, target)| PlannedBenchmark { side, model, target })
         .filter(|planned| filter.selects_tags(&planned.model.tags))
-        // By either name of a renamed model: the new one must not take it out of what a filter keeps.
+        // A renamed model may match by either name, so that renaming it does not exclude it from a filter.
         .filter(|planned| {
             [planned.name(), planned.judged_as()].iter().any(|name| filter.selects(name.as_str()))
         })
         .collect()
 }
 
-/// The names of all benchmarks of a run: head's in their order, then what only base has.
-/// A selection that selects nothing is an error, because an empty suite would pass; `has_others` says that there is
+/// The names of all benchmarks of a run: those of head in their order, then those that only base has. It is
+/// an error if nothing is selected, because an empty suite would pass, unless `has_others` says that there is
 /// something else to run.
 pub(super) fn names(
     mut of_sides: Vec<(SideName, BenchmarkName)>,
@@ -248,16 +250,16 @@ pub(super) fn names(
 #[derive(Debug, Clone)]
 pub struct Shard {
     record: ShardRecord,
-    /// Benchmarks that this machine measures.
+    /// Names of the benchmarks that this machine measures.
     benchmarks: BTreeSet<String>,
-    /// Every benchmark of the suite, in its order: the schedule is drawn for all of them.
+    /// All benchmarks of the suite, in its order, because the schedule is drawn for all of them.
     suite: Vec<BenchmarkName>,
     pub(super) rows: u32,
     pub(super) seed: u64,
 }
 
 impl Shard {
-    /// `None` if the plan has no shard of this number.
+    /// Returns `None` if the plan has no shard with this number.
     pub fn new(plan: &PlanFile, number: u32, attempt: u32) -> Option<Self> {
         let benchmarks = plan.shard(number)?.benchmarks.iter().cloned().collect();
         Some(Self {
@@ -273,12 +275,12 @@ impl Shard {
         self.record.clone()
     }
 
-    /// Whether a benchmark of the suite is measured here.
+    /// Whether this shard measures a benchmark of the suite.
     pub(super) fn has(&self, benchmark: &str) -> bool {
         self.benchmarks.contains(benchmark)
     }
 
-    /// The names of the whole suite.
+    /// The names of all benchmarks of the suite.
     pub(super) fn suite(&self) -> Vec<BenchmarkName> {
         self.suite.clone()
     }

@@ -1,4 +1,4 @@
-//! One benchmark of one side, from its source to a verified module that is ready to be measured.
+//! Prepares one benchmark of one side: from its source to a verified module that is ready to be measured.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ use super::targets::{self, Presence};
 use super::verify::{self, VerifyJob};
 use super::{PipelineError, code, instructions, later_calls, loaded, stores};
 
-/// Export and compile: the stages that need Python or a compiler.
+/// Exports and compiles, which are the stages that need Python or a compiler.
 pub(super) async fn build<'a>(
     host: &Host<'_>,
     exporters: &Exporters,
@@ -38,8 +38,8 @@ pub(super) async fn build<'a>(
     tools: &Installed,
 ) -> Result<Prepared<'a>, PipelineError> {
     let mut prepared = Prepared::new(planned);
-    // A missing environment is not a finding about the model, and it does not fail the whole run: the other
-    // benchmarks need no such environment.
+    // If an environment is missing, only the benchmarks that need it fail. This is not a finding about the
+    // model.
     if let Some(environment) = Environment::for_model(planned.model)
         && let Err(failure) = exporters.environment(environment)
     {
@@ -110,7 +110,7 @@ pub(super) async fn build<'a>(
     Ok(prepared)
 }
 
-/// The compile job of one benchmark of one side.
+/// The compile job of a benchmark on one side.
 pub(super) fn compile_job<'a>(
     planned: PlannedBenchmark<'a>,
     source: &'a PreparedSource,
@@ -126,7 +126,7 @@ pub(super) fn compile_job<'a>(
     }
 }
 
-/// Copies a module to a folder of the user's. Functions of one module share the copy.
+/// Copies a module to a folder that the user named. Benchmarks of the same module share the copy.
 fn keep_module(folder: &Path, planned: PlannedBenchmark<'_>, module: &Path) -> Result<(), PipelineError> {
     let side = if planned.side.name == SideName::Base { ".base" } else { "" };
     let path = folder.join(format!("{}-{}{side}.vmfb", planned.model.name, planned.target.name));
@@ -135,8 +135,8 @@ fn keep_module(folder: &Path, planned: PlannedBenchmark<'_>, module: &Path) -> R
     files::write(&path, &bytes).map_err(PipelineError::io("write", &path))
 }
 
-/// Looks for the device and verifies: the preparation on the measuring machine. `paired`: whether there is another
-/// side to compare the outputs with.
+/// Looks for the device and verifies the module, on the machine that measures. `paired` tells whether there
+/// is another side to compare the outputs with.
 pub(super) async fn check<'a>(
     host: &Host<'_>,
     mut prepared: Prepared<'a>,
@@ -187,13 +187,13 @@ pub(super) async fn check<'a>(
     }
     match targets::presence(host, tools, planned.target).await? {
         Presence::Present => {}
-        // The compiled module is still compared, but not its time.
+        // The modules of the two sides are still compared, but nothing is timed.
         Presence::Absent { what, said } => {
             prepared.lints.push(Lint::new(LintCode::NoDevice, said));
             prepared.outcome = Outcome::Unsupported { reason: format!("{what} (compiled only)") };
             return Ok(prepared);
         }
-        // The machine's fault, like a process that can't be measured.
+        // This is a fault of the machine, as if a process could not be measured.
         Presence::Broken { why } => {
             prepared.fail(Stage::Benchmark, StageFailure::new(why));
             return Ok(prepared);
@@ -215,7 +215,7 @@ pub(super) async fn check<'a>(
         }
         return Ok(prepared);
     };
-    // There is a reference, but nothing was verified against it.
+    // There is a reference, but the outputs could not be verified against it.
     if verified.verification.code == VerifyCode::VerifierSkipped && !source.expected.is_empty() {
         let why = verified.verification.why.clone().unwrap_or_default();
         prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
@@ -235,7 +235,7 @@ pub(super) async fn check<'a>(
         prepared.lints.push(Lint::new(LintCode::Unobserved, why));
     }
     if let Some(artifact) = &mut prepared.artifact {
-        // Unknown files of one side don't count as equal to those of the other.
+        // If the files of a side are unknown, they must not count as equal to those of the other side.
         let loaded = loaded.as_deref().unwrap_or(planned.side.name.as_str());
         let key = KeyBuilder::new("execution/5").text("given", &artifact.execution_sha256);
         artifact.execution_sha256 = key.text("loaded", loaded).finish();
@@ -261,7 +261,7 @@ pub(super) fn compile_spec(planned: PlannedBenchmark<'_>) -> CompileSpec {
     }
 }
 
-/// Returns a model's source, after exporting a Python model.
+/// Returns a model's source, and exports it first if it is a Python model.
 async fn source(
     host: &Host<'_>,
     exporters: &Exporters,
@@ -315,7 +315,7 @@ fn execution(
     })
 }
 
-/// The executed files, by content: the module, and everything that runs with it.
+/// Identifies everything that is executed by its content: the module, and all files that run with it.
 async fn artifact(
     host: &Host<'_>,
     execution: &Execution,
@@ -344,8 +344,8 @@ async fn artifact(
     Ok(Artifact { vmfb_sha256, execution_sha256: key.finish(), workload: Some(workload) })
 }
 
-/// The work that the module is asked to do. Tools, parameters and compile flags are not part of it, because a change
-/// to them is what is judged.
+/// Identifies the work that the module is asked to do. Tools, parameters and compile flags are not part of
+/// it, because changes to them are what is judged.
 async fn workload(
     host: &Host<'_>,
     execution: &Execution,
@@ -354,8 +354,9 @@ async fn workload(
 ) -> Staged<Workload> {
     let (side, config) = (&planned.side.side, &planned.side.config);
     let digests = &host.digests;
-    // Flags that one configuration declares for each of its sides are the comparison that was asked for. Another
-    // configuration that declares others is not.
+    // If one configuration declares different flags for its two sides, comparing them is the purpose, so they
+    // don't change the workload. If base and head have configurations with different declarations, the
+    // workload differs.
     let declared = [config.base.as_ref(), Some(&config.head)].map(|side| side.map(|side| &side.run_flags));
     let alike = config.base.as_ref().is_none_or(|base| base.run_flags == config.head.run_flags);
     let flags = if alike { &execution.run_flags } else { &planned.target.run_flags };

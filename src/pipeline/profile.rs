@@ -1,6 +1,7 @@
-//! Time per kernel: processes of their own after everything is measured, under the runtime's profiler.
+//! Measures the time per kernel with the runtime's profiler, after everything else is measured.
 //!
-//! Profiling slows processes down, so they are separate from the measured ones, and they are not judged.
+//! Profiling slows processes down, so profiled processes are separate from measured ones, and their times are
+//! not judged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,23 +21,23 @@ use super::compile::failure;
 use super::host::Host;
 use super::stage::{StageError, StageFailure, Staged};
 
-/// How long a profiled process works: long enough for the first, cold iteration to weigh little.
+/// Time that a profiled process works, long enough that the first, cold iteration has little weight.
 const WORK: Duration = Duration::from_millis(500);
 const FEWEST: u32 = 5;
 const MOST: u32 = 100;
 
-/// Input of [`profile`].
+/// The input of profiling.
 pub(super) struct Profiler<'a, 'b> {
     pub(super) host: &'a Host<'b>,
     pub(super) settings: &'a Measure,
     pub(super) policy: &'a Policy,
     pub(super) candidates: &'a [BenchmarkCandidate<'a>],
-    /// Folder of the profiles for `iree-profile`.
+    /// Folder for the profiles that `iree-profile` reads.
     pub(super) folder: PathBuf,
 }
 
 impl Profiler<'_, '_> {
-    /// Profiles the requested benchmarks of a measured run, and writes the profiles into its record.
+    /// Profiles the requested benchmarks of a measured run, and adds the profiles to its record.
     pub(super) async fn run(&self, file: &mut RunFile, base: &Run, head: &Run) -> Result<(), PipelineError> {
         let wanted = self.wanted(base, head);
         if wanted.is_empty() {
@@ -106,8 +107,8 @@ impl Profiler<'_, '_> {
         }
     }
 
-    /// One block, as the measured ones are: base, head, head, base; or twice the one side. The faster of the two times
-    /// of each kernel is kept.
+    /// Profiles one block in the order base, head, head, base; with one side only, that side twice. The
+    /// shorter of each kernel's two times is kept.
     async fn benchmark(
         &self,
         candidate: &BenchmarkCandidate<'_>,
@@ -144,7 +145,7 @@ impl Profiler<'_, '_> {
         Ok(results)
     }
 
-    /// One fresh start of the benchmark tool, and its profile.
+    /// Starts the benchmark tool once under the profiler, and reads its profile.
     async fn process(&self, ready: &Measurable<'_>, iterations: u32, file: &Path) -> Staged<Vec<Kernel>> {
         let Some(iree_profile) = ready.tools.iree_profile() else {
             return Err(StageFailure::new(no_profiler(ready)).into());
@@ -171,13 +172,13 @@ impl Profiler<'_, '_> {
             let why = failure(&finished, None).why;
             return Err(StageFailure::new(format!("iree-profile {why}")).into());
         }
-        // Every dispatch of the module is repeated that often in one iteration.
+        // In each iteration, every dispatch of the module is repeated this often.
         let iterations = iterations * ready.execution.dispatch_repeats.max(1);
         Ok(ingest::kernels(&finished.stdout, iterations).map_err(StageFailure::new)?)
     }
 }
 
-/// The sides whose tools have no profiler, by the sentence that says so.
+/// The sides whose tools have no profiler, grouped by the sentence that says so.
 fn without_profiler(wanted: &[&BenchmarkCandidate<'_>]) -> BTreeMap<String, Vec<&'static str>> {
     let mut lacking: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
     for (side, program) in wanted.iter().flat_map(|candidate| &candidate.sides) {
@@ -197,7 +198,7 @@ fn no_profiler(ready: &Measurable<'_>) -> String {
     format!("IREE {} does not include iree-profile", ready.tools.identity.version)
 }
 
-/// Adds a process: the faster time of each kernel is kept, because interference only adds time.
+/// Adds the times of a process. The shorter time of each kernel is kept, because interference only adds time.
 fn add(record: &mut Profile, kernels: &[Kernel]) {
     record.processes += 1;
     for kernel in kernels {
@@ -208,7 +209,7 @@ fn add(record: &mut Profile, kernels: &[Kernel]) {
     }
 }
 
-/// The number of iterations of both sides, determined by the slower one.
+/// The number of iterations for both sides, determined by the slower side.
 fn iterations(base: &Run, head: &Run, name: &BenchmarkName) -> u32 {
     let latency = |run: &Run| {
         let benchmark = run.benchmarks.iter().find(|benchmark| benchmark.name == *name)?;

@@ -1,4 +1,4 @@
-//! The end of a run: measuring what was prepared, and writing its record.
+//! Ends a run: measures what was prepared, and writes the record.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub struct ReadyRun<'a> {
     run: PreparedRun<'a>,
     host: Host<'a>,
     sides: Vec<PreparedSide<'a>>,
-    /// Held while measuring; `None` if nothing is timed.
+    /// The host lock, held while measuring; `None` if nothing is timed.
     alone: Option<HostLock>,
 }
 
@@ -32,14 +32,14 @@ impl<'a> PreparedRun<'a> {
     /// Prepares every benchmark, and waits for the right to measure.
     ///
     /// # Errors
-    /// What stops a whole run: tools that can't be verified, a disk without room, an interrupt. A model
-    /// that fails is an outcome in the record.
+    /// Something stops the whole run: tools that can't be verified, a full disk, an interrupt. A model that
+    /// fails is not an error, but an outcome in the record.
     pub async fn ready(mut self) -> Result<ReadyRun<'a>, PipelineError> {
         let host = self.measuring_host();
         let sides = self.checked(&host).await?;
         commands::find_programs(&sides)?;
         let (options, config) = (self.run.options, &self.lead.config);
-        // Outputs and code are the same next to another job; times are not.
+        // Other jobs may run while outputs and code are compared, but not while anything is timed.
         let is_timed = sides.iter().any(PreparedSide::is_timed)
             || !compile_timing::judged(&sides, &config.policy).is_empty();
         let alone = if is_timed {
@@ -53,10 +53,11 @@ impl<'a> PreparedRun<'a> {
 }
 
 impl ReadyRun<'_> {
-    /// Captures a call of base's module of a benchmark, and writes head's kernels next to it.
+    /// Captures a call of a benchmark's module at base, and writes head's kernels next to it.
     ///
     /// # Errors
-    /// What prevents an exchange: a module that could not be made, and a runtime without the tools for it.
+    /// Kernels can't be exchanged, because a module could not be compiled or the runtime lacks the necessary
+    /// tools.
     pub async fn capture(
         self,
         benchmark: &BenchmarkName,
@@ -68,11 +69,11 @@ impl ReadyRun<'_> {
     /// Measures what can be measured, and writes the record to the output.
     ///
     /// # Errors
-    /// Files that change meanwhile, a disk without room, an interrupt.
+    /// A file changed meanwhile, the disk is full, or the run was interrupted.
     pub async fn measure(self) -> Result<MeasuredRun, PipelineError> {
         let Self { run, host, mut sides, alone } = self;
         let (options, config) = (run.run.options, &run.lead.config);
-        // A bundle is measured if there is no compiler.
+        // There is no compiler on a machine that measures a bundle.
         if let PrepareFrom::Sources = run.from {
             let rows = options.shard.as_ref().map(|shard| shard.rows);
             compile_timing::time(&host, &mut sides, config, rows).await?;
@@ -86,12 +87,12 @@ impl ReadyRun<'_> {
             devices::undo_leftovers(&host.gpus, host.progress, alone);
         }
         let asked = config.measure.lock_clocks;
-        // Held until this function ends, however it does.
+        // The clocks stay locked until this function returns, in any way.
         let (held, lints) = match &alone {
             Some(alone) => devices::hold(&host.gpus, &host.choices, asked, host.progress, alone),
             None => (None, Vec::new()),
         };
-        // A machine with another clock counts as another machine.
+        // A machine whose clock is locked at another value counts as a different machine.
         let testbed = match asked.filter(|_| held.is_some()) {
             Some(clock) => device::with_fact(&host.testbed, "gpu-clock", clock.to_string()),
             None => host.testbed.clone(),
@@ -116,7 +117,8 @@ impl ReadyRun<'_> {
         let identical_blocks = options.identical_blocks.unwrap_or_else(|| identical_blocks(&sides));
         let sessions = options.work.join("sessions");
         let plan = assemble::plan_digest(&frame, identical_blocks, shard)?;
-        // The program of a command is known only in part: it may have changed since.
+        // Only a part of a command's program is known, so it may have changed since the session was
+        // interrupted.
         let resume =
             options.resume_commands.unwrap_or(false) || sides.iter().all(|side| side.commands.is_empty());
         let mut journal = Journal::open(&sessions, &plan, host.progress, host.cancel, resume)
@@ -177,7 +179,8 @@ impl ReadyRun<'_> {
     }
 }
 
-/// The error of an interrupt, if a session with commands was interrupted: it is not resumed by itself.
+/// Converts the error of an interrupted run. If the session had commands, it is not resumed automatically, so
+/// the error has to say how to resume it.
 fn interrupted(
     error: PipelineError,
     sides: &[PreparedSide<'_>],
@@ -192,7 +195,7 @@ fn interrupted(
     }
 }
 
-/// Blocks of rows whose sides execute the same bytes.
+/// Number of blocks for rows whose sides execute the same bytes.
 fn identical_blocks(sides: &[PreparedSide<'_>]) -> u32 {
     let places = |side: &PreparedSide<'_>| {
         (side.input.side.sources.clone(), side.tools.as_ref().map(|tools| tools.root.clone()))

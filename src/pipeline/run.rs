@@ -1,5 +1,5 @@
-//! A run of a suite, from its sides to its record or to a bundle. There is one driver: what is new in a run is
-//! another way to begin ([`PrepareFrom`]) or to end ([`PreparedRun`]), and not another driver.
+//! Runs a suite, from its sides to its record or to a bundle. This is the only driver: new kinds of runs add
+//! another way to begin ([`PrepareFrom`]) or to end ([`PreparedRun`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -35,43 +35,44 @@ use super::trace::Sources;
 use super::unchanged::Unchanged;
 use super::{PipelineError, artifacts, devices, divergence};
 
-/// Folders and files of a run.
+/// The options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// benchgate's cache folder: tools, exported and compiled models.
+    /// benchgate's cache folder, with tools and exported and compiled models.
     pub cache: PathBuf,
-    /// The working folder: sessions with their logs.
+    /// The working folder, with sessions and their logs.
     pub work: PathBuf,
     /// Path of `run.json` or of the bundle.
     pub output: PathBuf,
     pub filter: Filter,
-    /// The part of the suite that is run here; `None` is all of it.
+    /// The part of the suite to run; `None` means the whole suite.
     pub shard: Option<Shard>,
-    /// How long to wait for another job that measures on this machine; `None` is as long as it takes.
+    /// Maximum time to wait for another job that measures on this machine; `None` means no limit.
     pub lock_timeout: Option<Duration>,
-    /// Blocks of rows whose sides execute the same bytes: `None` is one, a calibration wants many.
+    /// Number of blocks for rows whose sides execute the same bytes. `None` means the default; a calibration
+    /// needs many.
     pub identical_blocks: Option<u32>,
-    /// Whether sides that execute the same bytes need no measurement. False if another job judges the result, because
-    /// it can't know the executed files.
+    /// Whether sides that execute the same bytes need no measurement. False if another job judges the result,
+    /// because that job can't verify which files were executed.
     pub claims_identity: bool,
     pub calibration: CalibrationSource,
-    /// Keep the IR of every phase of the compiler in the working folder.
+    /// Whether to keep the compiler's IR after every phase in the working folder.
     pub dump_ir: bool,
-    /// Folder for copies of the compiled modules.
+    /// Folder for copies of the compiled modules; `None` for no copies.
     pub keep_modules: Option<PathBuf>,
-    /// Whether an unfinished session with commands is resumed. Only the user knows that they still do the same; `None`
-    /// if there is nobody to ask.
+    /// Whether to resume an unfinished session with commands. Only the user knows whether the commands are
+    /// unchanged; `None` if the user can't be asked.
     pub resume_commands: Option<bool>,
     pub command_rows: CommandRows,
-    /// The experiments on other backends; `None` for none.
+    /// The experiments to run on other backends; `None` for none.
     pub axes: Option<Axes>,
-    /// Data collected from other backends in addition to times.
+    /// Data to collect from other backends in addition to times.
     pub extras: Extras,
 }
 
 impl Options {
-    /// All of a suite is prepared and measured here, without an earlier calibration, and sides that execute the same bytes
-    /// are measured too.
+    /// Creates default options: the whole suite is prepared and measured here, without an earlier
+    /// calibration, and sides that execute the same bytes are measured too.
     pub fn new(cache: PathBuf, work: PathBuf, output: PathBuf) -> Self {
         Self {
             cache,
@@ -92,7 +93,7 @@ impl Options {
         }
     }
 
-    /// Whether a benchmark of the suite is in the part that is run here.
+    /// Whether a benchmark of the suite belongs to the part that is run here.
     fn is_here(&self, benchmark: &str) -> bool {
         self.shard.as_ref().is_none_or(|shard| shard.has(benchmark))
     }
@@ -108,11 +109,11 @@ impl Options {
 pub enum PrepareFrom<'a> {
     /// Export and compile the sides' sources here.
     Sources,
-    /// The bundle that another machine exported and compiled.
+    /// Use a bundle that another machine exported and compiled.
     Bundle(&'a OpenBundle),
 }
 
-/// A suite with its sides: one, or two that are measured in pairs.
+/// A suite with one side, or with two sides that are measured in pairs.
 #[derive(Clone, Copy)]
 pub struct SuiteRun<'a> {
     sides: &'a [SideInput],
@@ -125,19 +126,19 @@ pub struct SuiteRun<'a> {
 pub struct PreparedRun<'a> {
     pub(super) run: SuiteRun<'a>,
     pub(super) from: PrepareFrom<'a>,
-    /// The side whose settings and policy hold for both.
+    /// The side whose settings and policy apply to both.
     pub(super) lead: &'a SideInput,
     plans: Vec<Vec<PlannedBenchmark<'a>>>,
     pub(super) names: Vec<BenchmarkName>,
-    /// Tools of each side; absent for one without a model.
+    /// The tools of each side; absent for a side without a model.
     tools: Vec<Option<Arc<Installed>>>,
     /// The state of the tools when they were verified.
     pub(super) unchanged: Unchanged,
-    /// The locked assembler, or the reason why it is unavailable; `None` if no target needs it.
+    /// The locked PTX assembler, or the reason why it is unavailable; `None` if no target needs it.
     ptxas: Option<Result<PathBuf, String>>,
     exporters: Exporters,
     pub(super) experiments: Vec<Experiment<'a>>,
-    /// Interpreters that run the experiments.
+    /// The interpreters that run the experiments.
     pub(super) interpreters: backends::BackendInterpreters,
 }
 
@@ -145,10 +146,10 @@ pub struct PreparedRun<'a> {
 #[derive(Debug, Clone)]
 pub struct MeasuredRun {
     pub file: RunFile,
-    /// Both sides for the gate; a side that was not run is empty.
+    /// The base for the gate. A side that was not run is empty.
     pub base: Run,
     pub head: Run,
-    /// It resumed an interrupted run.
+    /// Whether it resumed an interrupted run.
     pub resumed: bool,
 }
 
@@ -162,10 +163,10 @@ impl<'a> SuiteRun<'a> {
         Self { sides, options, progress, cancel }
     }
 
-    /// Selects the benchmarks, and installs and verifies what every side needs before its first model.
+    /// Selects the benchmarks, and installs and verifies the tools that every side needs.
     ///
     /// # Errors
-    /// A selection that selects nothing, and tools that can't be had or verified.
+    /// No benchmark is selected, or tools can't be installed or verified.
     pub async fn prepare(self, from: PrepareFrom<'a>) -> Result<PreparedRun<'a>, PipelineError> {
         let Self { sides, options, .. } = self;
         let lead_at = sides.iter().position(|side| side.name == SideName::Head).unwrap_or(0);
@@ -179,7 +180,7 @@ impl<'a> SuiteRun<'a> {
         }
         if let PrepareFrom::Bundle(bundle) = from {
             for plan in &mut plans {
-                // Benchmarks that were filtered out when the bundle was made are not missing.
+                // Benchmarks that were filtered out when the bundle was packed don't count as missing.
                 plan.retain(|planned| bundle.has(*planned));
             }
         }
@@ -187,10 +188,10 @@ impl<'a> SuiteRun<'a> {
             let commands = options.commands(&side.config).map(|command| BenchmarkName::new(&command.name));
             plan.iter().map(PlannedBenchmark::name).chain(commands).map(|name| (side.name, name))
         });
-        // Only other backends run these, and nothing judges them.
+        // These models are only run on other backends, and their results are not judged.
         let others = options.axes.is_some() && !plan::uncompiled(lead, &options.filter).is_empty();
         let here = plan::names(of_sides.collect(), others)?;
-        // The schedule is drawn for the whole suite, wherever a part of it is measured.
+        // The schedule is drawn for the whole suite, even if only a part of it is measured here.
         let names = options.shard.as_ref().map_or(here, Shard::suite);
         let jobs = lead.config.measure.jobs.unwrap_or_else(processors);
         let mut run = PreparedRun {
@@ -250,7 +251,7 @@ impl<'a> SuiteRun<'a> {
                 run.tools =
                     try_join_all(sides.iter().zip(&run.plans).map(|(side, plan)| tools(side, plan))).await?;
                 let mut environments = self.environments(&needed, lead).await?;
-                // The assembler takes part in judging, so it is the base's if there is a base.
+                // The assembler's output is judged, so the base's assembler is used if there is a base.
                 let judge = sides.iter().find(|side| side.name == SideName::Base).unwrap_or(lead);
                 let found = self.environments(&assembler, judge).await?.remove(&Environment::Ptxas);
                 run.ptxas = found.map(|found| found.map(|environment| environment.ptxas()));
@@ -269,9 +270,9 @@ impl<'a> SuiteRun<'a> {
         Ok(Arc::new(toolchain::ensure(pin, &side.lock, cache, self.progress, self.cancel).await?))
     }
 
-    /// The environments that are needed. One that can't be had (no wheels for this machine, no network) fails the
-    /// benchmarks and backends that need it, each with that reason; the others are still measured. An environment that
-    /// differs from the lock stops the run, because something changed it.
+    /// Installs the environments that are needed. If one is not available (no wheels for this machine, no
+    /// network), only the benchmarks and backends that need it fail, with that reason. An environment that
+    /// differs from the lock stops the run, because something has changed it.
     async fn environments(
         &self,
         needed: &BTreeSet<Environment>,
@@ -299,25 +300,26 @@ impl<'a> SuiteRun<'a> {
 }
 
 impl<'a> PreparedRun<'a> {
-    /// Exports and compiles, and packs the inputs of verification and measurement into the output. `notices` are shown
-    /// with the verdict. If the base has its own configuration, that one judges.
+    /// Exports and compiles, and packs everything that verifying and measuring need into a bundle. `notices`
+    /// are shown with the verdict. If the base has its own configuration, the base's policy judges.
     ///
     /// # Errors
-    /// What stops a whole run, and what can't be bundled. A model that fails is in the bundle as such.
+    /// Something stops the whole run, or can't be bundled. A model that fails is not an error; the bundle
+    /// contains its failure.
     pub async fn pack(self, notices: &[String]) -> Result<PackedBundle, PipelineError> {
         let host = self.host(RunMachine::without_devices());
         let sides = self.each(&host, &[Stage::Export, Stage::Compile], false).await?;
         bundle::pack(&host, self.lead, &sides, notices, &self.run.options.output).await
     }
 
-    /// Whether something is exported, compiled or built before it is measured.
+    /// Whether anything is exported, compiled or built before it is measured.
     pub fn builds(&self) -> bool {
         let SuiteRun { sides, options, .. } = self.run;
         let mut commands = sides.iter().flat_map(|side| options.commands(&side.config));
         self.plans.iter().any(|plan| !plan.is_empty()) || commands.any(|command| !command.build.is_empty())
     }
 
-    /// Every benchmark of every side, compiled and verified; and the inputs that other backends need of them.
+    /// Compiles and verifies every benchmark of every side, and finds the inputs that other backends need.
     pub(super) async fn checked(&mut self, host: &Host<'_>) -> Result<Vec<PreparedSide<'a>>, PipelineError> {
         let stages: &[Stage] = match self.from {
             PrepareFrom::Sources => &[Stage::Export, Stage::Compile, Stage::Verify],
@@ -339,7 +341,7 @@ impl<'a> PreparedRun<'a> {
         Ok(sides)
     }
 
-    /// Takes every benchmark of every side through these stages, as parallel as the slots allow.
+    /// Takes every benchmark of every side through these stages, in parallel as far as the slots allow.
     async fn each(
         &self,
         host: &Host<'_>,
@@ -387,7 +389,7 @@ impl<'a> PreparedRun<'a> {
         Ok(sides)
     }
 
-    /// The machine as a run that measures finds it.
+    /// The host with the machine's devices, for a run that measures.
     pub(super) fn measuring_host(&self) -> Host<'a> {
         self.host(RunMachine::look(&self.plans, self.run))
     }
@@ -430,7 +432,7 @@ impl<'a> PreparedRun<'a> {
     }
 }
 
-/// The machine as a run finds it.
+/// The facts about the machine at the start of a run.
 struct RunMachine {
     gpus: Arc<Gpus>,
     choices: Vec<Choice>,
@@ -438,7 +440,7 @@ struct RunMachine {
 }
 
 impl RunMachine {
-    /// Looks at it, and at the GPUs that these benchmarks need.
+    /// Inspects the machine and the GPUs that these benchmarks need.
     fn look(plans: &[Vec<PlannedBenchmark<'_>>], run: SuiteRun<'_>) -> Self {
         let used = || {
             let models =
@@ -457,13 +459,13 @@ impl RunMachine {
         Self { gpus, choices, testbed }
     }
 
-    /// The machine alone, if nothing is run on a device.
+    /// The machine without its devices, for runs that execute nothing on them.
     fn without_devices() -> Self {
         Self { gpus: Arc::default(), choices: Vec::new(), testbed: device::testbed(&[]) }
     }
 }
 
-/// The inputs of a model's module, if the exporter wrote them.
+/// The input files of a model's module, if the exporter wrote them.
 fn exported_inputs(side: &PreparedSide<'_>, model: &str) -> Vec<PathBuf> {
     let is_model = |prepared: &&Prepared<'_>| prepared.planned.model.name == model;
     let execution = side.benchmarks.iter().filter(is_model).find_map(|prepared| prepared.execution.as_ref());
@@ -475,7 +477,7 @@ fn exported_inputs(side: &PreparedSide<'_>, model: &str) -> Vec<PathBuf> {
     files.collect()
 }
 
-/// How many models each environment has to export.
+/// The number of models that each environment has to export.
 fn exported_models(plans: &[Vec<PlannedBenchmark<'_>>]) -> BTreeMap<Environment, usize> {
     let mut names: BTreeMap<Environment, BTreeSet<&str>> = BTreeMap::new();
     for planned in plans.iter().flatten() {

@@ -1,4 +1,5 @@
-//! The order of measured processes: a pure function of the seed, so that an interrupted job resumes at the same place.
+//! Determines the order of measured processes, as a pure function of the seed, so that an interrupted job can
+//! resume at the same place.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -6,28 +7,29 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::model::{BlockSlot, SideName};
 
-/// One fresh start of the benchmark tool.
+/// A scheduled start of the benchmark tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ScheduledProcess {
-    /// Index into the list of benchmarks.
+    /// Index in the list of benchmarks.
     pub(super) benchmark: usize,
     pub(super) side: SideName,
     pub(super) slot: BlockSlot,
 }
 
-/// Generators for independent decisions come from one seed by stream number.
+/// The random generator of a round. Each round has its own stream of the seed, so rounds are independent.
 fn generator(seed: u64, round: u32) -> ChaCha8Rng {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     generator.set_stream(u64::from(round));
     generator
 }
 
-/// One block of every listed benchmark: benchmarks in random order, each as two pairs, and a coin for each
-/// pair says which side is first.
+/// Schedules one block of every listed benchmark. The benchmarks are in random order, each with two pairs,
+/// and the order of the sides in each pair is random.
 ///
-/// Neighbors in time are compared, and the coins are what the verdict's test draws again: two a block are
-/// exact and fine enough. The order of one round does not depend on which benchmarks are still open, so
-/// stopping some of them early moves no other.
+/// The two processes of a pair are compared because they are close in time. The permutation test of the
+/// verdict draws the orders of the pairs again; with two pairs per block it is exact, and its p-values are
+/// fine-grained enough. The order of a round does not depend on which benchmarks are still undecided, so
+/// stopping some of them early does not move the others.
 pub(super) fn paired_round(benchmarks: &[usize], all: usize, round: u32, seed: u64) -> Vec<ScheduledProcess> {
     let (order, sides) = drawn(all, round, seed);
     order
@@ -37,19 +39,19 @@ pub(super) fn paired_round(benchmarks: &[usize], all: usize, round: u32, seed: u
             sides[benchmark].into_iter().enumerate().map(move |(slot, side)| ScheduledProcess {
                 benchmark,
                 side,
-                // A quadruple has slots 0 to 3.
+                // The four processes of a block have slots 0 to 3.
                 slot: BlockSlot { block: round, slot: u8::try_from(slot).unwrap_or(u8::MAX) },
             })
         })
         .collect()
 }
 
-/// Which side each slot of this round's block belongs to, for each of `all` benchmarks.
+/// The side of each slot in this round's block, for each of `all` benchmarks.
 pub fn sides_of_round(all: usize, round: u32, seed: u64) -> Vec<[SideName; 4]> {
     drawn(all, round, seed).1
 }
 
-/// The order of the benchmarks in one round, and the sides of each one's four slots.
+/// The order of the benchmarks in one round, and the sides of the four slots of each benchmark.
 fn drawn(all: usize, round: u32, seed: u64) -> (Vec<usize>, Vec<[SideName; 4]>) {
     use SideName::{Base, Head};
     let mut random = generator(seed, round);
@@ -64,7 +66,7 @@ fn drawn(all: usize, round: u32, seed: u64) -> (Vec<usize>, Vec<[SideName; 4]>) 
     (order, sides)
 }
 
-/// One process of every benchmark of a run with one side, in random order.
+/// Schedules one process of every benchmark of a run with one side, in random order.
 pub(super) fn single_round(
     benchmarks: &[usize],
     side: SideName,

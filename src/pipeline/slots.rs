@@ -1,8 +1,9 @@
-//! Turns to run a tool while nothing is measured: a limited number in parallel, the most urgent first.
+//! Gives turns to run a tool while nothing is measured: a limited number in parallel, the most urgent first.
 //!
-//! In order of arrival, processors would be idle twice. Every verification would wait behind every compilation and
-//! then run last, on the one processor that verifying is pinned to. And a large model at the end of a suite would be
-//! compiled alone, while the small ones before it could have filled its gaps.
+//! If jobs ran in the order of arrival, processors would be idle for two reasons. First, all verifications
+//! would wait for all compilations and then run last, on the single processor to which verifying is pinned.
+//! Second, a large model at the end of a suite would be compiled alone, although smaller ones could run next
+//! to it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,16 +17,16 @@ use crate::device;
 use crate::model::counted;
 use crate::process;
 
-/// Order of waiting jobs.
+/// The priority of a waiting job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
-    /// A compilation, by the size of its source: the longest first, so that the last ones are short.
+    /// A compilation. Large sources come first, so that the last compilations are short.
     Compile { bytes: u64 },
-    /// Work that a benchmark, or its next stage, needs before it is ready.
+    /// Work that a benchmark needs before its next stage.
     Now,
 }
 
-/// The turns of a run.
+/// The queue for the turns of a run.
 #[derive(Debug)]
 pub(super) struct Slots(Arc<Mutex<SlotState>>);
 
@@ -39,7 +40,7 @@ struct SlotState {
 #[derive(Debug)]
 struct Waiting {
     urgency: Priority,
-    /// Among equals, the first one.
+    /// Among equal priorities, the first job to arrive comes first.
     order: Reverse<u64>,
     turn: oneshot::Sender<SlotTurn>,
 }
@@ -85,7 +86,8 @@ impl Drop for SlotTurn {
             next
         };
         if let Some(waiting) = next {
-            // A job that stopped waiting returns the turn, and dropping the turn asks the next job.
+            // If the job has stopped waiting, sending returns the turn; dropping it passes it to the next
+            // job.
             drop(waiting.turn.send(Self(Arc::clone(&self.0))));
         }
     }
@@ -113,7 +115,7 @@ impl Slots {
             }
         };
         match waited {
-            // The other end stays in the queue until it has sent.
+            // The sender stays in the queue until it has sent.
             Some(waited) => match waited.await {
                 Ok(turn) => turn,
                 Err(_) => std::future::pending().await,
@@ -123,20 +125,21 @@ impl Slots {
     }
 }
 
-/// Processors that this process may use.
+/// Number of processors that this process may use.
 pub(super) fn processors() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-/// The cost of preparing, to show idle processors.
+/// Measures how busy the processors are during preparation, to report idle ones.
 pub(super) struct Effort {
     started: Instant,
     processor_time: Duration,
-    /// Idle time of the machine: other programs slow ours down and leave nothing idle.
+    /// Idle time of the machine. It is needed because processors that are not busy with our work may be used
+    /// by other programs.
     idle_time: Option<Duration>,
 }
 
-/// Seconds of preparation from which how busy the machine was is worth a line.
+/// Minimum duration of a preparation, in seconds, that is worth a report.
 const LONG: f64 = 30.0;
 
 impl Effort {
@@ -148,8 +151,8 @@ impl Effort {
         }
     }
 
-    /// `preparing took 312.0 s for 34 benchmarks, 2 processors 93 % busy with it and 4 % idle`; nothing after a short
-    /// wait.
+    /// The report, for example `preparing took 312.0 s for 34 benchmarks, 2 processors 93 % busy with it and
+    /// 4 % idle`. `None` if preparing was short.
     pub(super) fn end(self, benchmarks: usize) -> Option<String> {
         let wall = self.started.elapsed().as_secs_f64();
         if wall < LONG {

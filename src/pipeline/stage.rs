@@ -1,4 +1,4 @@
-//! Types that the stages share: the result of a stage, and the benchmark that goes through them.
+//! Types that the stages share: the result of a stage, and the benchmark that passes through the stages.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ pub(super) type Staged<T> = Result<T, StageError>;
 
 #[derive(Debug)]
 pub(super) enum StageError {
-    /// The benchmark ends here, and the others continue.
+    /// Only this benchmark ends; the others continue.
     Benchmark(StageFailure),
     /// The whole run ends.
     Run(PipelineError),
 }
 
 impl StageError {
-    /// Classifies a benchmark's failure.
+    /// Adds `what` to the description of a benchmark's failure.
     pub(super) fn about(self, what: &str) -> Self {
         match self {
             Self::Benchmark(failure) => {
@@ -58,18 +58,19 @@ impl From<ProcessError> for StageError {
     }
 }
 
-/// Why one benchmark can't go on.
+/// The reason why one benchmark can't continue.
 #[derive(Debug, Clone)]
 pub(super) struct StageFailure {
     pub(super) why: String,
     pub(super) log: Option<PathBuf>,
-    /// Duration of the tool, without the wait for its turn, if a tool ran.
+    /// Duration of the tool, without the time spent waiting for its turn, if a tool ran.
     pub(super) took: Option<Duration>,
-    /// Declared not to work, or impossible on this machine: not a failure, and not a pass.
+    /// Whether the benchmark is declared not to work, or impossible on this machine. This is neither a
+    /// failure nor a pass.
     pub(super) unsupported: bool,
-    /// The tool was ended from outside, which does not show a fault of the model.
+    /// Whether the tool was ended from outside, which says nothing about the model.
     pub(super) killed: bool,
-    /// The compiler itself reports an error in the program.
+    /// Whether the compiler itself reports an error in the program.
     pub(super) rejected: bool,
 }
 
@@ -83,16 +84,16 @@ impl StageFailure {
     }
 }
 
-/// How a stage of one benchmark went.
+/// The result of a stage of one benchmark.
 #[derive(Debug, Clone)]
 pub(super) struct StageReport {
     pub(super) stage: Stage,
     pub(super) status: StageStatus,
     pub(super) seconds: f64,
-    /// Duration in an earlier run, if the cache has the result of this stage.
+    /// Duration in an earlier run, if this stage's result came from the cache.
     pub(super) made_in_seconds: Option<f64>,
     pub(super) peak_memory_bytes: Option<u64>,
-    /// The turn of a compilation that was repeated only to time it.
+    /// The slot of a compilation that was repeated only to time it.
     pub(super) slot: Option<BlockSlot>,
     pub(super) log: Option<PathBuf>,
 }
@@ -102,7 +103,7 @@ impl StageReport {
         Self { stage, status, seconds, made_in_seconds: None, peak_memory_bytes: None, slot: None, log: None }
     }
 
-    /// How long the tool took in this run.
+    /// The duration of the tool in this run.
     fn took(&self) -> Duration {
         let ran = self.status == StageStatus::Ok;
         Duration::try_from_secs_f64(if ran { self.seconds } else { 0.0 }).unwrap_or_default()
@@ -112,28 +113,29 @@ impl StageReport {
 /// The output of a stage.
 pub(super) trait StageOutput {
     fn report(&self) -> StageReport;
-    /// How it ended, in a few words.
+    /// A note of a few words on how the stage ended.
     fn note(&self) -> String;
 }
 
-/// The compiler's input, and the data that comes with it.
+/// The compiler's input, and the data that belongs to it.
 #[derive(Debug, Clone)]
 pub(super) struct PreparedSource {
     pub(super) mlir: PathBuf,
     pub(super) mlir_sha256: String,
     pub(super) inputs: Vec<InputArg>,
     pub(super) expected: Vec<TensorFile>,
-    /// Weights in files of their own: scope and archive.
+    /// Weights in separate files: each scope with its archive.
     pub(super) parameters: Vec<(String, PathBuf)>,
-    /// The expected outputs in double precision, if the exporter has them.
+    /// The expected outputs in double precision, if the exporter computed them.
     pub(super) expected64: Vec<TensorFile>,
-    /// The exporter's reason for its absence.
+    /// The exporter's reason why these outputs are missing.
     pub(super) expected64_problem: Option<String>,
-    /// The exporter's own finding about the reference: it failed, or eager disagrees with itself.
+    /// The exporter's finding about the reference, if it can't be used: computing it failed, or two eager
+    /// executions disagree.
     pub(super) reference_problem: Option<(VerifyCode, String)>,
     pub(super) report: StageReport,
     pub(super) lowering: Option<String>,
-    /// Why an older cache entry could not be used.
+    /// The reason why an older cache entry could not be used, if there was one.
     pub(super) damaged: Option<String>,
 }
 
@@ -162,12 +164,12 @@ pub(super) struct Compiled {
     pub(super) vmfb_sha256: String,
     pub(super) vmfb_bytes: u64,
     pub(super) dispatch_count: Option<u64>,
-    /// Which file besides the source keeps a value for the next call, and with which operation.
+    /// Which file, other than the source, keeps a value for the next call, and with which operation.
     pub(super) stores: Option<String>,
     /// Statistics of the compiler, by its own names.
     pub(super) statistics: std::collections::BTreeMap<String, u64>,
     pub(super) report: StageReport,
-    /// Why an older cache entry could not be used.
+    /// The reason why an older cache entry could not be used, if there was one.
     pub(super) damaged: Option<String>,
 }
 
@@ -188,27 +190,27 @@ impl StageOutput for Compiled {
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     pub(super) module: PathBuf,
-    /// Results of the function that are buffers, which is what the calling module returns of them.
+    /// Number of the function's results that are buffers; the calling module returns only these.
     pub(super) results: usize,
-    /// Inputs of the function that are buffers.
+    /// Number of the function's inputs that are buffers.
     pub(super) inputs: usize,
-    /// Deletes the module when its last holder is dropped, unless it came with a bundle.
+    /// Deletes the module when its last owner is dropped. `None` if the module came with a bundle.
     pub(super) _folder: Option<Arc<Scratch>>,
 }
 
 /// The outputs of one verified call, on disk until they are compared with the other side's.
 #[derive(Debug, Clone)]
 pub(super) struct Outputs {
-    /// Deletes the files when its last holder is dropped.
+    /// Deletes the files when its last owner is dropped.
     pub(super) _folder: Arc<Scratch>,
     pub(super) files: Vec<TensorFile>,
     /// The outputs of the same computation in fp64, if the exporter has them.
     pub(super) exact: Vec<TensorFile>,
-    /// The data that the function was called with.
+    /// Digest of the data with which the function was called.
     pub(super) inputs: String,
-    /// The program and its data: MLIR, parameters, inputs.
+    /// Digest of the program and its data: MLIR, parameters and inputs.
     pub(super) question: String,
-    /// The inputs and the reference for them, if there is one.
+    /// Digest of the inputs and their reference, if there is one.
     pub(super) answer: Option<String>,
 }
 
@@ -221,19 +223,20 @@ pub(super) struct Prepared<'a> {
     pub(super) lints: Vec<Lint>,
     pub(super) source: Option<PreparedSource>,
     pub(super) compiled: Option<Compiled>,
-    /// What calls its function more than once, where it is timed.
+    /// The module that calls its function more than once, if it is timed.
     pub(super) caller: Option<Caller>,
     pub(super) artifact: Option<Artifact>,
     pub(super) verification: Option<Verification>,
-    /// Bytes on the device in one call.
+    /// Peak memory of one call on the device, in bytes.
     pub(super) peak_device_memory: Option<u64>,
-    /// Exact facts of the compilation: its instructions, if they are counted, and of the generated code, if it is judged.
+    /// Exact facts of the compilation: the compiler's instruction count, if instructions are counted, and
+    /// facts of the generated code, if it is judged.
     pub(super) code_facts: Vec<(Metric, f64)>,
-    /// The processors that the code is for, if it is judged.
+    /// The processors for which the code was generated, if the code is judged.
     pub(super) architecture: Option<String>,
-    /// The generated code, next to a time that is judged.
+    /// The generated code, which can explain a change of a time that is judged.
     pub(super) code: Option<GeneratedCode>,
-    /// How it is measured, once it can be.
+    /// The way in which it is executed, once that is known.
     pub(super) execution: Option<Execution>,
     /// Outputs of the verified call, until both sides are available.
     pub(super) outputs: Option<Outputs>,
@@ -242,7 +245,7 @@ pub(super) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// A benchmark before its first stage.
+    /// Creates a benchmark that has not passed any stage.
     pub(super) fn new(planned: PlannedBenchmark<'a>) -> Self {
         Self {
             planned,
@@ -287,7 +290,7 @@ impl<'a> Prepared<'a> {
         always.into_iter().chain(exported).filter_map(|(label, value)| Some((label.to_owned(), value?)))
     }
 
-    /// Runs one stage, announces it and notes how it ended. `None` if the benchmark ends with it.
+    /// Runs one stage, announces it and records its result. `None` if the benchmark ends with this stage.
     pub(super) async fn stage<T: StageOutput>(
         &mut self,
         stage: Stage,
@@ -325,7 +328,7 @@ impl<'a> Prepared<'a> {
         if failure.killed {
             self.lints.push(Lint::new(LintCode::Killed, format!("{stage}: {}", failure.why)));
         }
-        // The compiler's error may be about a file that the checkout lacks.
+        // The compiler's error may be caused by a file that is missing in an incomplete checkout.
         if failure.rejected && self.planned.side.is_complete() {
             self.lints.push(Lint::new(LintCode::CompilerRejected, failure.why.clone()));
         }
@@ -336,7 +339,7 @@ impl<'a> Prepared<'a> {
         };
     }
 
-    /// Notes that a damaged cache entry was made again.
+    /// Adds a note that a damaged cache entry was created again.
     pub(super) fn note_damage(&mut self, damaged: Option<&String>, progress: &dyn Progress) {
         if let Some(why) = damaged {
             progress.on(Event::Warning(&format!("a damaged cache entry was made again: {why}")));
@@ -345,10 +348,10 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// The most memory that was allocated on the device at once. A tool that words it differently leaves it
-/// unknown, never zero.
+/// The peak of the memory allocated on the device. If a tool reports it in another form, it is unknown, never
+/// zero.
 pub(super) fn peak_device_memory(stderr: &str) -> Option<u64> {
-    // DEVICE_LOCAL:       524288B peak /       524288B allocated / …
+    // An example: `DEVICE_LOCAL:       524288B peak /       524288B allocated / …`.
     let line = stderr.lines().rev().find_map(|line| line.trim().strip_prefix("DEVICE_LOCAL:"))?;
     let (bytes, _) = line.split_once("B peak")?;
     bytes.trim().parse().ok()
@@ -360,7 +363,7 @@ mod tests {
 
     #[test]
     fn the_peak_is_read_from_what_the_tool_prints_on_exit() {
-        // iree-run-module 3.13.0 on local-task; 3.9.0 words it alike.
+        // Output of iree-run-module 3.13.0 on local-task; that of 3.9.0 has the same form.
         let printed = "Device: local-task\n[[ iree_hal_allocator_t memory statistics ]]\n  \
                        HOST_LOCAL:       262144B peak /       262144B allocated /       262144B freed /            0B live\n\
                        DEVICE_LOCAL:       524288B peak /       524288B allocated /       524288B freed /            0B live\n\n";

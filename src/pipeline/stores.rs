@@ -1,4 +1,5 @@
-//! Whether a program keeps values for its next call, so that what was verified is not what is timed.
+//! Detects programs that keep values for the next call. In such a program, the calls that are timed may
+//! differ from the one that was verified.
 
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -6,26 +7,26 @@ use std::path::Path;
 
 use memchr::memmem;
 
-/// The operation with which a program keeps a value for its next call, such as `util.global.store`, if it has one. Text and
-/// bytecode both contain the names of their operations.
+/// The operation with which a program keeps a value for its next call, such as `util.global.store`, if it has
+/// one. Both the text form and the bytecode contain the names of operations.
 pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static str>> {
-    // Most programs have none, not even in a comment.
+    // Most programs don't contain such a name, not even in a comment, so comments are first searched too.
     match storing_operation_in(mlir, None)? {
         Some(_) => storing_operation_in(mlir, Some(Comments::default())),
         None => Ok(None),
     }
 }
 
-/// Leaves out the comments of a text that is read in parts.
+/// A state machine that leaves out the comments of a text that is read in parts.
 #[derive(Debug, Clone, Copy, Default)]
 enum Comments {
     #[default]
     Code,
-    /// After a slash.
+    /// The last byte was a slash.
     Slash,
     Comment,
     Text,
-    /// After a backslash in a text.
+    /// The last byte was a backslash in a string literal.
     Escape,
 }
 
@@ -34,8 +35,8 @@ impl Comments {
         let mut code = Vec::with_capacity(text.len());
         for &byte in text {
             *self = match (*self, byte) {
-                // No text extends beyond its line. Between angle brackets, two slashes may be something else than a comment,
-                // and nothing that a bracket may close is left out.
+                // String literals end at the end of their line. Between angle brackets, two slashes need not
+                // begin a comment. So a comment is only left out up to the next closing bracket.
                 (_, b'\n') | (Self::Comment, b'\r' | b'>') => Self::Code,
                 (Self::Comment, _) | (Self::Slash, b'/') => Self::Comment,
                 (Self::Text, b'\\') => Self::Escape,
@@ -59,7 +60,7 @@ fn storing_operation_in(
     const STORES: [&str; 2] = ["global.store", "global_store"];
     const CHUNK: usize = 1 << 20;
     let finders = STORES.map(|name| (name, memmem::Finder::new(name)));
-    // Every letter may be written as a backslash with two digits.
+    // Each letter of a name may be escaped as a backslash with two digits, which is three times as long.
     let longest = 3 * STORES.iter().map(|name| name.len()).max().unwrap_or(1);
     let mut file = std::fs::File::open(mlir)?;
     let mut window = Vec::with_capacity(CHUNK + longest);
@@ -68,7 +69,7 @@ fn storing_operation_in(
     loop {
         chunk.clear();
         let read = file.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)?;
-        // Bytecode has no escapes, and its weights would be copied for each of their backslashes.
+        // Bytecode has no escapes, and replacing each backslash in its weights would take long.
         let is_bytecode = *is_bytecode.get_or_insert_with(|| chunk.starts_with(b"ML\xefR"));
         match comments.as_mut().filter(|_| !is_bytecode) {
             Some(comments) => window.extend(comments.without(&chunk)),
@@ -81,12 +82,13 @@ fn storing_operation_in(
         if read == 0 {
             return Ok(None);
         }
-        // A name may extend beyond the end of the buffer.
+        // A name may continue in the next chunk, so the end of this one is kept.
         window.drain(..window.len().saturating_sub(longest - 1));
     }
 }
 
-/// The text with the escapes of MLIR's strings replaced: `\2E` is a dot, and the name of an operation may be a string.
+/// The text with the escapes of MLIR's strings replaced. The name of an operation may be written as a string,
+/// in which `\2E` is a dot.
 fn without_escapes(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'\\', text).is_none() {
         return Cow::Borrowed(text);

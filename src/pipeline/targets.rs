@@ -1,8 +1,10 @@
-//! Whether the device of a target is present: the pinned runtime is queried once per tools, device and environment.
+//! Determines whether the device of a target is present. The pinned runtime is queried once for each
+//! combination of tools, device and environment.
 //!
-//! Three results, because with two an unknown error would count as an absent device. A device that is *absent* makes
-//! its benchmarks compiled only. Anything that is not known to mean absence is *broken*, and a failure: so is the
-//! absence of a device that the configuration requires, or that the machine visibly has on its bus.
+//! There are three results, because with only two, an unknown error would count as an absent device. If a
+//! device is *absent*, its benchmarks are compiled but not run. Any error that is not known to mean absence
+//! makes the device *broken*, and its benchmarks fail. A device is also broken if it is absent although the
+//! configuration requires it or the machine's bus shows it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,25 +19,26 @@ use super::PipelineError;
 use super::diagnostics;
 use super::host::Host;
 
-/// The first use of a GPU after a boot loads firmware.
+/// Timeout of a query. The first use of a GPU after a boot loads firmware.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Presence of a target's device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Presence {
     Present,
-    /// `no CUDA device`, and the runtime's own words.
+    /// The device is absent. `what` is a phrase such as `no CUDA device`, and `said` is the runtime's
+    /// message.
     Absent {
         what: String,
         said: String,
     },
-    /// It should be there, or the runtime said something that is not known to mean absence.
+    /// The device should be present, or the runtime reported an error that is not known to mean absence.
     Broken {
         why: String,
     },
 }
 
-/// Asks, or remembers. The CPU is always there.
+/// Queries the runtime, or returns an earlier result. A CPU is always present.
 pub(super) async fn presence(
     host: &Host<'_>,
     tools: &Installed,
@@ -58,10 +61,11 @@ fn list_devices(tools: &Installed, target: &Target) -> Command {
         .capture_stdout()
 }
 
-/// The devices that the runtime lists for a target, or why a benchmark of it would not be measured.
+/// The devices that the runtime lists for a target, or the reason why the target's benchmarks would not be
+/// measured.
 ///
 /// # Errors
-/// A tool that can't be started, and an interrupt.
+/// A tool can't be started, or the run was interrupted.
 pub async fn listed_devices(
     tools: &Installed,
     target: &Target,
@@ -82,41 +86,41 @@ pub async fn listed_devices(
     Ok(Ok(text.lines().map(str::trim).filter(|line| line.contains("://")).map(str::to_owned).collect()))
 }
 
-/// The drivers that the runtime was built with, by name.
+/// The names of the drivers that the runtime was built with.
 ///
 /// # Errors
-/// A tool that can't be started, and an interrupt.
+/// A tool can't be started, or the run was interrupted.
 pub async fn listed_drivers(tools: &Installed, cancel: &Cancel) -> Result<Vec<String>, PipelineError> {
     let command = Command::new(&tools.iree_run_module, TIMEOUT).arg("--list_drivers").capture_stdout();
     let finished = process::run(&command, cancel).await?;
     if finished.exit == Exit::Interrupted {
         return Err(PipelineError::Interrupted);
     }
-    // `    cuda: NVIDIA CUDA HAL driver (via dylib)`, below a heading.
+    // Below a heading, the lines look like `    cuda: NVIDIA CUDA HAL driver (via dylib)`.
     let text = String::from_utf8_lossy(&finished.stdout).into_owned();
     let name = |line: &str| line.trim().split_once(": ").map(|(name, _)| name.to_owned());
     let is_name = |name: &String| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     Ok(text.lines().filter_map(name).filter(is_name).collect())
 }
 
-/// Words of the runtime that mean "there is no such device here", and nothing else.
+/// Phrases in the runtime's messages that mean that there is no such device, and nothing else.
 const ABSENT: [&str; 9] = [
-    // No driver library: libcuda.so, libamdhip64.so, the Vulkan loader.
+    // A driver library is missing: libcuda.so, libamdhip64.so, or the Vulkan loader.
     "driver library '",
     "HIP runtime library '",
     "Vulkan loader library not found",
     "Vulkan runtime library not available",
-    // A loader and no driver behind it.
+    // There is a loader, but no driver.
     "VK_ERROR_INCOMPATIBLE_DRIVER",
-    // A driver and no device.
+    // There is a driver, but no device.
     "CUDA_ERROR_NO_DEVICE",
     "hipErrorNoDevice",
     "no ROCm-capable device",
-    // Tools that were built without the driver.
+    // The tools were built without the driver.
     "no driver '",
 ];
 
-/// Reads the answer of `--list_devices`: one URI per line, or a complaint.
+/// Interprets the result of `--list_devices`, which prints one URI per line, or an error.
 fn read(finished: &Finished, device: &str) -> Presence {
     let driver = device_driver(device);
     let title = match DeviceKind::from_uri(device).facts().title {
@@ -155,7 +159,8 @@ fn read(finished: &Finished, device: &str) -> Presence {
     Presence::Present
 }
 
-/// Whether a URI means one of the listed devices: any, the nth, or the one of this name.
+/// Whether a URI matches one of the listed devices: any device, the one with an index, or the one with a
+/// name.
 fn is_among(device: &str, listed: &[&str]) -> bool {
     let path = device.split_once("://").map_or("", |(_, path)| path);
     let path = path.split('?').next().unwrap_or_default();
@@ -165,16 +170,17 @@ fn is_among(device: &str, listed: &[&str]) -> bool {
     }
 }
 
-/// The line with the reason; the first line is ASCII art.
+/// The line that contains the reason; the first lines may be ASCII art.
 fn complaint(stderr: &str) -> String {
     let line = stderr.lines().map(str::trim).find(|line| line.contains("; "));
     let line = line.or_else(|| stderr.lines().map(str::trim).find(|line| !line.is_empty()));
-    // `c/runtime/src/iree/hal/…:66: UNAVAILABLE; …` begins with a place in sources that are not here.
+    // In `c/runtime/src/iree/hal/…:66: UNAVAILABLE; …`, the location in IREE's sources is left out, because
+    // they are not on this machine.
     let line = line.unwrap_or("no message");
     line.split_once(": ").filter(|(place, _)| place.contains(".c")).map_or(line, |(_, rest)| rest).to_owned()
 }
 
-/// An absence that must not be is a failure.
+/// Turns an absence into a failure if the device is required or visible on the bus.
 fn judged(found: Presence, required: Option<bool>, on_bus: Option<String>) -> Presence {
     match (found, required, on_bus) {
         (Presence::Absent { what, said }, Some(true), _) => {
@@ -219,7 +225,7 @@ mod tests {
             ("hip", captured!("3.9.0-hip-none.stderr"), "no ROCm device"),
             ("vulkan", captured!("3.13.0-vulkan-none.stderr"), "no Vulkan device"),
             ("vulkan", captured!("3.9.0-vulkan-none.stderr"), "no Vulkan device"),
-            // A loader is present without a driver.
+            // A Vulkan loader is installed, but no driver.
             ("vulkan", captured!("3.13.0-vulkan-no-icd.stderr"), "no Vulkan device"),
             ("vulkan", captured!("3.9.0-vulkan-no-icd.stderr"), "no Vulkan device"),
             (

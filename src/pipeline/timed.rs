@@ -1,4 +1,4 @@
-//! One fresh start of the benchmark tool, and the check of its output.
+//! Starts the benchmark tool once, in a fresh process, and checks its output.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,20 +25,20 @@ use super::journal::JournalEntry;
 use super::schedule::ScheduledProcess;
 use super::stage::{StageError, StageFailure, Staged};
 
-/// The tool's output format, which errors name.
+/// The tool's output format, for error messages.
 const FORMAT: Format = Format::GoogleBenchmarkJson;
 const TOOL: &str = "iree-benchmark-module";
 
-/// How the benchmark tool is started.
+/// The inputs of one start of the benchmark tool or a command.
 pub(super) struct Start<'a> {
     pub(super) candidate: &'a BenchmarkCandidate<'a>,
     pub(super) program: TimedProgram<'a>,
     pub(super) step: ScheduledProcess,
-    /// The benchmarks that are requested from a command; `None` for all.
+    /// The benchmarks that a command should run; `None` for all.
     pub(super) asked: Option<BTreeSet<String>>,
     /// The format that the command is known to print.
     pub(super) format: Option<Format>,
-    /// Position among all processes of the session.
+    /// The position among all processes of the session.
     pub(super) order: u32,
     pub(super) timing: Timing,
     pub(super) timeout: Duration,
@@ -49,9 +49,9 @@ pub(super) struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Runs the tool to its end, and returns its measurements or its failure for the journal.
+    /// Runs the tool, and returns its measurements or its failure as an entry of the journal.
     pub(super) async fn run(&self, host: &Host<'_>) -> Result<JournalEntry, PipelineError> {
-        // A process that was cut left its file; the tool must not append to it.
+        // An interrupted process may have left this file, and the tool must not append to it.
         remove_if_there(&self.raw)?;
         remove_if_there(&self.log)?;
         let (device, env) = self.program.device();
@@ -109,8 +109,8 @@ impl Start<'_> {
         })
     }
 
-    /// Starts a command as often as required for a slot of the schedule. `prepared` is how preparing the first one
-    /// failed. Returns the last process with the time that all of them took.
+    /// Starts a command as often as a slot of the schedule requires. `prepared` is the failure of the first
+    /// preparation, if it failed. Returns the last process, with the time of all processes.
     async fn processes(
         &self,
         command: &PreparedCommand,
@@ -128,7 +128,7 @@ impl Start<'_> {
         loop {
             left = left.saturating_sub(1);
             let finished = match prepared {
-                // A benchmark that was not prepared is not measured.
+                // If preparing failed, the process is not started, and the failure counts as its result.
                 Some(failed) => failed,
                 None => host.run(&start).await?,
             };
@@ -151,7 +151,7 @@ impl Start<'_> {
         }
     }
 
-    /// Output of the processes of a command.
+    /// Converts the output of a command's processes.
     fn printed(&self, output: CommandOutput) -> MeasuredProcess {
         MeasuredProcess {
             context: output.context,
@@ -160,14 +160,15 @@ impl Start<'_> {
         }
     }
 
-    /// Reads a process's own output. The tool may exit 0 without having measured anything, so success depends on the
-    /// file, not only on the exit code. A process that measured less than it was asked for, or something else, failed.
+    /// Reads the results of a module's process. The tool may exit with code 0 without having measured
+    /// anything, so success also depends on the results file. A process that measured less than requested, or
+    /// something else, has failed.
     fn samples(&self, ready: &Measurable<'_>, finished: &Finished) -> Staged<MeasuredProcess> {
         let (raw, log) = (&self.raw, &self.log);
         let (function, repetitions) = (&ready.execution.function, self.timing.repetitions);
         let failed = |why: String| Err(StageFailure::new(why).into());
         if finished.exit != Exit::Success {
-            // The tool's file has more detail than stderr: the message of the failed row.
+            // The results file has more detail than stderr: the message of the row that failed.
             let said = files::read_bounded(raw, MOST_RESULT_BYTES).ok().and_then(|bytes| row_failure(&bytes));
             let ended = failure(finished, None);
             return failed(said.filter(|_| !ended.killed).unwrap_or(ended.why));
@@ -192,7 +193,7 @@ impl Start<'_> {
         if let Some(said) = error {
             return Err(printed_error(&said).into());
         }
-        // IREE names the row `BM_FUNCTION/process_time/real_time`.
+        // IREE's row names have the form `BM_FUNCTION/process_time/real_time`.
         let row = benchmark.name.as_str();
         if row.strip_prefix("BM_").and_then(|name| name.split('/').next()) != Some(function.as_str()) {
             return failed(format!("the tool measured `{row}` where `{function}` was asked for"));
@@ -232,19 +233,19 @@ impl Start<'_> {
 struct MeasuredProcess {
     samples: SampleMap,
     context: Option<Context>,
-    /// Iterations of one repetition.
+    /// Number of iterations per repetition.
     iterations: Option<u64>,
     printed: Option<Printed>,
 }
 
-/// A process's latency as reports show it, for the person who waits.
+/// A process's latency in the form in which reports show it, for progress messages.
 pub(super) fn latency_in_words(samples: &[f64]) -> Option<String> {
     const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
     let latency = gate::location(samples, Metric::LATENCY.better)?;
     Some(format!("{:.3} ms", latency / NANOSECONDS_PER_MILLISECOND))
 }
 
-/// The message of the first failed row of a file.
+/// The message of the first failed row in a results file.
 fn row_failure(bytes: &[u8]) -> Option<String> {
     let run = ingest::read(bytes, FORMAT, TOOL).ok()?;
     run.benchmarks.into_iter().find_map(|benchmark| match benchmark.outcome {

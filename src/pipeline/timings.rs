@@ -1,4 +1,4 @@
-//! How long the processes of each benchmark measure in one session, kept on disk.
+//! Stores how long the processes of each benchmark measure in one session.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,13 +15,14 @@ use super::PipelineError;
 use super::argv::Timing;
 use super::cache::write_json;
 
-/// The timing of each benchmark, on disk: an interrupted session goes on with the same processes.
+/// The timing of each benchmark. It is stored on disk, so that a resumed session continues with the same kind
+/// of processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Timings(BTreeMap<String, TimingRecord>);
 
 impl Timings {
-    /// Reads the choice of an interrupted session; empty if it was killed before.
+    /// Reads the timings of an interrupted session; empty if it was interrupted before they were chosen.
     pub(super) fn read(file: &Path) -> Result<Self, PipelineError> {
         let bytes = match fs::read(file) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),

@@ -1,8 +1,9 @@
-//! Files that an export or a compilation read, and whether they are unchanged.
+//! Records the files that an export or a compilation read, and checks whether they are unchanged.
 //!
-//! Which files decide a result is only known once they were read. So a key has an entry for each state of these files,
-//! and a list of the files that select one. The compiler is observed by the kernel. An export is heard by its
-//! interpreter, and its key has the whole tree of its side's sources, because native code opens files unheard.
+//! It is only known afterwards which files a result depends on. So for each key, the cache has one entry per
+//! state of these files, and traces that list the files and select an entry. The files of the compiler are
+//! observed by the kernel. Those of an export are reported by its Python interpreter. Native code can open
+//! files without that, so the key of an export also contains the whole tree of its side's sources.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,25 +18,25 @@ use super::tree;
 use crate::files;
 use serde::{Deserialize, Serialize};
 
-/// Extensions of files that benchgate and its tools write next to a configuration. Only Python code reads them, and
-/// that is heard; with them in the key, every run would change it.
+/// Extensions of files that benchgate and its tools write next to a configuration. Models read such files
+/// only from Python, whose reads are reported. If they were part of the key, every run would change it.
 const HEARD: [&str; 7] = ["csv", "html", "jsonl", "log", "md", "svg", "xml"];
 
-/// The answer of an exporter.
+/// The files that an exporter reported to have read.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Heard {
     pub(super) read: Vec<PathBuf>,
     pub(super) listed: Vec<PathBuf>,
-    /// An action of the model that no list of files describes.
+    /// An action of the model whose effect can't be described by a list of files, if there was one.
     pub(super) opaque: Option<String>,
 }
 
-/// The root of the names in a trace.
+/// The folders that determine how files are named in a trace.
 #[derive(Debug, Clone)]
 pub(super) struct TracePlace {
-    /// The sources, by name and by the target of links.
+    /// The folder of the sources, as named and with links resolved.
     folders: [PathBuf; 2],
-    /// A folder that the request names, if there is one.
+    /// The folder of the tools, which the request's key already contains, if there is one.
     tools: Option<PathBuf>,
 }
 
@@ -43,13 +44,13 @@ pub(super) struct TracePlace {
 const SYSTEM: [&str; 8] = ["/bin", "/etc", "/lib", "/lib64", "/nix", "/opt", "/sbin", "/usr"];
 
 impl TracePlace {
-    /// The trace of an interpreter, which names the files that it read relative to the sources.
+    /// The names for a trace of an interpreter, which are relative to the sources.
     pub(super) fn of_sources(sources: &Path) -> Self {
         let folder = clean(sources);
         Self { folders: [folder.clone(), folder], tools: None }
     }
 
-    /// The trace of a program below `tools`, which is started in the folder of the sources.
+    /// The names for a trace of a program below `tools`, which is started in the folder of the sources.
     pub(super) fn of_program(sources: &Path, tools: &Path) -> Self {
         let folder = clean(sources);
         let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
@@ -60,9 +61,10 @@ impl TracePlace {
         &self.folders[0]
     }
 
-    /// The names of a file. A file next to the base's checkout differs from one next to the head's, so names are
-    /// relative to the sources, even outside of them. A program opens some files by absolute path, and others relative
-    /// to its folder; if both are possible, neither may have changed.
+    /// The names of a file in a trace. They are relative to the sources, even for files outside of them,
+    /// because base's and head's checkouts have different neighbors. A program opens some files by absolute
+    /// path, and others relative to its folder. If both are possible, the file gets both names, and neither
+    /// file may have changed.
     fn names(&self, path: &Path) -> Vec<String> {
         let [folder, real] = &self.folders;
         let absolute = || path.to_string_lossy().into_owned();
@@ -79,21 +81,21 @@ impl TracePlace {
     }
 }
 
-/// Names and contents, by the rules of a [`TracePlace`].
+/// The files that were read, with their content, named as [`TracePlace`] determines.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Trace {
-    /// Digest by name; `None` for files that were not found.
+    /// The digest of each file, by name; `None` if it was not found.
     files: BTreeMap<String, Option<String>>,
-    /// Names of the files in a folder outside of the sources, as one digest.
+    /// A digest of the file names in each listed folder outside the sources.
     folders: BTreeMap<String, Option<String>>,
 }
 
-/// The state of each side's sources, read once per run.
+/// The digests of each side's sources, computed once per run.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
-    /// Folders that this run writes, which are no input of a model.
+    /// Folders that this run writes to, which are not inputs of a model.
     own: Vec<PathBuf>,
-    /// Sources in a folder of benchgate, because they were checked out there.
+    /// Sources in a folder that belongs to benchgate, because they were checked out there.
     checkouts: Vec<PathBuf>,
     trees: Memo<PathBuf, Result<String, StageFailure>>,
 }
@@ -103,12 +105,12 @@ impl Sources {
         Self { own: own.into_iter().map(|path| clean(&path)).collect(), ..Self::default() }
     }
 
-    /// This trace, if these folders of sources lie in one that this run writes to.
+    /// Marks folders as sources although they are in a folder that this run writes to.
     pub(super) fn with_checkouts<'a>(self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
         Self { checkouts: folders.into_iter().map(clean).collect(), ..self }
     }
 
-    /// The digest of everything below a folder of sources.
+    /// The digest of all files in a source folder.
     pub(super) async fn digest(&self, folder: &Path, digests: &Digests) -> Staged<String> {
         let folder = clean(folder);
         let look = async || {
@@ -130,13 +132,13 @@ impl Sources {
         Ok(self.trees.get(folder.clone(), look).await??)
     }
 
-    /// Whether it is a file that this run writes.
+    /// Whether this run writes the file itself.
     pub(super) fn is_own(&self, path: &Path) -> bool {
         let below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
         below(&self.own) && !below(&self.checkouts)
     }
 
-    /// The present state of files that were read and folders that were listed.
+    /// Records the current state of the files that were read and the folders that were listed.
     pub(super) async fn record(
         &self,
         read: impl Iterator<Item = &PathBuf>,
@@ -156,7 +158,7 @@ impl Sources {
         trace
     }
 
-    /// Whether everything is unchanged.
+    /// Whether all files and folders of a trace are unchanged.
     async fn holds(&self, trace: &Trace, folder: &Path, digests: &Digests) -> bool {
         for (name, then) in &trace.files {
             if file_state(&folder.join(name), digests).await != *then {
@@ -177,7 +179,7 @@ impl Sources {
         Some(names.iter().fold(KeyBuilder::new("listing"), |key, name| key.bytes("name", name)).finish())
     }
 
-    /// The entry of `key` that was made from the current files.
+    /// The key of the entry that was made for `key` from files in their current state, if there is one.
     pub(super) async fn entry(
         &self,
         cache: &Cache,
@@ -188,7 +190,7 @@ impl Sources {
         let index = cache.folder(kind, key);
         let items = fs::read_dir(&index).ok()?;
         for path in items.filter_map(Result::ok).map(|item| item.path()) {
-            // One that can't be read is one that is not there.
+            // A trace that can't be read is treated like a missing one.
             let read = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Trace>(&bytes).ok());
             let Some(trace) = read else { continue };
             if self.holds(&trace, place.folder(), digests).await {
@@ -201,7 +203,7 @@ impl Sources {
 }
 
 impl Trace {
-    /// Names the entry that was made under `key` from these files.
+    /// The key of the entry that was made for `key` from these files.
     pub(super) fn entry_key(&self, key: &str) -> String {
         let parts = |mut builder: KeyBuilder, parts: &BTreeMap<String, Option<String>>| {
             for (name, content) in parts {
@@ -213,7 +215,7 @@ impl Trace {
         parts(parts(builder, &self.files), &self.folders).finish()
     }
 
-    /// Adds this to the states of `key` that have an entry.
+    /// Stores this trace with those that select an entry for `key`.
     pub(super) fn keep(&self, cache: &Cache, kind: &str, key: &str) -> Result<(), PipelineError> {
         let folder = cache.folder(kind, key);
         fs::create_dir_all(&folder).map_err(PipelineError::io("create", &folder))?;
@@ -221,12 +223,12 @@ impl Trace {
     }
 }
 
-/// A digest of the content, of where a link leads, and of whether the file may be executed: a program can ask for each.
-/// `None` if nothing has this name.
+/// A digest of a file's content, of where a link leads, and of whether the file is executable, because
+/// programs can depend on each of these. `None` if the file doesn't exist.
 pub(super) async fn file_state(path: &Path, digests: &Digests) -> Option<String> {
     let itself = fs::symlink_metadata(path).ok()?;
     let link = if itself.is_symlink() { fs::read_link(path).ok() } else { None };
-    // Whether it may be written differs between a checkout and a working tree.
+    // Write permission is left out, because it differs between a checkout and a working tree.
     let runs = fs::metadata(path).is_ok_and(|target| target.permissions().mode() & 0o111 != 0);
     let content = digests.readable(path).await;
     let builder = KeyBuilder::new("state/1").bytes("runs", &[u8::from(runs)]);
@@ -234,7 +236,8 @@ pub(super) async fn file_state(path: &Path, digests: &Digests) -> Option<String>
     Some(builder.bytes("link", link.unwrap_or_default().as_os_str().as_encoded_bytes()).finish())
 }
 
-/// A folder that tools fill, recognized by its marker: a repository, a virtual environment, a cache.
+/// Whether tools created the folder, recognized by a marker file: a repository, a virtual environment, a
+/// cache.
 fn is_made(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == ".git")
         || ["pyvenv.cfg", "CACHEDIR.TAG"].iter().any(|mark| folder.join(mark).is_file())
@@ -244,7 +247,7 @@ fn is_heard(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|ending| HEARD.iter().any(|heard| ending == *heard))
 }
 
-/// Absolute, without `.` and `..`, as Python's `abspath` writes it.
+/// Converts a path to an absolute one without `.` and `..`, as Python's `abspath` does.
 pub(super) fn clean(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut clean = PathBuf::new();
@@ -258,7 +261,7 @@ pub(super) fn clean(path: &Path) -> PathBuf {
     clean
 }
 
-/// The way from a folder to a path, both clean.
+/// The relative path from a folder to a path. Both must be clean.
 fn relative(path: &Path, folder: &Path) -> String {
     let shared = path.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
     let up = folder.components().skip(shared).map(|_| Component::ParentDir);

@@ -1,4 +1,4 @@
-//! The files below a folder, by content: what a folder that decides a result is known by.
+//! Identifies a folder by the content of its files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::PipelineError;
 use super::cache::{Digests, KeyBuilder};
 
-/// More files than a folder of sources or of bitcode has. Hashing a home folder by mistake would take hours,
-/// and a link to a parent folder has no end.
+/// Maximum number of files, which is more than a folder of sources or of bitcode has. Hashing a home folder
+/// by mistake would take hours, and a link to a parent folder would never end.
 const MOST_FILES: usize = 50_000;
 const DEEPEST: usize = 48;
 
@@ -20,8 +20,8 @@ pub(super) struct TreeError {
     why: String,
 }
 
-/// Every file below a folder, by its path from there. Links are followed, because a tool would read their targets. A
-/// folder for which `skip` holds is listed by its name, with no path, and not entered.
+/// Every file below a folder, by its relative path. Links are followed, because a tool would read their
+/// targets. A folder for which `skip` returns true is listed by name, without a path, and not entered.
 pub(super) fn files(
     folder: &Path,
     skip: &dyn Fn(&Path) -> bool,
@@ -45,7 +45,7 @@ fn walk(
     for item in fs::read_dir(folder).map_err(|error| wrong(error.to_string()))? {
         let item = item.map_err(|error| wrong(error.to_string()))?;
         let path = item.path();
-        // A name that is not text is made distinct by its bytes.
+        // A name that is not valid UTF-8 is escaped, so that it stays distinct.
         let name = format!("{prefix}{}", item.file_name().as_encoded_bytes().escape_ascii());
         if path.is_dir() {
             if skip(&path) {
@@ -56,7 +56,7 @@ fn walk(
         } else if path.is_file() {
             found.insert(name, Some(path));
         } else {
-            // A dangling link, a socket: there, and without content.
+            // A dangling link or a socket exists but has no content.
             found.insert(name, None);
         }
         if found.len() > MOST_FILES {
@@ -66,7 +66,7 @@ fn walk(
     Ok(())
 }
 
-/// Adds names and contents of files to a key.
+/// Adds the names and contents of files to a key.
 pub(super) async fn add(
     mut key: KeyBuilder,
     files: &BTreeMap<String, Option<PathBuf>>,

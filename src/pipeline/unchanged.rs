@@ -1,5 +1,5 @@
-//! Checks that no measured file changes during the run. A tool that is built again, or a module that a measured program
-//! replaces, would be measured without having been verified.
+//! Checks that no measured file changes during the run. Otherwise a tool that is rebuilt, or a module that a
+//! measured program replaces, would be measured without being verified.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::PipelineError;
 use super::cache::{Digests, aside, file_sha256};
 use super::candidates::{Measurable, PreparedSide, TimedProgram};
 
-/// Files with the stamp that each had when it was checked.
+/// The files, each with its stamp from when it was verified.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unchanged(BTreeMap<PathBuf, Stamp>);
 
@@ -25,8 +25,8 @@ impl Unchanged {
         Ok(known)
     }
 
-    /// Records the files that the benchmarks of a side read, in their state when they were hashed. A module is hashed
-    /// again: other modules ran since it was made.
+    /// Records the files that a side's benchmarks read, with their stamps from when they were hashed. Modules
+    /// are hashed again, because other modules have run since they were made.
     pub(super) async fn add_side(
         &mut self,
         side: &PreparedSide<'_>,
@@ -49,8 +49,8 @@ impl Unchanged {
         Ok(())
     }
 
-    /// Notes the programs of a side's commands and the files that they name. A command writes its results to
-    /// `{output}`, so it needs no write access to any of these.
+    /// Records the programs of a side's commands and the files that they name. A command writes its results
+    /// to `{output}`, so it does not have to write to any of these.
     pub(super) async fn add_commands(
         &mut self,
         side: &PreparedSide<'_>,
@@ -70,7 +70,7 @@ impl Unchanged {
         Ok(())
     }
 
-    /// Fails if a file that a process of this benchmark executes or reads was written.
+    /// Returns an error if a file that a process of this benchmark executes or reads has been written to.
     pub(super) fn check(&self, program: &TimedProgram<'_>) -> Result<(), PipelineError> {
         let files: Vec<&Path> = match program {
             TimedProgram::Module(Measurable { execution, tools, .. }) => {

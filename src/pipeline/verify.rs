@@ -1,4 +1,4 @@
-//! The module's outputs against the reference, before anything is timed.
+//! Compares the module's outputs with the reference before anything is timed.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -29,9 +29,9 @@ pub(super) struct VerifyJob<'a> {
     pub(super) tools: &'a Installed,
     pub(super) execution: &'a Execution,
     pub(super) source: &'a PreparedSource,
-    /// What calls its function twice, where it is timed.
+    /// The module that calls its function more than once, if it is timed.
     pub(super) caller: Option<&'a Caller>,
-    /// Whether there is another side, whose outputs these are compared with.
+    /// Whether there is another side to compare the outputs with.
     pub(super) paired: bool,
 }
 
@@ -40,17 +40,17 @@ pub(super) struct VerifyJob<'a> {
 pub(super) struct VerifiedModule {
     pub(super) verification: Verification,
     report: StageReport,
-    /// Peak device memory of the one call that was verified.
+    /// Peak device memory of the call that was verified.
     pub(super) peak_device_memory: Option<u64>,
     /// The files that this call opened, if they could be observed.
     pub(super) opened: Option<Opened>,
-    /// Its outputs, if head's are to be compared with base's.
+    /// Its outputs, if they are compared with those of the other side.
     pub(super) outputs: Option<Outputs>,
-    /// How a later call differs from the first one, if it does.
+    /// A description of how a later call differs from the first one, if it does.
     pub(super) stateful: Option<String>,
-    /// The inputs that the first call changes.
+    /// Indices of the inputs that the first call changes.
     pub(super) changed_inputs: Vec<u32>,
-    /// Whether a later call had other inputs.
+    /// Whether a later call was made with other inputs.
     pub(super) had_other_inputs: bool,
 }
 
@@ -64,8 +64,8 @@ impl StageOutput for VerifiedModule {
     }
 }
 
-/// Runs the module once and compares every output. A module that does not run is a failure of the
-/// stage; wrong outputs are a [`Verification`] with its code.
+/// Runs the module once and compares every output. A module that can't be run is a failure of the stage;
+/// wrong outputs are reported by the code of the [`Verification`].
 pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<VerifiedModule> {
     let VerifyJob { planned, source, .. } = *job;
     let folder = host.scratch()?;
@@ -104,7 +104,8 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
                 had_other_inputs: false,
             });
         }
-        // By benchmark and side, not by module: benchmarks may share one and fail for reasons of their own.
+        // The log is named by benchmark and side and not by module, because benchmarks that share a module
+        // can fail for different reasons.
         let key = KeyBuilder::new("log")
             .text("benchmark", planned.name().as_str())
             .text("side", planned.side.name.as_str())
@@ -116,7 +117,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         };
         return Err(failure.into());
     }
-    // Raw bytes have no type; without a file for its results, the tool prints their types.
+    // A raw file does not contain its type. If the tool is not asked to write files, it prints the types.
     let mut other = None;
     if types.iter().any(Option::is_some) {
         let printed = again(host, &command(&[]), folder.path()).await?;
@@ -132,7 +133,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         (None, None) => compare(planned, &outputs, source)?,
     };
     verification.no_fp64.clone_from(&source.expected64_problem);
-    // Base replaces a missing reference, so its outputs are needed anyway.
+    // Without a reference, base's outputs are used instead, so the outputs are needed in any case.
     let outputs = if job.paired && verification.code == VerifyCode::VerifierSkipped {
         let known = (!types.is_empty()).then(|| types.clone());
         steady_outputs(host, planned, known, &finished, folder.path(), command).await?
@@ -148,7 +149,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         Some(caller) => {
             let known = if types.is_empty() { result_types(&finished) } else { types };
             let is_known = known.len() == caller.results;
-            // Results of unknown types are written as bytes, because the tool needs a place for each.
+            // Results of unknown types are written as bytes, because the tool needs a file for each result.
             let known = if is_known { known } else { vec![Some(String::new()); caller.results] };
             let second = places(folder.path(), "second", &known);
             let checked =
@@ -169,7 +170,8 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
                 remembers(planned, &later)?
             } else {
                 match differs(planned, &outputs, &second)? {
-                    // The outputs of a nondeterministic function prove nothing.
+                    // `outputs` is empty for a nondeterministic function, because comparing its outputs would
+                    // prove nothing.
                     None if !outputs.is_empty() => remembers(planned, &later)?,
                     found => found,
                 }
@@ -178,7 +180,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     };
     let comparable = match verification.code {
         VerifyCode::Pass | VerifyCode::VerifierSkipped => true,
-        // Outputs that are expected to be wrong are to stay as they are.
+        // Outputs that are expected to be wrong must not change.
         VerifyCode::Fail => !planned.side.config.policy.expectations.is_empty(),
         _ => false,
     };
@@ -198,7 +200,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     })
 }
 
-/// Paths for the outputs of a call: `.npy`, or raw if a type is given.
+/// Files for the outputs of a call: `.npy`, or raw if a type is given.
 fn places(folder: &Path, call: &str, types: &[Option<String>]) -> Vec<TensorFile> {
     let place = |(index, raw): (usize, &Option<String>)| {
         let mut file = TensorFile { path: folder.to_owned(), raw: raw.clone() };
@@ -208,8 +210,8 @@ fn places(folder: &Path, call: &str, types: &[Option<String>]) -> Vec<TensorFile
     types.iter().enumerate().map(place).collect()
 }
 
-/// The types of the results that a call printed: `4x4xbf16` of `result[0]: hal.buffer_view` and
-/// `4x4xbf16=[…]`.
+/// The types of the results, from what a call printed. The type is `4x4xbf16` in `result[0]: hal.buffer_view`
+/// followed by `4x4xbf16=[…]`.
 fn printed_types(stdout: &str) -> Vec<String> {
     let mut lines = stdout.lines();
     let mut types = Vec::new();
@@ -222,13 +224,14 @@ fn printed_types(stdout: &str) -> Vec<String> {
     types
 }
 
-/// The types of the results, as types of files: `None` for a type that `.npy` can represent.
+/// The types of the result files: `None` if `.npy` can represent the type.
 fn result_types(call: &Finished) -> Vec<Option<String>> {
     let printed = printed_types(&String::from_utf8_lossy(&call.stdout));
     printed.into_iter().map(|found| lacks_npy(&found).then_some(found)).collect()
 }
 
-/// Whether a second call computed something else than a first one, where no reference says what is right.
+/// Whether a second call returned different results than the first one. Used if there is no reference that
+/// tells which results are correct.
 fn differs(
     planned: PlannedBenchmark<'_>,
     first: &[TensorFile],
@@ -242,10 +245,10 @@ fn differs(
     Ok(differ.then(|| "a second call in the same process computes other results than the first".to_owned()))
 }
 
-/// Whether a later call with other inputs computed something else than a first call with them.
+/// Whether a later call with other inputs returned different results than a first call with them.
 fn remembers(planned: PlannedBenchmark<'_>, later: &LaterCalls) -> Staged<Option<String>> {
     let Some([alone, third]) = &later.with_others else { return Ok(None) };
-    // Also the same where nothing is finite.
+    // Byte-equal outputs count as the same, even if none of their elements is finite.
     let read = |file: &TensorFile| std::fs::read(&file.path).map_err(PipelineError::io("read", &file.path));
     for (alone, third) in alone.iter().zip(third) {
         let is_same = read(alone)? == read(third)?;
@@ -257,8 +260,8 @@ fn remembers(planned: PlannedBenchmark<'_>, later: &LaterCalls) -> Staged<Option
     Ok(None)
 }
 
-/// The verification of a module that has another number of outputs than its reference. The tool then fails instead of
-/// writing them, and runs without the flag.
+/// The verification of a module whose number of outputs differs from that of its reference. In this case the
+/// tool can't write the outputs, so it is run again without writing them.
 async fn other_count(
     host: &Host<'_>,
     failed: &Finished,
@@ -277,7 +280,7 @@ async fn other_count(
     }))
 }
 
-/// A mismatch in the types of a call's results, if the reference is a raw file.
+/// The mismatch between the types of a call's results and those of raw reference files, if there is one.
 fn other_type(call: &Finished, expected: &[Option<String>]) -> Option<(VerifyCode, String)> {
     let found = printed_types(&String::from_utf8_lossy(&call.stdout));
     let wanted = expected.iter().enumerate().filter_map(|(index, wanted)| Some((index, wanted.as_ref()?)));
@@ -293,7 +296,8 @@ fn other_type(call: &Finished, expected: &[Option<String>]) -> Option<(VerifyCod
     })
 }
 
-/// Repeats a call that worked before: without its outputs nothing would be compared, which is not a pass.
+/// Repeats a call that succeeded before. If it fails now, that is an error, because without its outputs
+/// nothing would be compared, which must not count as a pass.
 async fn again(host: &Host<'_>, call: &Command, folder: &Path) -> Staged<Finished> {
     let finished = host.run(call).await?;
     if finished.exit == Exit::Success {
@@ -303,9 +307,9 @@ async fn again(host: &Host<'_>, call: &Command, folder: &Path) -> Staged<Finishe
     Err(failure(&finished, None).into())
 }
 
-/// The outputs of a function without a reference that proves anything: as many as are known, or as its first call
-/// printed. They are computed twice: the outputs of a nondeterministic function (random numbers, a race) don't show a
-/// change, so there are none.
+/// The outputs of a function without a usable reference. Their number is known, or the first call printed it.
+/// They are computed twice; if they differ, the function is nondeterministic (random numbers, a race), so its
+/// outputs can't show a change, and none are returned.
 async fn steady_outputs(
     host: &Host<'_>,
     planned: PlannedBenchmark<'_>,
@@ -333,8 +337,9 @@ async fn steady_outputs(
     Ok(if same { once } else { Vec::new() })
 }
 
-/// A reference that can't be read is the suite's own mistake and fails the stage: with it, nothing would
-/// ever be verified, and a gate that checks no output must not look like one that does.
+/// Compares outputs with the reference. If the reference can't be read, the stage fails: this is a mistake in
+/// the suite because of which nothing would ever be verified, and a gate that checks no output must not look
+/// like one that does.
 fn compare(
     planned: PlannedBenchmark<'_>,
     outputs: &[TensorFile],
