@@ -8,8 +8,7 @@
 //! |---|---|
 //! | 5 | [`cli`] |
 //! | 4 | [`pipeline`] |
-//! | 3 | [`config`], [`toolchain`], [`store`], [`github`]; `benchgate-report`: [`report`], [`site`];
-//! `benchgate-host`: [`process`], [`device`], [`files`], [`git`] |
+//! | 3 | [`config`], [`toolchain`], [`store`], [`github`]; `benchgate-report`: [`report`], [`site`]; `benchgate-host`: [`process`], [`device`], [`files`], [`git`] |
 //! | 2 | [`fleet`], [`import`]; `benchgate-gate`: [`gate`] |
 //! | 1 | `benchgate-ingest`: [`ingest`]; `benchgate-core`: [`numerics`], [`record`] |
 //! | 0 | `benchgate-core`: [`model`], [`exit_code`]; `benchgate-stats`: [`stats`] |
