@@ -108,7 +108,8 @@ fn lacks(plan: &PlanFile, records: &[(SideName, &BenchmarkRecord)], file: &RunFi
     }
 }
 
-/// Whether the benchmark is judged without timing, by the outputs of one call or by the generated code.
+/// Returns whether the benchmark is judged without timing, by the outputs of one call or by the generated
+/// code.
 pub(super) fn is_untimed(record: &BenchmarkRecord) -> bool {
     let by_outputs = record.labels.get(JUDGED_BY).is_some_and(|by| by == JUDGED_BY_OUTPUTS);
     let by_code = record.labels.contains_key(ARCHITECTURE) && !record.values.is_empty();

@@ -150,14 +150,15 @@ pub(super) fn time_left<'a>(
     Some(budget - processes.map(|process| process.seconds.0).sum::<f64>() - ROUNDING_SECONDS)
 }
 
-/// Whether the shard's time budget was spent after this number of blocks, so that every row ended there.
+/// Returns whether the shard's time budget was spent after this number of blocks, so that every row ended
+/// there.
 fn out_of_time(plan: &PlanFile, file: &RunFile, blocks: u32) -> bool {
     let before = file.processes().filter(|process| in_first(process, blocks));
     blocks > 0 && time_left(plan, before).is_some_and(|left| left <= 0.0)
 }
 
-/// Whether there was time to measure all undecided rows until the next look. If not, some had to end at this
-/// one.
+/// Returns whether there was time to measure all undecided rows until the next look. If not, some had to end
+/// at this one.
 fn can_afford(
     plan: &PlanFile,
     file: &RunFile,

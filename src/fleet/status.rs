@@ -79,7 +79,7 @@ impl FleetStatus {
         open.map(|shard| shard.shard).collect()
     }
 
-    /// Whether `merge` would join these files.
+    /// Returns whether `merge` would join these files.
     pub fn is_complete(&self) -> bool {
         self.others.is_empty() && self.to_run().is_empty()
     }

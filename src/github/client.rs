@@ -310,7 +310,7 @@ fn read<T: DeserializeOwned>(what: &str, body: &[u8]) -> Result<T, GitHubError> 
         .map_err(|error| GitHubError::Unreadable { what: what.to_owned(), why: error.to_string() })
 }
 
-/// Whether a failed request may have reached the server.
+/// Returns whether a failed request may have reached the server.
 fn sent(error: &octocrab::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -353,7 +353,7 @@ pub enum GitHubError {
 }
 
 impl GitHubError {
-    /// Whether the token is valid but lacks the permission. Tokens for pull requests from forks are
+    /// Returns whether the token is valid but lacks the permission. Tokens for pull requests from forks are
     /// read-only.
     pub const fn is_forbidden(&self) -> bool {
         matches!(self, Self::Refused { status: 403, .. })

@@ -45,7 +45,7 @@ impl Marker {
         whole.then_some(Self { key, attempt: RunAttempt { run, attempt } })
     }
 
-    /// Whether both markers are for the same suite.
+    /// Returns whether both markers are for the same suite.
     pub fn is_same_suite(&self, other: &Self) -> bool {
         self.key == other.key
     }
@@ -125,7 +125,7 @@ pub struct CommentRequest<'a> {
     pub marker: &'a Marker,
     /// The text without the marker.
     pub body: &'a str,
-    /// Whether to create a comment; an existing one is always updated.
+    /// Allows creating a comment. An existing one is always updated.
     pub create: bool,
     /// The login of the author of benchgate's comments, used if it can't be determined from the token.
     pub author: &'a str,

@@ -88,7 +88,7 @@ pub struct PullRequest {
     pub base_ref: String,
     /// The latest commit of that branch at the time of the event.
     pub base: Sha,
-    /// Whether the head is in another repository, which may have been deleted.
+    /// True if the head is in another repository, which may have been deleted.
     pub fork: bool,
 }
 
@@ -156,7 +156,7 @@ pub enum CodeOrigin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     pub repository: RepositoryName,
-    /// Whether the repository is private; `None` if the payload does not contain that.
+    /// True if the repository is private; `None` if the payload does not contain that.
     pub private: Option<bool>,
     /// `https://api.github.com`, or `https://HOST/api/v3` for GitHub Enterprise Server.
     pub api: String,
@@ -167,7 +167,7 @@ pub struct Job {
     pub commit: Sha,
     /// The repository's default branch; `None` if the payload does not contain it.
     pub default_branch: Option<String>,
-    /// Whether GITHUB_REF is the repository's default branch.
+    /// True if GITHUB_REF is the repository's default branch.
     pub on_default_branch: bool,
     pub event: GitHubEvent,
 }
@@ -334,13 +334,13 @@ pub(super) struct PullRequestPart {
 }
 
 impl PullRequestPart {
-    /// Whether this pull request is still open, with `head` as its latest commit.
+    /// Returns whether this pull request is still open, with `head` as its latest commit.
     pub(super) fn is_still_at(&self, head: &Sha) -> bool {
         self.state == "open" && self.head.sha == *head
     }
 
-    /// Whether this pull request is open and its head is the commit, in the same repository, that a run
-    /// measured.
+    /// Returns whether this pull request is open and its head is the commit, in the same repository, that a
+    /// run measured.
     pub(super) fn matches_run(&self, run: &WorkflowRun) -> bool {
         let repository = self.head.repo.as_ref().map(|repository| repository.id);
         self.is_still_at(&run.head) && repository == run.head_repository

@@ -38,7 +38,7 @@ pub struct IssueChange<'a> {
     pub title: Option<&'a str>,
     pub body: &'a str,
     pub open: bool,
-    /// Whether the issue was closed and is reopened.
+    /// True if the issue was closed and is reopened.
     pub reopened: bool,
 }
 

@@ -80,7 +80,7 @@ struct ComparedPart {
 }
 
 impl Client {
-    /// Whether a pull request is still open and at this commit.
+    /// Returns whether a pull request is still open and at this commit.
     ///
     /// # Errors
     /// GitHub rejects a request, or it keeps failing.

@@ -35,9 +35,9 @@ pub(super) enum TryOutcome {
         /// Seconds to wait according to the response: the value of Retry-After, or the time until the limit
         /// is reset.
         retry_after: Option<u64>,
-        /// Whether no requests are left until the limit is reset.
+        /// True if no requests are left until the limit is reset.
         exhausted: bool,
-        /// Whether the message mentions a rate limit.
+        /// True if the message mentions a rate limit.
         limited: bool,
     },
     /// No connection was made, so the request was not carried out.

@@ -14,7 +14,7 @@ pub struct Workflow {
     pub triggers: Vec<String>,
     /// The names of the workflows whose completion triggers it.
     pub reports_on: Vec<String>,
-    /// Whether a newer run cancels an older one in progress.
+    /// True if a newer run cancels an older one in progress.
     pub cancels: bool,
     pub jobs: Vec<WorkflowJob>,
 }
@@ -29,7 +29,7 @@ pub struct WorkflowJob {
     pub steps: Vec<WorkflowStep>,
     /// The workflow that it calls, in which case it has no steps.
     pub calls: Option<String>,
-    /// Whether it has a condition (`if`).
+    /// True if it has a condition (`if`).
     pub conditional: bool,
 }
 
@@ -120,7 +120,7 @@ impl WorkflowJob {
         }
     }
 
-    /// Whether all labels are those of GitHub-hosted runners, which are discarded after each job.
+    /// Returns whether all labels are those of GitHub-hosted runners, which are discarded after each job.
     pub fn is_hosted(&self) -> bool {
         let hosted =
             |label: &String| ["ubuntu-", "windows-", "macos-"].iter().any(|system| label.starts_with(system));

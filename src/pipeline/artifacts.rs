@@ -27,7 +27,7 @@ pub(super) fn needed<'a>(
     all.iter().filter(is_needed).map(|artifact| (artifact, side.side.sources.as_path())).collect()
 }
 
-/// Whether flags or environment variables of any benchmark name the artifact.
+/// Returns whether flags or environment variables of any benchmark name the artifact.
 fn is_in_flags(artifact: &Artifact, side: &SideInput) -> bool {
     let config = &side.config;
     let of_targets = config.targets.iter().flat_map(|target| target.flags.iter().chain(&target.run_flags));

@@ -180,7 +180,7 @@ pub(super) struct CacheEntry<M> {
     pub(super) folder: PathBuf,
     pub(super) files: BTreeMap<String, String>,
     pub(super) meta: M,
-    /// Whether the entry existed before.
+    /// True if the entry existed before.
     pub(super) cached: bool,
     /// The reason why a damaged older entry was replaced, if there was one.
     pub(super) damaged: Option<String>,
@@ -413,8 +413,8 @@ impl Cache {
     }
 }
 
-/// Whether a folder has the place and name of an entry: named by a digest, in a subfolder for its first two
-/// digits.
+/// Returns whether a folder has the place and name of an entry: named by a digest, in a subfolder for its
+/// first two digits.
 fn is_entry(folder: &Path) -> bool {
     const DIGITS: usize = 64;
     let name = |path: Option<&Path>| Some(path?.file_name()?.to_str()?.to_owned());

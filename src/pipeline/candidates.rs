@@ -18,7 +18,7 @@ use super::stage::Prepared;
 pub(super) struct BenchmarkCandidate<'a> {
     pub(super) name: BenchmarkName,
     pub(super) sides: BTreeMap<SideName, TimedProgram<'a>>,
-    /// Whether both sides execute the same bytes, so that there is nothing to compare.
+    /// True if both sides execute the same bytes, so that there is nothing to compare.
     pub(super) identical: bool,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct PreparedSide<'a> {
 }
 
 impl PreparedSide<'_> {
-    /// Whether any process of this side will be timed.
+    /// Returns whether any process of this side will be timed.
     pub(super) fn is_timed(&self) -> bool {
         !self.commands.is_empty() || self.benchmarks.iter().any(|one| one.execution.is_some())
     }

@@ -66,8 +66,8 @@ pub(super) fn key(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<String> {
     Ok(key.finish())
 }
 
-/// Whether a module is compiled for the processor of this machine. False if a flag names a missing file,
-/// because then nothing can be compiled.
+/// Returns whether a module is compiled for the processor of this machine. False if a flag names a missing
+/// file, because then nothing can be compiled.
 pub(super) fn is_host_specific(spec: &CompileSpec, folder: &Path) -> bool {
     Named::find(&spec.flags, folder).is_ok_and(|named| named.asks_for_host())
 }
@@ -153,7 +153,7 @@ fn named_files(job: &CompileJob<'_>) -> Result<Vec<PathBuf>, StageFailure> {
     Ok(named.files.into_values().collect())
 }
 
-/// Whether a file belongs to the user. Devices and the system's libraries are not part of a program.
+/// Returns whether a file belongs to the user. Devices and the system's libraries are not part of a program.
 fn is_of_user(path: &Path) -> bool {
     const SYSTEM: [&str; 6] = ["/proc", "/sys", "/dev", "/usr", "/lib", "/lib64"];
     path.is_file() && !SYSTEM.iter().any(|folder| path.starts_with(folder))
@@ -261,8 +261,8 @@ fn raised(stderr: &str) -> Option<&str> {
     calls.lines().find(|line| line.starts_with(|first: char| !first.is_whitespace())).map(str::trim)
 }
 
-/// Whether a line of the runtime tools reports the error, such as `….c:123: INVALID_ARGUMENT; expected 2
-/// arguments`. The lines before it describe devices and modules.
+/// Returns whether a line of the runtime tools reports the error, such as `….c:123: INVALID_ARGUMENT;
+/// expected 2 arguments`. The lines before it describe devices and modules.
 fn is_status(line: &str) -> bool {
     let Some((before, _)) = line.split_once("; ") else { return false };
     let word = before.rsplit(' ').next().unwrap_or_default();

@@ -13,10 +13,10 @@ use super::PipelineError;
 /// Words that begin less severe messages, which may quote an error.
 const MILDER: [&str; 4] = ["warning:", "note:", "remark:", "debug:"];
 
-/// Whether a line reports an error. This is `error: …` at the beginning, after a location (`a.mlir:5:8:
-/// error: …`, `loc("x"): error: …`), or after a program's name (`ld.lld: error: …`), or the runtime's status
-/// of a failed call (`file.c:12: NOT_FOUND; …`). The word "error" elsewhere, in a warning or in a dump, does
-/// not count.
+/// Returns whether a line reports an error. This is `error: …` at the beginning, after a location
+/// (`a.mlir:5:8: error: …`, `loc("x"): error: …`), or after a program's name (`ld.lld: error: …`), or the
+/// runtime's status of a failed call (`file.c:12: NOT_FOUND; …`). The word "error" elsewhere, in a warning or
+/// in a dump, does not count.
 pub(super) fn is_error(line: &str) -> bool {
     let line = without_colour(line);
     let line = line.trim();
@@ -67,9 +67,9 @@ const OF_THE_MACHINE: [&str; 16] = [
     "terminated",
 ];
 
-/// Whether an error is about a location in the program: `a.mlir:5:8: error: …` or `loc("x"): error: …`. Tools
-/// without such locations, such as a linker, write none or line 0. An error in another file, such as a tuning
-/// spec, does not count.
+/// Returns whether an error is about a location in the program: `a.mlir:5:8: error: …` or `loc("x"): error:
+/// …`. Tools without such locations, such as a linker, write none or line 0. An error in another file, such
+/// as a tuning spec, does not count.
 fn is_about_program(line: &str, program: &Path) -> bool {
     let lower = line.to_ascii_lowercase();
     let Some((place, message)) = lower.split_once(": error:") else { return false };
@@ -80,9 +80,9 @@ fn is_about_program(line: &str, program: &Path) -> bool {
     is_place && !OF_THE_MACHINE.iter().any(|words| message.contains(words))
 }
 
-/// Whether the compiler ended by itself and every error in its log is about the program. Only such a failure
-/// is repaired by changing the program. A crash, a timeout or a lack of memory could turn out differently
-/// another time.
+/// Returns whether the compiler ended by itself and every error in its log is about the program. Only such a
+/// failure is repaired by changing the program. A crash, a timeout or a lack of memory could turn out
+/// differently another time.
 pub(super) fn is_rejection(finished: &Finished, log: &Path, program: &Path) -> Result<bool, PipelineError> {
     if !matches!(finished.exit, Exit::Code(_)) || finished.ended_from_outside().is_some() {
         return Ok(false);
@@ -96,8 +96,8 @@ pub(super) fn is_rejection(finished: &Finished, log: &Path, program: &Path) -> R
     Ok(found > 0 && other.is_none())
 }
 
-/// Whether a line contains the status of a failed call, such as `c/runtime/src/iree/io/file_handle.c:373:
-/// NOT_FOUND; failed to open …`.
+/// Returns whether a line contains the status of a failed call, such as
+/// `c/runtime/src/iree/io/file_handle.c:373: NOT_FOUND; failed to open …`.
 fn has_status(line: &str) -> bool {
     let Some((place, rest)) = line.split_once(": ") else { return false };
     let Some((file, number)) = place.rsplit_once(':') else { return false };

@@ -84,8 +84,8 @@ pub(super) fn tensors(files: &[TensorFile]) -> Staged<Vec<Tensor>> {
     files.iter().map(read).collect()
 }
 
-/// Whether both calls had the same task: the same program and data, or the same reference and data. If the
-/// model was changed, different numbers are not the compiler's fault.
+/// Returns whether both calls had the same task: the same program and data, or the same reference and data.
+/// If the model was changed, different numbers are not the compiler's fault.
 fn same_model(a: &Outputs, b: &Outputs) -> bool {
     a.question == b.question || (a.answer.is_some() && a.answer == b.answer)
 }

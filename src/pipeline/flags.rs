@@ -144,7 +144,7 @@ impl Named {
         Ok(key.bytes("files", &self.files.len().to_le_bytes()))
     }
 
-    /// Whether a flag requests code for the processor on which it is compiled.
+    /// Returns whether a flag requests code for the processor on which it is compiled.
     pub(super) fn asks_for_host(&self) -> bool {
         let value =
             |flag: &str| flag.split_once('=').map_or_else(|| flag.to_owned(), |(_, value)| value.to_owned());
@@ -337,7 +337,7 @@ fn writes(name: &str) -> bool {
     name == "-o" || (!expects && words(name).any(|word| WRITES.contains(&word)))
 }
 
-/// Whether a value looks like a file: a path with a folder, or a name with a known file extension.
+/// Returns whether a value looks like a file: a path with a folder, or a name with a known file extension.
 fn looks_like_a_file(value: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-+@=~/:".contains(c);
     if value.contains("://") || !value.chars().all(plain) {

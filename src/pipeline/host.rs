@@ -42,7 +42,7 @@ pub(super) struct Host<'a> {
     pub(super) device_turn: Mutex<()>,
     /// Digests of inputs and parameters.
     pub(super) digests: Digests,
-    /// Whether equal digests on both sides may be taken to mean equal times.
+    /// True if equal digests on both sides may be taken to mean equal times.
     pub(super) claims_identity: bool,
     /// Digests of the sides' sources.
     pub(super) sources: Sources,

@@ -30,7 +30,7 @@ pub(super) struct JournalEntry {
     pub(super) slot: u8,
     pub(super) process: ProcessRecord,
     pub(super) context: Option<Context>,
-    /// Whether the failure came from outside and not from the benchmark.
+    /// True if the failure came from outside and not from the benchmark.
     #[serde(default)]
     pub(super) killed: bool,
     /// The parsed output of a command's process; absent for a module's process, and if the process failed.
@@ -316,7 +316,7 @@ impl Journal {
         entries
     }
 
-    /// Whether a process of this command printed the benchmark with this name.
+    /// Returns whether a process of this command printed the benchmark with this name.
     pub(super) fn has_printed(&self, command: &BenchmarkName, row: &BenchmarkName) -> bool {
         self.printed.get(command.as_str()).is_some_and(|rows| rows.contains(row.as_str()))
     }
@@ -333,8 +333,8 @@ impl Journal {
             .any(|entry| entry.benchmark == benchmark.as_str() && entry.process.failure.is_some())
     }
 
-    /// Whether another process of this side would add no information, because this side has failed, or
-    /// because the other side has failed and this one has worked.
+    /// Returns whether another process of this side would add no information, because this side has failed,
+    /// or because the other side has failed and this one has worked.
     pub(super) fn is_settled(&self, benchmark: &BenchmarkName, side: SideName) -> bool {
         let mine = self.processes(benchmark, side);
         mine.iter().any(|entry| entry.process.failure.is_some())

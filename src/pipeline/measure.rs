@@ -29,7 +29,7 @@ const MOST_ROUNDS: u32 = 10_000;
 /// The pause after showing intermediate results, as a multiple of the time that it took to show them.
 const SHOWING: u32 = 100;
 
-/// When intermediate results were last shown, and how long that took.
+/// The time of the last display of intermediate results, and its duration.
 struct Shown {
     at: Instant,
     took: Duration,
@@ -164,7 +164,7 @@ impl Measuring<'_, '_> {
         Ok(processes.unwrap_or(1))
     }
 
-    /// Whether a row belongs to this candidate. A command has several rows.
+    /// Returns whether a row belongs to this candidate. A command has several rows.
     fn owns(&self, index: usize, row: &BenchmarkName) -> bool {
         let candidate = &self.candidates[index];
         candidate.name == *row || self.journal.has_printed(&candidate.name, row)
@@ -408,9 +408,9 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// Whether the time budget is spent. It is checked between rounds, so that all rows of a round have the
-    /// same number of blocks. The first round is always measured, because a run without any measurement is
-    /// useless.
+    /// Returns whether the time budget is spent. It is checked between rounds, so that all rows of a round
+    /// have the same number of blocks. The first round is always measured, because a run without any
+    /// measurement is useless.
     fn out_of_time(&self, round: u32) -> bool {
         let over = round > 0 && self.time_left().is_some_and(|left| left.is_zero());
         if over {

@@ -110,7 +110,7 @@ impl PipelineError {
         move |source| Self::Io { action, path, source }
     }
 
-    /// Whether the disk is full, which is the only I/O error with a known remedy.
+    /// Returns whether the disk is full, which is the only I/O error with a known remedy.
     pub fn is_disk_full(&self) -> bool {
         match self {
             Self::Io { source, .. } => {

@@ -17,15 +17,14 @@ use super::PipelineError;
 #[derive(Debug, Clone)]
 pub struct SideInput {
     pub name: SideName,
-    /// Whether this is the reference toolchain, which is measured for head's ratio to it but not compared
-    /// with head.
+    /// True for the reference toolchain, which is measured for head's ratio to it but not compared with head.
     pub anchor: bool,
     pub config: Config,
     pub side: Side,
     pub lock: Lock,
     /// The commit of the sources, if they are in a repository.
     pub commit: Option<String>,
-    /// Whether the working tree had uncommitted changes.
+    /// True if the working tree had uncommitted changes.
     pub dirty: Option<bool>,
     /// The checkout of the sources, if they are not in the working tree. It is deleted when its last side is
     /// dropped.
@@ -39,7 +38,8 @@ impl SideInput {
         Self { name, anchor: false, config, side, lock, commit: None, dirty: None, checkout: None }
     }
 
-    /// Whether the sources are complete. If a checkout is incomplete, anything could fail because of that.
+    /// Returns whether the sources are complete. If a checkout is incomplete, anything could fail because of
+    /// that.
     pub fn is_complete(&self) -> bool {
         self.checkout.as_ref().is_none_or(|checkout| checkout.notices.is_empty())
     }
@@ -275,7 +275,7 @@ impl Shard {
         self.record.clone()
     }
 
-    /// Whether this shard measures a benchmark of the suite.
+    /// Returns whether this shard measures a benchmark of the suite.
     pub(super) fn has(&self, benchmark: &str) -> bool {
         self.benchmarks.contains(benchmark)
     }

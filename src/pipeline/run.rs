@@ -52,16 +52,16 @@ pub struct Options {
     /// Number of blocks for rows whose sides execute the same bytes. `None` means the default; a calibration
     /// needs many.
     pub identical_blocks: Option<u32>,
-    /// Whether sides that execute the same bytes need no measurement. False if another job judges the result,
+    /// True if sides that execute the same bytes need no measurement. False if another job judges the result,
     /// because that job can't verify which files were executed.
     pub claims_identity: bool,
     pub calibration: CalibrationSource,
-    /// Whether to keep the compiler's IR after every phase in the working folder.
+    /// Keeps the compiler's IR after every phase in the working folder.
     pub dump_ir: bool,
     /// Folder for copies of the compiled modules; `None` for no copies.
     pub keep_modules: Option<PathBuf>,
-    /// Whether to resume an unfinished session with commands. Only the user knows whether the commands are
-    /// unchanged; `None` if the user can't be asked.
+    /// True to resume an unfinished session with commands, false to start a new one. Only the user knows
+    /// whether the commands are unchanged; `None` if the user can't be asked.
     pub resume_commands: Option<bool>,
     pub command_rows: CommandRows,
     /// The experiments to run on other backends; `None` for none.
@@ -93,7 +93,7 @@ impl Options {
         }
     }
 
-    /// Whether a benchmark of the suite belongs to the part that is run here.
+    /// Returns whether a benchmark of the suite belongs to the part that is run here.
     fn is_here(&self, benchmark: &str) -> bool {
         self.shard.as_ref().is_none_or(|shard| shard.has(benchmark))
     }
@@ -149,7 +149,7 @@ pub struct MeasuredRun {
     /// The base for the gate. A side that was not run is empty.
     pub base: Run,
     pub head: Run,
-    /// Whether it resumed an interrupted run.
+    /// True if it resumed an interrupted run.
     pub resumed: bool,
 }
 
@@ -312,7 +312,7 @@ impl<'a> PreparedRun<'a> {
         bundle::pack(&host, self.lead, &sides, notices, &self.run.options.output).await
     }
 
-    /// Whether anything is exported, compiled or built before it is measured.
+    /// Returns whether anything is exported, compiled or built before it is measured.
     pub fn builds(&self) -> bool {
         let SuiteRun { sides, options, .. } = self.run;
         let mut commands = sides.iter().flat_map(|side| options.commands(&side.config));

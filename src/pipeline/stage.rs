@@ -65,12 +65,12 @@ pub(super) struct StageFailure {
     pub(super) log: Option<PathBuf>,
     /// Duration of the tool, without the time spent waiting for its turn, if a tool ran.
     pub(super) took: Option<Duration>,
-    /// Whether the benchmark is declared not to work, or impossible on this machine. This is neither a
+    /// True if the benchmark is declared not to work, or impossible on this machine. This is neither a
     /// failure nor a pass.
     pub(super) unsupported: bool,
-    /// Whether the tool was ended from outside, which says nothing about the model.
+    /// True if the tool was ended from outside, which says nothing about the model.
     pub(super) killed: bool,
-    /// Whether the compiler itself reports an error in the program.
+    /// True if the compiler itself reports an error in the program.
     pub(super) rejected: bool,
 }
 
@@ -240,7 +240,7 @@ pub(super) struct Prepared<'a> {
     pub(super) execution: Option<Execution>,
     /// Outputs of the verified call, until both sides are available.
     pub(super) outputs: Option<Outputs>,
-    /// Whether a later call had other inputs than the first one.
+    /// True if a later call had other inputs than the first one.
     pub(super) had_other_inputs: bool,
 }
 

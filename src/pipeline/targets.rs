@@ -159,8 +159,8 @@ fn read(finished: &Finished, device: &str) -> Presence {
     Presence::Present
 }
 
-/// Whether a URI matches one of the listed devices: any device, the one with an index, or the one with a
-/// name.
+/// Returns whether a URI matches one of the listed devices: any device, the one with an index, or the one
+/// with a name.
 fn is_among(device: &str, listed: &[&str]) -> bool {
     let path = device.split_once("://").map_or("", |(_, path)| path);
     let path = path.split('?').next().unwrap_or_default();

@@ -132,7 +132,7 @@ impl Sources {
         Ok(self.trees.get(folder.clone(), look).await??)
     }
 
-    /// Whether this run writes the file itself.
+    /// Returns whether this run writes the file itself.
     pub(super) fn is_own(&self, path: &Path) -> bool {
         let below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
         below(&self.own) && !below(&self.checkouts)
@@ -158,7 +158,7 @@ impl Sources {
         trace
     }
 
-    /// Whether all files and folders of a trace are unchanged.
+    /// Returns whether all files and folders of a trace are unchanged.
     async fn holds(&self, trace: &Trace, folder: &Path, digests: &Digests) -> bool {
         for (name, then) in &trace.files {
             if file_state(&folder.join(name), digests).await != *then {
@@ -236,8 +236,8 @@ pub(super) async fn file_state(path: &Path, digests: &Digests) -> Option<String>
     Some(builder.bytes("link", link.unwrap_or_default().as_os_str().as_encoded_bytes()).finish())
 }
 
-/// Whether tools created the folder, recognized by a marker file: a repository, a virtual environment, a
-/// cache.
+/// Returns whether tools created the folder, recognized by a marker file: a repository, a virtual
+/// environment, a cache.
 fn is_made(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == ".git")
         || ["pyvenv.cfg", "CACHEDIR.TAG"].iter().any(|mark| folder.join(mark).is_file())
@@ -261,7 +261,7 @@ pub(super) fn clean(path: &Path) -> PathBuf {
     clean
 }
 
-/// The relative path from a folder to a path. Both must be clean.
+/// The relative path from a folder to a path. Both must be results of [`clean`].
 fn relative(path: &Path, folder: &Path) -> String {
     let shared = path.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
     let up = folder.components().skip(shared).map(|_| Component::ParentDir);

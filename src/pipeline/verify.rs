@@ -31,7 +31,7 @@ pub(super) struct VerifyJob<'a> {
     pub(super) source: &'a PreparedSource,
     /// The module that calls its function more than once, if it is timed.
     pub(super) caller: Option<&'a Caller>,
-    /// Whether there is another side to compare the outputs with.
+    /// True if there is another side to compare the outputs with.
     pub(super) paired: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct VerifiedModule {
     pub(super) stateful: Option<String>,
     /// Indices of the inputs that the first call changes.
     pub(super) changed_inputs: Vec<u32>,
-    /// Whether a later call was made with other inputs.
+    /// True if a later call was made with other inputs.
     pub(super) had_other_inputs: bool,
 }
 
@@ -230,8 +230,8 @@ fn result_types(call: &Finished) -> Vec<Option<String>> {
     printed.into_iter().map(|found| lacks_npy(&found).then_some(found)).collect()
 }
 
-/// Whether a second call returned different results than the first one. Used if there is no reference that
-/// tells which results are correct.
+/// Reports a second call that returned different results than the first one. Used if there is no reference
+/// that tells which results are correct.
 fn differs(
     planned: PlannedBenchmark<'_>,
     first: &[TensorFile],
@@ -245,7 +245,7 @@ fn differs(
     Ok(differ.then(|| "a second call in the same process computes other results than the first".to_owned()))
 }
 
-/// Whether a later call with other inputs returned different results than a first call with them.
+/// Reports a later call with other inputs that returned different results than a first call with them.
 fn remembers(planned: PlannedBenchmark<'_>, later: &LaterCalls) -> Staged<Option<String>> {
     let Some([alone, third]) = &later.with_others else { return Ok(None) };
     // Byte-equal outputs count as the same, even if none of their elements is finite.

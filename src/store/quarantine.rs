@@ -155,9 +155,9 @@ impl Reasons {
     }
 }
 
-/// Whether an acceptance lifts a reason for a benchmark of the run (`None` means the whole run). The accepted
-/// run itself is released from every reason. A later run is released only from a regression, and only if it
-/// was measured before the acceptance was created: any regression after that is a new one.
+/// Returns whether an acceptance lifts a reason for a benchmark of the run (`None` means the whole run). The
+/// accepted run itself is released from every reason. A later run is released only from a regression, and
+/// only if it was measured before the acceptance was created: any regression after that is a new one.
 pub fn is_released(
     reason: &QuarantineRecord,
     benchmark: Option<&str>,

@@ -177,7 +177,7 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
 /// A session that is used, and which of its benchmarks are part of the baseline.
 pub(super) struct UsableSession {
     pub(super) stored: Stored,
-    /// Whether each benchmark of the file is part of the baseline, in its order.
+    /// For each benchmark of the file, in its order: true if it is part of the baseline.
     usable: Vec<bool>,
     /// Names of benchmarks that are quarantined because they were not measured.
     absent: Vec<String>,
@@ -204,8 +204,8 @@ impl SessionSearch {
         self.good.get(&Some(name.to_owned())).copied().unwrap_or_default()
     }
 
-    /// Whether a benchmark that is red still lacks good sessions. A few are not enough, because the last ones
-    /// before a gradual slowdown was detected are already part of it.
+    /// Returns whether a benchmark that is red still lacks good sessions. A few are not enough, because the
+    /// last ones before a gradual slowdown was detected are already part of it.
     fn wants_red(&self) -> bool {
         self.wanted.iter().any(|name| self.still_red.contains(name))
     }
@@ -287,7 +287,8 @@ impl SessionSearch {
     }
 }
 
-/// Whether a benchmark is excluded for its measured value, and not because the measurement can't be used.
+/// Returns whether a benchmark is excluded for its measured value, and not because the measurement can't be
+/// used.
 fn is_about_speed(reason: &QuarantineRecord) -> bool {
     match reason.cause {
         QuarantineCause::Regressed => true,
@@ -403,7 +404,7 @@ pub(super) fn held<'a>(
     })
 }
 
-/// Whether each benchmark of the file is part of the baseline, in its order.
+/// Determines for each benchmark of the file, in its order, whether it is part of the baseline.
 pub(super) fn usable(
     stored: &Stored,
     acceptances: &[(String, AcceptanceFile)],
@@ -426,7 +427,7 @@ pub(super) fn usable(
     names.map(|name| !is_held(name) && !is_past(name) && !was_tolerated(name)).collect()
 }
 
-/// Whether a benchmark of the session is part of the baseline, considering acceptances.
+/// Returns whether a benchmark of the session is part of the baseline, considering acceptances.
 pub fn is_usable(stored: &Stored, name: &str, acceptances: &[(String, AcceptanceFile)]) -> bool {
     let at = stored.file.benchmarks.iter().position(|benchmark| benchmark.name == name);
     at.is_some_and(|at| usable(stored, acceptances, &[])[at])
@@ -462,7 +463,7 @@ fn red(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String>
     names.filter(|name| regressed(name)).cloned().collect()
 }
 
-/// Whether an acceptance has expired. Days are in UTC, as in the names of runs.
+/// Returns whether an acceptance has expired. Days are in UTC, as in the names of runs.
 fn has_ended(acceptance: &AcceptanceFile, now: Timestamp) -> bool {
     last_moment(acceptance).is_some_and(|last| name::stamp(&now.to_string()).is_some_and(|now| now > last))
 }
@@ -472,12 +473,12 @@ fn last_moment(acceptance: &AcceptanceFile) -> Option<String> {
     acceptance.until.as_ref().map(|until| format!("{}T235959Z", until.replace('-', "")))
 }
 
-/// Whether a run was stored while the now expired acceptance was in force.
+/// Returns whether a run was stored while the now expired acceptance was in force.
 fn was_stored_under(name: &RunName, ended: &AcceptanceFile) -> bool {
     *name.as_str() >= *ended.from && last_moment(ended).is_some_and(|last| name.time() <= last.as_str())
 }
 
-/// Whether an acceptance of all benchmarks that is still in force covers the run.
+/// Returns whether an acceptance of all benchmarks that is still in force covers the run.
 fn is_accepted(name: &RunName, in_force: &[(String, AcceptanceFile)]) -> bool {
     in_force.iter().any(|(_, accepted)| accepted.benchmark.is_none() && *name.as_str() >= *accepted.from)
 }

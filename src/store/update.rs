@@ -38,7 +38,7 @@ pub struct Updated {
     pub path: String,
     /// The reasons why the run, or benchmarks of it, are quarantined. Empty if none is.
     pub quarantine: Vec<QuarantineRecord>,
-    /// Whether the run was stored before, so that nothing was written.
+    /// True if the run was stored before, so that nothing was written.
     pub already: bool,
     /// The comparison with the stored sessions, if there were any.
     pub comparison: Option<Comparison>,
@@ -161,7 +161,7 @@ fn same_result(path: &str, stored: BaselineFile, file: &BaselineFile) -> Result<
     Err(StoreError::Unusable(format!("{path} is another result of the same session, {:?}", file.session)))
 }
 
-/// Whether the metrics that both files contain have the same values.
+/// Returns whether the metrics that both files contain have the same values.
 fn is_same_measurement(one: &BaselineBenchmark, other: &BaselineBenchmark) -> bool {
     let processes = |of: &BaselineBenchmark| -> BTreeMap<(usize, String), (u64, Number)> {
         let all = of.processes.iter().enumerate().flat_map(|(at, process)| {

@@ -164,7 +164,7 @@ struct LinkPlace {
     path: PathBuf,
     /// The folder of all artifacts.
     folder: PathBuf,
-    /// Whether a regular file, not a link, is in this place.
+    /// True if a regular file, not a link, is in this place.
     has_file: bool,
 }
 
@@ -237,8 +237,8 @@ impl LinkPlace {
     }
 }
 
-/// Whether a link leads to an artifact in a cache. Judged by the form of its target, because the cache's
-/// folder may have changed.
+/// Returns whether a link leads to an artifact in a cache. Judged by the form of its target, because the
+/// cache's folder may have changed.
 fn is_ours(to: &Path) -> bool {
     let is_hash = |path: &Path| path.file_name().is_some_and(|name| is_sha256(&name.to_string_lossy()));
     to.is_absolute() && to.ends_with(DATA) && to.parent().is_some_and(is_hash)

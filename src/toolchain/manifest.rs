@@ -252,7 +252,7 @@ fn is_library(path: &Path) -> bool {
     name.ends_with(".so") || name.contains(".so.")
 }
 
-/// Whether Python loads the file automatically or on import.
+/// Returns whether Python loads the file automatically or on import.
 fn is_python(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["py", "pyc", "pth"].iter().any(|known| extension == *known))
 }

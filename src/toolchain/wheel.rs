@@ -53,7 +53,7 @@ impl<'a> Name<'a> {
         format!("{}=={}", self.project.replace('_', "-").to_ascii_lowercase(), self.version)
     }
 
-    /// Whether the wheel contains code for this architecture of Linux (`x86_64`, `aarch64`).
+    /// Returns whether the wheel contains code for this architecture of Linux (`x86_64`, `aarch64`).
     pub(super) fn runs_on(&self, arch: &str) -> bool {
         self.platform.split('.').any(|tag| {
             tag == "any"
@@ -76,7 +76,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// Whether a version or commit has only characters that are valid in a requirement.
+/// Returns whether a version or commit has only characters that are valid in a requirement.
 pub(super) fn is_plain_version(version: &str) -> bool {
     !version.is_empty() && version.chars().all(|c| c.is_ascii_alphanumeric() || "._+!-".contains(c))
 }

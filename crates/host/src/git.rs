@@ -213,9 +213,9 @@ impl Repository {
         Err(GitError::UnknownReference { reference: reference.to_owned(), fetch })
     }
 
-    /// Whether a short name matches several refs, or a ref and a commit, with different commits. git would
-    /// use the first with a warning, so a tag named `origin/main` would become the base instead of the remote
-    /// branch.
+    /// Returns whether a short name matches several refs, or a ref and a commit, with different commits. git
+    /// would use the first with a warning, so a tag named `origin/main` would become the base instead of the
+    /// remote branch.
     fn is_ambiguous(&self, reference: &str) -> bool {
         // In `origin/main~2`, the ref is `origin/main`.
         let name = reference.split(['~', '^', '@', ':']).next().unwrap_or_default();
@@ -264,7 +264,8 @@ impl Repository {
         remote.url().map(str::to_owned).map_err(|_| GitError::NoRemote(name.to_owned()))
     }
 
-    /// Whether tracked files differ from HEAD. Untracked files don't count, as with `git describe --dirty`.
+    /// Returns whether tracked files differ from HEAD. Untracked files don't count, as with `git describe
+    /// --dirty`.
     pub fn is_dirty(&self) -> Result<bool, GitError> {
         let mut options = git2::StatusOptions::new();
         options.include_untracked(false).include_ignored(false).exclude_submodules(true);

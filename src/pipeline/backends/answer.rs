@@ -120,8 +120,8 @@ impl BackendAnswer {
                     Some("verify") => Stage::Verify,
                     Some("warmup" | "measure" | "dump") => Stage::Benchmark,
                     Some("import") => Stage::Toolchain,
-                    // An export begins by creating the model and running it eagerly, so other steps count as
-                    // part of it.
+                    // The remaining stages, creating the model and running it eagerly, are the first steps of
+                    // an export.
                     _ => Stage::Export,
                 };
                 Outcome::Failed { stage, why }

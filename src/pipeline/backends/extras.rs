@@ -38,7 +38,7 @@ impl DumpKind {
         matches!(self, Self::XlaMetrics) || self.is_compiler_dump()
     }
 
-    /// Whether the file is written while XLA compiles, in a process that is not measured.
+    /// Returns whether the file is written while XLA compiles, in a process that is not measured.
     pub(super) const fn is_compiler_dump(self) -> bool {
         matches!(self, Self::XlaIr | Self::XlaHlo | Self::XlaStablehlo | Self::XlaCompiledHlo)
     }

@@ -45,7 +45,7 @@ pub(in crate::pipeline) fn experiments<'a>(
     Ok(all)
 }
 
-/// Whether two models are the same for torch. A suite may export one module in several ways.
+/// Returns whether two models are the same for torch. A suite may export one module in several ways.
 fn is_same(a: &Model, b: &Model) -> bool {
     a.source == b.source && a.preset == b.preset && a.options == b.options && a.dtype == b.dtype
 }
@@ -159,7 +159,7 @@ impl Axes {
         self.0.is_empty()
     }
 
-    /// Whether the only requested backend is IREE, which is always measured.
+    /// Returns whether the only requested backend is IREE, which is always measured.
     fn name_iree(&self) -> bool {
         self.0.get("backend").is_some_and(|wanted| wanted.iter().any(|name| name == "iree"))
     }

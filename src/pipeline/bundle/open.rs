@@ -116,7 +116,7 @@ pub async fn open_bundle(
 }
 
 impl OpenBundle {
-    /// Whether head's policy judges. It does if head's configuration declares the base itself.
+    /// Returns whether head's policy judges. It does if head's configuration declares the base itself.
     pub fn is_judged_by_head(&self) -> bool {
         self.contents.judged_by == SideName::Head
     }
@@ -134,8 +134,8 @@ impl OpenBundle {
         self.side(planned.side.name)?.benchmarks.iter().find(|benchmark| benchmark.name == name.as_str())
     }
 
-    /// Whether the benchmark was selected on any side when the bundle was packed. If it is missing on one
-    /// side only, it is reported as missing.
+    /// Returns whether the benchmark was selected on any side when the bundle was packed. If it is missing on
+    /// one side only, it is reported as missing.
     pub(in crate::pipeline) fn has(&self, planned: PlannedBenchmark<'_>) -> bool {
         let name = planned.name();
         let mut packed = self.contents.sides.iter().flat_map(|side| &side.benchmarks);

@@ -231,7 +231,7 @@ impl PreparedCommand {
         Ok(())
     }
 
-    /// Whether a line that runs before its first process could create its program.
+    /// Returns whether a line that runs before its first process could create its program.
     fn is_prepared(&self) -> bool {
         !self.spec.build.is_empty() || self.preparation.iter().any(Option::is_some)
     }
@@ -277,7 +277,7 @@ impl PreparedCommand {
         self.line(&self.spec.run, output, filter)
     }
 
-    /// Whether the command can run some of its benchmarks alone.
+    /// Returns whether the command can run some of its benchmarks alone.
     pub(super) fn can_filter(&self) -> bool {
         self.spec.run.names(CommandLine::FILTER)
     }

@@ -35,7 +35,7 @@ struct ObservedProcess {
 #[derive(Debug)]
 struct ReusedFile {
     path: PathBuf,
-    /// Whether the file was written after `setup`.
+    /// True if the file was written after `setup`.
     by_process: bool,
 }
 

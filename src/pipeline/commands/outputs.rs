@@ -251,7 +251,7 @@ fn vacuous_output(output: &str, base: &[Vec<u8>], tolerances: &[NumericsToleranc
 
 const NOT_FINITE: &str = "the reference has no finite element";
 
-/// Whether a tensor has a finite element, or no elements at all.
+/// Returns whether a tensor has a finite element, or no elements at all.
 fn is_finite(tensor: &Tensor) -> bool {
     tensor.is_empty() || tensor.to_f64().iter().any(|value| value.is_finite())
 }

@@ -108,7 +108,7 @@ impl<'a> CommandProcess<'a> {
         Self { entry, rows: rows.map(|row| (row.name.as_str(), row)).collect() }
     }
 
-    /// Whether the process was timed as a whole.
+    /// Returns whether the process was timed as a whole.
     fn is_whole(&self) -> bool {
         self.entry.printed.as_ref().is_some_and(|printed| printed.format.is_none())
     }

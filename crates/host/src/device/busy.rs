@@ -1,5 +1,5 @@
-//! How busy the machine is: its load, and the use of the processors by other programs (the kernel's counts minus our
-//! own use).
+//! Measures how busy the machine is: its load, and the use of the processors by other programs (the kernel's
+//! counts minus our own use).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +24,7 @@ pub(super) struct Busy {
     stolen: u64,
 }
 
-/// How the time of the watched processors was spent between two moments.
+/// The use of the watched processors between two moments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usage {
     /// Share of the processors' time used by other programs, 0 to 1.

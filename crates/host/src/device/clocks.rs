@@ -112,7 +112,7 @@ pub struct Leftover {
 }
 
 impl Leftover {
-    /// Whether the run that took the lock is still active.
+    /// Returns whether the run that took the lock is still active.
     pub fn owner_lives(&self) -> bool {
         self.written.boot == boot_id().unwrap_or_default()
             && self.written.started.is_some()

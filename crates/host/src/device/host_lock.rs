@@ -28,7 +28,8 @@ const FOLDER_VARIABLE: &str = "BENCHGATE_LOCK_DIR";
 /// Pause between two checks of the lock. Short compared with any measurement.
 const POLL: Duration = Duration::from_millis(400);
 
-/// How long the lock has to stay free before a job overtakes those that came earlier, which may be suspended.
+/// The time that the lock has to stay free before a job overtakes those that came earlier, which may be
+/// suspended.
 const PASSED_AFTER: Duration = Duration::from_secs(5);
 
 /// Interval at which a waiting job repeats its message.

@@ -50,8 +50,8 @@ pub(super) fn started(pid: u32) -> Option<u64> {
     Some(Stat::read(Path::new("/proc"), pid)?.started)
 }
 
-/// Whether a process is a descendant of process `own`. `None` if it is not visible: it has ended, or it
-/// belongs to another container, whose process numbers mean nothing here.
+/// Returns whether a process is a descendant of process `own`. `None` if it is not visible: it has ended, or
+/// it belongs to another container, whose process numbers mean nothing here.
 fn is_ours(proc: &Path, pid: u32, own: u32) -> Option<bool> {
     let mut at = pid;
     // A longer chain must be a loop, which can appear if process numbers are reused while the chain is read.

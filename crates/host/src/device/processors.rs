@@ -99,7 +99,7 @@ pub(super) fn parse_list(text: &str) -> BTreeSet<usize> {
 pub struct Governance {
     /// The governors in use, each with its number of processors.
     pub governors: BTreeMap<String, usize>,
-    /// Whether turbo is on, so that the clock may exceed its nominal value.
+    /// True if turbo is on, so that the clock may exceed its nominal value.
     pub boost: Option<bool>,
     /// The memory nodes that the processors belong to.
     pub nodes: Vec<usize>,
@@ -126,8 +126,8 @@ fn governance_below(system: &Path, cpus: &[usize]) -> Governance {
     Governance { governors, boost: boost(system), nodes: online.into_iter().filter(holds).collect() }
 }
 
-/// Whether turbo is on, so that the clock may exceed its nominal value. The two kinds of frequency drivers
-/// report it in different files.
+/// Returns whether turbo is on, so that the clock may exceed its nominal value. The two kinds of frequency
+/// drivers report it in different files.
 pub(super) fn boost(system: &Path) -> Option<bool> {
     let says = |path: &str, on: &str| read_line(system.join(path)).map(|text| text == on);
     says("cpu/intel_pstate/no_turbo", "0").or_else(|| says("cpu/cpufreq/boost", "1"))

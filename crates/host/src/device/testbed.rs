@@ -182,7 +182,7 @@ fn memory_gib(meminfo: &str) -> Option<String> {
     Some(format!("{:.0}", kib / f64::from(1u32 << 20)))
 }
 
-/// Whether turbo is on, so that the clock may exceed its nominal value.
+/// The state of turbo, which lets the clock exceed its nominal value.
 fn turbo() -> Option<String> {
     Some(if boost(Path::new("/sys/devices/system"))? { "on" } else { "off" }.to_owned())
 }

@@ -107,12 +107,12 @@ const FIRST_LINE: &[u8] = b"version https://git-lfs.github.com/spec/";
 /// Maximum length of a pointer, from the same specification.
 pub const LONGEST_LFS_POINTER: usize = 1024;
 
-/// Whether this content is a git-lfs pointer.
+/// Returns whether this content is a git-lfs pointer.
 pub fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < LONGEST_LFS_POINTER && content.starts_with(FIRST_LINE)
 }
 
-/// Whether a file is a git-lfs pointer; `None` if there is no readable file.
+/// Returns whether a file is a git-lfs pointer; `None` if there is no readable file.
 pub fn has_lfs_pointer(path: &Path) -> Option<bool> {
     let found = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
     if found.len() >= LONGEST_LFS_POINTER as u64 {

@@ -157,7 +157,7 @@ fn follow(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::from_raw_os_error(nix::libc::ELOOP))
 }
 
-/// Whether a path such as `/dev/stdout`, `/dev/fd/3` or `/proc/self/fd/3` names an open descriptor.
+/// Returns whether a path such as `/dev/stdout`, `/dev/fd/3` or `/proc/self/fd/3` names an open descriptor.
 fn is_open_descriptor(path: &Path) -> bool {
     path.starts_with("/proc")
         || path.starts_with("/dev/fd")

@@ -107,8 +107,8 @@ impl Owner {
         }
     }
 
-    /// Whether both owners run under the same kernel, possibly in different containers, and therefore share
-    /// the processors.
+    /// Returns whether both owners run under the same kernel, possibly in different containers, and therefore
+    /// share the processors.
     pub fn shares_the_machine_with(&self, other: &Self) -> bool {
         !self.boot.is_empty() && self.boot == other.boot
     }

@@ -67,8 +67,8 @@ impl Scratch {
     }
 }
 
-/// Whether the file system does not support locks. In that case no clean-up can take a lock either, so it
-/// never removes a folder in use.
+/// Returns whether the file system does not support locks. In that case no clean-up can take a lock either,
+/// so it never removes a folder in use.
 fn knows_no_locks(error: &io::Error) -> bool {
     use nix::libc::{ENOLCK, ENOSYS, EOPNOTSUPP};
     matches!(error.raw_os_error(), Some(ENOLCK | ENOSYS | EOPNOTSUPP))
@@ -90,8 +90,8 @@ pub fn sweep_scratch(parent: &Path, prefix: &str) {
     }
 }
 
-/// Whether the path is of the given kind and belongs to this user; shared folders also contain those of
-/// others.
+/// Returns whether the path is of the given kind and belongs to this user; shared folders also contain those
+/// of others.
 pub(super) fn is_own(path: &Path, kind: impl Fn(&fs::Metadata) -> bool) -> bool {
     fs::symlink_metadata(path)
         .is_ok_and(|found| kind(&found) && found.uid() == nix::unistd::geteuid().as_raw())

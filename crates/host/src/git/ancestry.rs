@@ -46,8 +46,8 @@ impl Repository {
 }
 
 impl Ancestry<'_> {
-    /// Whether `commit` is the start of this walk or one of its ancestors. `None` if a shallow clone ends
-    /// before that is known.
+    /// Returns whether `commit` is the start of this walk or one of its ancestors. `None` if a shallow clone
+    /// ends before that is known.
     pub fn contains(&self, commit: &str) -> Option<bool> {
         let inner = &self.repository.inner;
         let not_found = |at_end: bool| if at_end && inner.is_shallow() { None } else { Some(false) };

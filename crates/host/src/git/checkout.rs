@@ -319,7 +319,8 @@ impl WorkingTreeLfs {
     }
 }
 
-/// Whether a name stays in its folder. git rejects all other names, but a crafted tree may contain them.
+/// Returns whether a name stays in its folder. git rejects all other names, but a crafted tree may contain
+/// them.
 fn is_safe_name(name: &[u8]) -> bool {
     !name.is_empty()
         && name != b"."
@@ -328,7 +329,7 @@ fn is_safe_name(name: &[u8]) -> bool {
         && !name.iter().any(|byte| matches!(byte, b'/' | 0))
 }
 
-/// Whether a link at `path` with this target stays inside the tree if no other link is followed.
+/// Returns whether a link at `path` with this target stays inside the tree if no other link is followed.
 fn stays_inside(path: &Path, target: &[u8]) -> bool {
     let mut depth = path.components().count() - 1;
     for part in Path::new(OsStr::from_bytes(target)).components() {

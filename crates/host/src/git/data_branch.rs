@@ -222,7 +222,7 @@ impl<'a> DataBranch<'a> {
         }
     }
 
-    /// Whether the branch already contains the edits. A name with other content is an error.
+    /// Returns whether the branch already contains the edits. A name with other content is an error.
     fn is_applied(&self, edits: &[Edit<'_>]) -> Result<bool, GitError> {
         let mut all = true;
         for edit in edits {
@@ -330,7 +330,7 @@ fn pause(times: u32) {
 // git exits with the same code if another writer was faster and if a server rule rejects the push, so this
 // module parses its report (`--porcelain`). libgit2's `push` would report both as success.
 
-/// How a push ended.
+/// The outcome of a push.
 #[derive(Debug, PartialEq, Eq)]
 enum PushOutcome {
     Done,

@@ -30,7 +30,7 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// A token without a request.
+    /// Creates a token without a request.
     pub fn new() -> Self {
         Self { state: watch::Sender::new(Urgency::GoOn) }
     }
@@ -45,7 +45,7 @@ impl Cancel {
         });
     }
 
-    /// Whether a stop was requested.
+    /// Returns whether a stop was requested.
     pub fn is_requested(&self) -> bool {
         *self.state.borrow() >= Urgency::Stop
     }

@@ -140,7 +140,7 @@ impl Child {
         self.opened.take().and_then(observe::read_list)
     }
 
-    /// Whether the kernel has killed a process because of low memory since the tool was started.
+    /// Returns whether the kernel has killed a process because of low memory since the tool was started.
     pub(super) fn memory_ran_out(&self) -> bool {
         self.kills_before.zip(out_of_memory_kills()).is_some_and(|(before, now)| now > before)
     }
@@ -168,7 +168,7 @@ fn wake(supervisor: &std::process::Child) {
     let _ = kill(Pid::from_raw(supervisor.id().cast_signed()), Signal::SIGCONT);
 }
 
-/// How the tool ended by itself.
+/// The exit of a tool that benchgate did not end.
 pub(super) fn exit_of(status: i32) -> Exit {
     use nix::libc::{WEXITSTATUS, WIFEXITED, WTERMSIG};
     match (WIFEXITED(status), WEXITSTATUS(status)) {

@@ -55,12 +55,12 @@ pub struct Command {
     pub timeout: Duration,
     /// The file to which stdout and stderr are appended, up to a limit.
     pub log: Option<PathBuf>,
-    /// Whether stdout is kept in memory, up to a limit.
+    /// Keeps stdout in memory, up to a limit.
     pub capture_stdout: bool,
     /// The processors it may run on.
     pub cpus: Option<Vec<usize>>,
-    /// Whether to record which files the program opens. This slows down each such call, so it is never used
-    /// for timed processes.
+    /// Records which files the program opens. This slows down each such call, so it is never used for timed
+    /// processes.
     pub observed: bool,
 }
 
@@ -188,7 +188,7 @@ pub fn shell_word(word: impl AsRef<OsStr>) -> String {
     }
 }
 
-/// How a program ended.
+/// The way in which a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     Success,
@@ -211,7 +211,7 @@ impl Exit {
         matches!(self, Self::TimedOut(_))
     }
 
-    /// Whether the signal was SIGBUS, which usually means a mapped file on a full disk.
+    /// Returns whether the signal was SIGBUS, which usually means a mapped file on a full disk.
     pub const fn is_bus_error(self) -> bool {
         matches!(self, Self::Signal(nix::libc::SIGBUS))
     }
@@ -247,13 +247,13 @@ pub struct Finished {
     pub peak_memory_bytes: Option<u64>,
     /// Captured stdout; empty unless asked for.
     pub stdout: Vec<u8>,
-    /// Whether stdout was longer than the part that is kept.
+    /// True if stdout was longer than the part that is kept.
     pub stdout_truncated: bool,
     /// The end of stderr, with invalid UTF-8 replaced.
     pub stderr_tail: String,
     /// Processes that the tool left running, which were killed after it ended.
     pub leftovers: u32,
-    /// Whether the kernel killed a process for lack of memory while the tool ran: in this cgroup or, if
+    /// True if the kernel killed a process for lack of memory while the tool ran: in this cgroup or, if
     /// cgroups don't count that, anywhere on this machine.
     pub memory_ran_out: bool,
     /// The files that the tool opened; `None` if this was not requested or is not possible on this machine.
@@ -317,7 +317,7 @@ pub enum ProcessError {
 }
 
 impl ProcessError {
-    /// Whether a full disk or an exhausted quota is the cause.
+    /// Returns whether a full disk or an exhausted quota is the cause.
     pub fn is_disk_full(&self) -> bool {
         match self {
             Self::Start { source, .. } | Self::Log { source, .. } | Self::Output { source, .. } => {

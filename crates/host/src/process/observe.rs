@@ -230,7 +230,7 @@ pub(super) struct Observer {
     opened: Opened,
     /// Files that the program created itself.
     made: BTreeSet<PathBuf>,
-    /// Whether a file may have been opened without being observed.
+    /// True if a file may have been opened without being observed.
     hidden: bool,
 }
 

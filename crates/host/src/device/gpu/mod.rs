@@ -19,7 +19,7 @@ use nvidia::Nvidia;
 /// The folder in which the kernel shows its devices.
 const SYSFS: &str = "/sys";
 
-/// How to query a GPU again.
+/// The driver's reference to a GPU, with which it is queried again.
 #[derive(Debug)]
 enum Handle {
     Nvidia(u32),

@@ -92,7 +92,8 @@ pub struct Gpu {
     pub driver: Option<String>,
     pub vbios: Option<String>,
     pub memory_bytes: Option<u64>,
-    /// Whether the GPU is partitioned into instances that share the chip (NVIDIA MIG).
+    /// True if the GPU is partitioned into instances that share the chip (NVIDIA MIG). `None` if the driver
+    /// does not report it.
     pub mig: Option<bool>,
     pub ecc: Option<bool>,
     /// The driver's power limit.
@@ -126,7 +127,7 @@ pub struct GpuReading {
     pub held_down_ns: Option<[u64; 2]>,
     /// The processes that have a context on this GPU. `None` if the driver does not report them.
     pub processes: Option<Vec<u32>>,
-    /// Whether the clock is locked. `None` if the driver does not report it.
+    /// True if the clock is locked. `None` if the driver does not report it.
     pub clock_locked: Option<bool>,
 }
 
