@@ -1,4 +1,4 @@
-//! Joins complete parts into one run.
+//! Joins the complete parts of a run into one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -53,7 +53,7 @@ impl TimedProgram<'_> {
     }
 }
 
-/// One side of a benchmark of a module that is ready to be measured.
+/// A module's benchmark on one side, ready to be measured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measurable<'a> {
     pub(super) execution: &'a Execution,

@@ -79,7 +79,7 @@ fn records(folder: &Path, side: &SideInput, axes: &[&str]) -> Vec<BackendRecord>
     records_in(folder, side, axes, &Environments::new())
 }
 
-/// A progress listener that keeps the messages to the user, in order.
+/// A progress listener that keeps the warnings, in order.
 #[derive(Default)]
 struct Warnings(std::sync::Mutex<Vec<String>>);
 

@@ -125,7 +125,7 @@ impl<'a> DataBranch<'a> {
         &self.branch
     }
 
-    /// Names in a folder, and whether each is a folder. Empty if the folder does not exist.
+    /// The entries of a folder: each name, and whether it is a folder. Empty if the folder does not exist.
     pub fn list(&self, folder: &str) -> Result<Vec<(String, bool)>, GitError> {
         let Some(tree) = self.tree(folder)? else { return Ok(Vec::new()) };
         Ok(super::listing(&tree))

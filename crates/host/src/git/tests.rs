@@ -1,4 +1,4 @@
-//! Tests against real repositories, created here.
+//! Tests with real repositories, which the tests create.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -307,7 +307,7 @@ fn end(plan: &SupervisorPlan, tree: ProcessTree) -> ! {
     }
     if let Some(report) = tree.report {
         let bytes = Report { leftovers: tree.killed, ..report }.encode();
-        // The report is smaller than PIPE_BUF, so it arrives whole. If benchgate is gone, nobody needs it.
+        // The report is smaller than PIPE_BUF, so it arrives whole. If benchgate is gone, it is not needed.
         let _ = write(borrowed(&REPORT), &bytes);
     }
     // SAFETY: `_exit` ends this process without running destructors or exit handlers.
