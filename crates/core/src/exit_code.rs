@@ -5,15 +5,15 @@ use crate::model::Verdict;
 /// The exit code of benchgate. `docs/exit-codes.md` documents each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExitCode {
-    /// Every verdict that `fail-on` names is absent.
+    /// No verdict is one that `fail-on` names.
     Pass,
-    /// A defect of benchgate itself.
+    /// A bug in benchgate itself.
     Internal,
-    /// The command line or the configuration is not usable.
+    /// The command line or the configuration is invalid.
     Usage,
     /// At least one benchmark regressed.
     Regressed,
-    /// The question is still open and `fail-on` names inconclusive.
+    /// The result is inconclusive and `fail-on` names `inconclusive`.
     Inconclusive,
     /// There is nothing to compare with.
     BaselineMissing,
@@ -44,7 +44,7 @@ impl ExitCode {
         Self::Interrupted,
     ];
 
-    /// The number for the operating system.
+    /// Returns the number that the operating system gets.
     pub const fn code(self) -> u8 {
         match self {
             Self::Pass => 0,
@@ -62,7 +62,7 @@ impl ExitCode {
         }
     }
 
-    /// The code a verdict asks for when `fail-on` contains it.
+    /// Returns the exit code for a verdict that `fail-on` contains.
     pub const fn for_verdict(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Pass | Verdict::Improved => Self::Pass,

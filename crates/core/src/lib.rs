@@ -5,5 +5,5 @@ pub mod model;
 pub mod numerics;
 pub mod record;
 
-/// The version of benchgate, which each stored file and report names.
+/// The version of benchgate, which every stored file and report states.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -25,7 +25,8 @@ impl BenchmarkName {
         Self::new(format!("{model}/{target}/{function}"))
     }
 
-    /// A benchmark that a command of a suite printed. Two commands may print the same names.
+    /// Returns the name of a benchmark that a command of a suite printed. It includes the command's name,
+    /// because two commands may print the same benchmark names.
     pub fn of_command(command: &str, printed: &str) -> Self {
         Self::new(format!("{command}/{printed}"))
     }
@@ -35,7 +36,7 @@ impl BenchmarkName {
     }
 }
 
-/// Whether a benchmark of a suite is the command of this name, or one that it printed.
+/// Returns whether a benchmark is the command with this name, or was printed by it.
 pub fn is_of_command(benchmark: &str, command: &str) -> bool {
     benchmark.strip_prefix(command).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -52,21 +53,21 @@ impl fmt::Display for BenchmarkName {
     }
 }
 
-/// A glob over benchmark names. One that can't be parsed matches only its own text: `config` reports it, and a gate must
-/// not grow or shrink what it covers.
+/// A glob over benchmark names. If it can't be parsed, it matches only its own text: `config` reports the
+/// error, and the set of benchmarks that it covers must not change silently.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct BenchmarkGlob {
     text: String,
-    /// Compiled once, because an acceptance is asked about every benchmark of every session.
+    /// Compiled once, because each acceptance is matched against every benchmark of every session.
     matcher: Option<GlobMatcher>,
 }
 
 impl BenchmarkGlob {
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        // A suite may name a thousand benchmarks one by one, and compiling a glob takes a while.
+        // Compiling a glob is slow, and a suite may list a thousand benchmarks by name.
         let has_wildcard = text.contains(['*', '?', '[', '{', '\\']);
         let glob = if has_wildcard { Glob::new(&text).ok() } else { None };
         Self { text, matcher: glob.map(|glob| glob.compile_matcher()) }
@@ -108,7 +109,8 @@ pub struct MetricSeries {
     pub series: Series,
 }
 
-/// The executed files, by content. When both sides agree in all of it, there is nothing to compare.
+/// The executed files, identified by content. If both sides have equal artifacts, there is nothing to
+/// compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
     /// SHA-256 of the compiled module.
@@ -139,7 +141,7 @@ pub struct Workload {
     pub changed_inputs: Vec<u32>,
 }
 
-/// Model × target × function, measured on one side.
+/// A model × target × function, as measured on one side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Benchmark {
     pub name: BenchmarkName,
@@ -151,40 +153,42 @@ pub struct Benchmark {
     pub artifact: Option<Artifact>,
     pub verification: Option<Verification>,
     pub lints: Vec<Lint>,
-    /// The state of the machine during each process that worked, in the order they ran; empty if it was not watched.
+    /// The state of the machine during each successful process, in the order they ran; empty if it was not
+    /// watched.
     pub telemetry: Vec<Telemetry>,
     /// Time per kernel, if requested.
     pub profile: Option<Profile>,
-    /// The generated code of its module, if that is known.
+    /// The generated code of the benchmark's module, if known.
     pub code: Option<GeneratedCode>,
     /// Statistics of the compiler about the module, by its own names: `execution.dispatch-count`.
     pub compiler: BTreeMap<String, u64>,
-    /// SHA-256 of a kernel's instructions, if the benchmark is a kernel's generated code.
+    /// SHA-256 of the kernel's instructions, if the benchmark describes the generated code of a kernel.
     pub code_sha256: Option<String>,
-    /// Its outputs as a tool printed them, `4xf32=3 4 5 6`. Not stored.
+    /// The benchmark's outputs as a tool printed them, such as `4xf32=3 4 5 6`. Not stored.
     pub printed: Vec<String>,
 }
 
-/// The label of a benchmark that had another name at base: that name.
+/// Label with the name that a renamed benchmark had at base.
 pub const RENAMED_FROM: &str = "renamed-from";
 
-/// The label of a benchmark that is not timed: the facts that are judged instead.
+/// Label of a benchmark that is not timed; its value names the facts that are judged instead.
 pub const JUDGED_BY: &str = "judged-by";
-/// The value of that label for a benchmark that is judged by its outputs.
+/// The value of [`JUDGED_BY`] for a benchmark that is judged by its outputs.
 pub const JUDGED_BY_OUTPUTS: &str = "outputs";
 
-/// The label of a benchmark that is judged by its generated code: the processors that the code is for.
+/// Label of a benchmark that is judged by its generated code; its value is the processor architecture that
+/// the code is for.
 pub const ARCHITECTURE: &str = "architecture";
 
-/// The labels of a command's benchmark with the lines that ran before it was measured.
+/// The labels of a command's benchmark that hold the lines run before it was measured.
 pub const SETUP: &str = "setup";
 pub const PREPARE: &str = "prepare";
 
-/// Characters of a label in a finding.
+/// Maximum number of characters of a label's value in a finding.
 const LONGEST_VALUE: usize = 80;
 
-/// Whether a label distinguishes experiments with equal names. Others are in the name, describe a process, or say how
-/// benchgate made a module.
+/// Returns whether a label distinguishes experiments that have equal names. The other labels are part of the
+/// name, describe a process, or say how benchgate built a module.
 pub fn is_axis(label: &str) -> bool {
     !matches!(
         label,
@@ -203,7 +207,7 @@ pub fn is_axis(label: &str) -> bool {
 }
 
 impl Benchmark {
-    /// A measured benchmark without any data but its name.
+    /// Creates a measured benchmark that has a name and no data.
     pub fn new(name: impl AsRef<str>) -> Self {
         Self {
             name: BenchmarkName::new(name),
@@ -227,14 +231,16 @@ impl Benchmark {
         self.labels.iter().filter(|(axis, _)| is_axis(axis))
     }
 
-    /// An axis of the experiment in which the other result of this name differs, as `batch: 1 / 2`.
+    /// Returns the axis in which another result of the same name differs, with both values, as `batch: 1 /
+    /// 2`.
     pub fn differing_axis(&self, other: &Self) -> Option<String> {
         let mut differing = self.axes().filter_map(|(axis, one)| Some((axis, one, other.labels.get(axis)?)));
         let (axis, one, two) = differing.find(|(_, one, two)| one != two)?;
         Some(format!("{axis}: {} / {}", excerpt(one, LONGEST_VALUE), excerpt(two, LONGEST_VALUE)))
     }
 
-    /// The line that ran before it was measured and did not on the other side, as `prepare: none / ./warm`.
+    /// Returns a line that ran before this benchmark on only one of the two sides, as `prepare: none /
+    /// ./warm`.
     pub fn differing_preparation(&self, other: &Self) -> Option<String> {
         [SETUP, PREPARE].into_iter().find_map(|label| {
             let [one, two] = [self, other].map(|side| side.labels.get(label).map_or("", String::as_str));
@@ -244,7 +250,8 @@ impl Benchmark {
         })
     }
 
-    /// Gives it the name of another experiment, to be compared with that: where they differ is known.
+    /// Gives the benchmark the name of another experiment to compare it with. Its axis labels are removed,
+    /// because the difference between the two is intended.
     pub fn rename(&mut self, name: BenchmarkName) {
         if self.name != name {
             self.labels.retain(|axis, _| !is_axis(axis));
@@ -252,7 +259,7 @@ impl Benchmark {
         }
     }
 
-    /// The values of the metric of this name.
+    /// Returns the values of the metric with this name.
     pub fn metric(&self, name: &str) -> Option<&MetricSeries> {
         self.metrics.iter().find(|series| series.metric.name == name)
     }
@@ -275,17 +282,18 @@ pub struct Process {
     pub samples: Vec<f64>,
     /// Place in the paired schedule; absent for unpaired runs and foreign files.
     pub slot: Option<BlockSlot>,
-    /// Number of the session that the process was started in, where a side has several: each file is one.
+    /// Number of the session that started the process, for a side that consists of several files (one session
+    /// each).
     pub session: u32,
     /// Iterations of one repetition; `None` if they are unknown or differ.
     pub iterations: Option<u64>,
-    /// Sample standard deviation, where the tool stated it more precisely than it printed the samples.
+    /// Sample standard deviation, if the tool stated it more precisely than it printed the samples.
     pub stated_stddev: Option<f64>,
     /// Start of the process, RFC 3339, if known.
     pub started: Option<Arc<str>>,
 }
 
-/// A tool's summary of a set of repetitions that it did not keep.
+/// A tool's summary of repetitions whose values it did not keep.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
     /// Number of repetitions summarized; `None` if the tool did not say.
@@ -301,7 +309,7 @@ pub struct Summary {
     pub max: Option<f64>,
     /// The 99 % confidence interval of the median.
     pub interval: Option<(f64, f64)>,
-    /// Number of the session, as of a process.
+    /// Number of the session, as in [`Process`].
     pub session: u32,
 }
 

@@ -1,15 +1,15 @@
-//! The devices that a target can run on. What distinguishes one kind from another when it is compiled for, run and found is in
-//! [`DeviceKind::facts`].
+//! The devices that a target can run on. [`DeviceKind::facts`] holds everything in which one kind differs
+//! from another when it is compiled for, run or detected.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
-/// The kind of device that a runtime URI such as `cuda://0` means.
+/// The kind of device that a runtime URI such as `cuda://0` names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub enum DeviceKind {
-    /// `local-task`, `local-sync`: always there, and pinned to processors.
+    /// `local-task` and `local-sync`: always available, and pinned to processors.
     Cpu,
     Cuda,
     Hip,
@@ -26,7 +26,7 @@ pub enum Vendor {
 }
 
 impl Vendor {
-    /// The vendor's number on the PCI bus, as the kernel writes it.
+    /// Returns the vendor's PCI ID as the kernel writes it.
     pub const fn pci(self) -> &'static str {
         match self {
             Self::Nvidia => "0x10de",
@@ -38,30 +38,31 @@ impl Vendor {
 /// The names, flags and tools of a kind of device.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceFacts {
-    /// Names of the compiler's code generator in `backend` of `[[target]]`. The first is the one that is kept.
+    /// The compiler's code generators, as `backend` of `[[target]]` names them. The first name is the
+    /// canonical one.
     pub backends: &'static [&'static str],
-    /// The compiler's flags that select the code generator.
+    /// The compiler flags that select the code generator.
     pub compile_flags: &'static [&'static str],
-    /// The runtime's name of the device, without a number.
+    /// The runtime's name for the device, without a number.
     pub device: &'static str,
-    /// The usual name.
+    /// The name shown to users.
     pub title: &'static str,
-    /// torch's name of the device.
+    /// PyTorch's name for the device.
     pub torch: Option<&'static str>,
-    /// The family of events that the runtime's profiler records on it.
+    /// The family of events that the runtime's profiler records on this device.
     pub profiling: &'static str,
-    /// The vendors of the GPUs that it drives.
+    /// The vendors of the GPUs that this device can use.
     pub vendors: &'static [Vendor],
-    /// Classes of the PCI bus that identify such a GPU unmistakably, whether its driver works or not.
+    /// PCI classes that identify such a GPU unmistakably, whether its driver works or not.
     pub bus_classes: &'static [&'static str],
-    /// The environment variable that selects a job's GPUs.
+    /// The environment variable that selects the GPUs of a job.
     pub visible: &'static str,
 }
 
 impl DeviceKind {
-    /// Adding a kind of device is adding its facts here.
+    /// Returns the facts about a kind of device. A new kind needs only its facts here.
     pub const fn facts(self) -> DeviceFacts {
-        // A device of which nothing is known.
+        // The facts of a device about which nothing is known.
         const NONE: DeviceFacts = DeviceFacts {
             backends: &[],
             compile_flags: &[],
@@ -76,7 +77,7 @@ impl DeviceKind {
         match self {
             Self::Cpu => DeviceFacts {
                 backends: &["llvm-cpu"],
-                // `local-task` and `local-sync` run the same module.
+                // One module runs on both `local-task` and `local-sync`.
                 compile_flags: &[
                     "--iree-hal-target-device=local",
                     "--iree-hal-local-target-device-backends=llvm-cpu",
@@ -84,7 +85,8 @@ impl DeviceKind {
                 device: "local-task",
                 title: "CPU",
                 torch: Some("cpu"),
-                // Its kernels are timed on the host, and `dispatch-events` is UNIMPLEMENTED.
+                // The runtime times its kernels on the host; it has not implemented `dispatch-events` for
+                // this device.
                 profiling: "host-execution",
                 ..NONE
             },
@@ -103,16 +105,17 @@ impl DeviceKind {
                 compile_flags: &["--iree-hal-target-device=hip"],
                 device: "hip",
                 title: "ROCm",
-                // torch calls AMD's devices `cuda` too.
+                // PyTorch calls AMD's devices `cuda` too.
                 torch: Some("cuda"),
                 vendors: &[Vendor::Amd],
-                // Instinct boards call themselves "other display controller" or "processing accelerator". AMD's display
-                // class is missing: a processor with graphics in it has one and needs no ROCm.
+                // Instinct boards identify themselves as "other display controller" or "processing
+                // accelerator". AMD's display class is not in this list: processors with integrated graphics
+                // have it too, and don't need ROCm.
                 bus_classes: &["0x0380", "0x1200"],
                 visible: "HIP_VISIBLE_DEVICES",
                 ..NONE
             },
-            // Half of all display adapters never had a driver for Vulkan, so no class of the bus shows one.
+            // Many display adapters never had a Vulkan driver, so no PCI class identifies a Vulkan device.
             Self::Vulkan => DeviceFacts {
                 backends: &["vulkan"],
                 compile_flags: &["--iree-hal-target-device=vulkan"],
@@ -134,7 +137,7 @@ impl DeviceKind {
         Self::VARIANTS.iter().copied().find(|kind| kind.facts().device == driver).unwrap_or(Self::Other)
     }
 
-    /// The kind that a backend of the compiler generates code for.
+    /// Returns the kind of device that a backend of the compiler generates code for.
     pub fn of_backend(name: &str) -> Option<Self> {
         Self::VARIANTS.iter().copied().find(|kind| kind.facts().backends.contains(&name))
     }
@@ -149,7 +152,7 @@ const fn backend_count() -> usize {
     count
 }
 
-/// All names of code generators.
+/// The names of all code generators.
 pub const BACKENDS: [&str; backend_count()] = {
     let mut names = [""; backend_count()];
     let (mut kind, mut count) = (0, 0);
@@ -165,12 +168,12 @@ pub const BACKENDS: [&str; backend_count()] = {
     names
 };
 
-/// `cuda` of `cuda://0`.
+/// Returns the driver of a runtime URI, such as `cuda` for `cuda://0`.
 pub fn device_driver(uri: &str) -> &str {
     uri.split(':').next().unwrap_or(uri)
 }
 
-/// Whether a runtime URI means the processors, which are always there.
+/// Returns whether a runtime URI names the CPU, which is always available.
 pub fn is_cpu(uri: &str) -> bool {
     DeviceKind::from_uri(uri) == DeviceKind::Cpu
 }
@@ -191,12 +194,12 @@ impl GpuClock {
             return Some(Self::Base);
         }
         let mhz = text.strip_suffix("MHz")?.trim_end().parse().ok()?;
-        // No GPU runs at clocks beyond these, so the number is a typing error.
+        // No GPU runs at frequencies outside this range, so such a number is a typing error.
         (100..=10_000).contains(&mhz).then_some(Self::Mhz(mhz))
     }
 }
 
-/// The text in the configuration.
+/// Writes the clock as in the configuration.
 impl fmt::Display for GpuClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

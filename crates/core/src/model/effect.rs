@@ -28,12 +28,12 @@ pub struct Interval {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "MethodCode")]
 pub enum Method {
-    // Comments that begin with two slashes leave the schema of version 1 as it is.
-    // Blocks of pairs.
+    // Blocks of pairs. (The comments of this enum have two slashes: a doc comment would change the schema of
+    // version 1.)
     Paired,
     // Independent processes of two files.
     Unpaired,
-    // Only mean, stddev and n were known.
+    // Only the mean, the standard deviation and n were known.
     Summaries,
     // Deterministic values.
     Exact,
@@ -41,7 +41,7 @@ pub enum Method {
     Welch,
     // `--test mann-whitney`.
     MannWhitney,
-    // Everything executed is identical; nothing to compare.
+    // Everything that is executed is identical, so there is nothing to compare.
     Identical,
     // One session against the stored sessions of a baseline.
     History,
@@ -93,7 +93,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// A ratio without further statistics.
+    /// Creates a ratio without further statistics.
     pub fn unjudged(method: Method, ratio: f64) -> Self {
         Self {
             method,
@@ -113,7 +113,7 @@ impl Estimate {
 }
 
 /// The typical value of each side, in the metric's unit.
-// If the row has an effect, head/base is exactly that effect.
+// If the row has an effect, it is exactly head / base of these two values.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -128,7 +128,7 @@ pub struct Typical {
 }
 
 impl Typical {
-    /// Nothing may be shown.
+    /// Neither value may be shown.
     pub const WITHHELD: Self = Self { base: None, head: None };
 }
 
@@ -139,7 +139,7 @@ impl Typical {
 #[schemars(rename = "SideStatsRecord")]
 pub struct SideStats {
     pub processes: u32,
-    // Repetitions over all processes.
+    // Number of repetitions in all processes.
     pub samples: u64,
     /// Median over processes of each process's location.
     #[serde(with = "number")]
@@ -148,7 +148,7 @@ pub struct SideStats {
     #[serde(with = "number")]
     #[schemars(with = "Number")]
     pub mean: f64,
-    // The sample standard deviation over all repetitions.
+    // The sample standard deviation of all repetitions.
     #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub stddev: Option<f64>,

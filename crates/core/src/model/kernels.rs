@@ -1,4 +1,5 @@
-//! Kernels of a measured module: the generated code of each, and its time as the runtime's own profiler saw it.
+//! Kernels of a measured module: the generated code of each, and its time according to the runtime's own
+//! profiler.
 
 use std::collections::BTreeMap;
 

@@ -14,14 +14,14 @@ pub enum Consequence {
     Error,
 }
 
-/// The subject of a finding that is about more than its row.
+/// The subject of a finding that concerns more than its own row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// The benchmark, whatever the metric: the sides did other work, it is unknown what was measured, or a part of it is
-    /// lost. A waiver of one metric does not cover it.
+    /// The benchmark, whatever the metric: the sides did different work, it is unknown what was measured, or
+    /// some of it is lost. A waiver of one metric does not cover such a finding.
     Benchmark,
-    /// How it was measured, or what moved: the interval holds its effect already, so a short report only names it where it
-    /// is a note.
+    /// The measuring conditions, or the part of the values that changed. The interval already includes the
+    /// effect, so a short report only names such a finding if it is a note.
     Measuring,
 }
 
@@ -42,7 +42,7 @@ impl Lint {
 
 macro_rules! lint_codes {
     ($($variant:ident $code:literal $consequence:ident $($subject:ident)?, $description:literal, $fix:literal;)+) => {
-        /// The stable kebab-case codes. `benchgate compare --explain CODE` prints what each means.
+        /// The stable kebab-case codes. `benchgate compare --explain CODE` prints the meaning of each.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum LintCode { $(#[doc = $description] $variant,)+ }
 
@@ -57,17 +57,17 @@ macro_rules! lint_codes {
                 match self { $(Self::$variant => Consequence::$consequence,)+ }
             }
 
-            /// Its declared subject; `None` if it is about one row.
+            /// Returns the declared subject; `None` if the finding concerns only its row.
             pub const fn subject(self) -> Option<Subject> {
                 match self { $(Self::$variant => lint_codes!(@subject $($subject)?),)+ }
             }
 
-            /// Its meaning.
+            /// Returns the meaning of the code.
             pub const fn description(self) -> &'static str {
                 match self { $(Self::$variant => $description,)+ }
             }
 
-            /// Advice on how to fix it.
+            /// Returns advice on how to fix it.
             pub const fn fix(self) -> &'static str {
                 match self { $(Self::$variant => $fix,)+ }
             }
@@ -293,6 +293,6 @@ impl LintCode {
     }
 }
 
-// The set grows with every release, so schemas have an open string: a file with a new code is still valid for
-// programs that only pass it on.
+// Every release adds codes, so the schema allows any string: a file with a new code stays valid for programs
+// that only pass it on.
 stored_word!(LintCode, "lint code", schemars::json_schema!({ "type": "string" }));

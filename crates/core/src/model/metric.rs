@@ -17,8 +17,8 @@ words! {
     }
 }
 
-/// The unit that values are held in. Every duration is held in nanoseconds, whatever unit a tool
-/// printed it in, so that two files can only differ in unit when they differ in dimension.
+/// The unit of the values. Durations are always stored in nanoseconds, whatever unit a tool printed, so the
+/// units of two files differ only if their dimensions do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
 pub enum Unit {
@@ -77,10 +77,10 @@ impl fmt::Display for Unit {
 }
 
 words! {
-    /// How a metric behaves when nothing changed.
+    /// The behavior of a metric when nothing has changed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum MetricKind: "metric kind" {
-        /// Varies from process to process; compared by statistics.
+        /// Varies from process to process; compared statistically.
         Noisy = "noisy",
         /// Determined by the bytes alone; compared exactly.
         Exact = "exact",
@@ -99,11 +99,11 @@ pub struct Metric {
     pub kind: MetricKind,
 }
 
-/// Between a fact about generated code and the kernel it is about.
+/// Separates a fact about generated code from the kernel that it describes.
 const OF_KERNEL: &str = " of ";
 
-/// Declares metrics. A line is a metric's constant, its name, unit, direction and kind, and how a suite that says nothing
-/// judges it; `None` is [`MetricPolicy::UNNAMED`].
+/// Declares metrics. A line has the metric's constant, name, unit, direction, kind and default policy, which
+/// applies if the suite has none; `None` stands for [`MetricPolicy::UNNAMED`].
 macro_rules! metrics {
     ($($(#[$about:meta])* $set:ident {
         $($(#[$doc:meta])* $metric:ident = $name:literal, $unit:ident, $better:ident, $kind:ident, $policy:expr;)+
@@ -120,7 +120,7 @@ macro_rules! metrics {
             $(#[$about])*
             pub const $set: [Self; [$($name),+].len()] = [$(Self::$metric),+];)+
 
-            /// How it is judged if a suite says nothing about it.
+            /// Returns the policy that applies if a suite has none for this metric.
             pub fn default_policy(&self) -> Option<MetricPolicy> {
                 match self.name.as_ref() {
                     $($($name => $policy,)+)+
@@ -139,16 +139,17 @@ const fn fatal(relative: f64, tolerance: f64) -> Option<MetricPolicy> {
     Some(MetricPolicy { floor: Floor { relative, absolute: 0.0 }, tolerance, fatal: true })
 }
 
-/// Floors of half a second and a quarter, because a compile time that is taken once, while other compilers share the
-/// processors, varies by tens of percent. A regression is not fatal: a slow compile harms no user of the compiled
-/// model.
+/// The floors are half a second and a quarter: a compile time that is taken once, while other compilers share
+/// the processors, varies by tens of percent. A regression is not fatal, because a slow compile does not
+/// affect users of the compiled model.
 const SLOW_COMPILE: Option<MetricPolicy> =
     Some(MetricPolicy { floor: Floor { relative: 0.25, absolute: 5e8 }, tolerance: 0.50, fatal: false });
 
 metrics! {
     /// The metrics that a suite measures.
     BUILT_IN {
-        /// Wall-clock time of one iteration of the measured function. The metric a gate judges.
+        /// Wall-clock time of one iteration of the measured function: the metric that a gate judges by
+        /// default.
         LATENCY = "latency", Nanoseconds, Lower, Noisy, fatal(0.01, 0.03);
         /// Processor time of one iteration, over all threads.
         CPU_TIME = "cpu-time", Nanoseconds, Lower, Noisy, None;
@@ -168,9 +169,9 @@ metrics! {
         THROUGHPUT = "items-per-second", PerSecond, Higher, Noisy, None;
     }
 
-    /// Facts about generated code, in order of importance. Those that cost every program time decide: registers that are
-    /// newly spilled, fewer waves, matrix instructions that are gone. Counts of registers alone change with every compiler
-    /// and mean little.
+    /// Facts about generated code, in order of importance. The gate decides by those that cost time in every
+    /// program: newly spilled registers, fewer waves, and lost matrix instructions. Register counts alone
+    /// change with every compiler version and mean little.
     OF_CODE {
         /// Vector registers that a kernel saves to memory because it has too few.
         SPILLED_REGISTERS = "spilled-registers", Count, Lower, Exact, fatal(0.10, 0.10);
@@ -178,51 +179,53 @@ metrics! {
         SPILLED_SCALAR_REGISTERS = "spilled-scalar-registers", Count, Lower, Exact, fatal(0.10, 0.10);
         /// Private memory of one lane of a kernel, where spilled registers and local arrays are.
         SCRATCH = "scratch-size", Bytes, Lower, Exact, fatal(0.10, 0.10);
-        /// Waves that a SIMD unit can hold of a kernel.
+        /// Number of waves of a kernel that one SIMD unit can hold.
         OCCUPANCY = "occupancy", Count, Higher, Exact, fatal(0.0, 0.0);
-        /// Instructions that multiply matrices, in the code of a kernel.
-        // Half as many can do the same work if each is twice as wide.
+        /// Instructions in a kernel that multiply matrices.
+        // The floor is 99 %, because half as many instructions can do the same work if each is twice as wide.
         MATRIX_INSTRUCTIONS = "matrix-instructions", Count, Higher, Exact, fatal(0.99, 0.99);
-        /// Instructions in the code of a kernel.
+        /// Number of instructions in a kernel.
         INSTRUCTIONS = "instructions", Count, Lower, Exact, None;
-        /// Instructions of a host library that compute with one floating-point number: what was not vectorized.
+        /// Instructions of a host library that compute with a single floating-point number, which means that
+        /// this code was not vectorized.
         SCALAR_FLOAT_INSTRUCTIONS = "scalar-float-instructions", Count, Lower, Exact, None;
         /// Instructions of a host library by the width of their vectors, in bits; `scalable` is the processor's own (SVE).
         VECTOR_128_INSTRUCTIONS = "vector-128-instructions", Count, Higher, Exact, None;
         VECTOR_256_INSTRUCTIONS = "vector-256-instructions", Count, Higher, Exact, None;
         VECTOR_512_INSTRUCTIONS = "vector-512-instructions", Count, Higher, Exact, None;
         VECTOR_SCALABLE_INSTRUCTIONS = "vector-scalable-instructions", Count, Higher, Exact, None;
-        /// Vector registers of a kernel, accumulator registers included where they are shared.
+        /// Vector registers of a kernel, including accumulator registers if the two share one register file.
         VECTOR_REGISTERS = "vector-registers", Count, Lower, Exact, None;
         ACCUMULATOR_REGISTERS = "accumulator-registers", Count, Lower, Exact, None;
         SCALAR_REGISTERS = "scalar-registers", Count, Lower, Exact, None;
         /// Local (shared) memory of a workgroup.
         SHARED_MEMORY = "shared-memory", Bytes, Lower, Exact, None;
-        /// Stack that a function of a host library takes.
+        /// Stack space that a function of a host library uses.
         STACK_FRAME = "stack-frame", Bytes, Lower, Exact, None;
         CODE_SIZE = "code-size", Bytes, Lower, Exact, None;
     }
 }
 
 impl Metric {
-    /// Whether it is a duration of the compiler, about which its program says nothing.
+    /// Returns whether the metric is the compiler's duration, which depends on the compiler's own code and
+    /// says nothing about the compiled program.
     pub fn is_compile_time(&self) -> bool {
         self.name == Self::COMPILE_TIME.name
     }
 
-    /// The built-in metric of this name. Its unit, direction and kind are facts of this program, so a file
+    /// Returns the built-in metric with this name. benchgate defines its unit, direction and kind, so a file
     /// that describes it differently is wrong.
     pub fn built_in(name: &str) -> Option<Self> {
         let known = Self::BUILT_IN.into_iter().chain(Self::OF_CODE).find(|metric| metric.name == name);
         known.or_else(|| Some(Self { name: name.to_owned().into(), ..Self::kernel_fact(name)? }))
     }
 
-    /// This fact of one kernel: `spilled-registers of matmul_64x64_f32`.
+    /// Returns this fact for one kernel: `spilled-registers of matmul_64x64_f32`.
     pub fn of_kernel(&self, kernel: &str) -> Self {
         Self { name: format!("{}{OF_KERNEL}{kernel}", self.name).into(), ..self.clone() }
     }
 
-    /// The fact about generated code that a metric of this name states of one kernel.
+    /// Returns the fact about generated code that a per-kernel metric with this name states.
     pub fn kernel_fact(name: &str) -> Option<Self> {
         let (fact, _) = name.split_once(OF_KERNEL)?;
         Self::OF_CODE.into_iter().find(|metric| metric.name == fact)

@@ -1,7 +1,7 @@
-//! Level 0: the types that all crates share. Imports nothing else and does no IO.
+//! The types that all crates share. This module is level 0: it imports no other module and does no IO.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
-// Its macros are for the modules below.
+// Declared first, so that the modules below can use its macros.
 #[macro_use]
 mod word;
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Number(pub f64);
 
-/// Equal when they would be stored alike: NaN equals NaN.
+/// Numbers are equal if they are stored alike: NaN equals NaN.
 impl PartialEq for Number {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0 || (self.0.is_nan() && other.0.is_nan())
@@ -34,8 +34,9 @@ impl From<Number> for f64 {
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Whole numbers are written without a fraction, as the tools and people write them. Above
-        // 2^53 not every whole number is an f64, so larger ones keep the float's own notation.
+        // Whole numbers are written without a fraction, as the tools and people write them. Above 2^53 an
+        // `f64` can't represent every whole number, so larger ones keep the notation of floating-point
+        // numbers.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         if self.0.is_nan() {
             serializer.serialize_str("NaN")
@@ -104,7 +105,7 @@ impl JsonSchema for Number {
     }
 }
 
-/// For fields that are plain numbers in the program: `#[serde(with = "number")]`.
+/// Serializes a field that is a plain number in the program: `#[serde(with = "number")]`.
 pub(super) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     Number(*value).serialize(serializer)
 }

@@ -1,4 +1,4 @@
-//! The outcome of a benchmark, and the verdict about one. Outcomes are data, not errors.
+//! The outcome and the verdict of a benchmark. Outcomes are data, not errors.
 
 words! {
     /// The steps a model goes through.
@@ -30,7 +30,7 @@ impl Outcome {
         matches!(self, Self::Ok)
     }
 
-    /// Why it was not measured.
+    /// Returns the reason why it was not measured.
     pub fn why(&self) -> Option<&str> {
         match self {
             Self::Ok => None,
@@ -52,7 +52,7 @@ words! {
         Regressed = "regressed",
         /// The outputs differ by more than the policy allows.
         Diverged = "diverged",
-        /// Measured, but the question is still open.
+        /// Measured, but undecided.
         Inconclusive = "inconclusive",
         /// One side has no such benchmark.
         Missing = "missing",
@@ -62,8 +62,8 @@ words! {
 }
 
 impl Verdict {
-    /// If several apply, the one with the highest precedence determines the result: error, diverged, regressed,
-    /// missing, inconclusive, then the good ones.
+    /// Returns the rank of a verdict. The verdict with the highest rank determines the result: error,
+    /// diverged, regressed, missing, inconclusive, then the good ones.
     pub const fn precedence(self) -> u8 {
         match self {
             Self::Error => 6,

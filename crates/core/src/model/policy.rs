@@ -1,5 +1,5 @@
-//! The policy: floors, tolerances, error budget, fatality and waivers. The policy is its own stored form. [`Disclose`]
-//! is the amount of information in a report.
+//! The policy: floors, tolerances, error budget, fatality and waivers. [`Policy`] is also its stored form.
+//! [`Disclose`] limits what a report may show.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,11 +33,11 @@ pub struct MetricPolicy {
 }
 
 impl MetricPolicy {
-    /// For metrics the policy doesn't name: judged like a time, reported, never fatal.
+    /// The default for a metric that the policy doesn't name: judged like a time, reported, never fatal.
     pub const UNNAMED: Self =
         Self { floor: Floor { relative: 0.01, absolute: 0.0 }, tolerance: 0.03, fatal: false };
 
-    /// For a metric that the policy doesn't name.
+    /// Returns the policy for a metric that is not named.
     pub fn unnamed(metric: &Metric) -> Self {
         let of_code = Metric::OF_CODE.contains(metric).then(|| metric.default_policy());
         of_code.flatten().unwrap_or(Self::UNNAMED)
@@ -84,7 +84,8 @@ pub struct Waiver {
 }
 
 impl Waiver {
-    /// Longest validity of a waiver from today on: a waiver that outlives its reason hides later regressions.
+    /// Maximum validity of a waiver in days, counted from today: a waiver that outlives its reason hides
+    /// later regressions.
     pub const LONGEST_DAYS: i64 = 366;
 }
 
@@ -111,7 +112,7 @@ pub struct Limit {
 }
 
 words! {
-    /// How a benchmark fails.
+    /// The way in which a benchmark fails.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum FailureKind: "kind of failure" {
         /// It does not become a module.
@@ -124,7 +125,7 @@ words! {
 }
 
 impl FailureKind {
-    /// How a benchmark of one side failed, if it did.
+    /// Returns the way in which a benchmark failed on one side, if it did.
     pub fn of(benchmark: &Benchmark) -> Option<Self> {
         match &benchmark.outcome {
             Outcome::Failed { stage: Stage::Export | Stage::Compile, .. } => Some(Self::Compile),
@@ -134,7 +135,7 @@ impl FailureKind {
                 VerifyCode::ExceptionRaised => Some(Self::Run),
                 _ => None,
             },
-            // A failed installation of the tools says nothing about the benchmark.
+            // Failing to install the tools says nothing about the benchmark.
             Outcome::Failed { stage: Stage::Toolchain, .. }
             | Outcome::Unsupported { .. }
             | Outcome::Skipped { .. } => None,
@@ -217,7 +218,7 @@ impl ChangedReference {
     }
 }
 
-/// How measuring continues while the answer is open.
+/// The limits of measuring while a row is undecided.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SequentialPolicy {
     /// Blocks (two pairs of processes) before the first look.
@@ -273,14 +274,15 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// For a metric that decides in place of a time: as large a change of it matters.
+    /// Returns the policy for a metric that decides in place of a time: a change of the same relative size
+    /// matters.
     pub fn like_a_time(&self) -> MetricPolicy {
         let latency = self.metrics.iter().find(|(name, _)| *name == Metric::LATENCY.name);
         let rule = latency.map_or(MetricPolicy::UNNAMED, |(_, rule)| rule.clone());
         MetricPolicy { floor: Floor { absolute: 0.0, ..rule.floor }, tolerance: rule.tolerance, fatal: true }
     }
 
-    /// The part that a file holds as the policy.
+    /// Returns the part of the policy that a file stores as its policy.
     pub fn stored(&self) -> Self {
         Self { sequential: SequentialPolicy::default(), ..self.clone() }
     }
@@ -291,7 +293,7 @@ impl Default for Policy {
         let judged =
             Metric::BUILT_IN.into_iter().map(|metric| (metric.default_policy(), metric.name.into_owned()));
         let mut metrics: Vec<_> = judged.filter_map(|(policy, name)| Some((name, policy?))).collect();
-        // Stored policies name it last.
+        // Policies in stored files list it last.
         metrics.sort_by_key(|(name, _)| *name == Metric::PEAK_HOST_MEMORY.name);
         Self {
             metrics,

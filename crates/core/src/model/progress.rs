@@ -1,10 +1,10 @@
-//! How lower layers report progress without knowing who displays it.
+//! Progress reports from lower layers, which don't know who displays them.
 
 use std::time::Duration;
 
 use super::{BenchmarkName, Stage, Verdict};
 
-/// The state of a row during measurement. It has no effect between looks.
+/// The state of a row during measurement. It decides something only at a look.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
     pub benchmark: BenchmarkName,
@@ -12,25 +12,25 @@ pub struct Standing {
     pub blocks: u32,
     /// head / base.
     pub ratio: f64,
-    /// Both ends of the interval of the ratio.
+    /// Both ends of the ratio's interval.
     pub interval: Option<(f64, f64)>,
-    /// It is measured further.
+    /// Whether measuring continues for the row.
     pub open: bool,
 }
 
-/// The next time that open rows are judged.
+/// The next time that undecided rows are judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NextLook {
     pub blocks: u32,
-    /// Rows that are measured until then.
+    /// Number of rows that are measured until then.
     pub rows: usize,
-    /// About how long that takes.
+    /// Estimated time until then.
     pub wait: Duration,
-    /// How long measuring continues at most: until the last look, with every row that is open now.
+    /// Longest time that measuring can still take: until the last look, with every row that is undecided now.
     pub most: Duration,
 }
 
-/// A message for the user who waits.
+/// A message for the user who is waiting.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event<'a> {
     /// A stage begins with this many steps.
@@ -48,13 +48,13 @@ pub enum Event<'a> {
         stage: Stage,
         what: &'a str,
     },
-    /// A step that takes long goes on; `note` says how far it is: `1.2 GB of 8.0 GB`.
+    /// A long step is still running; `note` states its progress: `1.2 GB of 8.0 GB`.
     StepContinues {
         stage: Stage,
         what: &'a str,
         note: &'a str,
     },
-    /// A step ended. `note` says how: `cached`, `FAIL`, `12.3 ms`.
+    /// A step ended. `note` states the result: `cached`, `FAIL`, `12.3 ms`.
     StepFinished {
         stage: Stage,
         what: &'a str,
@@ -64,7 +64,8 @@ pub enum Event<'a> {
     StageFinished {
         stage: Stage,
     },
-    /// The state of paired rows. `look`: they were judged now, by the declared plan; otherwise it is only shown.
+    /// The state of paired rows. If `look` is true, this is a planned look at which they were judged;
+    /// otherwise the state is only displayed.
     Standings {
         rows: &'a [Standing],
         next: Option<NextLook>,
@@ -72,16 +73,16 @@ pub enum Event<'a> {
     },
     /// A message for the user.
     Warning(&'a str),
-    /// Detail for those who wait.
+    /// Detail for a user who is waiting.
     Note(&'a str),
 }
 
-/// Listens to progress. The terminal, plain lines in CI, or nothing.
+/// A listener for progress: a terminal, plain lines in CI, or none.
 pub trait Progress: Send + Sync {
     fn on(&self, event: Event<'_>);
 }
 
-/// No listener.
+/// A listener that ignores everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quiet;
 

@@ -68,17 +68,17 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Notes about the moment of measuring: two sessions of an unchanged machine differ in them.
+    /// Notes about the moment of measuring, which differ between two sessions of an unchanged machine.
     const MOMENTARY: [&str; 2] = ["boot-id", "load-average"];
 
-    /// The notes that stay as they are while the machine does.
+    /// Returns the notes that don't change while the machine stays the same.
     pub fn lasting_notes(&self) -> impl Iterator<Item = (&String, &String)> {
         self.notes.iter().filter(|(key, _)| !Self::MOMENTARY.contains(&key.as_str()))
     }
 }
 
-/// How much a benchmark's metric varies on one testbed, measured by an A/A calibration.
-/// Each is the standard deviation of the natural logarithm (about a coefficient of variation).
+/// The variation of a benchmark's metric on one testbed, measured by an A/A calibration. Each value is the
+/// standard deviation of the natural logarithm (about a coefficient of variation).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Spread {
     pub within_process: Option<f64>,
@@ -96,19 +96,19 @@ pub struct Calibration {
     pub spreads: BTreeMap<(BenchmarkName, String), Spread>,
 }
 
-/// Times of a session's benchmarks relative to a frozen toolchain, block by block. The state of the machine on that
-/// day affects both.
+/// Times of a session's benchmarks relative to a reference toolchain, block by block. Both are affected by
+/// the state of the machine on that day.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Anchor {
-    /// Only sessions with the same frozen toolchain compare.
+    /// Only sessions with the same reference toolchain can be compared.
     pub toolchain: Toolchain,
     /// The artifact of each benchmark that the anchor executed; only ratios to the same artifact can be compared.
     pub artifacts: BTreeMap<BenchmarkName, String>,
-    /// Measured / anchor, by benchmark and metric name.
+    /// Measured value / anchor's value, by benchmark and metric name.
     pub ratios: BTreeMap<(BenchmarkName, String), f64>,
 }
 
-/// One execution of a suite on one testbed, one side of it.
+/// One side of one execution of a suite on one testbed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Run {
     pub suite: Option<String>,
@@ -122,12 +122,13 @@ pub struct Run {
     pub commit: Option<String>,
     pub benchmarks: Vec<Benchmark>,
     pub calibration: Option<Calibration>,
-    /// Set if an anchor was measured in the same session.
+    /// Present if an anchor was measured in the same session.
     pub anchor: Option<Anchor>,
-    /// Measured in shards, where each row was judged alone until it was decided. It is judged without neighbors,
-    /// because those on other machines could undo a decision when no more blocks can be measured.
+    /// Whether the run was measured in shards, in each of which a row was judged alone until it was decided.
+    /// It is therefore judged without its neighbors: rows on other machines could undo a decision when no
+    /// more blocks can be measured.
     pub in_shards: bool,
-    /// Findings about the whole run; those about one row are on the benchmark.
+    /// Findings about the whole run; a finding about one row is stored with its benchmark.
     pub lints: Vec<Lint>,
 }
 

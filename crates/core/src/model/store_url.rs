@@ -1,4 +1,4 @@
-//! The address of a history in an object store.
+//! The address of stored sessions in an object store.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,14 +13,14 @@ words! {
         Gs = "gs",
         /// Azure Blob Storage.
         Az = "az",
-        /// A folder of this machine, or one that it mounts.
+        /// A folder on this machine, local or mounted.
         File = "file",
     }
 }
 
-/// `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or `file:///folder`. It names only a place: no
-/// account, endpoint, option or credential. They come from the environment, so an address in an untrusted change can't
-/// redirect them.
+/// `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or `file:///folder`. It contains only
+/// a location. Account, endpoint, options and credentials come from the environment, so that an address in an
+/// untrusted change can't redirect them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreUrl {
     scheme: StoreScheme,
@@ -30,7 +30,7 @@ pub struct StoreUrl {
     prefix: String,
 }
 
-/// Why a text is not a [`StoreUrl`]. Completes "expected …".
+/// The reason why a text is not a [`StoreUrl`]. Completes "expected …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected {0}")]
 pub struct StoreUrlError(&'static str);
@@ -55,7 +55,7 @@ impl StoreUrl {
         &self.bucket
     }
 
-    /// The beginning of every key, without a slash at either end; for a folder, its path below `/`.
+    /// The beginning of every key, without a slash at either end; for a folder, its path relative to `/`.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }

@@ -1,23 +1,23 @@
-//! The state of the machine while a process was measured, and processes that are not the run's.
+//! The state of the machine while a process was measured, including processes of other programs.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The state of the machine over the time of one process, as far as it bears on the verdict.
+/// The state of the machine during one process, as far as it matters for the verdict.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Telemetry {
     /// Position among all processes of the session.
     pub order: u32,
-    /// Share of the measured processors' time that other programs took; absent if it was too small to differ from
-    /// none.
+    /// Share of the measured processors' time that other programs used; absent if it can't be distinguished
+    /// from zero.
     pub foreign_share: Option<f64>,
     /// Other programs that were observed: `process 4711 (python3)`.
     pub foreign: Vec<String>,
-    /// Why the clock was held down, in words; without the power limit.
+    /// Reasons for a reduced clock, in words; the power limit has its own field.
     pub throttled: Vec<String>,
-    /// The power limit held the clock down.
+    /// Whether the power limit reduced the clock.
     pub power_capped: bool,
     /// Temperature of the device at the end, in degrees Celsius.
     pub temperature: Option<f64>,
@@ -34,7 +34,7 @@ pub struct ForeignProcess {
     pub name: Option<String>,
 }
 
-/// `process 4711 (python3)`.
+/// Writes `process 4711 (python3)`.
 impl fmt::Display for ForeignProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {

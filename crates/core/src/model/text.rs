@@ -1,17 +1,18 @@
-//! Text: untrusted text that is safe to show (without control sequences for a terminal or a log, and without invisible
-//! characters), counts with their nouns, days, and digests as hexadecimal digits.
+//! Text functions: cleaning untrusted text for display (control sequences for a terminal or a log, invisible
+//! characters), counts with their nouns, dates, and digests in hexadecimal.
 
 use std::fmt::Write;
 
-/// Whether a terminal obeys a character or a reader can't see it: control characters, bidirectional marks, zero-width
-/// characters and line separators.
+/// Returns whether a character controls a terminal or is invisible: control characters, bidirectional marks,
+/// zero-width characters and line separators.
 pub fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// One line of untrusted text in which hidden characters are replaced and workflow commands do nothing.
+/// Returns one line of untrusted text in which hidden characters are replaced and workflow commands are
+/// defused.
 pub fn clean(text: &str) -> String {
     let letters = text.chars().map(|letter| match letter {
         '\t' => ' ',
@@ -21,7 +22,7 @@ pub fn clean(text: &str) -> String {
     without_commands(&letters.collect::<String>())
 }
 
-/// At most `most` characters of untrusted text, cleaned as by [`clean`].
+/// Returns at most `most` characters of untrusted text, cleaned like [`clean`] does.
 pub fn excerpt(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => clean(&text[..end]) + "…",
@@ -29,17 +30,19 @@ pub fn excerpt(text: &str, most: usize) -> String {
     }
 }
 
-/// Text that a runner does not obey: it reads the older form of a workflow command, `##[…]`, anywhere in a line.
+/// Returns text without workflow commands. A GitHub runner accepts their older form, `##[…]`, anywhere in a
+/// line.
 pub fn without_commands(text: &str) -> String {
     text.replace("##[", "# #[")
 }
 
-/// A fraction in percent. A few outliers make it arbitrarily large, so its digits are meaningless beyond a factor of ten.
+/// Formats a fraction in percent. Outliers can make it arbitrarily large, so its digits mean nothing beyond a
+/// factor of ten.
 pub fn percents(fraction: f64) -> String {
     if fraction > 10.0 { "more than 1000 %".to_owned() } else { format!("{:.0} %", fraction * 100.0) }
 }
 
-/// `1 benchmark`, `34 benchmarks`.
+/// Formats `1 benchmark`, `34 benchmarks`.
 pub fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {}", plural(noun)) }
 }
@@ -57,33 +60,34 @@ fn plural(noun: &str) -> String {
     }
 }
 
-/// Whether this is a calendar day, `YYYY-MM-DD` and nothing else, so that comparing texts compares days.
+/// Returns whether this is a calendar day as `YYYY-MM-DD` and nothing else, so that comparing the texts
+/// compares the days.
 pub fn is_date(text: &str) -> bool {
     let day = text.parse::<jiff::civil::Date>();
     text.len() == 10 && day.is_ok_and(|day| day.to_string() == text)
 }
 
-/// Lowercase hexadecimal.
+/// Formats bytes as lowercase hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
-        // Writing to a string does not fail.
+        // Writing to a string can't fail.
         let _ = write!(text, "{byte:02x}");
     }
     text
 }
 
-/// Whether a text consists of lowercase hexadecimal digits.
+/// Returns whether a text consists of lowercase hexadecimal digits.
 pub fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether a text is a SHA-256 as [`hex`] writes it.
+/// Returns whether a text is a SHA-256 as [`hex`] writes it.
 pub fn is_sha256(text: &str) -> bool {
     text.len() == 64 && is_hex(text)
 }
 
-/// Whether a text is the hash of a commit, SHA-1 or SHA-256, or an abbreviation of one.
+/// Returns whether a text is the hash of a commit, SHA-1 or SHA-256, or an abbreviation of one.
 pub fn is_commit(text: &str) -> bool {
     (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -1,4 +1,4 @@
-//! Whether a compiled module computes what the model computes.
+//! The result of checking that a compiled module computes the same as the original model.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_with::skip_serializing_none;
 use super::number::{self, Number};
 
 words! {
-    /// The verification codes of the PyTorch/XLA torchbench runner, which the field already reads.
+    /// The verification codes of PyTorch/XLA's torchbench runner, which are already in common use.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum VerifyCode: "verification code" {
         Pass = "PASS",
@@ -70,7 +70,8 @@ pub struct Divergence {
 }
 
 impl Divergence {
-    /// Whether a check with these numbers can have passed. Only an fp64 reference excuses elements beyond the tolerance.
+    /// Returns whether a check with these numbers can have passed. Only an fp64 reference excuses elements
+    /// beyond the tolerance.
     fn can_pass(&self) -> bool {
         let is_known = |error: Option<f64>| error.is_some_and(f64::is_finite);
         let is_excused = is_known(self.error_fp64) && is_known(self.reference_error_fp64);
@@ -94,7 +95,7 @@ pub struct OutputCheck {
 }
 
 impl OutputCheck {
-    /// The code that the numbers bear out: a pass that they contradict is none.
+    /// Returns the code that the numbers support: a pass that they contradict becomes a failure.
     fn supported_code(&self) -> VerifyCode {
         let contradicted = self.divergence.is_some_and(|divergence| !divergence.can_pass());
         if self.code == VerifyCode::Pass && contradicted { VerifyCode::Fail } else { self.code }
@@ -121,12 +122,13 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// One without outputs that were compared.
+    /// Creates a verification without compared outputs.
     pub const fn bare(code: VerifyCode, why: Option<String>) -> Self {
         Self { code, outputs: Vec::new(), why, against_base: Vec::new(), model_changed: false, no_fp64: None }
     }
 
-    /// The code according to the outputs: a total that passes although one output failed gets the code of that output.
+    /// Returns the code that the outputs support: if the total passes although an output failed, the code of
+    /// that output.
     pub fn supported_code(&self) -> VerifyCode {
         let failed =
             self.outputs.iter().map(OutputCheck::supported_code).find(|code| *code != VerifyCode::Pass);
@@ -136,7 +138,7 @@ impl Verification {
         }
     }
 
-    /// Head computes something other than base does.
+    /// Returns whether head's outputs differ from base's.
     pub fn differs_from_base(&self) -> bool {
         self.against_base.iter().any(|output| output.supported_code() != VerifyCode::Pass)
     }

@@ -1,7 +1,7 @@
 //! Closed sets of names: one table gives an enum its names, its parser, its JSON and its schema.
 
-/// How a set of names is stored. An unknown name is rejected, so that no reader judges a result that it does not
-/// understand.
+/// Makes a set of names storable. An unknown name is rejected, so that no reader judges a result that it does
+/// not understand.
 macro_rules! stored_word {
     ($type:ty, $what:literal, $schema:expr) => {
         impl serde::Serialize for $type {
@@ -37,7 +37,7 @@ macro_rules! stored_word {
     };
 }
 
-/// An enum whose variants are words.
+/// Declares an enum whose variants have names.
 macro_rules! words {
     ($(#[$meta:meta])* pub enum $type:ident: $what:literal { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$meta])*

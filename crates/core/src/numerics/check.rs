@@ -6,9 +6,10 @@ use super::NumericsTolerance;
 use super::likeness::{ErrorRegion, likeness, otherwise_shaped};
 use super::tensor::{DType, Data, Element, Tensor, shape};
 
-/// An output beyond the tolerance still passes if its error relative to the fp64 reference is at most that of eager times
-/// these factors. Two correct roundings of one computation have about the same root mean square error; PyTorch's `same()`
-/// also allows 2. Their largest errors vary more.
+/// An output beyond the tolerance still passes if its error relative to the fp64 reference is at most the
+/// error of eager (the reference in its own precision) times these factors. Two correct roundings of one
+/// computation have about the same root mean square error; PyTorch's `same()` also allows a factor of 2.
+/// Their largest errors vary more.
 const EAGER_RMS_FACTOR: f64 = 2.0;
 const EAGER_MAX_FACTOR: f64 = 4.0;
 
@@ -66,19 +67,20 @@ pub fn check(
     }
 }
 
-/// The entry for a type, or that type's default.
+/// Returns the entry for a type, or that type's default.
 pub(super) fn tolerance_of(dtype: DType, tolerances: &[NumericsTolerance]) -> NumericsTolerance {
     let own = tolerances.iter().find(|tolerance| tolerance.dtype == dtype.into_str());
     own.cloned().unwrap_or_else(|| NumericsTolerance::for_dtype(dtype))
 }
 
-/// The scale for rounding errors: the root mean square of the finite elements, but at most 16 times the median of the
-/// nonzero ones, with and without a mask. Without this limit, a mask of −1e38 would make every error look small, in a
-/// corner or in most of the output. Zeros are left out because half of a ReLU's output is zero. The result is zero if
-/// all elements are.
+/// Returns the scale for rounding errors: the root mean square of the finite elements, but at most 16 times
+/// the median of the nonzero ones, both with and without a mask. Without this limit, a mask of −1e38 would
+/// make every error look small, whether it covers a corner or most of the output. The median leaves out
+/// zeros, because half of a ReLU's output is zero. The result is zero if all elements are.
 pub fn typical_magnitude(values: &[f64]) -> f64 {
     const OUTLIERS_FROM: f64 = 16.0;
-    /// A mask repeats one value, from −1e4 to the lowest of its type. Saturated outputs, which are no masks, repeat 1.
+    /// A mask repeats one value between −1e4 and the lowest value of its type. Saturated outputs, which
+    /// repeat 1, are not masks.
     const LEAST_MASK: f64 = 1e4;
     let mut sizes: Vec<f64> = values.iter().map(|x| x.abs()).filter(|x| x.is_finite() && *x > 0.0).collect();
     if sizes.is_empty() {
@@ -96,14 +98,14 @@ pub fn typical_magnitude(values: &[f64]) -> f64 {
     limit(&mut sizes);
     let all = sizes.len();
     sizes.retain(|size| *size < largest);
-    // One large element, such as one of two logits, is no mask.
+    // A single large element, such as one of two logits, is not a mask.
     if largest >= LEAST_MASK && all - sizes.len() > 1 && !sizes.is_empty() {
         limit(&mut sizes);
     }
     magnitude
 }
 
-/// Converts both to the reference's type, if the output's bits can be read that way.
+/// Converts both tensors to the reference's type, if the output's bits can be read as that type.
 fn aligned(output: &Tensor, reference: &Tensor) -> Option<(Tensor, Tensor)> {
     let (o, r) = (output.dtype(), reference.dtype());
     let is_integer = |dtype| {
@@ -134,12 +136,12 @@ struct MeasuredDifferences<'a> {
     nans: u64,
     /// Position of the wrong elements.
     place: ErrorRegion<'a>,
-    /// Elements whose own error exceeds the bound of the whole output, whether wrong or not.
+    /// Elements whose own error exceeds the bound for the whole output, whether they count as wrong or not.
     imprecise: ErrorRegion<'a>,
 }
 
 impl MeasuredDifferences<'_> {
-    /// Whether all differences are between finite numbers.
+    /// Returns whether all differences are between two finite numbers.
     fn is_only_inexact(&self) -> bool {
         self.divergence.non_finite == 0 && self.wrong_specials == 0 && self.finite > 0
     }
@@ -163,7 +165,7 @@ impl MeasuredDifferences<'_> {
         if d.elements > 0 && self.nans == d.elements {
             return Err("every element of the reference is NaN, so nothing can be verified".to_owned());
         }
-        // Infinities that agree everywhere are equal, and there is no distance to judge.
+        // No pair of finite numbers is left, and equal infinities have no distance to judge.
         if self.finite == 0 {
             return Ok(());
         }
@@ -190,7 +192,7 @@ impl MeasuredDifferences<'_> {
     }
 }
 
-/// Whether a value exceeds a bound or is NaN, which must not pass either.
+/// Returns whether a value exceeds a bound or is NaN, which must not pass either.
 fn exceeds(value: f64, bound: f64) -> bool {
     value > bound || value.is_nan() || bound.is_nan()
 }
@@ -217,7 +219,7 @@ fn measure<'a>(
         (Data::U8(a), Data::U8(b)) | (Data::Bool(a), Data::Bool(b)) => {
             elements(a, b, tolerance, magnitude, place)
         }
-        // `aligned` has made the types equal. If it had not, treat every element as wrong.
+        // `aligned` has made the types equal; if it ever fails to, every element counts as wrong.
         _ => MeasuredDifferences {
             divergence: Divergence { mismatched: reference.len() as u64, ..Divergence::default() },
             error: f64::INFINITY,
@@ -321,13 +323,14 @@ fn cosine<T: Element>(output: &[T], reference: &[T]) -> f64 {
     (dot / (aa.sqrt() * bb.sqrt())).clamp(-1.0, 1.0)
 }
 
-/// The distances of output and reference from the same computation in fp64.
+/// The distances of the output and of the reference from the same computation in fp64.
 struct Exactness {
     output: Distance,
     reference: Distance,
 }
 
-/// The distance of a tensor from an exact one.
+/// The distance of a tensor from an exact one. In the formulas, a is an element of the tensor and c the exact
+/// value.
 struct Distance {
     /// Root mean square of |a − c| / (|c| + m).
     normalised: f64,
@@ -337,8 +340,8 @@ struct Distance {
 }
 
 impl Exactness {
-    /// `None` if there is no fp64 reference of this shape, or if the type has no rounding: integers are
-    /// equal or wrong.
+    /// Returns `None` if there is no fp64 reference of this shape, or if the type has no rounding: integers
+    /// are either equal or wrong.
     fn measure(output: &Tensor, reference: &Tensor, exact: Option<&Tensor>) -> Option<Self> {
         let exact = exact.filter(|exact| exact.shape() == reference.shape())?;
         if !matches!(reference.dtype(), DType::F64 | DType::F32 | DType::F16 | DType::Bf16) {
@@ -350,7 +353,7 @@ impl Exactness {
         Some(Self { output: distance(output), reference: distance(reference) })
     }
 
-    /// Whether the output's error is comparable with that of eager.
+    /// Returns whether the output's error is comparable with that of the reference.
     fn is_no_worse_than_reference(&self) -> bool {
         let (output, eager) = (&self.output, &self.reference);
         output.total.is_finite()
@@ -363,8 +366,8 @@ impl Distance {
     fn between(values: &[f64], exact: &[f64], magnitude: f64) -> Self {
         let (mut squares, mut normalised, mut largest, mut finite) = (0.0, 0.0, 0.0, 0u64);
         for (value, exact) in values.iter().zip(exact) {
-            // Non-finite pairs have been compared already; between a finite and an infinite value the distance is
-            // infinite.
+            // Non-finite pairs have been compared already; the distance between a finite and an infinite
+            // value is infinite.
             if value.is_finite() {
                 finite += 1;
                 let error = (value - exact).abs();

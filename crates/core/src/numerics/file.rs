@@ -1,4 +1,4 @@
-//! Files of tensors: `.npy`, and raw bytes of a known type, because `.npy` has no bf16.
+//! Tensor files: `.npy`, and raw bytes of a known type, because `.npy` has no bf16.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -13,11 +13,11 @@ const RAW_ENDING: &str = ".bin";
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct TensorFile {
     pub path: PathBuf,
-    /// The type of a raw file in IREE's notation, `4x8xbf16`. Without one, the file is `.npy`.
+    /// The type of a raw file in IREE's notation, `4x8xbf16`; `None` for `.npy`.
     pub raw: Option<String>,
 }
 
-/// Why a file is not a tensor.
+/// The reason why a file is not a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TensorFileError {
     #[error(transparent)]
@@ -29,7 +29,7 @@ pub enum TensorFileError {
 }
 
 impl TensorFile {
-    /// Determines the format from the name: `x.4x8xbf16.bin` is raw, everything else `.npy`.
+    /// Determines the format from the name: `x.4x8xbf16.bin` is raw, everything else is `.npy`.
     pub fn named(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let raw = path.file_name().and_then(|name| name.to_str()).and_then(type_in_name).map(str::to_owned);
@@ -47,29 +47,29 @@ impl TensorFile {
         (file.raw.is_some() || text.ends_with(".npy")).then_some(file)
     }
 
-    /// This file with its path relative to `folder`.
+    /// Returns this file with its path relative to `folder`.
     #[must_use]
     pub fn below(&self, folder: &Path) -> Self {
         Self { path: folder.join(&self.path), raw: self.raw.clone() }
     }
 
-    /// The extension with which [`Self::named`] recognizes this format.
+    /// Returns the file extension by which [`Self::named`] recognizes this format.
     pub fn ending(&self) -> String {
         self.raw.as_ref().map_or_else(|| "npy".to_owned(), |raw| format!("{raw}{RAW_ENDING}"))
     }
 
-    /// As a suite writes it: the reverse of [`Self::parse`].
+    /// Returns the notation of a suite: the reverse of [`Self::parse`].
     pub fn notation(&self) -> String {
         let path = self.path.to_string_lossy();
         self.raw.as_ref().map_or_else(|| path.to_string(), |raw| format!("{raw}=@{path}"))
     }
 
-    /// The type, if the runtime can't write it as `.npy`.
+    /// Returns the type if the runtime can't write it as `.npy`.
     pub fn type_without_npy(&self) -> Option<&str> {
         self.raw.as_deref().filter(|raw| lacks_npy(raw))
     }
 
-    /// The element type that the notation states; a `.npy` file states its own.
+    /// Returns the element type if the notation states it; a `.npy` file states its own.
     pub fn dtype(&self) -> Option<DType> {
         self.raw.as_deref().and_then(parse_type).map(|(dtype, _)| dtype)
     }
@@ -82,7 +82,7 @@ impl TensorFile {
     }
 }
 
-/// Whether `.npy` can't represent a type such as `4x8xbf16`.
+/// Returns whether `.npy` can't represent a type such as `4x8xbf16`.
 pub fn lacks_npy(raw: &str) -> bool {
     raw.rsplit('x').next() == Some(DType::Bf16.into_str())
 }
@@ -93,7 +93,8 @@ fn type_in_name(name: &str) -> Option<&str> {
 }
 
 impl Tensor {
-    /// Reads a tensor as IREE's tools print it, `2x2xf32=[1 2][3 4]`. `None` for one that is cut short.
+    /// Reads a tensor as IREE's tools print it, `2x2xf32=[1 2][3 4]`. Returns `None` if the text is cut
+    /// short.
     pub fn from_printed(text: &str) -> Option<Self> {
         let (notation, values) = text.split_once('=')?;
         let (dtype, shape) = parse_type(notation.trim())?;
@@ -134,7 +135,7 @@ pub(super) fn parse_type(text: &str) -> Option<(DType, Vec<usize>)> {
     Some((dtype, shape?))
 }
 
-/// An element type by IREE's name.
+/// Returns the element type with this IREE name.
 fn element(name: &str) -> Option<DType> {
     if name == "i1" {
         return Some(DType::Bool);

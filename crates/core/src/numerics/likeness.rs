@@ -1,15 +1,15 @@
-//! Recognizes the kind of fault in a wrong output. Compiler bugs produce typical patterns, and naming them saves the
-//! reader of a report time. The verdict never depends on this.
+//! Recognizes the kind of fault in a wrong output. Compiler bugs produce typical patterns, and naming them
+//! saves the reader of a report time. The verdict never depends on it.
 
 use half::{bf16, f16};
 
 use super::Tensor;
 use super::tensor::DType;
 
-/// How exactly a pattern must fit, relative to the typical magnitude: a hundred times finer than the tolerance for
-/// outputs, and coarser than normal rounding.
+/// Largest deviation from a pattern, relative to the typical magnitude: larger than normal rounding, but
+/// small enough that a pattern does not fit by chance.
 const FIT: f64 = 1e-3;
-/// Maximum number of rows for which permutations are searched, because each row is compared with every other.
+/// Maximum number of rows for which permutations are searched: every row is compared with every other one.
 const MAX_ROWS: usize = 64;
 
 /// Describes the fault, if its pattern is known. Both tensors have the same shape and type.
@@ -39,10 +39,10 @@ pub(super) fn likeness(output: &Tensor, reference: &Tensor, magnitude: f64) -> O
         .or_else(|| unrelated(&a, &b))
 }
 
-/// Describes an output whose shape differs from its reference's, if the elements are the same ones.
+/// Describes an output whose shape differs from its reference's although the elements are the same.
 pub(super) fn otherwise_shaped(output: &Tensor, reference: &Tensor, magnitude: f64) -> Option<String> {
     let (a, b) = (output.to_f64(), reference.to_f64());
-    // Equal elements are equal in every order.
+    // If all elements are equal, they match in every order.
     if a.len() != b.len() || b.iter().all(|x| Some(x) == b.first()) {
         return None;
     }
@@ -63,7 +63,7 @@ fn close(magnitude: f64) -> impl Fn(f64, f64) -> bool {
     move |x, y| (x - y).abs() <= FIT * (magnitude + y.abs())
 }
 
-/// Whether `a` is `b`, of this shape, with rows and columns swapped.
+/// Returns whether `a` is `b`, which has this shape, with rows and columns swapped.
 fn transposed(a: &[f64], b: &[f64], shape: &[usize], close: impl Fn(f64, f64) -> bool) -> Option<String> {
     let [.., rows, columns] = *shape else { return None };
     if rows < 2 || columns < 2 {
@@ -107,7 +107,7 @@ fn rows_moved(a: &[f64], b: &[f64], shape: &[usize], close: impl Fn(f64, f64) ->
     })
 }
 
-/// Whether every number is representable in a narrower type, unlike those of the reference.
+/// Returns whether a narrower type can represent every number of `a`, but not every number of the reference.
 fn rounded(a: &[f64], b: &[f64], dtype: DType) -> Option<String> {
     let is_bf16 = |x: &f64| bf16::from_f64(*x).to_f64() == *x;
     let is_f16 = |x: &f64| f16::from_f64(*x).to_f64() == *x;
@@ -183,7 +183,7 @@ fn unrelated(a: &[f64], b: &[f64]) -> Option<String> {
 #[derive(Debug, Clone)]
 pub(super) struct ErrorRegion<'a> {
     shape: &'a [usize],
-    /// The first in row-major order.
+    /// The first wrong element in row-major order.
     first: Option<Vec<usize>>,
     low: Vec<usize>,
     high: Vec<usize>,
@@ -195,7 +195,7 @@ impl<'a> ErrorRegion<'a> {
         Self { shape, first: None, low: Vec::new(), high: Vec::new(), count: 0 }
     }
 
-    /// How many elements were added.
+    /// Returns the number of elements that were added.
     pub(super) const fn count(&self) -> u64 {
         self.count
     }
@@ -218,7 +218,7 @@ impl<'a> ErrorRegion<'a> {
         }
     }
 
-    /// `at [0, 17]`, or `first at [3, 0], all within [3–4, 0–95]`. `None` without wrong elements.
+    /// Returns `at [0, 17]`, or `first at [3, 0], all within [3–4, 0–95]`; `None` if no element is wrong.
     pub(super) fn describe(&self) -> Option<String> {
         let first = self.first.as_ref()?;
         if self.shape.is_empty() {
@@ -242,7 +242,7 @@ impl<'a> ErrorRegion<'a> {
     }
 }
 
-/// The coordinates of an element of a row-major tensor.
+/// Returns the coordinates of an element of a row-major tensor.
 fn coordinates(at: usize, shape: &[usize]) -> Vec<usize> {
     let mut rest = at;
     let mut position: Vec<usize> = shape

@@ -1,4 +1,4 @@
-//! L1, pure: tensors (`.npy` bytes) → divergence metrics and verification codes.
+//! Level 1, no IO: turns tensors (`.npy` bytes) into divergence metrics and verification codes.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod check;

@@ -1,19 +1,20 @@
-//! `.npy` files. The header may only be a dictionary as NumPy and IREE write it, not arbitrary Python.
+//! Reader for `.npy` files. The header must be a dictionary as NumPy and IREE write it, not arbitrary Python.
 //!
-//! Format: <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>, versions 1 to 3.
-//! The header has its own parser because it may be hostile: a parser for arbitrary Python literals recurses as deep as
-//! the file demands, and multiplies shapes without overflow checks. Object arrays are pickles and are rejected.
+//! Format: <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>, versions 1 to 3. The
+//! header has its own parser because it may be hostile: a general parser for Python literals would recurse as
+//! deeply as the file demands and multiply dimensions without overflow checks. Object arrays are pickles and
+//! are rejected.
 
 use crate::model::excerpt;
 
 use super::tensor::{DType, Data, ShapeError, Tensor, byte_length, decode};
 
-/// NumPy's own limit (`max_header_size`).
+/// The limit that NumPy has too (`max_header_size`).
 const LONGEST_HEADER: usize = 10_000;
-/// NumPy's own limit.
+/// The limit that NumPy has too.
 const MAX_DIMENSIONS: usize = 64;
 
-/// Why bytes are not an `.npy` file with a tensor.
+/// The reason why bytes are not an `.npy` file with a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NpyError {
     #[error("not an .npy file")]
@@ -35,8 +36,8 @@ pub enum NpyError {
 }
 
 impl Tensor {
-    /// Reads an `.npy` file. It never allocates more than the file's size, whatever the header says. A raw two-byte type (`V2`, as written by
-    /// `ml_dtypes`) is bf16.
+    /// Reads an `.npy` file. It never allocates more than the file's size, whatever the header says. A raw
+    /// two-byte type (`V2`, as `ml_dtypes` writes it) is read as bf16.
     pub fn from_npy(bytes: &[u8]) -> Result<Self, NpyError> {
         let (header, body) = split(bytes)?;
         let header = NpyHeader::parse(header)?;
@@ -56,7 +57,7 @@ impl Tensor {
     }
 }
 
-/// Header text and data.
+/// Splits the bytes into header text and data.
 fn split(bytes: &[u8]) -> Result<(&str, &[u8]), NpyError> {
     let rest = bytes.strip_prefix(b"\x93NUMPY").ok_or(NpyError::NotNpy)?;
     let [major, minor, rest @ ..] = rest else { return Err(NpyError::ShortHeader) };
@@ -121,7 +122,7 @@ impl NpyHeader {
     }
 }
 
-/// Parses types such as `<f4`.
+/// Parses a type such as `<f4`; the flag is set for big-endian data.
 fn dtype(descr: &str) -> Result<(DType, bool), NpyError> {
     let unknown = || NpyError::DType(excerpt(descr, 20));
     let order = descr.chars().next().ok_or_else(unknown)?;
@@ -150,7 +151,7 @@ fn dtype(descr: &str) -> Result<(DType, bool), NpyError> {
     Ok((dtype, big_endian))
 }
 
-/// The rest of the header.
+/// The part of the header that is not parsed yet.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
@@ -217,7 +218,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Column-major elements in row-major order.
+/// Reorders column-major elements to row-major order.
 fn row_major(data: Data, shape: &[usize]) -> Data {
     fn each<T: Copy>(values: Vec<T>, shape: &[usize]) -> Vec<T> {
         if shape.len() < 2 || values.is_empty() {
@@ -235,7 +236,7 @@ fn row_major(data: Data, shape: &[usize]) -> Data {
         let mut out = Vec::with_capacity(values.len());
         for _ in 0..values.len() {
             out.push(values[at]);
-            // Count up in row-major order: last dimension first.
+            // Counts up in row-major order: the last dimension first.
             for dimension in (0..shape.len()).rev() {
                 index[dimension] += 1;
                 at += strides[dimension];

@@ -1,4 +1,4 @@
-//! Weights made from a module's own declarations, as an IREE parameter archive (`.irpa`, version 0.0).
+//! Weights generated from a module's own declarations, as an IREE parameter archive (`.irpa`, version 0.0).
 
 use std::collections::BTreeSet;
 use std::f64::consts::TAU;
@@ -8,16 +8,16 @@ use half::{bf16, f16};
 
 use super::random::MersenneTwister;
 
-/// How weights are made.
+/// The way in which weights are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub enum ParameterFill {
     /// Floating-point numbers from a normal distribution with a standard deviation of 0.01, and integers from their whole range.
     Random { seed: u32 },
-    /// Takes no space in the archive.
+    /// Zeros, which take no space in the archive.
     Zeros,
 }
 
-/// Why weights can't be made.
+/// The reason why weights can't be generated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveError {
     #[error("it declares no parameter of the scope `{0}`")]
@@ -62,7 +62,7 @@ struct Declared {
     count: u64,
 }
 
-/// An element type of a weight; integers by their size.
+/// The element type of a weight; an integer type is identified by its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ElementType {
     F64,
@@ -73,17 +73,17 @@ enum ElementType {
     Integer(u64),
 }
 
-/// A format of eight bits.
+/// A floating-point format of eight bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Float8 {
     mantissa: u32,
     bias: i32,
-    /// The largest code of a finite number.
+    /// The largest code that stands for a finite number.
     largest: u8,
     has_negative_zero: bool,
 }
 
-/// The forms of a declaration, in modules of two ages.
+/// The forms of a declaration, in newer and older modules.
 const DECLARATIONS: [&str; 2] = ["#stream.parameter.named<", "#flow.parameter.named<"];
 const ALIGNMENT: u64 = 64;
 const ENTRY_ALIGNMENT: u64 = 16;
@@ -91,7 +91,7 @@ const HEADER: u64 = 88;
 const ENTRY_HEADER: u64 = 60;
 const SPLAT_ENTRY: u64 = ENTRY_HEADER + 8 + 16 + 1;
 const DATA_ENTRY: u64 = ENTRY_HEADER + 16;
-/// Elements that are made at once.
+/// Number of elements that are generated at once.
 const CHUNK: u64 = 1 << 16;
 
 impl WeightArchive {
@@ -115,7 +115,7 @@ impl WeightArchive {
         archive.layout().map(|_| archive).ok_or(ArchiveError::TooLarge)
     }
 
-    /// The file, in parts.
+    /// Returns the file in parts.
     pub fn bytes(&self) -> impl Iterator<Item = Vec<u8>> {
         let (header, offsets, seed) = match (self.layout(), self.fill) {
             (Some((header, offsets)), ParameterFill::Random { seed }) => (header, offsets, Some(seed)),
@@ -141,7 +141,8 @@ impl WeightArchive {
         std::iter::once(header).chain(data)
     }
 
-    /// The header with padding up to the data, and the offset of each entry's data. `None` if a number overflows.
+    /// Returns the header with padding up to the data, and the offset of each entry's data; `None` if a
+    /// number overflows.
     fn layout(&self) -> Option<(Vec<u8>, Vec<u64>)> {
         let entry_size = match self.fill {
             ParameterFill::Random { .. } => DATA_ENTRY,
@@ -199,7 +200,8 @@ fn pad(bytes: &mut Vec<u8>, to: u64) {
     bytes.resize(usize::try_from(to).unwrap_or(bytes.len()).max(bytes.len()), 0);
 }
 
-/// Scope, name and type of `"model"::"a.weight"> : tensor<11x65xf32>`, which may have no scope.
+/// Parses scope, name and type of `"model"::"a.weight"> : tensor<11x65xf32>`, in which the scope may be
+/// missing.
 fn declaration(text: &str) -> Option<(&str, &str, &str)> {
     let (first, rest) = text.strip_prefix('"')?.split_once('"')?;
     let (scope, name, rest) = match rest.strip_prefix("::\"") {
@@ -210,7 +212,7 @@ fn declaration(text: &str) -> Option<(&str, &str, &str)> {
     Some((scope, name, kind.split(['\n', '\r']).next()?.trim_end()))
 }
 
-/// The elements of `tensor<11x65xf32>`.
+/// Parses the element type and the number of elements of `tensor<11x65xf32>`.
 fn element_and_count(kind: &str) -> Option<(ElementType, u64)> {
     let mut parts: Vec<&str> = kind.strip_prefix("tensor<")?.strip_suffix('>')?.split('x').collect();
     let element = ElementType::parse(parts.pop()?)?;
@@ -278,7 +280,7 @@ impl ElementType {
 }
 
 impl Float8 {
-    /// The number that a code without a sign stands for.
+    /// Returns the number that a code without a sign bit stands for.
     fn value(self, code: u8) -> f64 {
         let (exponent, mantissa) = (i32::from(code) >> self.mantissa, f64::from(code % (1 << self.mantissa)));
         let fraction = mantissa / f64::from(1 << self.mantissa);
@@ -289,7 +291,7 @@ impl Float8 {
         }
     }
 
-    /// The code of the nearest number.
+    /// Returns the code of the nearest number.
     fn nearest(self, value: f64) -> u8 {
         let size = value.abs();
         let (mut low, mut high) = (0, self.largest);
@@ -303,7 +305,7 @@ impl Float8 {
     }
 }
 
-/// Normal numbers by the method of Box and Muller, which gives two at a time.
+/// A source of normally distributed numbers, by the method of Box and Muller, which yields two at a time.
 struct NormalSource {
     twister: MersenneTwister,
     second: Option<f64>,

@@ -1,5 +1,5 @@
-//! Random data that every machine makes alike: inputs as `numpy.random.seed` and `numpy.random.rand` give them, and the
-//! weights of a module.
+//! Random data that is the same on every machine: inputs like those of `numpy.random.seed` and
+//! `numpy.random.rand`, and the weights of a module.
 
 use std::fmt;
 
@@ -8,15 +8,16 @@ use half::{bf16, f16};
 use super::file::parse_type;
 use super::tensor::DType;
 
-/// Elements that are encoded at once, so that a large tensor never is in memory as a whole.
+/// Number of elements that are encoded at once, so that a large tensor is never in memory as a whole.
 const CHUNK: u64 = 1 << 16;
 
-/// Draws that may be skipped: half a minute of them.
+/// Maximum number of skipped draws; so many take half a minute.
 const MOST_SKIPPED: u64 = 1 << 32;
 
 /// An input of random numbers: `64x64xf16=random(seed=42, skip=4096, scale=2, offset=-1)`.
 ///
-/// The elements are `scale · rand() + offset`, where `rand` draws from [0, 1) after `skip` draws of others.
+/// The elements are `scale · rand() + offset`, where `rand` draws from [0, 1). The first `skip` draws belong
+/// to other inputs and are discarded.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct RandomTensor {
     /// Shape and type in IREE's notation.
@@ -30,7 +31,7 @@ pub struct RandomTensor {
 impl Eq for RandomTensor {}
 
 impl RandomTensor {
-    /// Whether a text has the form of one, correct or not.
+    /// Returns whether a text has the form of a random input, valid or not.
     pub fn is_meant(text: &str) -> bool {
         text.contains("=random(")
     }
@@ -57,11 +58,12 @@ impl RandomTensor {
             }
             seen.push(key);
         }
-        // 0 and no seed would be the same file, and a reader would not see that it is not random.
+        // The seed is required: with a default of 0, a reader would not see that a file without one is always
+        // the same.
         (seen.contains(&"seed") && random.elements().is_some()).then_some(random)
     }
 
-    /// How many elements it has; `None` for more than a machine can address.
+    /// Returns the number of elements; `None` if a machine can't address as many.
     pub fn elements(&self) -> Option<u64> {
         let (dtype, shape) = parse_type(&self.kind)?;
         let count = shape.iter().try_fold(1_u64, |all, side| all.checked_mul(u64::try_from(*side).ok()?))?;
@@ -69,7 +71,7 @@ impl RandomTensor {
         Some(count)
     }
 
-    /// The bytes of a raw file, in parts.
+    /// Returns the bytes of a raw file, in parts.
     pub fn bytes(&self) -> impl Iterator<Item = Vec<u8>> {
         let dtype = parse_type(&self.kind).map_or(DType::F32, |(dtype, _)| dtype);
         let mut left = self.elements().unwrap_or_default();
@@ -107,7 +109,8 @@ impl fmt::Display for RandomTensor {
     }
 }
 
-/// Appends a number as an element of a type, in little-endian order. Integers are cut off, as NumPy's `astype` does.
+/// Appends a number as an element of a type, in little-endian order. Integers are truncated, like NumPy's
+/// `astype` does.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast to the tensor's type")]
 fn encode(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
     match dtype {
@@ -127,7 +130,7 @@ fn encode(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
     }
 }
 
-/// MT19937 (Matsumoto and Nishimura, 1998), seeded as `numpy.random.seed` does.
+/// MT19937 (Matsumoto and Nishimura, 1998), seeded like `numpy.random.seed` does.
 #[derive(Debug, Clone)]
 pub(super) struct MersenneTwister {
     state: Vec<u32>,
@@ -164,7 +167,7 @@ impl MersenneTwister {
         word ^ (word >> 18)
     }
 
-    /// A number in [0, 1) with 53 random bits.
+    /// Returns a number in [0, 1) with 53 random bits.
     pub(super) fn uniform(&mut self) -> f64 {
         let (high, low) = (f64::from(self.next() >> 5), f64::from(self.next() >> 6));
         (high * 67_108_864.0 + low) / 9_007_199_254_740_992.0
@@ -194,7 +197,7 @@ mod tests {
         assert_eq!(values("2xf64=random(seed=42, scale=2, offset=-1)"), scaled);
         assert_eq!(values("2xf16=random(seed=0)"), [0.548_828_125, 0.715_332_031_25]);
         assert_eq!(values("2xi8=random(seed=0, scale=10)"), [5.0, 7.0]);
-        // More than one chunk and more than one round of the generator.
+        // This needs more than one chunk and more than one round of the generator.
         assert_eq!(values("70000xf32=random(seed=7)").len(), 70_000);
     }
 

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-/// Element types that an output can have, the widest first.
+/// Element types that an output can have, widest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", const_into_str)]
@@ -23,7 +23,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Bytes of one element.
+    /// Returns the size of one element in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::F64 | Self::I64 | Self::U64 => 8,
@@ -49,7 +49,7 @@ pub(super) enum Data {
     U32(Vec<u32>),
     U16(Vec<u16>),
     U8(Vec<u8>),
-    /// Zero and not zero.
+    /// One byte per element: zero is false, anything else is true.
     Bool(Vec<u8>),
 }
 
@@ -60,7 +60,7 @@ pub struct Tensor {
     pub(super) data: Data,
 }
 
-/// Why bytes do not match the expected tensor.
+/// The reason why bytes do not match the expected tensor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
     #[error("a tensor of shape {} is larger than any memory", shape(.0))]
@@ -69,7 +69,7 @@ pub enum ShapeError {
     WrongLength { dtype: DType, expected: usize, found: usize },
 }
 
-/// `2x3`, or `scalar`.
+/// Formats a shape as `2x3`, or `scalar`.
 pub(super) fn shape(shape: &[usize]) -> String {
     if shape.is_empty() {
         return "scalar".to_owned();
@@ -78,7 +78,7 @@ pub(super) fn shape(shape: &[usize]) -> String {
 }
 
 impl Tensor {
-    /// Little-endian bytes in row-major order, as `iree-run-module --output=@x.bin` writes them.
+    /// Reads little-endian bytes in row-major order, as `iree-run-module --output=@x.bin` writes them.
     pub fn from_raw(dtype: DType, shape: Vec<usize>, bytes: &[u8]) -> Result<Self, ShapeError> {
         let expected = byte_length(dtype, &shape)?;
         if bytes.len() != expected {
@@ -109,7 +109,7 @@ impl Tensor {
         &self.shape
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
@@ -118,12 +118,12 @@ impl Tensor {
         self.len() == 0
     }
 
-    /// `f32 2x3`.
+    /// Describes type and shape, as `f32 2x3`.
     pub(super) fn describe(&self) -> String {
         format!("{} {}", self.dtype(), shape(&self.shape))
     }
 
-    /// The elements as `f64`; integers beyond 2^53 are rounded.
+    /// Returns the elements as `f64`; integers beyond 2^53 are rounded.
     pub fn to_f64(&self) -> Vec<f64> {
         match &self.data {
             Data::F64(v) => v.clone(),
@@ -141,13 +141,13 @@ impl Tensor {
         }
     }
 
-    /// Zeros of the same type and shape.
+    /// Returns zeros of the same type and shape.
     pub(super) fn zeros(&self) -> Self {
         let bytes = vec![0; self.len() * self.dtype().size()];
         Self { shape: self.shape.clone(), data: decode(self.dtype(), &bytes) }
     }
 
-    /// A tensor of the same shape with the element at `at` everywhere.
+    /// Returns a tensor of the same shape that repeats the element at `at` everywhere.
     pub(super) fn splat(&self, at: usize) -> Self {
         fn all<T: Copy>(values: &[T], at: usize) -> Vec<T> {
             values.get(at).map(|value| vec![*value; values.len()]).unwrap_or_default()
@@ -170,8 +170,8 @@ impl Tensor {
         Self { shape: self.shape.clone(), data }
     }
 
-    /// These bits read as another type of the same width. MLIR's integers have no sign, and `.npy` has no bf16, so the
-    /// reference determines the type.
+    /// Reinterprets the bits as another type of the same width. MLIR's integers have no sign, and `.npy` has
+    /// no bf16, so the reference determines the type.
     pub(super) fn bits_as(&self, dtype: DType) -> Option<Self> {
         if self.dtype().size() != dtype.size() {
             return None;
@@ -195,7 +195,7 @@ fn bytes<T: Copy, const N: usize>(values: &[T], to: fn(T) -> [u8; N]) -> Vec<u8>
     values.iter().flat_map(|x| to(*x)).collect()
 }
 
-/// Size of a tensor in bytes, checked for overflow.
+/// Returns the size of a tensor in bytes, checked for overflow.
 pub(super) fn byte_length(dtype: DType, shape: &[usize]) -> Result<usize, ShapeError> {
     // An empty dimension makes the tensor empty, however large the others are.
     if shape.contains(&0) {
@@ -231,10 +231,10 @@ pub(super) fn decode(dtype: DType, bytes: &[u8]) -> Data {
 pub(super) trait Element: Copy {
     fn value(self) -> f64;
 
-    /// |a − b|, without the rounding that large integers would suffer as `f64`.
+    /// Returns |a − b|, without the rounding that large integers would suffer as `f64`.
     fn distance(self, other: Self) -> f64;
 
-    /// Number of representable numbers between the two; for integers, their distance.
+    /// Returns the number of representable numbers between the two; for integers, their distance.
     fn ulps(self, other: Self) -> f64;
 }
 
@@ -250,8 +250,7 @@ macro_rules! floats {
             }
 
             fn ulps(self, other: Self) -> f64 {
-                // Sign and magnitude, so that representable numbers become consecutive integers and both
-                // zeros become the same one.
+                // Sign and magnitude are mapped to consecutive integers, and both zeros to the same one.
                 let place = |x: Self| {
                     let bits = x.to_bits();
                     let sign: $bits = 1 << (<$bits>::BITS - 1);

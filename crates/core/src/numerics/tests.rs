@@ -7,7 +7,8 @@ use crate::model::{OutputCheck, VerifyCode};
 
 use super::{DType, NpyError, NumericsTolerance, Tensor, check, typical_magnitude, verify};
 
-/// Seeded numbers, about standard normal (the sum of twelve uniform ones).
+/// Returns seeded numbers with an approximately standard normal distribution (each is a sum of twelve uniform
+/// ones).
 fn normal(seed: u64, count: usize) -> Vec<f32> {
     let mut state = seed;
     let mut uniform = || {
@@ -33,7 +34,7 @@ fn f64s(shape: &[usize], values: &[f64]) -> Tensor {
 
 const SIDE: usize = 96;
 
-/// A realistic output: a square of normal values.
+/// Returns a realistic output: a square of normal values.
 fn reference() -> Vec<f32> {
     normal(7, SIDE * SIDE)
 }
@@ -43,7 +44,7 @@ fn checked(output: &[f32], reference: &[f32]) -> OutputCheck {
     check(0, &f32s(&shape, output), &f32s(&shape, reference), None, &NumericsTolerance::defaults())
 }
 
-/// The reference after `fault` fails; returns why.
+/// Asserts that the reference fails after `fault` changed it; returns the reason.
 fn caught(fault: impl Fn(&mut Vec<f32>)) -> String {
     let mut output = reference();
     fault(&mut output);
@@ -64,11 +65,11 @@ fn an_equal_output_passes_with_nothing_to_report() {
 
 #[test]
 fn reordered_sums_pass() {
-    // Noise of 1e-6 of the magnitude in every element, those near zero included.
+    // Noise of 1e-6 of the magnitude in every element, including those near zero.
     let noise = normal(8, SIDE * SIDE);
     let output: Vec<f32> = reference().iter().zip(noise).map(|(x, n)| x + n * 1e-6).collect();
     assert_eq!(checked(&output, &reference()).code, VerifyCode::Pass);
-    // Ten times that is still a normal error for a deep model.
+    // Ten times as much noise is still a normal error for a deep model.
     let noise = normal(9, SIDE * SIDE);
     let output: Vec<f32> = reference().iter().zip(noise).map(|(x, n)| x + n * 1e-5).collect();
     assert_eq!(checked(&output, &reference()).code, VerifyCode::Pass);
@@ -76,7 +77,7 @@ fn reordered_sums_pass() {
 
 #[test]
 fn the_same_product_summed_in_another_order_passes() {
-    // A real matrix product, k = 2048, summed forwards and in blocks of 16, as a vectorised kernel does.
+    // A real matrix product with k = 2048, summed forwards, and in blocks of 16 as a vectorized kernel does.
     let (rows, k) = (32, 2048);
     let (a, b) = (normal(1, rows * k), normal(2, rows * k));
     let dot = |i: usize, j: usize, block: usize| {
@@ -98,7 +99,7 @@ fn the_same_product_summed_in_another_order_passes() {
     let (forward, blocked) = (f32s(&shape, &product(1)), f32s(&shape, &product(16)));
     let check = check(0, &blocked, &forward, None, &[]);
     assert_eq!(check.code, VerifyCode::Pass, "{:?}", check);
-    // Check that the orders differ; otherwise this test would be meaningless.
+    // If the two orders gave equal sums, this test would be meaningless.
     assert!(check.divergence.unwrap().max_abs > 0.0);
 }
 
@@ -121,7 +122,8 @@ fn elements_in_another_shape_are_named() {
 
 #[test]
 fn a_reference_below_the_absolute_tolerance_verifies_nothing() {
-    // As MobileNet's outputs with random weights were: every element may be off by forty times its size.
+    // MobileNet's outputs with random weights were as small: every element could be off by forty times its
+    // size.
     let tiny: Vec<f32> = normal(7, 16).iter().map(|x| x * 2e-10).collect();
     let reference = f32s(&[16], &tiny);
     let found = verify(std::slice::from_ref(&reference), std::slice::from_ref(&reference), &[], &[]);
@@ -265,7 +267,7 @@ fn an_ill_conditioned_output_passes_if_eager_has_a_similar_error() {
     let output = f32s(&shape, &off(2, 1e-3));
     assert_eq!(check(0, &output, &eager, None, &[]).code, VerifyCode::Fail);
     assert_eq!(check(0, &output, &eager, Some(&exact), &[]).code, VerifyCode::Pass);
-    // Ten times eager's own error is not the same answer, and neither is a NaN.
+    // An error ten times as large as eager's own is not the same answer, and neither is a NaN.
     let worse = f32s(&shape, &off(2, 1e-2));
     assert_eq!(check(0, &worse, &eager, Some(&exact), &[]).code, VerifyCode::Fail);
     let mut broken = off(2, 1e-3);
@@ -294,7 +296,7 @@ fn integers_are_equal_or_wrong_unless_the_policy_says_otherwise() {
 #[test]
 fn large_integers_are_compared_exactly() {
     let int = |value: i64| Tensor::from_raw(DType::I64, vec![], &value.to_le_bytes()).unwrap();
-    // Both are the same number as f64.
+    // As `f64`, both are the same number.
     let check = check(0, &int(i64::MAX), &int(i64::MAX - 1), None, &[]);
     assert_eq!((check.code, check.divergence.unwrap().max_abs), (VerifyCode::Fail, 1.0));
 }
@@ -326,7 +328,7 @@ fn the_typical_magnitude_ignores_zeros_and_outliers() {
     assert_eq!(typical_magnitude(&[1.0, 1.0, 1.0, -1e300]), 16.0);
     let mostly_masked = [[1.0, 2.0, 3.0, -4.0, 5.0], [-1e38; 5], [-1e38; 5]].concat();
     assert_eq!(typical_magnitude(&mostly_masked), 48.0);
-    // Two logits, and saturated outputs next to small ones, are no masks.
+    // Two logits, and saturated outputs next to small ones, are not masks.
     assert!(typical_magnitude(&[5.0, 1e-3]) > 3.0);
     assert!(typical_magnitude(&[1.0, 1.0, 1.0, 1e-9]) > 0.8);
 }
@@ -354,7 +356,7 @@ fn empty_outputs_agree() {
     assert_eq!(check(0, &empty, &empty, None, &[]).code, VerifyCode::Pass);
 }
 
-/// An `.npy` file of version 1 with this header and data.
+/// Returns an `.npy` file of version 1 with this header and data.
 fn npy(header: &str, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend((header.len() as u16).to_le_bytes());
@@ -381,7 +383,7 @@ fn column_major_and_big_endian_files_read_the_same() {
         format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': (2, 3, 2), }}\n")
     };
     let rows: Vec<i32> = (0..12).collect();
-    // Element (i, j, k) is i·6 + j·2 + k; column-major counts i fastest.
+    // Element (i, j, k) is i·6 + j·2 + k; in column-major order, i changes fastest.
     let columns: Vec<i32> = (0..12).map(|at| (at % 2) * 6 + (at / 2 % 3) * 2 + at / 6).collect();
     let little = |values: &[i32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>();
     let big = |values: &[i32]| values.iter().flat_map(|x| x.to_be_bytes()).collect::<Vec<_>>();
@@ -414,14 +416,14 @@ fn hostile_headers_are_errors() {
     }
     let dimensions = format!("({})", "1,".repeat(1000));
     assert!(Tensor::from_npy(&shape(&dimensions)).is_err());
-    // A header of four gigabytes is announced but missing.
+    // The file announces a header of four gigabytes that it does not contain.
     let mut long = b"\x93NUMPY\x02\x00".to_vec();
     long.extend(u32::MAX.to_le_bytes());
     assert_eq!(Tensor::from_npy(&long), Err(NpyError::LongHeader(u32::MAX as usize)));
     for other in ["", "\u{93}NUMPY", "PK\u{3}\u{4}"] {
         assert_eq!(Tensor::from_npy(other.as_bytes()), Err(NpyError::NotNpy));
     }
-    // An empty dimension and a huge one make an empty tensor, without overflow.
+    // An empty dimension and a huge one make an empty tensor; their product must not overflow.
     assert!(Tensor::from_npy(&shape("(0, 18446744073709551615, 2)")).unwrap().is_empty());
 }
 
@@ -455,7 +457,7 @@ proptest! {
         changed[0] = f32::from_bits(other);
         let check = check(0, &f32s(&[values.len()], &changed), &tensor, None, &[]);
         let d = check.divergence.unwrap();
-        // Without one pair of finite numbers the similarity is unknown, which no number says.
+        // If no pair of numbers is finite, the similarity is unknown and therefore NaN.
         let finite = changed.iter().zip(&values).any(|(a, b)| a.is_finite() && b.is_finite());
         let sensible = if finite { (-1.0..=1.0).contains(&d.cosine) } else { d.cosine.is_nan() };
         prop_assert!(sensible);

@@ -28,31 +28,32 @@ pub struct NumericsTolerance {
 }
 
 impl NumericsTolerance {
-    /// The default of an element type, by name.
+    /// Returns the default for the element type with this name.
     pub fn default_for(dtype: &str) -> Option<Self> {
         dtype.parse().ok().map(Self::for_dtype)
     }
 
-    /// The default of an element type.
+    /// Returns the default for an element type.
     ///
-    /// A correct output differs from eager because of reordered sums: by about `u·√k` of the magnitude, where `u` is
-    /// the unit roundoff of the type and `k` the length of a reduction (Higham, *Accuracy and Stability of Numerical
-    /// Algorithms*, 2nd ed., section 2.8). The bounds are well above that, and for f64 and f32 below the error of the
-    /// next coarser type, so that a computation in lower precision fails: as a normalized error, rounding to f16 (or
-    /// TF32, which has as many digits) is about 9e-5, rounding to bf16 is 4e-4, and so is a scale of 1.001.
+    /// A correct output differs from eager execution because sums are reordered: by about `u·√k` of the
+    /// magnitude, where `u` is the unit roundoff of the type and `k` the length of a reduction (Higham,
+    /// *Accuracy and Stability of Numerical Algorithms*, 2nd ed., section 2.8). The bounds are well above
+    /// that, and for f64 and f32 below the error of the next coarser type, so that a computation in lower
+    /// precision fails: as a normalized error, rounding to f16 (or TF32, which has as many digits) is about
+    /// 9e-5, rounding to bf16 is 4e-4, and so is a scale of 1.001.
     pub fn for_dtype(dtype: DType) -> Self {
         let (atol, rtol, stol, max_error, min_cosine) = match dtype {
             // u = 1.1e-16: 1e-10 leaves six digits for long reductions; the error of single precision is 1e-8.
             DType::F64 => (1e-14, 1e-9, 1e-9, 1e-10, 0.999_999),
             // u = 6e-8. IREE's llvm-cpu differs from NumPy by 4e-8 to 2e-7 on convolutions, attention and
-            // MLPs; 2e-5 leaves a hundred times that for deep models and approximations of exp and tanh.
+            // MLPs; 2e-5 leaves a factor of a hundred for deep models and approximations of exp and tanh.
             DType::F32 => (1e-8, 1e-3, 1e-3, 2e-5, 0.9999),
             // u = 4.9e-4, and accumulation may also be in f16.
             DType::F16 => (1e-6, 1e-2, 1e-2, 3e-3, 0.999),
             // u = 3.9e-3, and accumulation may also be in bf16.
             DType::Bf16 => (1e-6, 5e-2, 5e-2, 2e-2, 0.999),
-            // Integers and booleans have no rounding: every element is equal or wrong. The bounds of the whole output
-            // are unlimited, so that `atol = 1` works for a quantized model.
+            // Integers and booleans have no rounding: every element is either equal or wrong. The bounds for
+            // the whole output are unlimited, so that `atol = 1` works for a quantized model.
             DType::I64
             | DType::I32
             | DType::I16
@@ -66,7 +67,7 @@ impl NumericsTolerance {
         Self { dtype: dtype.to_string(), atol, rtol, stol, max_error, min_cosine }
     }
 
-    /// The defaults of every element type, widest first.
+    /// Returns the defaults for every element type, widest first.
     pub fn defaults() -> Vec<Self> {
         DType::VARIANTS.iter().copied().map(Self::for_dtype).collect()
     }

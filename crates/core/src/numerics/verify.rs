@@ -7,9 +7,9 @@ use super::{NumericsTolerance, Tensor, typical_magnitude};
 
 /// Compares every output with the reference at the same position.
 ///
-/// `references64` contains the fp64 references in the same order, or is empty. Without references nothing is verified;
-/// this has a separate code. Different numbers of outputs and references fail. References that a constant would match
-/// verify nothing either.
+/// `references64` contains the fp64 references in the same order, or is empty. Without references nothing is
+/// verified, which has its own code. It is a failure if the numbers of outputs and references differ.
+/// References that a constant output would match verify nothing either.
 pub fn verify(
     outputs: &[Tensor],
     references: &[Tensor],
@@ -57,7 +57,7 @@ pub fn verify(
     Verification { outputs: outputs.collect(), ..Verification::bare(VerifyCode::VerifierSkipped, why) }
 }
 
-/// Compares head's outputs with base's, with base as the reference, and `exact` as the same computation in fp64 or
+/// Compares head's outputs with base's. Base is the reference; `exact` is the same computation in fp64, or
 /// empty. If the numbers of outputs differ, the first missing one counts as different.
 pub fn against_base(
     head: &[Tensor],
@@ -67,7 +67,7 @@ pub fn against_base(
 ) -> Vec<OutputCheck> {
     let of_pair = |(index, (head, base)): (usize, (&Tensor, &Tensor))| {
         let found = check(index, head, base, exact.get(index), tolerances);
-        // The check describes every difference as one from a reference.
+        // `check` words every difference as one from "the reference".
         OutputCheck { why: found.why.map(|why| why.replace("the reference", "base's output")), ..found }
     };
     let mut checks: Vec<OutputCheck> = head.iter().zip(base).enumerate().map(of_pair).collect();
@@ -82,30 +82,30 @@ pub fn against_base(
     checks
 }
 
-// Vacuous references: a constant output would also match them, so they verify nothing.
+// A reference is vacuous, and verifies nothing, if a constant output would match it.
 
-/// Why agreeing with base's outputs proves nothing, if they are the only reference.
+/// Returns why agreement with base's outputs proves nothing if they are the only reference.
 pub fn vacuous_base(base: &[Tensor], tolerances: &[NumericsTolerance]) -> Option<String> {
     let why = all_vacuous(base, tolerances)?.into_iter().next()?;
     Some(format!("base's output 0 is the only reference: {}", why.replace("the reference", "it")))
 }
 
-/// Why each of the references verifies nothing. One meaningful reference is enough: the second output may be a mask of
-/// ones.
+/// Returns why each reference verifies nothing; `None` if at least one is meaningful, which is enough because
+/// another output may be a mask of ones.
 fn all_vacuous(references: &[Tensor], tolerances: &[NumericsTolerance]) -> Option<Vec<String>> {
     references.iter().map(|reference| vacuous(reference, tolerances)).collect()
 }
 
-/// Why matching this reference verifies nothing, or `None` if it does verify something. It is vacuous if it is empty, or
-/// if zeros or the same number everywhere would match it under these tolerances. A single number is only compared with
-/// zero.
+/// Returns why matching this reference verifies nothing, or `None` if it does verify something. A reference
+/// is vacuous if it is empty, or if zeros or one repeated number would match it under these tolerances. A
+/// single number is only compared with zero.
 pub fn vacuous(reference: &Tensor, tolerances: &[NumericsTolerance]) -> Option<String> {
     if reference.is_empty() {
         return Some("the reference has no element".to_owned());
     }
     let values = reference.to_f64();
     if values.iter().all(|value| value.is_nan()) {
-        // That check fails with its own message.
+        // The check of such an output fails with its own message.
         return None;
     }
     let agrees = |with: &Tensor| check(0, with, reference, None, tolerances).code == VerifyCode::Pass;
@@ -134,7 +134,7 @@ pub fn vacuous(reference: &Tensor, tolerances: &[NumericsTolerance]) -> Option<S
     one_number()
 }
 
-/// The index of the median of the finite elements.
+/// Returns the index of the median of the finite elements.
 fn median_at(values: &[f64]) -> usize {
     let mut finite: Vec<(f64, usize)> =
         values.iter().copied().zip(0..).filter(|(value, _)| value.is_finite()).collect();

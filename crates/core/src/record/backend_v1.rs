@@ -1,4 +1,4 @@
-//! Experiments on other backends than IREE, as `run.json` holds them: context for people, never judged.
+//! Experiments on backends other than IREE, as `run.json` holds them: context for people, never judged.
 
 use crate::model::{Verification, number};
 

@@ -1,4 +1,5 @@
-//! One file of a baseline, version 1, and the record of an acceptance. Frozen: see the module's rule.
+//! One file of a baseline, version 1, and the record of an acceptance. Frozen: see the rule in
+//! [`crate::record`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -179,7 +180,7 @@ impl BaselineFile {
         schema::read(bytes, &BaselineSchema::FORMAT, Self::check)
     }
 
-    /// Refuses a file that contradicts itself, or that was changed after it was written.
+    /// Rejects a file that contradicts itself or was changed after it was written.
     pub(super) fn check(&self) -> Result<(), RecordError> {
         timestamp("created", &self.created)?;
         let metrics = described(&self.metrics)?;
@@ -197,7 +198,7 @@ impl BaselineFile {
         self.check_seal()
     }
 
-    /// The file's bytes, a line for each benchmark: the same value gives the same bytes.
+    /// Returns the file's bytes, with a line for each benchmark. Equal values give equal bytes.
     pub fn to_json(&self) -> Vec<u8> {
         write::line_per_entry(self)
     }
@@ -215,7 +216,7 @@ impl AcceptanceFile {
         })
     }
 
-    /// Whether it covers this benchmark; `None` is the whole run.
+    /// Returns whether the acceptance covers this benchmark; `None` stands for the whole run.
     pub fn covers(&self, benchmark: Option<&str>) -> bool {
         match (&self.benchmark, benchmark) {
             (None, _) => true,
@@ -224,12 +225,12 @@ impl AcceptanceFile {
         }
     }
 
-    /// The file's bytes: the same value gives the same bytes.
+    /// Returns the file's bytes. Equal values give equal bytes.
     pub fn to_json(&self) -> Vec<u8> {
         write::line_per_entry(self)
     }
 
-    /// JSON on one line.
+    /// Returns the JSON on one line.
     pub fn to_json_line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');

@@ -1,4 +1,4 @@
-//! The parts of a benchmark that several stored files share. Frozen: see the module's rule.
+//! The parts of a benchmark that several stored files share. Frozen: see the rule in [`crate::record`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -106,7 +106,7 @@ impl From<&OutcomeRecord> for Outcome {
             (OutcomeStatus::Ok, _) => Self::Ok,
             (OutcomeStatus::Unsupported, _) => Self::Unsupported { reason: why },
             (OutcomeStatus::Skipped, _) => Self::Skipped { reason: why },
-            // Reading refuses a failure without its stage; benchmark is where it would show.
+            // Reading a file rejects a failure without a stage, so the fallback is never used.
             (OutcomeStatus::Failed, stage) => Self::Failed { stage: stage.unwrap_or(Stage::Benchmark), why },
         }
     }

@@ -1,4 +1,4 @@
-//! `bisect.json`, version 1. Frozen: see the module's rule before touching a field.
+//! `bisect.json`, version 1. Frozen: see the rule in [`crate::record`] before touching a field.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -137,7 +137,7 @@ impl BisectionFile {
         schema::read(bytes, &BisectionSchema::FORMAT, |_| Ok(()))
     }
 
-    /// The file's bytes: the same value gives the same bytes.
+    /// Returns the file's bytes. Equal values give equal bytes.
     pub fn to_json(&self) -> Vec<u8> {
         write::indented(self)
     }

@@ -1,8 +1,8 @@
-//! The manifest of a bundle, version 1: what one machine prepared for another one to measure. Frozen: see
-//! the module's rule before touching a field.
+//! The manifest of a bundle, version 1: the models that one machine prepared for another to measure. Frozen:
+//! see the rule in [`crate::record`] before touching a field.
 //!
-//! A reader must expect a hostile one: every path is plain and every file is named once, with its size and its digest,
-//! before any other byte of the archive is trusted.
+//! A manifest may be hostile: every path must be plain, and every file is named once, with its size and its
+//! digest, before any other byte of the archive is trusted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -159,21 +159,22 @@ impl BundleFile {
         schema::read(bytes, &BundleSchema::FORMAT, consistent)
     }
 
-    /// The manifest's bytes: the same value gives the same bytes.
+    /// Returns the manifest's bytes. Equal values give equal bytes.
     pub fn to_json(&self) -> Vec<u8> {
         write::indented(self)
     }
 
-    /// Bytes of all files.
+    /// Returns the size of all files in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
     }
 }
 
-/// Longer names do not fit a plain header of an archive.
+/// Longer names don't fit into the plain header of an archive.
 const LONGEST_PATH: usize = 100;
 
-/// Whether a name can leave no folder, hide no file and mean nothing to a shell or a tool.
+/// Returns whether a path is safe: it can't leave its folder or hide a file, and has no special meaning to a
+/// shell or a tool.
 pub fn is_plain_path(path: &str) -> bool {
     let plain = |part: &str| {
         part.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
@@ -182,7 +183,7 @@ pub fn is_plain_path(path: &str) -> bool {
     path.len() <= LONGEST_PATH && path.split('/').all(plain)
 }
 
-/// Refuses a manifest that contradicts itself; the first contradiction is named.
+/// Rejects a manifest that contradicts itself, naming the first contradiction.
 fn consistent(file: &BundleFile) -> Result<(), RecordError> {
     let mut paths = BTreeSet::new();
     for (at, listed) in file.files.iter().enumerate() {
@@ -197,7 +198,8 @@ fn consistent(file: &BundleFile) -> Result<(), RecordError> {
             return Err(wrong(at, format!("{:?} is listed twice", listed.path)));
         }
     }
-    // A file where another one needs a folder would only show as an error of the file system while unpacking.
+    // If one file's path needs a folder where another file is, unpacking would only show an error of the file
+    // system.
     let is_folder = |path: &str| {
         let inside = format!("{path}/");
         paths.range(inside.as_str()..).next().is_some_and(|next| next.starts_with(&inside))
@@ -235,7 +237,7 @@ fn consistent(file: &BundleFile) -> Result<(), RecordError> {
                 there(&at, path)?;
             }
             for input in &module.inputs {
-                // The runtime would read a file that the bundle does not carry.
+                // The runtime would read a file that is not part of the bundle.
                 if let BundledInput::Literal(text) = input
                     && text.contains('@')
                 {
@@ -248,7 +250,7 @@ fn consistent(file: &BundleFile) -> Result<(), RecordError> {
 }
 
 impl BundledModule {
-    /// Every file it needs.
+    /// Returns the paths of every file that it needs.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         let inputs = self.inputs.iter().filter_map(|input| match input {
             BundledInput::Npy(path) => Some(path.as_str()),

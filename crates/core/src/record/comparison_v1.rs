@@ -1,4 +1,4 @@
-//! `comparison.json`, version 1. Frozen: see the module's rule before touching a field.
+//! `comparison.json`, version 1. Frozen: see the rule in [`crate::record`] before touching a field.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,14 +44,14 @@ impl ComparisonFile {
         schema::read(bytes, &ComparisonSchema::FORMAT, |_| Ok(()))
     }
 
-    /// The file's bytes: the same value gives the same bytes.
+    /// Returns the file's bytes. Equal values give equal bytes.
     pub fn to_json(&self) -> Vec<u8> {
         write::indented_into(Vec::with_capacity(HEAD_BYTES + self.rows.len() * ROW_BYTES), self)
     }
 }
 
-/// Bytes that a file has before its rows, and bytes of a row of a foreign file, both rounded up: a buffer that has the
-/// room from the start isn't copied as the text grows.
+/// Sizes of the part before the rows, and of one row of a foreign file, both rounded up. A buffer with this
+/// capacity is not copied as the text grows.
 const HEAD_BYTES: usize = 8 * 1024;
 const ROW_BYTES: usize = 1600;
 

@@ -1,4 +1,4 @@
-//! From the stored shape to the words of the model, and from the words to the stored shape.
+//! Conversions between stored records and the types of the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use super::{
 };
 
 impl RunFile {
-    /// Every side as a [`Run`], base first. `label` is how the reader names the file. An anchor is not a base to
-    /// compare with, so it is left out.
+    /// Returns every side as a [`Run`], base first. `label` is the file's name as the user wrote it. An
+    /// anchor is left out, because nothing is compared with it.
     pub fn runs(&self, label: &str) -> Vec<(SideName, Run)> {
         let sides = self.sides.iter().filter(|side| !side.anchor);
         sides.map(|side| (side.name, self.run(side, label))).collect()
     }
 
-    /// The frozen toolchain that head was measured next to.
+    /// Returns the reference toolchain's run that was measured together with head.
     pub fn anchor(&self, label: &str) -> Option<Run> {
         self.sides.iter().find(|side| side.anchor).map(|side| self.run(side, label))
     }
@@ -44,7 +44,7 @@ impl RunFile {
         runs.collect()
     }
 
-    /// One side of this file, an anchor too.
+    /// Converts one side of this file, which may be an anchor.
     pub fn run(&self, side: &SideRecord, label: &str) -> Run {
         Run {
             anchor: None,
@@ -71,7 +71,7 @@ fn benchmark(record: &BenchmarkRecord, commands: &[CommandRecord], described: &[
     let mut metrics = Vec::new();
     let sampled: BTreeSet<&str> =
         record.processes.iter().flat_map(|process| process.samples.iter().map(|(name, _)| name)).collect();
-    // The order of the file's own descriptions is the order of importance.
+    // The file describes its metrics in order of importance.
     for metric in described {
         let name = metric.name.as_ref();
         if sampled.contains(name) {
@@ -112,7 +112,8 @@ fn benchmark(record: &BenchmarkRecord, commands: &[CommandRecord], described: &[
     }
 }
 
-/// The labels of a benchmark. Its command says what ran before it was measured, and no row that a program printed.
+/// Returns the labels of a benchmark. The lines that ran before it come from its command's record: a row that
+/// a program printed can't state them.
 fn labels(record: &BenchmarkRecord, commands: &[CommandRecord]) -> BTreeMap<String, String> {
     let mut labels = record.labels.clone();
     if let Some(command) = commands.iter().find(|command| is_of_command(&record.name, &command.name)) {
@@ -126,7 +127,8 @@ fn labels(record: &BenchmarkRecord, commands: &[CommandRecord]) -> BTreeMap<Stri
     labels
 }
 
-/// Every process that worked and has these samples, which may have a stated standard deviation.
+/// Returns every successful process for which `samples` finds samples and, possibly, a stated standard
+/// deviation.
 fn taken(
     record: &BenchmarkRecord,
     samples: impl Fn(&ProcessRecord) -> Option<(Vec<f64>, Option<f64>)>,
@@ -154,7 +156,7 @@ fn single(metric: Metric, value: f64) -> MetricSeries {
     MetricSeries { metric, series }
 }
 
-/// Metrics that other parts of the record already hold, so that no number is stored twice.
+/// Returns the metrics that follow from other parts of the record, so that no number is stored twice.
 fn derived(record: &BenchmarkRecord) -> Vec<MetricSeries> {
     let mut metrics = Vec::new();
     metrics.extend(compile_time(&record.stages));
@@ -171,13 +173,13 @@ fn derived(record: &BenchmarkRecord) -> Vec<MetricSeries> {
     metrics
 }
 
-/// The time that the compiler took. The first compilation shares the processors with others. Later ones are made only
-/// to be timed; if there are any, only they count.
+/// Returns the compiler's time. The first compilation shares the processors with others. Later ones are made
+/// only to be timed; if there are any, only they count.
 fn compile_time(stages: &[StageRecord]) -> Option<MetricSeries> {
     const NANOSECONDS: f64 = 1e9;
     let compiled: Vec<&StageRecord> = stages.iter().filter(|stage| stage.stage == Stage::Compile).collect();
     let timed = compiled.get(1..).filter(|timed| !timed.is_empty()).unwrap_or(&compiled);
-    // A cached stage has the time of the lookup, which is not a compile time.
+    // For a cached stage the record has the time of the lookup, which is not a compile time.
     let timed = timed.iter().filter(|stage| stage.status == StageStatus::Ok);
     let process = |stage: &&StageRecord| Process {
         samples: vec![stage.seconds.0 * NANOSECONDS],
@@ -220,7 +222,7 @@ impl From<&CalibrationRecord> for Calibration {
 }
 
 impl BaselineFile {
-    /// The session as a [`Run`]. `label` is how the reader names the file.
+    /// Returns the session as a [`Run`]. `label` is the file's name as the user wrote it.
     pub fn run(&self, label: &str) -> Run {
         Run {
             suite: Some(self.suite.clone()),
@@ -272,7 +274,7 @@ fn series(record: &BaselineBenchmark, metric: &str, kind: MetricKind) -> Option<
         .collect();
     let single = record.values.iter().find(|value| value.metric == metric).map(|value| value.value.0);
     match (kind, summaries.first().and_then(|first| first.median), single) {
-        // A value that was the same in every process is exact; one that differed can't be compared exactly.
+        // A value that was the same in every process is exact; otherwise it can't be compared exactly.
         (MetricKind::Exact, Some(first), _) if summaries.iter().all(|s| s.median == Some(first)) => {
             Some(Series::Exact(first))
         }

@@ -1,4 +1,4 @@
-//! Errors of reading a stored file, and the checks that stored files share.
+//! Errors when reading a stored file, and the checks that stored files share.
 
 use std::collections::BTreeSet;
 
@@ -6,41 +6,42 @@ use crate::model::{Metric, is_date};
 
 use super::Number;
 
-/// Why bytes are not a usable record. Each message is a fragment that fits "failed to read PATH: …".
+/// The reason why bytes are not a usable record. Each message is a fragment that fits "failed to read PATH:
+/// …".
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The bytes end before the document does.
     #[error("line {line}, column {column}: the file ends in the middle; it is truncated")]
     Truncated { line: usize, column: usize },
-    /// Not JSON.
+    /// The bytes are not JSON.
     #[error("line {line}, column {column}: not JSON: {what}")]
     Syntax { line: usize, column: usize, what: String },
-    /// JSON of another shape.
+    /// The JSON has another shape than the record.
     #[error("line {line}, column {column}: {what}")]
     Shape { line: usize, column: usize, what: String },
-    /// A record of a version this program does not know.
+    /// The record has a version that this program does not know.
     #[error("the file has schema {found:?} and this benchgate reads {known:?}; {need}")]
     Version { found: String, known: &'static str, need: String },
-    /// The right shape, but it contradicts itself. `at` is the path inside the document.
+    /// The shape is right, but the content contradicts itself. `at` is the path inside the document.
     #[error("{at}: {what}")]
     Inconsistent { at: String, what: String },
-    /// Parquet that is damaged, of another shape, or contradicts itself.
+    /// A Parquet file is damaged, has another shape, or contradicts itself.
     #[error("not a usable Parquet file: {0}")]
     Parquet(String),
-    /// Records that would take several times the file's size in memory.
+    /// The records would take several times the file's size in memory.
     #[error(
         "its records are too many and too small for {mebibytes} MiB: reading them would take several times as much"
     )]
     TooDense { mebibytes: usize },
 }
 
-/// A contradiction at this path inside the document.
+/// Returns the error for a contradiction at this path inside the document.
 pub(super) fn wrong(at: impl Into<String>, what: impl Into<String>) -> RecordError {
     RecordError::Inconsistent { at: at.into(), what: what.into() }
 }
 
 impl RecordError {
-    /// Line and column, counted from 1, if the fault has a place.
+    /// Returns line and column, counted from 1, if the error has a position.
     pub fn place(&self) -> Option<(usize, usize)> {
         match *self {
             Self::Truncated { line, column }
@@ -54,7 +55,7 @@ impl RecordError {
 
     pub(super) fn from_json(error: &serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
-        // The place has its own field; serde_json repeats it at the end of its message.
+        // The position has its own field, but serde_json repeats it at the end of its message.
         let text = error.to_string();
         let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what).to_owned();
         match error.classify() {
@@ -67,8 +68,8 @@ impl RecordError {
     }
 }
 
-/// The names of the metrics that a file describes. A file that calls latency a throughput would turn a
-/// regression into an improvement.
+/// Returns the names of the metrics that a file describes. A file that calls latency a throughput would turn
+/// a regression into an improvement, so a built-in metric must be described correctly.
 pub(super) fn described(metrics: &[Metric]) -> Result<BTreeSet<&str>, RecordError> {
     let mut names = BTreeSet::new();
     for metric in metrics {
@@ -100,7 +101,7 @@ pub(super) fn timestamp(at: &str, text: &str) -> Result<jiff::Timestamp, RecordE
     text.parse().map_err(|_| wrong(at, format!("expected an RFC 3339 time, found {text:?}")))
 }
 
-/// A duration that a clock can have measured.
+/// Checks that a clock can have measured this duration.
 pub(super) fn duration(at: &str, Number(seconds): Number) -> Result<(), RecordError> {
     if seconds.is_finite() && seconds >= 0.0 {
         Ok(())

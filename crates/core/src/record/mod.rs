@@ -1,11 +1,13 @@
-//! L1: the stored formats and their versions: frozen serde structs and migrations.
+//! Level 1: the stored formats and their versions, as frozen serde structs with migrations.
 //!
-//! A field that was written once stays readable forever. Within a version nothing is added, renamed or given another
-//! meaning; what must change gets a new version next to the old one and a migration. Readers know every field of their
-//! version and refuse others: a file that says something this program does not understand must not be judged by it.
+//! A field that was written once stays readable forever. Within a version nothing is renamed or given another
+//! meaning, and only optional fields are added; any other change needs a new version next to the old one, and
+//! a migration. Readers know every field of their version and reject others: a program must not judge a file
+//! that says something it does not understand.
 //!
-//! Leaf types of the model (lints, metrics, testbeds, verifications …) are their own stored form in version 1. The
-//! schemas and golden files guard them; one whose shape has to differ in a version 2 gets a mirror here.
+//! Leaf types of the model (lints, metrics, testbeds, verifications …) are their own stored form in version
+//! 1. The schemas and golden files guard them; a type that needs another shape in version 2 gets a separate
+//! record type here.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod backend_v1;
@@ -28,7 +30,8 @@ mod tests;
 mod weight;
 mod write;
 
-/// Bytes of a result, benchgate's or another tool's. 5,000 benchmarks with every sample take a tenth of it.
+/// Maximum size of a result in bytes, whether benchgate or another tool wrote it. 5,000 benchmarks with every
+/// sample take a tenth of it.
 pub const MOST_RESULT_BYTES: u64 = 512 << 20;
 
 pub use crate::model::Number;

@@ -1,4 +1,5 @@
-//! The plan of a suite that several machines measure, version 1. Frozen: see the module's rule before touching a field.
+//! The plan of a suite that several machines measure, version 1. Frozen: see the rule in [`crate::record`]
+//! before touching a field.
 
 use std::collections::BTreeSet;
 
@@ -87,7 +88,7 @@ pub struct PlannedShardRecord {
 sealed!(PlanFile);
 
 impl PlanFile {
-    /// The policy that all shards are measured under.
+    /// Returns the policy under which all shards are measured.
     pub fn policy(&self) -> Policy {
         let Self { min_blocks, max_blocks, .. } = *self;
         Policy { sequential: SequentialPolicy { min_blocks, max_blocks }, ..self.gate.clone() }
@@ -101,12 +102,12 @@ impl PlanFile {
         })
     }
 
-    /// The file's bytes: the same value gives the same bytes.
+    /// Returns the file's bytes. Equal values give equal bytes.
     pub fn to_json(&self) -> Vec<u8> {
         write::indented(self)
     }
 
-    /// The shard of this number.
+    /// Returns the shard with this number.
     pub fn shard(&self, number: u32) -> Option<&PlannedShardRecord> {
         self.shards.iter().find(|shard| shard.shard == number)
     }
@@ -118,7 +119,8 @@ fn consistent(file: &PlanFile) -> Result<(), RecordError> {
         (Design::Single, [_]) | (Design::Pairs, [SideName::Base, SideName::Head]) => {}
         _ => return Err(wrong("sides", "the sides are not those of the design")),
     }
-    // A policy has a handful of metrics, and a command prints hundreds of benchmarks; more rows would only cost memory.
+    // Policies have a few metrics, and commands print at most hundreds of benchmarks; more rows would only
+    // cost memory.
     const MOST_ROWS: usize = 10_000;
     if file.rows as usize > file.benchmarks.len().saturating_mul(MOST_ROWS).min(1_000_000) {
         return Err(wrong("rows", format!("{} rows are more than the benchmarks can have", file.rows)));

@@ -1,4 +1,4 @@
-//! Reads a run file and refuses one that contradicts itself, which its shape alone can't show.
+//! Reads a run file and rejects one that contradicts itself, which the schema alone can't detect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,20 +20,20 @@ impl RunFile {
     }
 }
 
-/// Slots of a block.
+/// Number of slots in a block.
 const SLOTS: u8 = 4;
-/// A clock that is set back while a block is measured puts that one block out of order. Two processes of a benchmark
-/// that are out of order by more than this contradict their slots.
+/// If the clock is set back while a block is measured, that block seems to be out of order. Two processes of
+/// a benchmark that are out of order by more than this contradict their slots.
 const CLOCK_SET_BACK: SignedDuration = SignedDuration::from_secs(60);
 
-/// Position and start of the process in each slot of one benchmark, on either side.
+/// The order and the start of the process in each slot of one benchmark, on either side.
 type TakenSlots = BTreeMap<(u32, u8), (u32, Timestamp)>;
 
-/// Refuses a file that contradicts itself; the first contradiction is named.
+/// Rejects a file that contradicts itself, naming the first contradiction.
 fn consistent(file: &RunFile) -> Result<(), RecordError> {
     timestamp("created", &file.created)?;
     if file.session.trim().is_empty() {
-        // Files of one session count as measured together.
+        // Files with the same session count as measured together, so the name must not be empty.
         return Err(wrong("session", "expected a name, found none"));
     }
     let metrics = described(&file.metrics)?;
@@ -49,7 +49,7 @@ fn consistent(file: &RunFile) -> Result<(), RecordError> {
     for (at, backend) in file.backends.iter().enumerate() {
         check_backend(&format!("backends[{at}]"), backend)?;
     }
-    // A slot is one process: no two processes of a benchmark, on either side, have the same slot.
+    // A slot belongs to one process: no two processes of a benchmark, on either side, may have the same slot.
     let mut slots: BTreeMap<&str, TakenSlots> = BTreeMap::new();
     for (side_at, side) in file.sides.iter().enumerate() {
         let mut names = BTreeSet::new();
@@ -75,8 +75,8 @@ fn consistent(file: &RunFile) -> Result<(), RecordError> {
     slots.iter().try_for_each(|(name, taken)| interleaved(name, taken))
 }
 
-/// The processes of a block are paired because they ran one after another, in the order of their slots. Blocks may have
-/// any order: one that was cut is measured again.
+/// Checks that the processes of each block ran one after another, in the order of their slots, because only
+/// then are they paired. Blocks may be in any order: an interrupted block is measured again.
 fn interleaved(benchmark: &str, taken: &TakenSlots) -> Result<(), RecordError> {
     let mut set_back = BTreeSet::new();
     for ((&(block, before), &(first, began)), (&(next, after), &(second, then))) in
@@ -144,7 +144,7 @@ fn check_benchmark(
     Ok(())
 }
 
-/// When the process began.
+/// Checks a process and returns the time at which it began.
 fn check_process(
     at: &str,
     process: &ProcessRecord,

@@ -1,4 +1,4 @@
-//! `run.json`, version 1. Frozen: see the module's rule before touching a field.
+//! `run.json`, version 1. Frozen: see the rule in [`crate::record`] before touching a field.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -61,19 +61,19 @@ pub struct RunFile {
 }
 
 impl RunFile {
-    /// The suite's policy; the default if the file has none.
+    /// Returns the suite's policy; the default if the file has none.
     pub fn policy(&self) -> Policy {
         let sequential = self.blocks().unwrap_or_default();
         Policy { sequential, ..self.gate.clone().unwrap_or_default() }
     }
 
-    /// The block limits of the run: its looks are part of the measurement, whatever policy judges it.
+    /// Returns the block limits of the run. They belong to the measurement, whatever policy judges it.
     pub fn blocks(&self) -> Option<SequentialPolicy> {
         let (min_blocks, max_blocks) = self.measure.min_blocks.zip(self.measure.max_blocks)?;
         Some(SequentialPolicy { min_blocks, max_blocks })
     }
 
-    /// The file's bytes: the same value gives the same bytes.
+    /// Returns the file's bytes. Equal values give equal bytes.
     pub fn to_json(&self) -> Vec<u8> {
         write::indented(self)
     }
@@ -86,13 +86,13 @@ impl RunFile {
         }
     }
 
-    /// Whether a shard's content matches its hash.
+    /// Returns whether a shard's content matches its hash.
     pub fn has_shard_seal(&mut self) -> bool {
         let stated = self.shard.as_ref().and_then(|shard| shard.sha256.clone());
         stated.is_some() && stated == self.shard_hash()
     }
 
-    /// Without a copy: a shard may be large.
+    /// Works without a copy, because a shard may be large.
     fn shard_hash(&mut self) -> Option<String> {
         let stated = self.shard.as_mut()?.sha256.take();
         let found = content_hash(self);
@@ -102,27 +102,27 @@ impl RunFile {
         Some(found)
     }
 
-    /// Every process once: one of a command is in the record of each benchmark that it printed.
+    /// Returns every process once. A command's process is in the record of each benchmark that it printed.
     pub fn processes(&self) -> impl Iterator<Item = &ProcessRecord> {
         let all = self.sides.iter().flat_map(|side| &side.benchmarks).flat_map(|record| &record.processes);
         let mut known = HashSet::new();
         all.filter(move |process| known.insert((process.order, &process.started)))
     }
 
-    /// The name in the suite of what was measured as this benchmark: the command that printed it, or its own.
+    /// Returns the name that the suite declares for this benchmark: the command that printed it, or its own.
     pub fn declared_name<'a>(&'a self, benchmark: &'a str) -> &'a str {
         let commands = self.sides.iter().flat_map(|side| &side.commands).map(|command| command.name.as_str());
         commands.into_iter().find(|command| is_of_command(benchmark, command)).unwrap_or(benchmark)
     }
 
-    /// The side of this name.
+    /// Returns the side with this name.
     pub fn side(&self, name: SideName) -> Option<&SideRecord> {
         self.sides.iter().find(|side| side.name == name)
     }
 }
 
 impl SideRecord {
-    /// Whether a model was measured here, which needs tools; a command does not.
+    /// Returns whether a model was measured, which needs tools; a command does not.
     pub fn has_models(&self) -> bool {
         let of_model = |name| !self.commands.iter().any(|command| is_of_command(name, &command.name));
         self.benchmarks.iter().any(|record| of_model(record.name.as_str()))

@@ -1,12 +1,12 @@
-//! Samples of a process by metric. A process has two or three metrics: a tree of them would take more memory than the
-//! samples do.
+//! Samples of a process by metric. They are in a list, because a process has only two or three metrics and a
+//! tree would take more memory than the samples do.
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Number;
 
-/// By metric name, in the order of the names: one value per repetition.
+/// Lists of samples, one value per repetition, in the order of the metrics' names.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SampleMap(Vec<(String, Vec<f64>)>);
 
@@ -53,7 +53,7 @@ impl FromIterator<(String, Vec<f64>)> for SampleMap {
 
 impl Serialize for SampleMap {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // NaN and the infinities are words in JSON, which `Number` writes and reads.
+        // JSON has no NaN and no infinities; `Number` writes and reads them as words.
         let words = |samples: &[f64]| -> Vec<Number> { samples.iter().copied().map(Number).collect() };
         serializer.collect_map(self.iter().map(|(metric, samples)| (metric, words(samples))))
     }
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for SampleMap {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SampleMap, A::Error> {
                 let mut samples = SampleMap::default();
                 while let Some((metric, values)) = map.next_entry::<String, Vec<Number>>()? {
-                    // The second of two would silently replace the first.
+                    // Otherwise the second list would silently replace the first.
                     if samples.get(&metric).is_some() {
                         return Err(A::Error::custom(format_args!("duplicate metric {metric:?}")));
                     }

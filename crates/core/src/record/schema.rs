@@ -1,4 +1,4 @@
-//! Schema names and versions as types, and what reading a file of one version has in common.
+//! Schema names and versions as types, and the code that reading any version shares.
 
 use std::borrow::Cow;
 
@@ -70,14 +70,14 @@ pub(super) struct RecordFormat {
     name: &'static str,
 }
 
-/// Only the two fields that every version of every record has.
+/// The two fields that every version of every record has.
 #[derive(Deserialize)]
 struct RecordHead {
     schema: Option<String>,
     benchgate: Option<String>,
 }
 
-/// Reads a file of this version and refuses one that contradicts itself.
+/// Reads a file of this version and rejects one that contradicts itself.
 pub(super) fn read<T: DeserializeOwned>(
     bytes: &[u8],
     format: &RecordFormat,
@@ -88,7 +88,7 @@ pub(super) fn read<T: DeserializeOwned>(
     Ok(file)
 }
 
-/// Why a file did not parse as this version: another version is reported before anything else.
+/// Returns why a file did not parse as this version. Another version is reported before anything else.
 fn explain(format: &RecordFormat, bytes: &[u8], error: &serde_json::Error) -> RecordError {
     let Ok(RecordHead { schema: Some(found), benchgate }) = serde_json::from_slice::<RecordHead>(bytes)
     else {
@@ -110,7 +110,7 @@ fn explain(format: &RecordFormat, bytes: &[u8], error: &serde_json::Error) -> Re
     RecordError::Version { found, known: format.name, need }
 }
 
-/// The JSON Schema of a stored file, as `schemas/` holds it.
+/// Returns the JSON Schema of a stored file, as `schemas/` holds it.
 pub fn json_schema_of<T: JsonSchema>() -> String {
     let mut text = serde_json::to_string_pretty(&schemars::schema_for!(T)).unwrap_or_default();
     text.push('\n');

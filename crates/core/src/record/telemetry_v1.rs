@@ -75,10 +75,11 @@ pub struct RangeRecord {
     pub last: Number,
 }
 
-/// Share of a processor's time below which no result moves: a twentieth over one process of many.
+/// Share of a processor's time that is too small to change a result if one process of many loses it.
 const LITTLE: f64 = 0.05;
 
-/// The part that bears on the verdict. `order` is the position of the process among all of the session.
+/// Returns the part that matters for the verdict. `order` is the position of the process among all processes
+/// of the session.
 pub(super) fn telemetry(order: u32, record: &TelemetryRecord) -> Telemetry {
     let mut seen = Telemetry { order, ..Telemetry::default() };
     if let Some(cpu) = &record.cpu {

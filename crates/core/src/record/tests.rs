@@ -1,4 +1,4 @@
-//! Promises of the stored format.
+//! Guarantees of the stored format.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use super::{AcceptanceFile, BaselineFile, BisectionFile, RecordError, RunFile};
 
 const GOLDEN: &str = include_str!("../../../../tests/fixtures/record/run-v1.json");
 
-/// The golden file with one piece of text replaced.
+/// Reads the golden file with one piece of text replaced.
 fn golden_with(from: &str, to: &str) -> Result<RunFile, RecordError> {
     assert!(GOLDEN.contains(from), "the golden file has no {from:?}");
     RunFile::from_slice(GOLDEN.replacen(from, to, 1).as_bytes())
@@ -166,7 +166,7 @@ proptest! {
         if let Ok(file) = RunFile::from_slice(&bytes) {
             let runs = file.runs("damaged");
             prop_assert!(!runs.is_empty());
-            // Bytes, because a number that is NaN is not equal to itself.
+            // The bytes are compared, because a NaN is not equal to itself.
             let written = file.to_json();
             prop_assert_eq!(RunFile::from_slice(&written).unwrap().to_json(), written);
         }
@@ -192,7 +192,8 @@ fn a_stored_session_keeps_what_a_comparison_needs() {
         panic!("latency has summaries");
     };
     assert_eq!((latency[0].median, latency[0].n), (Some(121_034.25), Some(3)));
-    // A value that is equal in every process is one value; a single time is a summary of one.
+    // A value that is equal in every process becomes one value; a single time becomes a summary of one
+    // repetition.
     assert_eq!(mlp.metric("peak-device-memory").unwrap().series, Series::Exact(8192.0));
     assert_eq!(mlp.metric("dispatch-count").unwrap().series, Series::Exact(3.0));
     let Series::Summaries(compile) = &mlp.metric("compile-time").unwrap().series else {

@@ -2,21 +2,22 @@
 
 use super::RecordError;
 
-/// Files up to this size are always read, because their size limits their memory.
+/// Files up to this size are always read: their size alone bounds the memory that they need.
 const FREE_BYTES: usize = 8 << 20;
-/// Bytes of records for each byte of the file. The file's own bytes are in memory too.
+/// Maximum number of bytes of records for each byte of the file. The file's own bytes are in memory too.
 const MOST: usize = 2;
-/// Bytes of records that any file may hold, which is enough for as many small benchmarks as a result may have.
+/// Bytes of records that any file may need, which is enough for as many small benchmarks as a result may
+/// have.
 const FREE_RECORDS: usize = 64 << 20;
-/// Deeper documents are refused by the parser.
+/// The parser rejects documents that are nested more deeply.
 const DEEPEST: usize = 128;
 
-/// Depths inside of a run file: the file is at 1, its sides at 3.
+/// Nesting depths in a run file: the file is at 1, its sides are at 3.
 const OF_BENCHMARK: usize = 5;
 const IN_BENCHMARK: usize = 6;
 const IN_PROCESS: usize = 8;
 
-/// Memory that each kind of thing takes, rounded up. A field of a record is counted with its record.
+/// Memory that each kind of element takes, rounded up. The fields of a record are included in the record.
 const BENCHMARK: usize = 1_000;
 const RECORD: usize = 280;
 const MAP_ENTRY: usize = 80;
@@ -24,7 +25,7 @@ const LIST: usize = 32;
 const NUMBER: usize = 12;
 const TEXT: usize = 32;
 
-/// Refuses a large file of records that are far smaller than any measurement.
+/// Rejects a large file whose records are far smaller than any real measurement.
 pub(super) fn check(bytes: &[u8]) -> Result<(), RecordError> {
     let most = bytes.len().saturating_mul(MOST).max(FREE_RECORDS);
     if bytes.len() <= FREE_BYTES || weight(bytes, most) <= most {
@@ -33,7 +34,7 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), RecordError> {
     Err(RecordError::TooDense { mebibytes: bytes.len() >> 20 })
 }
 
-/// At least what the records of this document take, or something above `enough`.
+/// Returns a lower bound for the memory that the records of this document take, or any value above `enough`.
 fn weight(bytes: &[u8], enough: usize) -> usize {
     let mut open: Vec<u8> = Vec::with_capacity(DEEPEST);
     let (mut weight, mut at, mut is_value) = (0_usize, 0, true);
@@ -81,12 +82,13 @@ fn weight(bytes: &[u8], enough: usize) -> usize {
     weight
 }
 
-/// A value above the processes may be one of a map (labels, counts of the compiler, facts).
+/// Returns the weight of a value. Outside of processes it may belong to a map (labels, compiler statistics,
+/// facts).
 fn entry(depth: usize, in_list: bool) -> usize {
     if in_list || depth > IN_BENCHMARK { 0 } else { MAP_ENTRY }
 }
 
-/// The place after the closing quote.
+/// Returns the position after the closing quote.
 fn end_of_text(bytes: &[u8], mut at: usize) -> usize {
     while let Some(byte) = bytes.get(at) {
         at += match byte {

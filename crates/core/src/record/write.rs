@@ -1,4 +1,4 @@
-//! The layouts of JSON in stored files. The same value gives the same bytes, with a newline at the end.
+//! JSON layouts of stored files. Equal values give equal bytes, with a newline at the end.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,14 +9,14 @@ use crate::model::hex;
 use super::RecordError;
 use super::error::wrong;
 
-/// Indented, a line for each value.
+/// Writes indented JSON with one line for each value.
 pub(super) fn indented(document: &impl Serialize) -> Vec<u8> {
     indented_into(Vec::new(), document)
 }
 
-/// As [`indented`], into an empty buffer that may have room already.
+/// Writes like [`indented`], into an empty buffer that may already have capacity.
 pub(super) fn indented_into(mut bytes: Vec<u8>, document: &impl Serialize) -> Vec<u8> {
-    // Keys are strings and numbers are finite or words, so there is nothing JSON can't hold.
+    // Keys are strings, and numbers are finite or written as words, so JSON can represent everything.
     if serde_json::to_writer_pretty(&mut bytes, document).is_err() {
         bytes.clear();
     }
@@ -24,10 +24,10 @@ pub(super) fn indented_into(mut bytes: Vec<u8>, document: &impl Serialize) -> Ve
     bytes
 }
 
-/// A line for each field of the document and each entry of its lists: small, and a person can still read it and a diff
-/// still shows what changed.
+/// Writes one line for each field of the document and each entry of its lists: small, yet a person can read
+/// it and a diff shows the changes.
 pub(super) fn line_per_entry(document: &impl Serialize) -> Vec<u8> {
-    // Keys are strings and numbers are finite or words, so there is nothing JSON can't hold.
+    // Keys are strings, and numbers are finite or written as words, so JSON can represent everything.
     let Ok(Value::Object(fields)) = serde_json::to_value(document) else { return Vec::new() };
     let mut text = String::from("{\n");
     let last = fields.len().saturating_sub(1);
@@ -46,13 +46,14 @@ pub(super) fn line_per_entry(document: &impl Serialize) -> Vec<u8> {
     text.into_bytes()
 }
 
-// The hash in a file over everything else in it. It finds damage and hand edits; it is not a signature.
+// The seal of a file is a hash over everything else in it. It detects damage and manual edits; it is not a
+// signature.
 
 /// Gives a file with a `sha256` field its seal.
 macro_rules! sealed {
     ($file:ident) => {
         impl $file {
-            /// Writes the hash of the content into the content.
+            /// Writes the hash of the content into the file.
             pub fn seal(&mut self) {
                 self.sha256 = self.content_hash();
             }
@@ -70,7 +71,7 @@ macro_rules! sealed {
 }
 pub(super) use sealed;
 
-/// Hashes the written bytes, so that a large file is never in memory as text.
+/// Hashes bytes as they are written, so that a large file is never in memory as text.
 struct HashWriter(Sha256);
 
 impl std::io::Write for HashWriter {
@@ -84,10 +85,10 @@ impl std::io::Write for HashWriter {
     }
 }
 
-/// Over the content and not the bytes: another line ending is not an edit.
+/// Returns the hash of the content, not of the bytes: changing the line endings is not an edit.
 pub(super) fn content_hash(content: &impl Serialize) -> String {
     let mut hash = HashWriter(Sha256::new());
-    // Only a map whose keys are not text can't be written, and no record has one.
+    // Serialization fails only for a map whose keys are not text, and no record has one.
     let written = serde_json::to_writer(&mut hash, content);
     debug_assert!(written.is_ok(), "{written:?}");
     hex(&hash.0.finalize())

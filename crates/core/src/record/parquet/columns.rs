@@ -1,4 +1,4 @@
-//! The columns, and the rows of a session in them. Writing and checking use the same rows.
+//! The columns, and a session's rows in terms of them. Writing and checking use the same rows.
 
 use std::collections::BTreeMap;
 
@@ -44,15 +44,15 @@ pub(super) const COLUMNS: [ParquetColumn; 17] = [
     required("quarantined", ColumnKind::Bool),
     required("benchmark", ColumnKind::Text),
     required("outcome", ColumnKind::Text),
-    // Absent for a metric with one value for the benchmark.
+    // Absent for a metric that has one value for the whole benchmark.
     optional("process", ColumnKind::Int),
-    // Absent in the one row of a benchmark or process without values.
+    // Absent in the only row of a benchmark or process that has no values.
     optional("metric", ColumnKind::Text),
     optional("unit", ColumnKind::Text),
     optional("better", ColumnKind::Text),
-    // Repetitions.
+    // Number of repetitions.
     optional("n", ColumnKind::Int),
-    // The median of the repetitions, or the one value.
+    // The median of the repetitions, or the only value.
     optional("value", ColumnKind::Float),
     optional("undisturbed", ColumnKind::Float),
     optional("stddev", ColumnKind::Float),
@@ -63,7 +63,7 @@ pub(super) const COLUMNS: [ParquetColumn; 17] = [
     required("detail", ColumnKind::Text),
 ];
 
-/// Columns that the session is rebuilt from; the others are derived from it and only compared.
+/// Columns from which the session is rebuilt; the other columns are derived from them and only compared.
 pub(super) const BENCHMARK: usize = 4;
 pub(super) const PROCESS: usize = 6;
 pub(super) const METRIC: usize = 7;
@@ -94,7 +94,7 @@ pub(super) enum ParquetCell<'a> {
 }
 
 impl ParquetCell<'_> {
-    /// Equal where they would be stored alike: NaN equals NaN, and 0 differs from -0.
+    /// Returns whether two values are stored alike: NaN equals NaN, and 0 differs from -0.
     pub(super) fn is(self, other: ParquetCell<'_>) -> bool {
         match (self, other) {
             (ParquetCell::None, ParquetCell::None) => true,
@@ -109,7 +109,7 @@ impl ParquetCell<'_> {
 
 pub(super) type ParquetRow<'a> = [ParquetCell<'a>; COLUMNS.len()];
 
-/// Columns that the rows of a session share.
+/// The columns that have one value for all rows of a session.
 pub(super) struct Shared<'a> {
     file: &'a BaselineFile,
     started: i64,
@@ -117,7 +117,7 @@ pub(super) struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
-    /// `file` may lack its benchmarks.
+    /// Takes the session's own columns; `file` may lack its benchmarks.
     pub(super) fn new(file: &'a BaselineFile) -> Result<Self, RecordError> {
         let created: jiff::Timestamp = file
             .created
@@ -201,7 +201,7 @@ fn numbers(row: &mut ParquetRow<'_>, summary: &SummaryRecord) -> Result<(), Reco
     Ok(())
 }
 
-/// The benchmark without the values that have their own rows.
+/// Returns the benchmark as JSON, without the values that have their own rows.
 fn detail(benchmark: &BaselineBenchmark) -> Result<String, RecordError> {
     let rest = BaselineBenchmark {
         name: benchmark.name.clone(),

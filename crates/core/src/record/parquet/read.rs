@@ -1,4 +1,4 @@
-//! Reads a session, a row group at a time.
+//! Reads a session, one row group at a time.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
@@ -20,7 +20,7 @@ use super::{MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, failed, write, wrong};
 pub(super) fn file(bytes: &[u8]) -> Result<BaselineFile, RecordError> {
     let reader = SerializedFileReader::new(Bytes::copy_from_slice(bytes)).map_err(failed)?;
     let metadata = reader.metadata();
-    // Another version is reported first, because its columns may differ.
+    // Another version is reported before anything else, because its columns may differ.
     let mut file = header(metadata)?;
     check_structure(metadata, bytes.len())?;
     let mut rebuilder = Rebuilder::default();
@@ -38,7 +38,7 @@ pub(super) fn file(bytes: &[u8]) -> Result<BaselineFile, RecordError> {
     Ok(file)
 }
 
-/// The session without its benchmarks.
+/// Reads the session without its benchmarks.
 fn header(metadata: &ParquetMetaData) -> Result<BaselineFile, RecordError> {
     let entries = metadata.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
     let header =
@@ -49,7 +49,8 @@ fn header(metadata: &ParquetMetaData) -> Result<BaselineFile, RecordError> {
     })
 }
 
-/// The columns are the expected ones, they lie inside the file, and there are not too many rows.
+/// Checks that the columns are the expected ones and lie inside the file, and that there are not too many
+/// rows.
 fn check_structure(metadata: &ParquetMetaData, size: usize) -> Result<(), RecordError> {
     let found = metadata.file_metadata().schema_descr();
     let expected = SchemaDescriptor::new(write::schema()?.into());
@@ -117,7 +118,7 @@ fn compare(
 /// One column of a row group.
 pub(super) struct ReadColumn {
     values: ColumnValues,
-    /// Index of the value of each row; `None` if it has none.
+    /// Index into `values` for each row; `None` if the row has no value.
     places: Vec<Option<usize>>,
     pub rows: usize,
 }
@@ -142,7 +143,7 @@ impl ReadColumn {
 }
 
 pub(super) fn columns(group: &dyn RowGroupReader) -> Result<Vec<ReadColumn>, RecordError> {
-    // `check_structure` has bounded it.
+    // `check_structure` has limited this number.
     let rows = usize::try_from(group.metadata().num_rows()).map_err(|_| wrong("a row group has no size"))?;
     let mut columns = Vec::new();
     for (at, column) in COLUMNS.iter().enumerate() {
@@ -188,10 +189,10 @@ fn column_values<T: DataType>(
     if read == rows { Ok((levels, values)) } else { Err(wrong("a column ends early")) }
 }
 
-/// The pages of one column of one row group.
+/// The pages of one column of one row group, checked before they are decoded.
 pub(super) struct CheckedPages {
     pages: Box<dyn PageReader>,
-    /// Rows that later data pages can still hold; a flat column has one value a row.
+    /// Number of rows that later data pages can still hold; a flat column has one value per row.
     rows: usize,
 }
 
@@ -203,7 +204,7 @@ impl CheckedPages {
     fn check(&mut self, page: &Page) -> Result<()> {
         let wrong = |what: String| Err(ParquetError::General(what));
         let (encoding, values) = (page.encoding(), page.num_values() as usize);
-        // Other encodings can expand without bound, and benchgate writes none of them.
+        // Other encodings can expand without limit, and benchgate does not write them.
         let known = matches!(
             encoding,
             Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY | Encoding::RLE
@@ -212,7 +213,7 @@ impl CheckedPages {
             return wrong(format!("a page has the encoding {encoding}, which benchgate does not write"));
         }
         match page {
-            // Each entry takes at least its length.
+            // Every entry takes at least the four bytes of its length.
             Page::DictionaryPage { buf, .. } if values > buf.len() / 4 => {
                 wrong(format!("a dictionary of {} bytes states {values} entries", buf.len()))
             }

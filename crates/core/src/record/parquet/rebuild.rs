@@ -10,7 +10,8 @@ use super::columns::{
 use super::read::ReadColumn;
 use super::wrong;
 
-/// Bytes of text that are copied out of a file. A dictionary holds a text once, and rows can name it a million times.
+/// Maximum number of bytes of text that are copied out of a file. A dictionary holds a text once, and a
+/// million rows can refer to it.
 const MOST_TEXT: usize = 128 << 20;
 
 /// Rebuilds the row groups of one file in order.
@@ -21,7 +22,7 @@ pub(super) struct Rebuilder {
 }
 
 impl Rebuilder {
-    /// The benchmarks of a row group. The caller checks that the rows hold nothing else.
+    /// Rebuilds the benchmarks of a row group. The caller checks that the rows contain nothing else.
     pub(super) fn benchmarks(
         &mut self,
         columns: &[ReadColumn],

@@ -1,4 +1,4 @@
-//! Promises of the Parquet form of a session.
+//! Guarantees of a session's Parquet form.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ fn no_changed_byte_changes_what_is_read() {
     for at in 0..bytes.len() {
         let mut changed = bytes.clone();
         changed[at] ^= [0x01, 0x80, 0xff][at % 3];
-        // A byte of a statistic or an offset that is not used may change; the content may not.
+        // A changed byte in an unused statistic or offset is harmless; the content must not change.
         if let Ok(read) = BaselineFile::from_parquet(&changed) {
             assert!(read == file, "byte {at}");
         }
@@ -97,7 +97,7 @@ fn no_changed_byte_changes_what_is_read() {
 proptest! {
     #[test]
     fn changed_bytes_are_refused_or_change_nothing(noise in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..12)) {
-        // The parquet crate panics on some of these; that is an error here, and no panic.
+        // The parquet crate panics on some of these files; benchgate must report an error instead.
         let (file, mut bytes) = (golden(), golden().to_parquet().unwrap());
         let length = bytes.len();
         for (at, value) in noise {
@@ -109,7 +109,8 @@ proptest! {
     }
 }
 
-/// A file with the golden header and `rows` rows, each a process of the golden benchmark with a metric of this name.
+/// Returns a file with the golden header and `rows` rows. Each row is a process of the golden benchmark with
+/// a metric of this name.
 fn forged(rows: usize, metric: &str) -> Vec<u8> {
     let mut header = golden();
     let mut detail = header.benchmarks.remove(0);
@@ -157,7 +158,7 @@ fn forged(rows: usize, metric: &str) -> Vec<u8> {
 fn a_small_file_that_would_take_gigabytes_is_refused() {
     let rows = forged(300_000, "x");
     assert!(refusal(&rows).contains("a row group has 300000 rows"), "{}", refusal(&rows));
-    // A text that is stored once and named by every row.
+    // The text is stored once, but every row refers to it.
     let text = forged(8_000, &"x".repeat(20_000));
     assert!(text.len() < 1 << 20, "{}", text.len());
     assert!(refusal(&text).contains("its text takes more than 128 MiB"), "{}", refusal(&text));
@@ -201,7 +202,7 @@ fn a_dictionary_that_states_more_entries_than_it_has_is_refused_before_memory_is
 fn columns_that_contradict_the_session_are_refused() {
     let mut file = golden();
     let honest = file.to_parquet().unwrap();
-    // The content's hash is kept, and a query would see another commit.
+    // The hash of the content still matches, but a query would see another commit.
     file.commit = Some("f".repeat(40));
     let forged = file.to_parquet().unwrap();
     let swapped = replaced(&forged, file.commit.as_ref().unwrap(), golden().commit.as_ref().unwrap(), 1);
@@ -209,7 +210,7 @@ fn columns_that_contradict_the_session_are_refused() {
     assert!(refusal(&swapped).contains("column commit of row 0"), "{}", refusal(&swapped));
 }
 
-/// `bytes` with the last `count` places of a text replaced by another of the same length.
+/// Replaces the last `count` occurrences of a text in `bytes` by another one of the same length.
 fn replaced(bytes: &[u8], from: &str, to: &str, count: usize) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let places: Vec<usize> =

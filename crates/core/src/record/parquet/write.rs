@@ -1,4 +1,4 @@
-//! Writes a session.
+//! Writes a session as Parquet.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{GROUP_ROWS, MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, failed, wrong};
 
 struct Filled {
     values: ColumnValues,
-    /// 1 if a row has a value, for optional columns.
+    /// Definition levels of an optional column: 1 for a row that has a value.
     levels: Vec<i16>,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn file(session: &BaselineFile) -> Result<Vec<u8>, RecordError> {
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_key_value_metadata(Some(vec![KeyValue::new(SESSION_KEY.to_owned(), header)]));
     for column in COLUMNS.iter().filter(|column| column.kind == ColumnKind::Float) {
-        // Almost every number differs.
+        // A dictionary does not pay off, because almost every number differs.
         properties = properties.set_column_dictionary_enabled(path(column), false);
     }
     for column in [&COLUMNS[STATE], &COLUMNS[DETAIL]] {
@@ -110,7 +110,7 @@ impl Filled {
         match (&mut self.values, cell) {
             (_, ParquetCell::None) => {}
             (ColumnValues::Text(values), ParquetCell::Text(text)) => {
-                // Neighbours are often the same, and then share their bytes.
+                // Neighboring values are often equal, and then share their bytes.
                 match values.last() {
                     Some(last) if last.data() == text.as_bytes() => values.push(last.clone()),
                     _ => values.push(ByteArray::from(text)),
