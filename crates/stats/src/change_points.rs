@@ -1,17 +1,19 @@
-//! Changes of the level in a history of sessions.
+//! Detects changes of level in a history of sessions.
 //!
-//! Optimal partitioning (Jackson et al. 2005, IEEE Signal Processing Letters 12:105–108): of all ways to cut the
-//! series into stretches of constant level, the one with the least squared error plus a penalty for each cut.
-//! Benchmark histories differ from textbook series in three ways. Outliers are winsorized about a running median
-//! (after the bounded losses of Fearnhead and Rigaill 2019, JASA 114:169–183). The noise is estimated from differences
-//! of neighbors, which a change of level does not affect. Autocorrelation (a warm room, a driver) raises the penalty;
-//! otherwise every slow wave would count as a step.
+//! Optimal partitioning (Jackson et al. 2005, IEEE Signal Processing Letters 12:105–108) chooses, among all
+//! ways to cut the series into stretches of constant level, the one with the smallest squared error plus a
+//! penalty for each cut. Benchmark histories differ from textbook series in three ways. Outliers are
+//! winsorized about a running median (after the bounded losses of Fearnhead and Rigaill 2019, JASA
+//! 114:169–183). The noise is estimated from differences of neighbors, which a change of level does not
+//! affect. Autocorrelation (caused by a warm room or a driver, for example) raises the penalty; otherwise
+//! every slow wave would count as a step.
 //!
-//! Tuned on simulated series of 60 and 120 sessions, 60 of each kind, without a change: false alarms in 0 % (normal),
-//! 0 % (Student t, 3 degrees), 0–2 % (autocorrelation 0.4) and 0–2 % (4 % spikes of 8 or 15 standard deviations).
-//! Plain squared error with the same penalty: 0, 13, 38 and 95 % at 120; recursive rank-sum cuts at 1 %: 2, 0, 20 and
-//! 0 %. A step of 2 standard deviations is placed within 3 sessions in 97–100 %, five steps of 1 in a row are noticed
-//! in 98–100 %, and a step of 4 that is five sessions old in 97 %; rank sums find it in 12 %.
+//! The constants were tuned on simulated series of 60 and 120 sessions, 60 series of each kind. Without a
+//! change, false alarms occur in 0 % (normal), 0 % (Student t, 3 degrees), 0–2 % (autocorrelation 0.4) and
+//! 0–2 % (4 % spikes of 8 or 15 standard deviations). Plain squared error with the same penalty gives 0, 13,
+//! 38 and 95 % in series of 120; recursive rank-sum cuts at 1 % give 2, 0, 20 and 0 %. A step of 2 standard
+//! deviations is placed within 3 sessions in 97–100 %, five consecutive steps of 1 are detected in 98–100 %,
+//! and a step of 4 that happened five sessions ago is detected in 97 %, by rank sums in 12 %.
 
 use super::describe;
 
@@ -19,44 +21,47 @@ use super::describe;
 const SHORTEST: usize = 3;
 /// With fewer values, no change can be found.
 pub const LEAST_VALUES: usize = 2 * SHORTEST;
-/// Penalty of a cut, in units of ln n. Three is the value of the information criterion; five suppresses heavy tails.
+/// Penalty for a cut, in units of ln n. The information criterion would use three; five tolerates heavy
+/// tails.
 const PENALTY: f64 = 5.0;
-/// Values further than this many standard deviations from their neighbors' median are winsorized.
+/// Values farther than this many standard deviations from their neighbors' median are winsorized.
 const WINSOR: f64 = 2.0;
-/// Sessions on each side whose median a value is compared with.
+/// Number of sessions on each side that form the median with which a value is compared.
 const REACH: usize = 3;
-/// Autocorrelation below which sessions count as independent: its own standard error at a hundred.
+/// Autocorrelation below which sessions count as independent: the standard error of its estimate from a
+/// hundred sessions.
 const INDEPENDENT: f64 = 0.1;
-/// Autocorrelation is limited to this: a larger one would forbid every change point.
+/// Largest autocorrelation that is corrected for: a larger one would prevent every change point.
 const MOST_CORRELATION: f64 = 0.8;
-/// Mean absolute difference of two values of a normal distribution: 2/√π standard deviations.
+/// Mean absolute difference between two normally distributed values, in standard deviations: 2/√π.
 const MEAN_DIFFERENCE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
-/// A robust estimate below this share of the plain one is degenerate: spikes alone don't pull them so far
-/// apart.
+/// A robust estimate below this share of the plain one is degenerate, because spikes alone can't make the two
+/// differ so much.
 const TOO_ALIKE: f64 = 0.2;
-/// Squared error, in units of the noise's variance, that another position of a change may cost and still be plausible:
-/// twice the logarithm of twenty.
+/// Additional squared error, in units of the noise's variance, with which another position of a change is
+/// still plausible: twice the logarithm of twenty.
 const PLAUSIBLE: f64 = 6.0;
 /// Relative noise below which sessions count as equal; only larger steps are searched for.
 const LEAST_NOISE: f64 = 1e-6;
 
-/// One change of level.
+/// A change of level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
     /// Index of the first session of the new level.
     pub at: usize,
-    /// Earliest and latest index that fit the values about as well as `at`: the possible range of the change.
+    /// Earliest and latest index that fit the values about as well as `at` does: the change lies in this
+    /// range.
     pub earliest: usize,
     pub latest: usize,
-    /// Median of the stretch before and of the stretch after, in the values' own scale.
+    /// Median of the stretch before the change and of the stretch after it, in the values' own scale.
     pub before: f64,
     pub after: f64,
-    /// How much better two levels fit here than one: squared error in units of the noise's variance.
+    /// Amount by which two levels fit better here than one: squared error in units of the noise's variance.
     pub evidence: f64,
 }
 
-/// The changes of level in a series of logarithms, oldest first. Empty if there are none, or too few values. The
-/// result is empty if a value is not finite.
+/// Returns the changes of level in a series of logarithms, oldest first. The result is empty if there is no
+/// change, if there are too few values, or if a value is not finite.
 pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
     if values.len() < LEAST_VALUES || values.iter().any(|value| !value.is_finite()) {
         return Vec::new();
@@ -68,8 +73,8 @@ pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
     let correlation = correlation(&scaled, &cuts);
     let mut wander = 1.0;
     if !cuts.is_empty() && correlation > INDEPENDENT {
-        // Correlated noise wanders by (1 + φ)/(1 − φ) more than independent noise of its variance, and its
-        // differences understate it by 1 − φ.
+        // Correlated noise wanders (1 + φ)/(1 − φ) times as much as independent noise of the same variance,
+        // and its differences understate the variance by a factor of 1 − φ.
         wander = (1.0 + correlation) / ((1.0 - correlation) * (1.0 - correlation));
         cuts = partition(&scaled, penalty * wander);
     }
@@ -95,7 +100,8 @@ pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
         .collect()
 }
 
-/// The cuts around `at` of two stretches whose squared error is within [`PLAUSIBLE`] of the best one's.
+/// Returns the earliest and latest cut whose squared error is within [`PLAUSIBLE`] of that of the cut at
+/// `at`.
 fn plausible(values: &[f64], at: usize, wander: f64) -> (usize, usize) {
     let cost = |cut: usize| squared_error(&values[..cut]) + squared_error(&values[cut..]);
     let most = cost(at) + PLAUSIBLE * wander;
@@ -109,14 +115,15 @@ fn squared_error(stretch: &[f64]) -> f64 {
     stretch.iter().map(|value| (value - mean) * (value - mean)).sum()
 }
 
-/// Standard deviation of the noise, from differences of neighbors.
+/// Estimates the standard deviation of the noise from the differences of neighbors.
 fn noise(values: &[f64]) -> f64 {
     let differences: Vec<f64> = values.windows(2).map(|two| two[1] - two[0]).collect();
     let centre = describe::median(&differences).unwrap_or_default();
     let deviations: Vec<f64> = differences.iter().map(|value| (value - centre).abs()).collect();
     let robust = describe::MEDIAN_DEVIATION * describe::median(&deviations).unwrap_or_default()
         / std::f64::consts::SQRT_2;
-    // Coarse values repeat, and half of their differences may be alike. The mean includes those that are not.
+    // Coarsely rounded values repeat, so half of their differences may be equal. The mean also reflects the
+    // others.
     let sizes: Vec<f64> = differences.iter().map(|value| value.abs()).collect();
     let plain = describe::mean(&sizes).unwrap_or_default() / MEAN_DIFFERENCE;
     if robust < TOO_ALIKE * plain { plain } else { robust }
@@ -131,12 +138,13 @@ fn winsorised(values: &[f64], noise: f64) -> Vec<f64> {
     values.iter().enumerate().map(pulled).collect()
 }
 
-/// First indices of all stretches but the first, of the partition of least cost. Quadratic in the number
-/// of values; three years of nights take milliseconds.
+/// Returns the first index of every stretch except the first one, for the partition of least cost. The time
+/// is quadratic in the number of values; three years of nightly sessions take milliseconds.
 fn partition(values: &[f64], penalty: f64) -> Vec<usize> {
     let n = values.len();
     let (mut sums, mut squares) = (vec![0.0], vec![0.0]);
-    // About the median, so that the squares of a large common level don't cost precision.
+    // Values are taken relative to their median, so that squaring a large common level doesn't cost
+    // precision.
     let centre = describe::median(values).unwrap_or_default();
     for value in values.iter().map(|value| value - centre) {
         sums.push(sums[sums.len() - 1] + value);
@@ -167,7 +175,8 @@ fn partition(values: &[f64], penalty: f64) -> Vec<usize> {
     cuts
 }
 
-/// Autocorrelation at one session's distance inside the stretches, corrected for its bias (Kendall 1954).
+/// Returns the autocorrelation of consecutive sessions inside the stretches, corrected for its bias (Kendall
+/// 1954).
 fn correlation(values: &[f64], cuts: &[usize]) -> f64 {
     let mut bounds = vec![0];
     bounds.extend(cuts);
@@ -191,7 +200,7 @@ mod tests {
 
     use super::change_points;
 
-    /// About normal, standard deviation 1 %.
+    /// Returns approximately normal noise with a standard deviation of 1 %.
     fn noise(generator: &mut ChaCha8Rng) -> f64 {
         let uniform = |generator: &mut ChaCha8Rng| f64::from(generator.next_u32()) / f64::from(u32::MAX);
         ((0..12).map(|_| uniform(generator)).sum::<f64>() - 6.0) * 0.01
@@ -252,7 +261,7 @@ mod tests {
     fn too_little_or_broken_data_says_nothing() {
         assert_eq!(change_points(&[1.0, 2.0, 1.0, 2.0, 1.0]), []);
         assert_eq!(change_points(&[1.0; 40]), []);
-        // Coarse values: most differences are equal, and there is still no change.
+        // Coarsely rounded values: most differences are equal, and still there is no change.
         let coarse: Vec<f64> = (0..40).map(|at| 10.0 + f64::from(at % 4) * 0.001).collect();
         assert_eq!(change_points(&coarse), []);
         let mut values = series(1, 40, |_| 0.0);

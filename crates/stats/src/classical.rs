@@ -1,5 +1,5 @@
-//! The classical two-sample tests, for `--test` and for comparison with other tools. Both agree with
-//! scipy to 1e-9 (`tests/fixtures/scipy/`), ties and small samples included.
+//! The classical two-sample tests, for `--test` and for comparison with other tools. Both agree with scipy to
+//! 1e-9 (`tests/fixtures/scipy/`), also for ties and small samples.
 
 use super::describe;
 use super::distributions::{normal_tail, student_tail};
@@ -7,16 +7,16 @@ use super::distributions::{normal_tail, student_tail};
 /// The p-values of one test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TestResult {
-    /// t, or U of the first sample.
+    /// The statistic: t, or U of the first sample.
     pub statistic: f64,
-    /// Alternative: the first sample is smaller.
+    /// p-value for the alternative that the first sample is smaller.
     pub less: f64,
-    /// Alternative: the first sample is larger.
+    /// p-value for the alternative that the first sample is larger.
     pub greater: f64,
     pub two_sided: f64,
 }
 
-/// Mean, variance and count: all that Welch's test needs.
+/// Mean, variance and count, which are all that Welch's test needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moments {
     pub n: f64,
@@ -25,7 +25,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// `None` below two values.
+    /// Returns `None` for fewer than two values.
     pub fn from_values(values: &[f64]) -> Option<Self> {
         Some(Self {
             n: values.len() as f64,
@@ -35,12 +35,13 @@ impl Moments {
     }
 }
 
-/// Standard error and degrees of freedom of a difference of two means (Welch 1947).
+/// Returns the standard error of a difference of two means, and its degrees of freedom (Welch 1947).
 pub fn welch_error(x: Moments, y: Moments) -> (f64, f64) {
     let (vx, vy) = (x.variance / x.n, y.variance / y.n);
     let total = vx + vy;
     let df = total * total / (vx * vx / (x.n - 1.0) + vy * vy / (y.n - 1.0));
-    // Without any variance a difference is certain, whatever the degrees of freedom; scipy does the same.
+    // If neither sample varies, a difference is certain, whatever the degrees of freedom; scipy does the
+    // same.
     (total.sqrt(), if total > 0.0 { df } else { 1.0 })
 }
 
@@ -52,15 +53,15 @@ pub fn welch(x: Moments, y: Moments) -> TestResult {
     TestResult { statistic: t, less, greater, two_sided: (2.0 * less.min(greater)).min(1.0) }
 }
 
-/// How the distribution of U is computed.
+/// Method for computing the distribution of U.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UMethod {
-    /// All arrangements counted. With ties it uses the tie-free distribution, like scipy.
+    /// Counts all arrangements. If there are ties, the distribution without ties is used, as in scipy.
     Exact,
     /// Normal approximation with tie correction.
     Asymptotic { continuity: bool },
-    /// As scipy chooses: exact up to eight values on a side without ties, else asymptotic with
-    /// continuity correction.
+    /// Chooses as scipy does: exact if one side has at most eight values and there are no ties, otherwise
+    /// asymptotic with continuity correction.
     Auto,
 }
 
@@ -73,26 +74,27 @@ pub fn mann_whitney(x: &[f64], y: &[f64], method: UMethod) -> Option<TestResult>
     let pairs = x.len() as f64 * y.len() as f64;
     let shift = if method == (UMethod::Asymptotic { continuity: false }) { 0.0 } else { 0.5 };
     let upper_tail = |u: f64| match &tail {
-        // Rounded up to the next whole number: scipy truncates the mirrored statistic, which is the same.
+        // U is rounded up to the next whole number; scipy truncates the mirrored statistic, which is
+        // equivalent.
         Some(tail) => tail.get(u.ceil().max(0.0) as usize).copied().unwrap_or(0.0),
-        // Without any variance, NaN: no evidence.
+        // If the values don't vary, this is NaN: no evidence.
         None => normal_tail((u - pairs / 2.0 - shift) / deviation),
     };
     let (greater, less) = (upper_tail(u).min(1.0), upper_tail(pairs - u).min(1.0));
     Some(TestResult { statistic: u, less, greater, two_sided: (2.0 * less.min(greater)).min(1.0) })
 }
 
-/// The statistic of a rank test, and its distribution if the samples don't differ.
+/// The statistic of a rank test, and its distribution under the hypothesis that the samples don't differ.
 pub(super) struct RankTest {
     /// U of the first sample.
     u: f64,
-    /// P(U ≥ u) by u, if it is exact.
+    /// P(U ≥ u), indexed by u, if computed exactly.
     pub(super) tail: Option<Vec<f64>>,
-    /// Standard deviation of U, with tie correction.
+    /// Standard deviation of U, corrected for ties.
     pub(super) deviation: f64,
 }
 
-/// Ranks two samples; neither may be empty.
+/// Ranks two samples, neither of which may be empty.
 pub(super) fn rank_test(x: &[f64], y: &[f64], method: UMethod) -> RankTest {
     let (rank_sum, tie_term) = ranks(x, y);
     let (n, m) = (x.len() as f64, y.len() as f64);
@@ -110,7 +112,7 @@ pub(super) fn rank_test(x: &[f64], y: &[f64], method: UMethod) -> RankTest {
     }
 }
 
-/// Sum of the first sample's midranks in both, and Σ (t³ − t) over groups of ties.
+/// Returns the sum of the first sample's midranks among all values, and Σ (t³ − t) over the groups of ties.
 fn ranks(x: &[f64], y: &[f64]) -> (f64, f64) {
     let mut all: Vec<(f64, bool)> =
         x.iter().map(|&v| (v, true)).chain(y.iter().map(|&v| (v, false))).collect();
@@ -127,17 +129,18 @@ fn ranks(x: &[f64], y: &[f64]) -> (f64, f64) {
     (sum, ties)
 }
 
-/// P(U ≥ u) for every whole u without ties. The numbers of arrangements are the coefficients of the Gaussian binomial
-/// ∏ (1 − q^(m+i)) / (1 − q^i), i = 1 … n, with n the smaller sample: n passes over n·m numbers. They are symmetric, so only
-/// the lower half is computed, which keeps the tails free of cancellation.
+/// Returns P(U ≥ u) for every whole u, assuming no ties. The numbers of arrangements are the coefficients of
+/// the Gaussian binomial ∏ (1 − q^(m+i)) / (1 − q^i), i = 1 … n, with n the smaller sample: n passes over n·m
+/// numbers. They are symmetric, so only the lower half is computed, which keeps the tails free of
+/// cancellation.
 fn exact_tail(first: usize, second: usize) -> Vec<f64> {
     let (n, m) = (first.min(second), first.max(second));
     let last = n * m;
     let mut counts = vec![0.0_f64; last / 2 + 1];
     counts[0] = 1.0;
     for i in 1..=n {
-        // Multiplying reads each number before it changes, so it goes downwards; dividing reads it afterwards, so it
-        // goes upwards.
+        // Multiplying reads each number before it changes, so the loop counts down; dividing reads it
+        // afterwards, so its loop counts up.
         for u in (m + i..counts.len()).rev() {
             counts[u] -= counts[u - m - i];
         }

@@ -1,18 +1,19 @@
-//! Kernel density estimates, for pictures that people check by eye. No verdict rests on them.
+//! Kernel density estimates for charts. No verdict depends on them.
 
 use super::describe;
 
-/// Kernels are truncated where they are below a thousandth of their height.
+/// Kernels are cut off where they fall below a thousandth of their height.
 const REACH: f64 = 4.0;
 /// Minimum number of repetitions for estimating the spread of a process.
 const ENOUGH: usize = 4;
-/// No clock that is read here is better than a few parts in ten thousand.
+/// Clocks that benchmarks read have a relative resolution of a few parts in ten thousand at best.
 const NARROWEST: f64 = 0.001;
 const WIDEST: f64 = 0.1;
 
-/// The bandwidth for log values that come in processes: the normal-reference rule 0.9 · min(sd, IQR / 1.34) · n^(−1/5)
-/// (Silverman 1986, *Density Estimation for Statistics and Data Analysis*, eq. 3.31), with spread and n of a typical
-/// process. The spread of all values would smear a host that switches between two speeds into one peak.
+/// Returns the bandwidth for logarithms that are grouped by process: the normal-reference rule 0.9 · min(sd,
+/// IQR / 1.34) · n^(−1/5) (Silverman 1986, *Density Estimation for Statistics and Data Analysis*, eq. 3.31),
+/// with the spread and n of a typical process. The spread of all values together would merge the two peaks of
+/// a host that switches between two speeds.
 pub fn bandwidth<'a>(processes: impl Iterator<Item = &'a [f64]> + Clone) -> f64 {
     let own = processes.clone().filter(|values| values.len() >= ENOUGH).filter_map(reference_rule);
     let own: Vec<f64> = own.collect();
@@ -31,9 +32,9 @@ fn reference_rule(values: &[f64]) -> Option<f64> {
     width.is_finite().then_some(width)
 }
 
-/// The density of `values` at `cells` equidistant points from `low` to `high`, with a Gaussian kernel on linearly binned
-/// values (Wand 1994, *Fast Computation of Multivariate Kernel Estimators*). Values outside the range count towards the
-/// total and are not drawn.
+/// Returns the density of `values` at `cells` equidistant points from `low` to `high`, with a Gaussian kernel
+/// on linearly binned values (Wand 1994, *Fast Computation of Multivariate Kernel Estimators*). Values
+/// outside the range count towards the total but are not drawn.
 pub fn density(values: &[f64], bandwidth: f64, (low, high): (f64, f64), cells: usize) -> Vec<f64> {
     let mut binned = vec![0.0; cells];
     let step = (high - low) / (cells.saturating_sub(1)) as f64;
@@ -50,7 +51,7 @@ pub fn density(values: &[f64], bandwidth: f64, (low, high): (f64, f64), cells: u
         binned[cell] += 1.0 - share;
         binned[cell + 1] += share;
     }
-    // A kernel narrower than the grid would be drawn as a comb.
+    // A kernel narrower than the grid would be drawn as separate spikes.
     let width = bandwidth.max(step) / step;
     let reach = (REACH * width).ceil() as usize;
     let kernel: Vec<f64> = (0..=reach).map(|far| (-0.5 * (far as f64 / width).powi(2)).exp()).collect();

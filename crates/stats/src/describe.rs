@@ -1,11 +1,11 @@
-//! Plain descriptions of a list of numbers. Every function returns `None` if the list is too short, and none reorders
-//! its argument.
+//! Descriptive statistics of a list of numbers. Every function returns `None` if the list is too short, and
+//! none reorders its argument.
 
 pub use crate::quantile::{median, quantile_sorted, sorted};
 
-/// Converts a median absolute deviation to the standard deviation of normal values: 1 / 0.6745.
+/// Factor from a median absolute deviation to the standard deviation of normal values: 1 / 0.6745.
 pub const MEDIAN_DEVIATION: f64 = 1.4826;
-/// Converts the median difference of two normal values to their standard deviation: 1 / (0.6745 √2).
+/// Factor from the median difference of two normal values to their standard deviation: 1 / (0.6745 √2).
 pub const MEDIAN_DIFFERENCE: f64 = 1.0484;
 
 /// The arithmetic mean.

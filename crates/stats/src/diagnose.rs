@@ -1,26 +1,27 @@
-//! Other properties of a set of processes: two modes, drift, an effect of the order.
+//! Other properties of a set of processes: two modes, drift, and effects of their order.
 
 use super::describe;
 use super::distributions::hypergeometric_test;
 
-/// Two groups of values, and how far apart.
+/// Two groups of values, with their distance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Modes {
     pub low: f64,
     pub high: f64,
-    /// Share of values in the upper group.
+    /// Share of the values that is in the upper group.
     pub upper: f64,
 }
 
-/// Values a mode needs: two could be a pair of outliers.
+/// Minimum number of values in a mode: two could be a pair of outliers.
 const LEAST_IN_MODE: usize = 3;
-/// Fewer than one value in this many are outliers, not a mode: 3 stalls in 5,000 repetitions.
+/// A group that has less than one in this many of the values consists of outliers and is not a mode: 3 stalls
+/// in 5,000 repetitions.
 const MOST_OUTLIERS: usize = 50;
-/// Ashman's D (Ashman, Bird and Zepf 1994, AJ 108:2348) from which two groups are apart. They propose
-/// 2 for a known split; the best of all splits of one normal sample reaches about 4.
+/// Smallest value of Ashman's D (Ashman, Bird and Zepf 1994, AJ 108:2348) at which two groups count as
+/// separate. They propose 2 for a known split; the best of all splits of one normal sample reaches about 4.
 const SEPARATION: f64 = 5.0;
 
-/// The best split of the values into two groups, if it separates them by more than `least`.
+/// Returns the best split of the values into two groups, if it separates them by more than `least`.
 pub fn bimodal(values: &[f64], least: f64) -> Option<Modes> {
     let sorted = describe::sorted(values);
     let least_in_mode = LEAST_IN_MODE.max(sorted.len() / MOST_OUTLIERS);
@@ -36,7 +37,8 @@ pub fn bimodal(values: &[f64], least: f64) -> Option<Modes> {
     apart.then(|| Modes { low, high, upper: above.len() as f64 / sorted.len() as f64 })
 }
 
-/// The trend of a sequence: Theil and Sen's slope per step, if Kendall's S is significant at two-sided `z`.
+/// Returns the trend of a sequence: Theil and Sen's slope per step, if Kendall's S is significant at
+/// two-sided `z`.
 pub fn drift(values: &[f64], z: f64) -> Option<f64> {
     let n = values.len();
     if n < 6 {
@@ -55,8 +57,8 @@ pub fn drift(values: &[f64], z: f64) -> Option<f64> {
     ((f64::abs(score) - 1.0) / deviation > z).then(|| describe::median(&slopes)).flatten()
 }
 
-/// The two-sided p of Fisher's exact test that disturbances affect both sides alike, given how many of `all.0` and
-/// `all.1` processes were disturbed.
+/// Returns the two-sided p of Fisher's exact test that disturbances affect both sides alike: `disturbed` of
+/// `all` processes of each side were disturbed.
 pub fn lopsided(disturbed: (usize, usize), all: (usize, usize)) -> f64 {
     let count = |number: usize| number as u64;
     let (total, hit) = (count(all.0 + all.1), count(disturbed.0 + disturbed.1));
@@ -67,7 +69,8 @@ pub fn lopsided(disturbed: (usize, usize), all: (usize, usize)) -> f64 {
 mod tests {
     use super::*;
 
-    /// Doubled one-sided sums of the hypergeometric distribution, worked out from binomial coefficients.
+    /// The expected values are doubled one-sided sums of the hypergeometric distribution, computed by hand
+    /// from binomial coefficients.
     #[test]
     fn disturbances_on_one_side_surprise_and_those_on_both_do_not() {
         let p = |disturbed, all| lopsided(disturbed, all);

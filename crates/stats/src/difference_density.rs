@@ -1,11 +1,11 @@
-//! Densities of the differences of repetitions, on a regular grid.
+//! Densities of the differences between repetitions, on a regular grid.
 
-/// Width of the kernel, as a log ratio. Smaller than the effects that matter, larger than the differences between
-/// repetitions in one state of the host.
+/// Width of the kernel, as a log ratio: smaller than the effects that matter, larger than the differences
+/// between repetitions in one state of the host.
 pub const BANDWIDTH: f64 = 0.008;
-/// Cells of the tables: a quarter of the kernel's width, with linear interpolation between them.
+/// Width of the tables' cells: a quarter of the kernel's width, with linear interpolation between cells.
 pub const STEP: f64 = BANDWIDTH / 4.0;
-/// Standard deviations after which the kernel is zero.
+/// Distance, in standard deviations, beyond which the kernel is zero.
 pub const REACH: f64 = 3.5;
 
 /// A density on a regular grid, zero outside of it.
@@ -34,7 +34,7 @@ impl Table {
         low + part * (high - low)
     }
 
-    /// Adds `weight` kernels about every point.
+    /// Adds a kernel of this weight at every point.
     pub fn add(&mut self, points: &[f64], weight: f64, kernel: &[f64]) {
         for &point in points {
             let Some((cell, part)) = self.place(point) else { continue };
@@ -52,15 +52,16 @@ impl Table {
     }
 }
 
-/// The cell of `x` on a grid that begins at `low`, and how far into it.
+/// Returns the cell of `x` on a grid that begins at `low`, and the position within it.
 fn place(low: f64, cells: usize, x: f64) -> Option<(usize, f64)> {
     let position = (x - low) / STEP;
-    // Cut off instead of rounded down, which is the same from zero on and one instruction.
+    // Truncated instead of rounded down: for values from zero on it is the same and takes one instruction.
     let whole = position as usize;
     (position >= 0.0 && whole < cells - 1).then_some((whole, position - whole as f64))
 }
 
-/// Several tables on one grid. The tables are interleaved cell by cell, because they are read at the same place.
+/// Several tables on one grid. They are interleaved cell by cell, because all of them are read at the same
+/// position.
 #[derive(Debug, Clone)]
 pub struct TableGrid {
     low: f64,
@@ -85,12 +86,12 @@ impl TableGrid {
         Self { low, cells, count, values }
     }
 
-    /// The memory that its values take.
+    /// Returns the memory that the values take.
     pub fn bytes(&self) -> usize {
         size_of_val(self.values.as_slice())
     }
 
-    /// The difference of each table between `x` and `y`.
+    /// Writes to `into`, for each table, its value at `x` minus its value at `y`.
     pub fn differences(&self, x: f64, y: f64, into: &mut Vec<f64>) {
         into.clear();
         into.resize(self.count, 0.0);
@@ -104,13 +105,13 @@ impl TableGrid {
     }
 }
 
-/// Heights of a kernel, cell by cell from its middle.
+/// Returns the heights of a kernel, cell by cell from its middle.
 pub fn kernel() -> Vec<f64> {
     let cells = (REACH * BANDWIDTH / STEP).ceil() as usize;
     (0..=cells).map(|cell| (-0.5 * (cell as f64 * STEP / BANDWIDTH).powi(2)).exp()).collect()
 }
 
-/// The sum of densities on one grid.
+/// Returns the sum of densities that share one grid.
 pub fn sum(tables: &[Table]) -> Table {
     let mut tables = tables.iter();
     let mut sum = tables.next().cloned().unwrap_or(Table { low: 0.0, values: vec![0.0] });
@@ -120,7 +121,7 @@ pub fn sum(tables: &[Table]) -> Table {
     sum
 }
 
-/// Density of the differences `repetition - other` over all others in `density`.
+/// The density of `repetition - other` for all other repetitions in `density`.
 pub struct Differences<'a> {
     repetitions: &'a [f64],
     density: &'a Table,
@@ -130,13 +131,13 @@ pub struct Differences<'a> {
 
 impl<'a> Differences<'a> {
     pub fn new(repetitions: &'a [f64], density: &'a Table, farthest: f64) -> Self {
-        // Zero is a cell's own place, so that both directions are rounded alike.
+        // Zero is exactly at a cell, so that both directions are rounded alike.
         let farthest = (farthest / STEP).ceil() * STEP;
         Self { repetitions, density, low: -farthest, cells: Table::cells(-farthest, farthest) }
     }
 
-    /// At each repetition the cell of `density` that meets cell 0, and how far into it. The next cell meets the one
-    /// below it, at the same part.
+    /// Returns, for each repetition, the cell of `density` that meets cell 0, and the position within it. The
+    /// next cell meets the one below it, at the same position.
     fn places(&self) -> impl Iterator<Item = (i64, f64)> {
         self.repetitions.iter().map(|repetition| {
             let position = (repetition - self.low - self.density.low) / STEP;
@@ -144,10 +145,10 @@ impl<'a> Differences<'a> {
         })
     }
 
-    /// The densities at all differences.
+    /// Returns the densities of all differences.
     pub fn table(&self) -> Table {
         let mut table = Table { low: self.low, values: vec![0.0; self.cells] };
-        // Mirrored, so that both are read forwards.
+        // The values are mirrored, so that both lists are read forwards.
         let mirrored: Vec<f64> = self.density.values.iter().rev().copied().collect();
         let (count, share) = (mirrored.len() as i64, 1.0 / self.repetitions.len() as f64);
         for (whole, part) in self.places() {
@@ -166,7 +167,7 @@ impl<'a> Differences<'a> {
         table
     }
 
-    /// The density at one difference, for callers that need few.
+    /// Returns the density of one difference, for callers that need only a few.
     pub fn at(&self, x: f64) -> f64 {
         let Some((cell, part)) = place(self.low, self.cells, x) else { return 0.0 };
         let (low, high) = (self.value(cell), self.value(cell + 1));

@@ -1,9 +1,9 @@
-//! The reference distributions: the only file that calls statrs, and the one place that decides what a value
-//! outside of a distribution's domain means.
+//! The reference distributions. Only this file calls statrs, and only this file decides what a value outside
+//! a distribution's domain means.
 //!
-//! Every function returns a value for every argument, NaN and infinities included, within a bounded number of steps. A
-//! value that can't be computed is not evidence: it becomes a tail of 1 and a quantile of infinity, so that a row
-//! neither regresses nor passes by it.
+//! Every function returns a value for every argument, including NaN and infinities, within a bounded number
+//! of steps. A value that can't be computed is not evidence: it becomes a tail of 1 and a quantile of
+//! infinity, which can neither fail a row nor let it pass.
 
 use std::cell::RefCell;
 
@@ -11,32 +11,35 @@ use statrs::distribution::{
     Binomial, Continuous, ContinuousCDF, DiscreteCDF, Hypergeometric, Normal, StudentsT,
 };
 
-/// From here on, Student's t is the normal distribution at a slightly different place (Wallace 1959, Ann. Math.
-/// Statist. 30:1121–1130), to better than 1e-9. statrs needs ever more steps there, and its inverse may never end.
+/// Degrees of freedom from which Student's t is computed as a normal distribution at a slightly different
+/// place (Wallace 1959, Ann. Math. Statist. 30:1121–1130), to better than 1e-9. Beyond it, statrs needs more
+/// and more steps, and its inverse may not terminate.
 const NEARLY_NORMAL: f64 = 1e5;
-/// From this many on, it is the normal distribution at the same place: the two differ by less than a rounding error.
+/// Degrees of freedom from which it is the normal distribution at the same place: the two differ by less than
+/// a rounding error.
 const NORMAL: f64 = 1e20;
-/// Below this many degrees of freedom the error is unknown.
+/// Degrees of freedom below which the error is unknown.
 const LEAST_DF: f64 = 0.1;
-/// Probabilities below this count as zero: the quantile is infinite.
+/// Probability below which the quantile is infinite.
 const LEAST_ALPHA: f64 = 1e-300;
-/// Nearer to zero than this, the third term of a tail's series is below rounding.
+/// Distance from zero below which the third term of a tail's series is smaller than the rounding error.
 const NEAR_ZERO: f64 = 1e-3;
-/// Steps of an inversion. Newton's method needs six; bisection alone needs sixty.
+/// Maximum number of steps of an inversion. Newton's method needs six; bisection alone needs sixty.
 const STEPS: usize = 100;
 
-/// P(Z > z) of the standard normal distribution.
+/// Returns P(Z > z) of the standard normal distribution.
 pub fn normal_tail(z: f64) -> f64 {
     if z.is_nan() { 1.0 } else { Normal::standard().cdf(-z) }
 }
 
-/// The value that a standard normal exceeds with probability `alpha`.
+/// Returns the value that a standard normal variable exceeds with probability `alpha`.
 fn normal_quantile(alpha: f64) -> f64 {
     -Normal::standard().inverse_cdf(alpha)
 }
 
-/// P(T > t) of Student's t. Computed in the lower tail of −t, where the distribution function keeps its digits:
-/// 1 − cdf(t) would lose everything below 1e-16. Infinite degrees of freedom are the normal distribution.
+/// Returns P(T > t) of Student's t. It is computed in the lower tail of −t, where the distribution function
+/// keeps its precision: 1 − cdf(t) would lose everything below 1e-16. Infinite degrees of freedom give the
+/// normal distribution.
 pub fn student_tail(t: f64, df: f64) -> f64 {
     if t.is_nan() || df.is_nan() || df < LEAST_DF {
         return 1.0;
@@ -49,13 +52,13 @@ pub fn student_tail(t: f64, df: f64) -> f64 {
     }
     let Ok(distribution) = StudentsT::new(0.0, 1.0, df) else { return 1.0 };
     if t.abs() < NEAR_ZERO {
-        // Two terms of the series about zero: statrs loses such small distances from one half.
+        // Two terms of the series about zero: statrs loses precision this close to one half.
         return 0.5 - distribution.pdf(0.0) * t * (1.0 - (df + 1.0) / df * t * t / 6.0);
     }
     distribution.cdf(-t).clamp(0.0, 1.0)
 }
 
-/// The normal quantile with the same tail as Student's t at `t`.
+/// Returns the normal quantile that has the same tail as Student's t at `t`.
 fn as_normal(t: f64, df: f64) -> f64 {
     if df >= NORMAL {
         return t;
@@ -73,7 +76,7 @@ fn as_student(z: f64, df: f64) -> f64 {
     (df * (scaled * scaled / df).exp_m1()).sqrt().copysign(z)
 }
 
-/// The value that Student's t exceeds with probability `alpha`.
+/// Returns the value that Student's t exceeds with probability `alpha`.
 pub fn student_quantile(alpha: f64, df: f64) -> f64 {
     if alpha.is_nan() || df.is_nan() || df < LEAST_DF || alpha < LEAST_ALPHA {
         return f64::INFINITY;
@@ -101,8 +104,8 @@ fn inverted(alpha: f64, df: f64) -> f64 {
     }
 }
 
-/// The quantile above zero: Newton's method for the logarithm of the tail by that of t, where heavy tails are
-/// straight lines, kept inside a bracket.
+/// Returns the quantile above zero by Newton's method, kept inside a bracket. It solves for the logarithm of
+/// the tail as a function of ln t, where heavy tails are straight lines.
 fn upper_quantile(alpha: f64, df: f64) -> f64 {
     let Ok(distribution) = StudentsT::new(0.0, 1.0, df) else { return f64::INFINITY };
     let goal = alpha.ln();
@@ -129,7 +132,7 @@ fn upper_quantile(alpha: f64, df: f64) -> f64 {
     at.exp()
 }
 
-/// The chance that `hits` or more of `of` trials succeed, each with probability `p`.
+/// Returns the chance that `hits` or more of `of` trials succeed, each with probability `p`.
 pub fn binomial_tail(hits: u64, of: u64, p: f64) -> f64 {
     let Some(below) = hits.checked_sub(1) else { return 1.0 };
     if hits > of {
@@ -138,27 +141,27 @@ pub fn binomial_tail(hits: u64, of: u64, p: f64) -> f64 {
     Binomial::new(p, of).map_or(1.0, |trials| trials.sf(below).clamp(0.0, 1.0))
 }
 
-/// The sign test: the chance that `hits` or more of `of` fair coins fall one way.
+/// Returns the p of the sign test: the chance that `hits` or more of `of` fair coins fall one way.
 pub fn sign_test(hits: usize, of: usize) -> f64 {
     binomial_tail(hits as u64, of as u64, 0.5)
 }
 
-/// Fisher's exact test, both directions: the p of `seen` of `drawn` being among the `marked` of `total`. 1 if the
-/// numbers contradict each other.
+/// Returns the two-sided p of Fisher's exact test that `seen` of `drawn` are among the `marked` of `total`; 1
+/// if the numbers contradict each other.
 pub fn hypergeometric_test(seen: u64, drawn: u64, marked: u64, total: u64) -> f64 {
     let Ok(by_chance) = Hypergeometric::new(total, marked, drawn) else { return 1.0 };
     let at_most = by_chance.cdf(seen);
     (2.0 * at_most.min(hypergeometric_tail(seen, drawn, marked, total))).min(1.0)
 }
 
-/// Fisher's exact test, one direction: the chance that `seen` or more of `drawn` are among the `marked` of `total`. 1
-/// if the numbers contradict each other.
+/// Returns the one-sided p of Fisher's exact test: the chance that `seen` or more of `drawn` are among the
+/// `marked` of `total`; 1 if the numbers contradict each other.
 pub fn hypergeometric_tail(seen: u64, drawn: u64, marked: u64, total: u64) -> f64 {
     let Ok(by_chance) = Hypergeometric::new(total, marked, drawn) else { return 1.0 };
     seen.checked_sub(1).map_or(1.0, |fewer| by_chance.sf(fewer))
 }
 
-/// The logarithmic derivative of the gamma function, for positive arguments; NaN elsewhere.
+/// Returns the logarithmic derivative of the gamma function for positive arguments; NaN elsewhere.
 pub fn digamma(x: f64) -> f64 {
     if x > 0.0 { statrs::function::gamma::digamma(x) } else { f64::NAN }
 }
@@ -171,17 +174,18 @@ struct CachedQuantile {
     quantile: f64,
 }
 
-/// Places for quantiles. The rows of a comparison need the same few dozen again and again, and inverting the
-/// distribution would be most of the cost of judging thousands of rows.
+/// Number of slots for cached quantiles. The rows of a comparison need the same few dozen again and again,
+/// and inverting the distribution would be most of the cost of judging thousands of rows.
 const PLACES: usize = 256;
 
 thread_local! {
-    // NaN equals nothing, so an empty slot never matches.
+    // NaN equals nothing, so a lookup never matches an empty slot.
     static FOUND: RefCell<[CachedQuantile; PLACES]> =
         const { RefCell::new([CachedQuantile { alpha: f64::NAN, df: f64::NAN, quantile: f64::NAN }; PLACES]) };
 }
 
-/// Multiplying by 2^64 over the golden ratio spreads the bits of both; the upper eight select the slot.
+/// Returns the slot of a quantile. Multiplying by 2^64 over the golden ratio spreads the bits of both
+/// arguments; the upper eight bits select the slot.
 fn place_of(alpha: f64, df: f64) -> usize {
     let bits = alpha.to_bits() ^ df.to_bits().rotate_left(32);
     (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
@@ -196,12 +200,12 @@ mod tests {
 
     use super::*;
 
-    /// Fails where the work doesn't end: far longer than it takes on the busiest host, far shorter than for ever.
+    /// Fails if the work doesn't end. The limit is far longer than the work takes even on a busy host.
     fn within_time(work: impl FnOnce() + Send + 'static) {
         let (done, wait) = mpsc::channel();
         let worker = std::thread::spawn(move || {
             work();
-            // The receiver is gone only after the time is up.
+            // The receiver is only gone once the time is up.
             let _ = done.send(());
         });
         match wait.recv_timeout(Duration::from_secs(120)) {
@@ -212,7 +216,7 @@ mod tests {
 
     #[test]
     fn tails_keep_their_digits_far_out() {
-        // mpmath, 50 digits.
+        // Computed by mpmath with 50 digits.
         for (t, df, expected) in [
             (40.0, 11.0, 1.446_270_449_060_285e-13),
             (5.0, 3.0, 7.696_219_036_651_147e-3),
@@ -236,7 +240,7 @@ mod tests {
 
     #[test]
     fn quantiles_keep_their_digits_far_out() {
-        // scipy.stats.t.isf
+        // Computed by `scipy.stats.t.isf`.
         for (alpha, df, expected) in [
             (1e-9, 3.0, 1_033.109_674_503_807_8),
             (1e-6, 11.0, 9.043_275_921_273_752),
@@ -266,7 +270,7 @@ mod tests {
         assert_eq!(first, alone);
     }
 
-    /// With these degrees of freedom statrs' inverse never terminated.
+    /// With these degrees of freedom, statrs' inverse never terminated.
     #[test]
     fn quantiles_of_all_magnitudes_are_found_and_lie_where_the_tail_says() {
         within_time(|| {
@@ -275,7 +279,7 @@ mod tests {
                 for alpha in [1e-299, 1e-100, 1e-30, 1e-9, 1e-4, 0.01, 0.3, 0.499_999, 0.5, 0.7, 0.999] {
                     let quantile = student_quantile(alpha, df);
                     let tail = student_tail(quantile, df);
-                    // Tails of few degrees of freedom reach numbers whose squares overflow.
+                    // With few degrees of freedom, quantiles reach numbers whose squares overflow.
                     if quantile.abs() < 1e150 {
                         assert!(
                             (tail / alpha - 1.0).abs() < 1e-6,

@@ -1,40 +1,42 @@
-//! The labels that the schedule could have drawn instead, as the order of the processes shows them.
+//! The labels that the schedule could have drawn instead, inferred from the order of the processes.
 
 use super::randomisation::{Contribution, exact_tail, tail};
 use super::scores::{BlockCosts, Scored};
 
-/// The outcome of a coin.
+/// The unit that one coin decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Draws {
-    /// Each pair of neighboring processes has its own coin: p is exact, and fine enough.
+    /// Each pair of neighboring processes has its own coin, so p is exact and has a fine resolution.
     Pairs,
-    /// One coin for the whole block, ABBA or BAAB. A coin per block is exact, but n blocks can't give a p below 2⁻ⁿ.
-    /// All orders of a block's processes resolve more. ABBA cancels drift, so if neighboring processes are at least as
-    /// alike as distant ones, it varies at most as much as a random order, and the p of all orders is conservative.
-    /// The coins give the p-value down to their limit, the orders below it.
+    /// One coin decides a whole block, ABBA or BAAB. Redrawing these coins is exact, but with n blocks p
+    /// can't be below 2⁻ⁿ. Redrawing all orders of a block's processes has a finer resolution. Because ABBA
+    /// cancels drift, its statistic varies at most as much as that of a random order if neighboring processes
+    /// are at least as alike as distant ones, so the p of all orders is conservative. The coins give the
+    /// p-value down to their limit, the orders below it.
     Blocks,
 }
 
-/// Evidence that the coins of blocks must always give, whatever the orders give: one in 64.
+/// Evidence that the coins of the blocks must always give, whatever evidence the orders give: a p of at most
+/// one in 64.
 const COINS_AT_LEAST: f64 = 6.0;
-/// Largest block whose orders are all counted; larger ones are only swapped.
+/// Largest block for which all orders are counted; a larger one is only swapped.
 const MOST_ORDERED: usize = 8;
 
 impl Draws {
-    /// A block that is not a mirror image was drawn by two coins. If all blocks of a session with two coins are mirror
-    /// images, which happens once in 2ⁿ sessions, one coin per block is assumed. The p of pairs is divided by the
-    /// chance that this does not happen.
+    /// Infers the coins from the blocks. A block that is not a mirror image was drawn with two coins. If all
+    /// blocks of a session are mirror images, one coin per block is assumed; with two coins, this happens
+    /// once in 2ⁿ sessions. The p of pairs is divided by the chance that it does not happen.
     pub fn of_blocks(blocks: &[BlockCosts]) -> Self {
         if blocks.iter().any(alternates) { Self::Pairs } else { Self::Blocks }
     }
 
-    /// The probability that other draws would have favored head as much (`sign` 1) or base (−1); approximate if it is
-    /// too large to matter.
+    /// Returns the probability that other draws would have favored head as much (`sign` 1) or base as much
+    /// (−1). The value is approximate if it is too large to matter.
     pub fn p_value(self, blocks: &[Vec<Scored>], sign: f64) -> f64 {
         self.p_by(blocks, sign, tail)
     }
 
-    /// The p-value, exact wherever it lies.
+    /// Returns the p-value, which is exact even if it is large.
     pub fn exact_p_value(self, blocks: &[Vec<Scored>], sign: f64) -> f64 {
         self.p_by(blocks, sign, exact_tail)
     }
@@ -53,7 +55,7 @@ impl Draws {
         }
     }
 
-    /// The smallest possible p of these blocks, because the observation is one of the draws.
+    /// Returns the smallest p that these blocks can give, because the observation itself is one of the draws.
     pub fn finest(self, blocks: &[Vec<Scored>]) -> f64 {
         let one = |contributions: fn(&[Scored], f64) -> Vec<Contribution>| -> f64 {
             let all = blocks.iter().flat_map(|block| contributions(block, 1.0));
@@ -66,12 +68,12 @@ impl Draws {
     }
 }
 
-/// The chance that coins of pairs draw at least one block that is not a mirror image.
+/// Returns the chance that a coin per pair draws at least one block that is not a mirror image.
 fn drawn_by_pairs(blocks: usize) -> f64 {
     1.0 - (-(blocks as f64)).exp2()
 }
 
-/// Base first in both pairs, or head in both.
+/// Returns whether the same side runs first in both pairs.
 fn alternates(block: &BlockCosts) -> bool {
     let side = |slot: u8| {
         let mut found = block.iter().filter(|process| process.slot == slot);
@@ -83,7 +85,7 @@ fn alternates(block: &BlockCosts) -> bool {
     }
 }
 
-/// Pairs of which both processes ran.
+/// Returns the contributions of the pairs whose two processes both ran.
 fn pairs(block: &[Scored], sign: f64) -> Vec<Contribution> {
     let of_pair = |(at, one): (usize, &Scored)| {
         let partner = block[at + 1..].iter().find(|other| other.slot / 2 == one.slot / 2)?;
@@ -97,7 +99,7 @@ fn whole(block: &[Scored], sign: f64) -> Vec<Contribution> {
     vec![Contribution::swapped(sign * contrast(block, |process, _| process.head))]
 }
 
-/// All orders with the same number of head's processes in the block.
+/// Returns the contributions of all orders with the same number of head processes in the block.
 fn orders(block: &[Scored], sign: f64) -> Vec<Contribution> {
     if block.len() > MOST_ORDERED {
         return whole(block, sign);
@@ -108,7 +110,7 @@ fn orders(block: &[Scored], sign: f64) -> Vec<Contribution> {
     vec![Contribution { possible, observed: sign * contrast(block, |process, _| process.head) }]
 }
 
-/// Mean score of the processes labeled head minus that of the others.
+/// Returns the mean score of the processes labeled head minus that of the others.
 fn contrast(block: &[Scored], is_head: impl Fn(&Scored, usize) -> bool) -> f64 {
     let (mut sums, mut counts) = ([0.0; 2], [0.0; 2]);
     for (at, process) in block.iter().enumerate() {
@@ -144,7 +146,7 @@ mod tests {
         assert_eq!(Draws::of_blocks(&[abba.clone(), baab.clone()]), Draws::Blocks);
         let abab = block(&[false, true, false, true]);
         assert_eq!(Draws::of_blocks(&[abba, baab, abab]), Draws::Pairs);
-        // Not what any schedule of pairs draws.
+        // No schedule of pairs draws this order.
         assert_eq!(Draws::of_blocks(&[block(&[false, false, true, true])]), Draws::Blocks);
         assert_eq!(Draws::of_blocks(&[block(&[false, true])]), Draws::Blocks);
     }
@@ -174,7 +176,7 @@ mod tests {
             for count in [1, 3, 12] {
                 let blocks = vec![block.clone(); count];
                 let (p, finest) = (draws.p_value(&blocks, 1.0), draws.finest(&blocks));
-                // Below six blocks the coins of whole blocks give less evidence than the orders.
+                // With fewer than six blocks, the coins of whole blocks give less evidence than the orders.
                 assert!(finest <= p * (1.0 + 1e-12), "{draws:?} {count}: {finest} {p}");
                 assert!(count < 12 || p <= finest * (1.0 + 1e-12), "{draws:?} {count}: {finest} {p}");
             }

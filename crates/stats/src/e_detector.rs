@@ -1,18 +1,19 @@
-//! Tests after every session whether an event happens to one of many more often than to the others.
+//! Tests after every session whether an event happens to one member of a group (a benchmark, a machine) more
+//! often than to the others.
 //!
-//! An e-value has a mean of at most one under the null hypothesis. The detector multiplies those of the sessions since
-//! the most favorable beginning: `M = max(M, 1) · e`. Its mean time until `M ≥ c` by chance is at least `c` sessions,
-//! however often it is checked (the CUSUM e-detector of Shin, Ramdas and Rinaldo 2023, The New England Journal of
-//! Statistics in Data Science 2:229–260).
+//! An e-value has a mean of at most one under the null hypothesis. The detector multiplies the e-values of
+//! the sessions since the most favorable beginning: `M = max(M, 1) · e`. Its mean time until `M ≥ c` by
+//! chance is at least `c` sessions, however often it is checked (the CUSUM e-detector of Shin, Ramdas and
+//! Rinaldo 2023, The New England Journal of Statistics in Data Science 2:229–260).
 
-/// Assumed ratios of this one's chance to be hit to another's, equally weighted.
+/// Assumed ratios of the tested member's chance of an event to that of any other member, equally weighted.
 const ODDS: [f64; 3] = [2.0, 6.0, 20.0];
 
-/// The e-value of one session in which `hit` of `all` had the event; `is_hit` says whether the tested one is among
-/// them.
+/// Returns the e-value of one session in which `hit` of `all` members had the event; `is_hit` says whether
+/// the tested one is among them.
 ///
-/// Under the null hypothesis, given the number of events, each is equally likely to have one; the mean is then exactly
-/// one. One if all or none had the event.
+/// Under the null hypothesis, given the number of events, each member is equally likely to have one, and the
+/// mean is exactly one. The e-value is one if all members or none had the event.
 pub fn e_value(is_hit: bool, hit: usize, all: usize) -> f64 {
     if all == 0 {
         return 1.0;
@@ -25,15 +26,16 @@ pub fn e_value(is_hit: bool, hit: usize, all: usize) -> f64 {
 /// Evidence that accumulates over sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct EDetector {
-    /// Lower bound of the mean number of sessions until chance alone gives this much evidence. Zero before the first
-    /// session.
+    /// Lower bound for the mean number of sessions after which chance alone gives this much evidence. Zero
+    /// before the first session.
     pub evidence: f64,
-    /// Index of the session since which it accumulates.
+    /// Index of the session since which evidence has accumulated.
     pub since: usize,
 }
 
 impl EDetector {
-    /// Adds the session of this index with its e-value. Evidence above `most` is dropped, so that it ends again.
+    /// Adds the session with this index and its e-value. Evidence is capped at `most`, so that an alarm can
+    /// end again.
     pub fn with(self, session: usize, e_value: f64, most: f64) -> Self {
         let (evidence, since) =
             if self.evidence > 1.0 { (self.evidence, self.since) } else { (1.0, session) };
@@ -64,7 +66,7 @@ mod tests {
         assert_eq!((e_value(true, 9, 9), e_value(false, 0, 9), e_value(false, 0, 0)), (1.0, 1.0, 1.0));
     }
 
-    /// The session of the first alarm, if there was one.
+    /// Returns the detector at the first alarm, if there was one.
     fn alarm(seed: u64, sessions: usize, rate: f64, others: f64) -> Option<EDetector> {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut draw = |share: f64| f64::from(random.next_u32()) / f64::from(u32::MAX) < share;
@@ -84,7 +86,7 @@ mod tests {
     fn one_like_the_others_alarms_at_most_once_in_as_many_sessions_as_the_threshold() {
         for others in [0.02, 0.1, 0.5] {
             let alarms = (0..200).filter(|seed| alarm(*seed, 365, others, others).is_some()).count();
-            // 200 × 365 sessions at a mean time of at least 1,000: 73 at most.
+            // In 200 × 365 sessions with a mean time of at least 1,000, at most 73 alarms are expected.
             assert!(alarms <= 73, "{alarms} at {others}");
         }
     }

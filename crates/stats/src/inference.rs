@@ -1,4 +1,4 @@
-//! The inference about a shift, whichever method produced it.
+//! Inference about a shift, whichever method estimated it.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use crate::shift::Shift;
 /// An estimated shift with p-values and bounds, on the log scale; positive is worse.
 #[derive(Debug, Clone)]
 pub enum Inference {
-    /// A center, a standard error and Student's t: independent processes, sessions, summaries.
+    /// A center, a standard error and Student's t: for independent processes, sessions, and summaries.
     Modelled(Effect),
-    /// Effects with a separate error for each direction: head being worse, and head being better.
+    /// Effects with a separate error for each direction (head is worse, head is better).
     Sided { worse: Effect, better: Effect },
-    /// Randomized blocks.
+    /// Randomized blocks, tested by redrawing their labels.
     Randomised(Arc<Shift>),
 }
 
 impl Inference {
-    /// Frees intermediate data that takes more than these bytes. The next query computes it again.
+    /// Frees intermediate data if it takes more than `most` bytes. The next query computes it again.
     pub fn put_away(&self, most: usize) {
         if let Self::Randomised(shift) = self {
             shift.put_away(most);
@@ -31,7 +31,7 @@ impl Inference {
         }
     }
 
-    /// One-sided p of "the true shift is `limit` or less".
+    /// Returns the one-sided p of "the true shift is `limit` or less".
     pub fn p_above(&self, limit: f64) -> f64 {
         match self {
             Self::Modelled(effect) | Self::Sided { worse: effect, .. } => effect.p_above(limit),
@@ -39,7 +39,7 @@ impl Inference {
         }
     }
 
-    /// One-sided p of "the true shift is `limit` or more".
+    /// Returns the one-sided p of "the true shift is `limit` or more".
     pub fn p_below(&self, limit: f64) -> f64 {
         match self {
             Self::Modelled(effect) | Self::Sided { better: effect, .. } => effect.p_below(limit),
@@ -47,7 +47,7 @@ impl Inference {
         }
     }
 
-    /// The bound that the true shift exceeds with confidence 1 − `alpha`.
+    /// Returns the bound that the true shift exceeds with confidence 1 − `alpha`.
     pub fn lower(&self, alpha: f64) -> f64 {
         match self {
             Self::Modelled(effect) | Self::Sided { worse: effect, .. } => effect.lower(alpha),
@@ -55,7 +55,7 @@ impl Inference {
         }
     }
 
-    /// The bound that the true shift stays below with confidence 1 − `alpha`.
+    /// Returns the bound that the true shift stays below with confidence 1 − `alpha`.
     pub fn upper(&self, alpha: f64) -> f64 {
         match self {
             Self::Modelled(effect) | Self::Sided { better: effect, .. } => effect.upper(alpha),
@@ -63,7 +63,7 @@ impl Inference {
         }
     }
 
-    /// How far above a limit the true shift must lie to be detected with `power` at `alpha`.
+    /// Returns the distance above a limit at which a true shift is detected with `power` at `alpha`.
     pub fn detectable(&self, alpha: f64, power: f64) -> f64 {
         match self {
             Self::Modelled(effect) | Self::Sided { worse: effect, .. } => effect.detectable(alpha, power),
@@ -74,7 +74,7 @@ impl Inference {
         }
     }
 
-    /// The nearest effect of a normal distribution, for means over rows.
+    /// Returns the nearest effect with a normal distribution, for means over rows.
     pub fn effect(&self) -> Effect {
         match self {
             Self::Modelled(effect) | Self::Sided { worse: effect, .. } => *effect,
@@ -89,8 +89,8 @@ impl Inference {
 
 /// An estimate with its standard error and the degrees of freedom of that error.
 ///
-/// The scale is the natural logarithm of head/base, so that "5 % slower" and "5 % faster" are mirror
-/// images and units cancel. Infinite degrees of freedom mean the error is known, not estimated.
+/// The scale is the natural logarithm of head/base, so that "5 % slower" and "5 % faster" are mirror images
+/// and units cancel. Infinite degrees of freedom mean that the error is known and not estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effect {
     pub center: f64,
@@ -99,43 +99,43 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// One-sided p of "the true shift is `limit` or less".
+    /// Returns the one-sided p of "the true shift is `limit` or less".
     pub fn p_above(&self, limit: f64) -> f64 {
         self.tail((self.center - limit) / self.se)
     }
 
-    /// One-sided p of "the true shift is `limit` or more".
+    /// Returns the one-sided p of "the true shift is `limit` or more".
     pub fn p_below(&self, limit: f64) -> f64 {
         self.tail((limit - self.center) / self.se)
     }
 
-    /// The bound that the true shift exceeds with confidence 1 − `alpha`.
+    /// Returns the bound that the true shift exceeds with confidence 1 − `alpha`.
     pub fn lower(&self, alpha: f64) -> f64 {
         self.center - self.quantile(alpha) * self.se
     }
 
-    /// The bound that the true shift stays below with confidence 1 − `alpha`.
+    /// Returns the bound that the true shift stays below with confidence 1 − `alpha`.
     pub fn upper(&self, alpha: f64) -> f64 {
         self.center + self.quantile(alpha) * self.se
     }
 
-    /// How far above a limit the true shift must lie to be detected with `power` at `alpha`.
+    /// Returns the distance above a limit at which a true shift is detected with `power` at `alpha`.
     pub fn detectable(&self, alpha: f64, power: f64) -> f64 {
         (self.quantile(alpha) + self.quantile(1.0 - power)) * self.se
     }
 
-    /// This effect seen from the other side.
+    /// Returns this effect with base and head swapped.
     pub fn swapped(&self) -> Self {
         Self { center: -self.center, ..*self }
     }
 
-    /// Upper tail of the reference distribution.
+    /// Returns the upper tail of the reference distribution.
     fn tail(&self, t: f64) -> f64 {
-        // 0/0, no difference and no spread, is NaN: no evidence either way.
+        // Without a difference and without spread, 0/0 is NaN: no evidence either way.
         student_tail(t, self.df)
     }
 
-    /// The value that the reference distribution exceeds with probability `alpha`.
+    /// Returns the value that the reference distribution exceeds with probability `alpha`.
     fn quantile(&self, alpha: f64) -> f64 {
         student_quantile(alpha, self.df)
     }

@@ -1,26 +1,27 @@
-//! Whether head costs more than base on average.
+//! Tests whether head costs more than base on average.
 //!
-//! A mode ignores slow processes and rare stalls, and a count of slow processes ignores how slow they are. The mean over
-//! all processes, each with the mean of its repetitions, includes both. The schedule's coins test it exactly: a machine
-//! that is slow at times is as likely to be so for the other side.
+//! A mode ignores slow processes and rare stalls, and a count of slow processes ignores how slow they are.
+//! The mean of all processes' means includes both. Redrawing the schedule's coins tests it exactly, because a
+//! machine that is sometimes slow is equally likely to be slow for either side.
 
 use super::draws::Draws;
 use super::scores::{BlockCosts, ProcessCosts, Scored};
 use super::tail::log_mean_exp;
 
-/// The evidence of blocks about the mean of all processes.
+/// The evidence that blocks give about the mean of all processes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanCost {
     /// Head's mean over base's, as a log ratio.
     pub rise: f64,
-    /// The rise of the mean of the processes' medians: the rest of `rise` lies between the repetitions of a process.
+    /// The rise of the mean of the processes' medians. The rest of `rise` comes from differences between the
+    /// repetitions of a process.
     pub of_medians: f64,
-    /// One-sided p of "head's mean is above base's by no more than the floor", by the coins.
+    /// One-sided p of "head's mean exceeds base's by no more than the floor", from redrawing the coins.
     pub p: f64,
 }
 
 impl MeanCost {
-    /// `floor` is on the log scale.
+    /// Evaluates blocks; `floor` is on the log scale.
     pub fn new(blocks: &[BlockCosts], floor: f64) -> Self {
         let rise = |cost: fn(&ProcessCosts) -> f64| {
             let [base, head] = [false, true].map(|head| {
@@ -29,7 +30,7 @@ impl MeanCost {
             });
             head - base
         };
-        // Relative to the largest, so that every score is finite.
+        // Means are taken relative to the largest one, so that every score is finite.
         let largest = blocks.iter().flatten().map(|process| process.mean).fold(f64::NEG_INFINITY, f64::max);
         let scored = |process: &ProcessCosts| Scored {
             slot: process.slot,
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
     use crate::scores::two_pairs_each;
 
-    /// The listed processes take as many times as long as the others.
+    /// Each listed process takes the given multiple of the others' time.
     fn cost(base: &[(usize, f64)], head: &[(usize, f64)]) -> MeanCost {
         let blocks = two_pairs_each(|pair, is_head| {
             let slow = if is_head { head } else { base };

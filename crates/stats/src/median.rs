@@ -1,14 +1,15 @@
-//! The interval of a median, from the values alone.
+//! An interval for the median that assumes no distribution.
 
 use super::describe;
 
-/// Number of values from which two of them bound the median with 95 % confidence.
+/// Number of values from which two of them can bound the median with 95 % confidence.
 const ENOUGH: usize = 6;
-/// Quantile of the normal distribution, two-sided 95 %.
+/// Quantile of the normal distribution for a two-sided 95 % interval.
 const NORMAL: f64 = 1.959_964;
 
-/// The median with the two values that bound it with at least 95 % confidence, whatever the distribution: ranks
-/// of the sign test. Below six values no pair does, and the interval is the whole range.
+/// Returns the median, and two values that bound it with at least 95 % confidence, whatever the distribution:
+/// their ranks come from the sign test. With fewer than six values no pair does, and the interval is the
+/// whole range.
 pub fn median_with_interval(values: &[f64]) -> Option<(f64, f64, f64)> {
     let sorted = describe::sorted(values);
     let median = describe::quantile_sorted(&sorted, 0.5)?;
@@ -16,12 +17,13 @@ pub fn median_with_interval(values: &[f64]) -> Option<(f64, f64, f64)> {
     Some((median, sorted[skipped], sorted[sorted.len() - 1 - skipped]))
 }
 
-/// Values at each end that lie outside of the interval.
+/// Returns the number of values at each end that lie outside the interval.
 fn skipped(n: usize) -> usize {
     if n < ENOUGH {
         return 0;
     }
-    // The largest rank whose two tails of the binomial distribution hold at most 5 %.
+    // Up to this many values, the rank is computed exactly: the largest one for which both tails of the
+    // binomial distribution together hold at most 5 %.
     const EXACT: usize = 200;
     if n > EXACT {
         return (n as f64 / 2.0 - NORMAL * (n as f64).sqrt() / 2.0 - 1.0).max(0.0) as usize;
@@ -44,7 +46,7 @@ mod tests {
 
     #[test]
     fn ranks_are_those_of_the_table_of_the_sign_test() {
-        // Conover 1999, table of confidence limits for the median: ranks are counted from one there.
+        // Conover 1999, table of confidence limits for the median, which counts ranks from one.
         for (n, lower) in [(6, 1), (8, 1), (9, 2), (12, 3), (15, 4), (20, 6), (25, 8), (50, 18)] {
             assert_eq!(skipped(n) + 1, lower, "{n}");
         }

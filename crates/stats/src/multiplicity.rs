@@ -1,14 +1,14 @@
 //! Corrections for judging many rows at once.
 
-/// Order of `p` from smallest, ties in their original order.
+/// Returns the order of `p` from the smallest; ties keep their original order.
 fn ascending(p: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));
     order
 }
 
-/// Holm's step-down adjustment (Holm 1979, Scand. J. Statist. 6:65–70): the adjusted values control the chance of one
-/// false positive among all rows, whatever the dependence between them.
+/// Returns p-values with Holm's step-down adjustment (Holm 1979, Scand. J. Statist. 6:65–70): the adjusted
+/// values control the chance of one false positive among all rows, whatever the dependence between them.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![1.0; p.len()];
     let mut highest: f64 = 0.0;
@@ -20,9 +20,9 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The level at which each row is finally tested by Holm's procedure at family level `alpha`: `alpha / (m − rank)` for
-/// rows that are rejected, and for every other row the level at which the procedure stopped. An interval at this level
-/// agrees with the adjusted p.
+/// Returns the level at which Holm's procedure at family level `alpha` finally tests each row: `alpha / (m −
+/// rank)` for a rejected row, and for every other row the level at which the procedure stopped. An interval
+/// at this level agrees with the adjusted p.
 pub fn holm_levels(p: &[f64], alpha: f64) -> Vec<f64> {
     let mut levels = vec![alpha; p.len()];
     let mut stopped_at: Option<f64> = None;
@@ -36,8 +36,9 @@ pub fn holm_levels(p: &[f64], alpha: f64) -> Vec<f64> {
     levels
 }
 
-/// Benjamini and Hochberg's adjustment (1995, J. R. Statist. Soc. B 57:289–300): controls the share of false entries
-/// in a listing. Used only to order lists for people, never for the gate.
+/// Returns p-values with Benjamini and Hochberg's adjustment (1995, J. R. Statist. Soc. B 57:289–300), which
+/// controls the share of false entries in a list. It is used only to order lists for people, never for the
+/// gate.
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![1.0; p.len()];
     let mut lowest: f64 = 1.0;

@@ -1,33 +1,34 @@
-//! Bounds that the next value of an unchanged series exceeds with a stated probability at most: prediction bounds for one
-//! future observation (Hahn and Meeker 1991, *Statistical Intervals*, chapters 4 and 5).
+//! Bounds that the next value of an unchanged series exceeds with at most a given probability: prediction
+//! bounds for one future observation (Hahn and Meeker 1991, *Statistical Intervals*, chapters 4 and 5).
 
 use super::describe;
 use super::distributions::student_quantile;
 
-/// Fewer values don't show whether a normal distribution describes them.
+/// Minimum number of values for the normal method: fewer don't show whether a normal distribution fits.
 pub const LEAST_NORMAL: usize = 20;
 
-/// How a bound follows from the values that were observed.
+/// Method for deriving a bound from the observed values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PredictionMethod {
-    /// The k-th largest value. The next one exceeds it with probability k/(n + 1) at most, whatever the distribution.
+    /// The k-th largest value. The next value exceeds it with probability k/(n + 1) at most, whatever the
+    /// distribution.
     OrderStatistic,
-    /// Mean + t·s·√(1 + 1/n) of normally distributed values, and never less than the largest one.
+    /// Mean + t·s·√(1 + 1/n) of normally distributed values, but at least the largest value.
     Normal,
 }
 
 impl PredictionMethod {
-    /// The number of values without which there is no bound.
+    /// Returns the minimum number of values for a bound.
     pub fn least_values(self, rate: f64) -> usize {
         match self {
-            // The rounding of 1/0.01 must not ask for one more.
+            // The rounding error of 1/0.01 must not ask for one value more.
             Self::OrderStatistic => ((1.0 / rate - 1e-9).ceil() as usize).saturating_sub(1).max(1),
             Self::Normal => LEAST_NORMAL,
         }
     }
 
-    /// The bound that the next value exceeds with probability `rate` at most. `None` for too few values, or one that is not
-    /// finite.
+    /// Returns the bound that the next value exceeds with probability `rate` at most; `None` if there are too
+    /// few values or one is not finite.
     pub fn upper_bound(self, values: &[f64], rate: f64) -> Option<f64> {
         let n = values.len();
         if n < self.least_values(rate) || values.iter().any(|value| !value.is_finite()) {
@@ -56,7 +57,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// The share of next values above the bound.
+    /// Returns the share of next values that exceed the bound.
     fn exceeded(method: PredictionMethod, n: usize, rate: f64, draw: impl Fn(&mut ChaCha8Rng) -> f64) -> f64 {
         const ROUNDS: usize = 4_000;
         let mut random = ChaCha8Rng::seed_from_u64(7);
@@ -67,7 +68,7 @@ mod tests {
         (0..ROUNDS).filter(|_| is_exceeded(&mut random)).count() as f64 / ROUNDS as f64
     }
 
-    /// The sum of twelve uniform numbers, less six.
+    /// Returns the sum of twelve uniform numbers minus six, which is approximately standard normal.
     fn normal(random: &mut ChaCha8Rng) -> f64 {
         (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
     }
@@ -81,7 +82,8 @@ mod tests {
                 assert!((0.7 * rate..1.3 * rate).contains(&seen), "{n} {rate} {seen}");
             }
         }
-        // Above 1/(n + 1) the largest value is the bound, which is exceeded more rarely than stated.
+        // For rates above 1/(n + 1), the bound is the largest value, which is exceeded less often than
+        // stated.
         for (n, rate) in [(20, 0.03), (40, 0.015)] {
             let seen = exceeded(PredictionMethod::Normal, n, rate, normal);
             assert!((0.7 * rate..1.3 * rate).contains(&seen), "{n} {rate} {seen}");

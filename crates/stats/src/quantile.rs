@@ -1,19 +1,19 @@
 //! Order statistics of a list of numbers. None of these functions reorders its argument.
 
-/// A sorted copy. NaN sorts last, so that it stays visible.
+/// Returns a sorted copy. NaN sorts last, so that it stays visible.
 pub fn sorted(values: &[f64]) -> Vec<f64> {
     let mut copy = values.to_vec();
     copy.sort_by(f64::total_cmp);
     copy
 }
 
-/// The median; `None` for an empty list.
+/// Returns the median; `None` for an empty list.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile_sorted(&sorted(values), 0.5)
 }
 
-/// Quantile by linear interpolation between order statistics (Hyndman and Fan's type 7, the default
-/// of R and NumPy) of a list that is sorted already.
+/// Returns a quantile of a sorted list by linear interpolation between order statistics (Hyndman and Fan's
+/// type 7, the default of R and NumPy).
 pub fn quantile_sorted(sorted: &[f64], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = q.clamp(0.0, 1.0) * last as f64;

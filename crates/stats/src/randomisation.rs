@@ -1,25 +1,25 @@
-//! The chance that a schedule drawn again would have favored head as much.
+//! Computes the chance that a redrawn schedule would have favored head as much.
 //!
-//! Every block contributes one of a few equally likely values to a sum, and the question is how often the
-//! sum is as large as the one observed. The contributions are rounded to whole steps, so that the
-//! distribution is counted, not simulated: the same blocks give the same p on every machine, and the
-//! rounding is part of the statistic, which keeps the test exact.
+//! Every block contributes one of a few equally likely values to a sum, and the question is how often the sum
+//! is as large as the observed one. The contributions are rounded to whole steps, so that the distribution
+//! can be counted and need not be simulated: the same blocks give the same p on every machine. The rounding
+//! is part of the statistic, so the test stays exact.
 
 use smallvec::{SmallVec, smallvec};
 
 use super::student_tail;
 
-/// Steps that the largest possible sum is divided into. Half a step per block is far below the contribution of one
-/// repetition.
+/// Number of steps that the largest possible sum is divided into. A rounding error of half a step per block
+/// is far smaller than the contribution of one repetition.
 const STEPS: f64 = 400.0;
-/// Below this many standard deviations the normal distribution is used: p is above one in seven there, which never
-/// changes a verdict.
+/// Distance, in standard deviations, below which the normal distribution is used: p is then above one in
+/// seven, which never decides a verdict.
 const CLEARLY_OPEN: f64 = 1.0;
 
-/// On the stack, because millions of p-values need the same few kilobytes.
+/// The list is on the stack, because millions of p-values each need a few kilobytes.
 type Chances = SmallVec<[f64; 1024]>;
 
-/// The possible contributions of one block, all equally likely, and its actual contribution.
+/// The possible contributions of one block, all equally likely, and its observed contribution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contribution {
     pub possible: SmallVec<[f64; 6]>,
@@ -27,19 +27,19 @@ pub struct Contribution {
 }
 
 impl Contribution {
-    /// A block whose sides may be swapped.
+    /// Creates the contribution of a block whose two sides may be swapped.
     pub fn swapped(observed: f64) -> Self {
         Self { possible: smallvec![observed, -observed], observed }
     }
 }
 
-/// [`exact_tail`], except for a p that can't change a verdict, for which the normal distribution is used: a search for
-/// a bound needs many of them.
+/// Returns [`exact_tail`], or an approximation by the normal distribution for a p that can't decide a
+/// verdict: searching for a bound needs many of those.
 pub fn tail(blocks: &[Contribution]) -> f64 {
     clearly_open(blocks).unwrap_or_else(|| exact_tail(blocks))
 }
 
-/// P(sum ≥ observed sum) when every block's value is drawn again. 1 if nothing can differ.
+/// Returns P(sum ≥ observed sum) if every block's value is drawn again; 1 if nothing can differ.
 pub fn exact_tail(blocks: &[Contribution]) -> f64 {
     let largest = |block: &Contribution| block.possible.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
     let reach: f64 = blocks.iter().map(largest).sum();
@@ -49,15 +49,16 @@ pub fn exact_tail(blocks: &[Contribution]) -> f64 {
     }
     let step = reach / STEPS;
     let whole = |value: f64| (value / step).round() as i64;
-    // The distance that is left, and how far the remaining blocks can move the sum.
+    // The distance that is left to the observed sum, and the most by which the remaining blocks can change
+    // the sum.
     let most =
         |block: &Contribution| block.possible.iter().map(|&value| whole(value).abs()).max().unwrap_or(0);
     let observed: i64 = blocks.iter().map(|block| whole(block.observed)).sum();
     let mut rest: i64 = blocks.iter().map(most).sum();
-    // `chances[i]` belongs to the sum `low + i`. Sums that reach the observed value in any case are counted as
-    // `reached`; those that can't reach it are dropped.
+    // `chances[i]` belongs to the sum `low + i`. Sums that are certain to reach the observed value are
+    // counted in `reached`; those that can't reach it any more are dropped.
     let (mut low, mut reached) = (0_i64, 0.0);
-    // Swapped as references: each vector holds its kilobytes itself.
+    // References are swapped instead of the vectors, which hold their kilobytes inline.
     let (mut chances, mut next) = (&mut Chances::from_elem(1.0, 1), &mut Chances::new());
     for block in blocks {
         let most = most(block);
@@ -68,7 +69,7 @@ pub fn exact_tail(blocks: &[Contribution]) -> f64 {
         next.clear();
         next.resize((open.end - open.start) as usize, 0.0);
         for &value in &block.possible {
-            // From the sums of `chances` to those of `next`.
+            // Offset between the sums of `chances` and those of `next`.
             let start = low + whole(value);
             let inside = |sum: i64| (sum - start).clamp(0, chances.len() as i64) as usize;
             let (from, to) = (inside(open.start), inside(open.end));
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn one_dissenting_block_leaves_its_equals_the_same_chance() {
-        // Sums of seven of eight ones or more: 9 of 256 arrangements.
+        // Sums of at least seven, of eight ones: 9 of 256 arrangements.
         let mut values = [1.0; 8];
         values[3] = -1.0;
         assert!((tail(&swaps(&values)) - 9.0 / 256.0).abs() < 1e-15);

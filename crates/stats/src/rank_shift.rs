@@ -1,6 +1,6 @@
-//! The shift between two samples that belongs to Mann and Whitney's test (Hodges and Lehmann 1963, Ann. Math. Statist.
-//! 34:598–611): the median of all pairwise differences, and the interval of the shifts that the test would not reject
-//! (Bauer 1972, J. Amer. Statist. Assoc. 67:687–690).
+//! The shift between two samples that corresponds to Mann and Whitney's test (Hodges and Lehmann 1963, Ann.
+//! Math. Statist. 34:598–611): the median of all pairwise differences, and the interval of the shifts that
+//! the test would not reject (Bauer 1972, J. Amer. Statist. Assoc. 67:687–690).
 //!
 //! There are n·m differences, too many to list; the k-th smallest is found by bisection, counting in the sorted samples.
 
@@ -13,13 +13,14 @@ use super::student_quantile;
 pub struct RankShift {
     first: Vec<f64>,
     second: Vec<f64>,
-    /// P(U ≥ u) by u, if it is exact.
+    /// P(U ≥ u), indexed by u, if computed exactly.
     tail: Option<Vec<f64>>,
     deviation: f64,
 }
 
 impl RankShift {
-    /// The shift of the first sample against the second. `None` if a side is empty or a value is not finite.
+    /// Computes the shift of the first sample relative to the second; `None` if a side is empty or a value is
+    /// not finite.
     pub fn new(first: &[f64], second: &[f64]) -> Option<Self> {
         let finite = first.iter().chain(second).all(|value| value.is_finite());
         if !finite || first.is_empty() || second.is_empty() {
@@ -38,21 +39,21 @@ impl RankShift {
         self.first.len() * self.second.len()
     }
 
-    /// The median of all differences.
+    /// Returns the median of all differences.
     pub fn estimate(&self) -> f64 {
         let pairs = self.pairs();
         f64::midpoint(self.smallest(pairs.div_ceil(2)), self.smallest(pairs / 2 + 1))
     }
 
-    /// The shifts that the test does not reject at `alpha` on either side. `None` if these few values can't reject
-    /// anything.
+    /// Returns the interval of the shifts that the test does not reject at `alpha` on either side; `None` if
+    /// there are too few values to reject anything.
     pub fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
         let rank = self.rejected(alpha);
         (rank > 0).then(|| (self.smallest(rank), self.smallest(self.pairs() + 1 - rank)))
     }
 
-    /// How many of the smallest differences lie below every shift that is not rejected: the largest c with
-    /// P(U ≤ c − 1) ≤ `alpha`.
+    /// Returns the number of smallest differences that lie below every shift that is not rejected: the
+    /// largest c with P(U ≤ c − 1) ≤ `alpha`.
     fn rejected(&self, alpha: f64) -> usize {
         let pairs = self.pairs();
         match &self.tail {
@@ -61,13 +62,13 @@ impl RankShift {
             None => {
                 let pairs = pairs as f64;
                 let rank = pairs / 2.0 + 0.5 - student_quantile(alpha, f64::INFINITY) * self.deviation;
-                // An infinite quantile makes it negative, which saturates at zero.
+                // An infinite quantile makes the rank negative, and the conversion then saturates at zero.
                 rank.min(pairs / 2.0).floor() as usize
             }
         }
     }
 
-    /// The `rank`-th smallest difference, counted from one.
+    /// Returns the `rank`-th smallest difference, counted from one.
     fn smallest(&self, rank: usize) -> f64 {
         let (Some(low), Some(high)) = (self.first.first(), self.first.last()) else { return f64::NAN };
         let (Some(least), Some(most)) = (self.second.first(), self.second.last()) else { return f64::NAN };
@@ -79,12 +80,12 @@ impl RankShift {
         value(found)
     }
 
-    /// Differences of at most `limit`.
+    /// Returns the number of differences that are at most `limit`.
     fn at_most(&self, limit: f64) -> usize {
         let mut beyond = 0;
         let mut count = 0;
         for x in &self.first {
-            // A larger x has only more differences beyond the limit.
+            // For a larger x, at least as many differences exceed the limit.
             beyond += self.second[beyond..].iter().take_while(|y| x - *y > limit).count();
             count += self.second.len() - beyond;
         }
@@ -92,7 +93,7 @@ impl RankShift {
     }
 }
 
-/// Finite numbers as integers in the same order, so that bisection ends after 64 steps.
+/// Maps finite numbers to integers in the same order, so that bisection ends after 64 steps.
 fn ordered(number: f64) -> u64 {
     let bits = number.to_bits();
     if bits >> 63 == 0 { bits | (1 << 63) } else { !bits }
@@ -127,7 +128,7 @@ mod tests {
     fn three_and_three_values_have_no_interval_at_one_in_a_hundred() {
         let shift = RankShift::new(&[5.0, 6.0, 7.0], &[1.0, 2.0, 3.0]).unwrap();
         assert_eq!(shift.interval(0.01), None);
-        // One arrangement in twenty.
+        // One of twenty arrangements.
         assert_eq!(shift.interval(0.05), Some((2.0, 6.0)));
     }
 

@@ -1,26 +1,27 @@
 //! Robust location of a few heavy-tailed values: a Student-t model whose scale is stabilized by neighboring rows.
 //!
 //! Values are modeled as `center + scale · t(NU)` (Lange, Little and Taylor 1989, JASA 84:881–896), fitted by
-//! expectation maximization: values far from the rest get little weight, and none is thrown away. With few values the
-//! scale itself is the weak point, so it is shrunk towards the scale of comparable rows (Smyth 2004, Stat. Appl.
-//! Genet. Mol. Biol. 3:3), so that a row whose blocks agree by chance does not look exact.
+//! expectation maximization: values far from the rest get little weight, but none is discarded. With few
+//! values the scale itself is the weak point, so it is shrunk towards the scale of comparable rows (Smyth
+//! 2004, Stat. Appl. Genet. Mol. Biol. 3:3), so that a row whose blocks agree by chance does not look exact.
 
 use super::describe;
 use super::distributions::digamma;
 use crate::inference::Effect;
 
-/// Degrees of freedom of the error model. Lange et al. fit 4 across many data sets; small enough that one block out of
-/// six at ten times the scale moves the center by less than its standard error.
+/// Degrees of freedom of the error model. Lange et al. find that 4 fits many data sets. It is small enough
+/// that one of six blocks, at ten times the scale, moves the center by less than its standard error.
 pub const NU: f64 = 4.0;
 
 /// Smallest plausible scale, as a log ratio. Clock granularity and one page fault exceed 0.02 % of a repetition, so
 /// closer agreement of a few values is luck.
 const MIN_SCALE: f64 = 2e-4;
 
-/// EM steps. Convergence is geometric with a ratio below one half for NU = 4, so forty reach rounding.
+/// Number of EM steps. Each step reduces the error by more than half for NU = 4, so forty reach rounding
+/// precision.
 const STEPS: usize = 40;
 
-/// A prior of the scale from comparable rows: its square and its degrees of freedom.
+/// A prior for the scale, from comparable rows: its square and its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScalePrior {
     pub variance: f64,
@@ -28,18 +29,18 @@ pub struct ScalePrior {
 }
 
 impl ScalePrior {
-    /// Nothing is known.
+    /// The prior if nothing is known.
     pub const NONE: Self = Self { variance: 0.0, df: 0.0 };
 
-    /// Largest and smallest degrees of freedom of the neighbors. The estimate of how alike rows are is itself rough
-    /// with a dozen rows; below one it would not stabilize anything, and above eight it would outvote twelve blocks of
-    /// the row itself.
+    /// Smallest and largest degrees of freedom that neighbors may have. With a dozen rows, the estimate of
+    /// how alike they are is itself rough. Below one, the prior would not stabilize anything; above eight, it
+    /// would outweigh twelve blocks of the row itself.
     const RANGE: (f64, f64) = (1.0, 8.0);
 
-    /// From the fitted scales of all rows, by Smyth's moments of log variances: rows that differ much make a weak
-    /// prior, rows that are alike a strong one. Fewer than three rows are not enough.
+    /// Computes a prior from the fitted scales of all rows, by Smyth's moments of log variances: rows that
+    /// differ much make a weak prior, similar rows a strong one. Fewer than three rows are not enough.
     pub fn pooled(fits: &[Fit]) -> Self {
-        // Sorted, so that the order of rows can't change the last bit of a sum.
+        // The logarithms are sorted, so that the order of rows can't change the last bit of a sum.
         let mut logs: Vec<(f64, f64)> = fits
             .iter()
             .filter(|fit| fit.n >= 2)
@@ -72,7 +73,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// The location as an effect. The standard error is the inverse Fisher information of the
+    /// Returns the location as an effect. The standard error is the inverse Fisher information of the
     /// location of a t distribution, `scale² (NU + 3) / (NU + 1) / n`.
     pub fn effect(&self) -> Effect {
         let se = self.scale * ((NU + 3.0) / (NU + 1.0) / self.n as f64).sqrt();
@@ -80,7 +81,7 @@ impl Fit {
     }
 }
 
-/// Fits location and scale. `None` below two values.
+/// Fits location and scale; `None` for fewer than two values.
 pub fn fit(values: &[f64], prior: ScalePrior) -> Option<Fit> {
     if values.len() < 2 {
         return None;
@@ -89,7 +90,7 @@ pub fn fit(values: &[f64], prior: ScalePrior) -> Option<Fit> {
     let df = prior.df + n - 1.0;
     let mut center = describe::median(values)?;
     let distances: Vec<f64> = values.iter().map(|v| (v - center).abs()).collect();
-    // 1.4826 makes the median distance the standard deviation of a normal.
+    // The factor 1.4826 converts the median distance to the standard deviation of normal values.
     let start = 1.4826 * describe::median(&distances)?;
     let floor = MIN_SCALE * MIN_SCALE;
     let mut variance = ((prior.df * prior.variance + (n - 1.0) * start * start) / df).max(floor);
@@ -104,8 +105,8 @@ pub fn fit(values: &[f64], prior: ScalePrior) -> Option<Fit> {
     Some(Fit { center, scale: variance.sqrt(), n: values.len(), df })
 }
 
-/// The derivative of digamma, by recurrence up to 8 and the asymptotic series (Abramowitz and Stegun
-/// 6.4.12); statrs has none.
+/// Returns the derivative of digamma, by recurrence up to 8 and the asymptotic series (Abramowitz and Stegun
+/// 6.4.12); statrs has no such function.
 fn trigamma(mut x: f64) -> f64 {
     let mut sum = 0.0;
     while x < 8.0 {
@@ -120,7 +121,8 @@ fn trigamma(mut x: f64) -> f64 {
             + square * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0))))
 }
 
-/// The x with trigamma(x) = y, by bisection on a decreasing function. Not finite unless y is positive.
+/// Returns the x with trigamma(x) = y, by bisection on a decreasing function. The result is not finite unless
+/// y is positive.
 fn inverse_trigamma(y: f64) -> f64 {
     if y.is_nan() || y <= 0.0 {
         return f64::INFINITY;

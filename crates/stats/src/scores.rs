@@ -1,37 +1,39 @@
-//! The score of each process above or below the others, by a measure that resists outliers.
+//! Scores that say how far each process lies above or below the others, by a measure that resists outliers.
 //!
-//! Two repetitions in the same state of the host differ only because of the code; in different states they can differ
-//! by any amount. So the weight of a pair depends on how close its difference is to a candidate distance: a Gaussian
-//! kernel, zero far away. A process that often finds others `distance` below itself, and seldom above, has a positive
-//! score. Partners come from the process's own block and, with less weight each, in all blocks, because a state of the
-//! host comes back.
+//! Two repetitions in the same state of the host differ only because of the code; in different states they
+//! can differ by any amount. Therefore the weight of a pair depends on how close its difference is to a
+//! candidate distance: a Gaussian kernel that is zero far away. A process that has many partners `distance`
+//! below itself, and few above, has a positive score. Partners come from the process's own block and, each
+//! with less weight, from all blocks, because states of the host recur.
 //!
-//! The scores never look at which side is which: head's repetitions are moved by the shift in question, and then all
-//! processes are treated alike. Any choice made from scores before the labels are used is label-blind, and tests that
-//! redraw the labels stay exact (Hemerik and Goeman 2018, TEST 27:811–825).
+//! The scores don't depend on which side is which: head's repetitions are moved by the shift in question, and
+//! then all processes are treated alike. Any choice made from scores before the labels are used is
+//! label-blind, and tests that redraw the labels stay exact (Hemerik and Goeman 2018, TEST 27:811–825).
 
 use smallvec::SmallVec;
 
 use super::describe;
 use super::difference_density::{BANDWIDTH, Differences, REACH, STEP, Table, TableGrid, kernel, sum};
 
-/// One process of a block: its place in the schedule, its side, and logarithms of its repetitions, larger where they
-/// are worse.
+/// One process of a block: its position in the schedule, its side, and the logarithms of its repetitions,
+/// larger if worse.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProcessCosts {
     pub slot: u8,
     pub head: bool,
-    /// Its undisturbed location, the median of its repetitions, and their mean before logarithms were taken.
+    /// The process's undisturbed location, the median of its repetitions, and their mean before logarithms
+    /// were taken.
     pub clean: f64,
     pub middle: f64,
     pub mean: f64,
     pub costs: Vec<f64>,
 }
 
-/// The processes of one block, base's before head's, each side in the order in which it ran.
+/// The processes of one block: base's before head's, and each side's in the order in which they ran.
 pub type BlockCosts = Vec<ProcessCosts>;
 
-/// Twelve blocks of two pairs, in which head and base are first alternately, with these costs by pair and side.
+/// Returns twelve blocks of two pairs, with these costs by pair and side. Head and base take turns in running
+/// first.
 #[cfg(test)]
 pub(crate) fn two_pairs_each(costs: impl Fn(usize, bool) -> ProcessCosts) -> Vec<BlockCosts> {
     let process = |pair: usize, slot: u8, head: bool| ProcessCosts { slot, head, ..costs(pair, head) };
@@ -42,41 +44,44 @@ pub(crate) fn two_pairs_each(costs: impl Fn(usize, bool) -> ProcessCosts) -> Vec
     (0..12).map(block).collect()
 }
 
-/// Weight of a process's own block and of all blocks together.
+/// Weights of a process's own block and of all blocks together.
 const OWN: f64 = 0.6;
 const ALL: f64 = 1.2;
-/// Pairs that lie farther apart than a factor of e⁴, once the sides' medians are aligned, never meet.
+/// Repetitions that differ by more than a factor of e⁴, once the sides' medians are aligned, are never
+/// compared.
 const FARTHEST: f64 = 4.0;
-/// Candidate distances grow by this factor, from a third of the kernel's width.
+/// Factor between successive candidate distances, which begin at a third of the kernel's width.
 const RATIO: f64 = 1.4;
-/// Partners are not searched for farther away, because so large a shift is rejected anyway.
+/// Largest distance at which partners are searched for: so large a shift is rejected anyway.
 const FARTHEST_PARTNER: f64 = 0.5;
 /// A score of this size does not separate the sides.
 const RIDGE: f64 = 0.02;
-/// A distance whose separation is this much smaller than the best one's weighs e times less. Choosing only the best
-/// one would detect less, because the best one varies between sessions.
+/// If the separation of a distance is smaller than the best one's by this much, its weight is smaller by a
+/// factor of e. Choosing only the best distance would detect less, because the best one varies between
+/// sessions.
 const SHARPNESS: f64 = 0.2;
-/// The separations of one session are noisy, so distances have prior weights: the states of most hosts lie a few
-/// percent apart. Below this distance weights fall as a log-normal density does, above it slowly, by a power: a
-/// scheduler's slices are tens of percent apart.
+/// Distance at which the prior weight is largest. The separations of one session are noisy, so distances have
+/// prior weights: on most hosts the states lie a few percent apart. Below this distance the weights fall like
+/// a log-normal density; above it they fall slowly, like a power, because a scheduler's slices are tens of
+/// percent apart.
 const EXPECTED_DISTANCE: f64 = 0.033;
-/// Standard deviation of the logarithm below it: a factor of 1.6.
+/// Standard deviation of the logarithm below that distance: a factor of 1.6.
 const BELOW_SPREAD: f64 = 0.48;
-/// The power above it.
+/// The power above that distance.
 const ABOVE_POWER: f64 = 0.75;
 
-/// The distances at which partners are searched for.
+/// Returns the distances at which partners are searched for.
 fn distances() -> impl Iterator<Item = f64> {
     std::iter::successors(Some(BANDWIDTH / 3.0), |x| Some(x * RATIO)).take_while(|x| *x < FARTHEST_PARTNER)
 }
 
-/// One process: its place, its side, and its score among its own side.
+/// One process: its position, its side, and its score within its own side.
 #[derive(Debug, Clone)]
 struct ProcessScores {
     slot: u8,
     head: bool,
     middle: f64,
-    /// Its score against its own side at each distance: no shift changes it.
+    /// Its score within its own side at each distance, which no shift changes.
     own: Vec<f64>,
 }
 
@@ -84,17 +89,18 @@ struct ProcessScores {
 #[derive(Debug, Clone)]
 pub struct Scores {
     blocks: Vec<Vec<ProcessScores>>,
-    /// By side, the densities of its processes' differences to the other side, unshifted; and their sums.
+    /// The densities of each process's differences to the other side, without a shift, by side; and their
+    /// sums.
     across: [TableGrid; 2],
     sums: [Table; 2],
-    /// Head's median less base's: head's costs are kept less this, so that the tables need not reach from one
-    /// side to the other.
+    /// Head's median minus base's. Head's costs are stored minus this center, so that the tables need not
+    /// span the distance between the sides.
     center: f64,
-    /// Largest difference between any two repetitions, once the medians are aligned.
+    /// Largest difference between any two repetitions once the medians are aligned.
     span: f64,
 }
 
-/// One process's score.
+/// The score of one process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scored {
     pub slot: u8,
@@ -102,7 +108,8 @@ pub struct Scored {
     pub score: f64,
 }
 
-/// Largest difference of the block's sides that other labels could give: label-blind. Sorts the scores.
+/// Returns the largest difference between the block's sides that any labels could give, which does not depend
+/// on the actual labels. Sorts the scores.
 fn largest(block: &[ProcessScores], scores: &mut [f64]) -> f64 {
     scores.sort_unstable_by(f64::total_cmp);
     let (low, high) = scores.split_at(block.iter().filter(|process| !process.head).count());
@@ -114,7 +121,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 impl Scores {
-    /// `None` if no block has repetitions of both sides, or if a value is not finite.
+    /// Returns `None` if no block has repetitions of both sides, or if a value is not finite.
     pub fn new(blocks: &[BlockCosts]) -> Option<Self> {
         let has = |block: &BlockCosts, head: bool| block.iter().any(|process| process.head == head);
         let usable = |process: &ProcessCosts| {
@@ -176,35 +183,35 @@ impl Scores {
         self.blocks.len()
     }
 
-    /// Approximate memory use.
+    /// Returns the approximate memory use in bytes.
     pub fn bytes(&self) -> usize {
         let tables = self.across.iter().map(TableGrid::bytes).sum::<usize>();
         let processes = self.blocks.iter().map(Vec::len).sum::<usize>();
         tables + processes * distances().count() * size_of::<f64>()
     }
 
-    /// The shifts at which any two repetitions of different sides meet.
+    /// Returns the range of shifts at which any two repetitions of different sides can agree.
     pub fn range(&self) -> (f64, f64) {
         (self.center - self.span, self.center + self.span)
     }
 
-    /// How many pairs of a head and a base repetition differ by about `shift`: the curve whose highest
-    /// point is the estimate.
+    /// Returns the number of pairs of a head and a base repetition that differ by about `shift`: the curve
+    /// whose highest point is the estimate.
     pub fn agreement(&self, shift: f64) -> f64 {
         let shift = shift - self.center;
         let [of_base, of_head] = &self.sums;
-        // From both sides, so that swapping them changes nothing.
+        // Computed from both sides, so that swapping them changes nothing.
         of_head.at(shift) + of_base.at(-shift)
     }
 
-    /// Share of the pairs that differ by about `shift`, 1 where all of them do.
+    /// Returns the share of the pairs that differ by about `shift`; 1 if all of them do.
     pub fn support(&self, shift: f64) -> f64 {
         let processes: usize = self.blocks.iter().map(Vec::len).sum();
         self.agreement(shift) / (processes as f64 * f64::midpoint(OWN, ALL))
     }
 
-    /// The number of processes below each one minus the number above it, if head is `shift` worse; coarse, but it
-    /// always separates distant sides.
+    /// Returns, for each process, the number of processes below it minus the number above it, if head is
+    /// `shift` worse: a coarse score, but one that always separates distant sides.
     pub fn ranks(&self, shift: f64) -> Vec<Vec<Scored>> {
         let shift = shift - self.center;
         let moved = |p: &ProcessScores| if p.head { p.middle - shift } else { p.middle };
@@ -218,8 +225,8 @@ impl Scores {
         self.blocks.iter().map(|block| block.iter().map(rank).collect()).collect()
     }
 
-    /// Scores by block if head is assumed to be `shift` worse: the mean over all distances, each weighted by how well
-    /// it separates the processes of the blocks, whichever side they belong to.
+    /// Returns the scores by block if head is `shift` worse: the mean over all distances, each weighted by
+    /// how well it separates the processes of the blocks, whichever side they belong to.
     pub fn at(&self, shift: f64) -> Vec<Vec<Scored>> {
         let shift = shift - self.center;
         let processes = self.blocks.iter().map(Vec::len).sum();
@@ -243,7 +250,8 @@ impl Scores {
         self.blocks.iter().map(|block| block.iter().map(&mut scored).collect()).collect()
     }
 
-    /// Scores with partners at the distance `x`, which has the place `at`, head's centered costs less `shift`.
+    /// Computes the scores for partners at the distance `x`, whose index is `at`, after head's centered costs
+    /// are reduced by `shift`.
     fn separated(
         &self,
         shift: f64,
@@ -273,27 +281,28 @@ impl Scores {
     }
 }
 
-/// Scores of sixteen blocks at all distances, on the stack, because a row needs them dozens of times.
+/// Scores of up to sixteen blocks at all distances fit on the stack, because a row needs them dozens of
+/// times.
 type ScoreValues = SmallVec<[f64; 1024]>;
 
-/// Logarithm of the prior weight of a distance.
+/// Returns the logarithm of a distance's prior weight.
 fn log_prior(x: f64) -> f64 {
     let away = (x / EXPECTED_DISTANCE).ln();
     let below = away.min(0.0) / BELOW_SPREAD;
     -below * below / 2.0 - ABOVE_POWER * away.max(0.0)
 }
 
-/// Memory that the distances share.
+/// Buffers that all distances share.
 #[derive(Default)]
 struct Workspace {
     across: [Vec<f64>; 2],
     sorted: Vec<f64>,
 }
 
-/// How large the scores of one distance are, and how much they count.
+/// The size of one distance's scores, and their weight.
 struct Separated {
     size: f64,
-    /// Logarithm of the weight: how well the scores separate the processes of the blocks, and how much the distance
-    /// was expected.
+    /// Logarithm of the weight, which combines how well the scores separate the processes of the blocks with
+    /// the prior weight of the distance.
     log_weight: f64,
 }

@@ -1,5 +1,5 @@
-//! By how much head is worse than base, from randomized blocks: an estimate, p-values, and an interval that is their
-//! inversion.
+//! The shift by which head is worse than base, from randomized blocks: an estimate, p-values, and the
+//! interval obtained by inverting them.
 //!
 //! To test a shift, head's repetitions are moved back by it. If that is the true shift, the labels are exchangeable:
 //! every order that the schedule could have drawn is equally likely (Fisher 1935).
@@ -13,78 +13,83 @@ use super::difference_density::BANDWIDTH;
 use super::draws::Draws;
 use super::scores::{BlockCosts, Scores};
 
-/// Share of the level for near pairs; the rest is for ranks, which reject distant shifts.
+/// Share of the level that goes to the scores of near pairs; the rest goes to ranks, which reject distant
+/// shifts.
 const NEAR_SHARE: f64 = 0.9;
-/// A shift is a candidate if pairs agree with it at least this much, compared with the estimate. Data with several
-/// modes have several candidates, and a bound must lie beyond all of them.
+/// A shift is a candidate if the pairs agree with it at least this much, relative to the estimate. Data with
+/// several modes have several candidates, and a bound must lie beyond all of them.
 const CANDIDATE: f64 = 0.7;
-/// The first shift that is rejected is searched for in steps that grow by this factor.
+/// Factor by which the steps grow in the search for the first rejected shift.
 const GROWTH: f64 = 1.3;
-/// Distance beyond the range of the data at which no pair meets; farther shifts are as unlikely.
+/// Distance beyond the range of the data at which no pair agrees; all farther shifts are equally unlikely.
 const BEYOND: f64 = 4.0 * BANDWIDTH;
-/// An unbounded interval ends at a factor of e⁴: no benchmark is compared across more.
+/// An unbounded interval ends at a factor of e⁴: benchmarks whose times differ by more are not compared.
 const FARTHEST: f64 = 4.0;
-/// Steps of bisection between a shift that is rejected and one that isn't.
+/// Number of bisection steps between a shift that is rejected and one that isn't.
 const BISECTIONS: u32 = 6;
 
-/// A shift and its result.
+/// A shift that was tested, with its result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct AskedShift {
     /// Distance from the estimate.
     away: f64,
-    /// p of "the true shift is this or less", below the estimate; of "this or more", above it.
+    /// p of "the true shift is this or less" if the shift lies below the estimate, and of "this or more" if
+    /// it lies above.
     p: f64,
 }
 
-/// The reason why a mode does not represent the code. A regression needs no such check: its test holds for any noise
-/// that is independent of the sides.
+/// The reason why a mode does not represent the code. A regression needs no such check: its test is valid for
+/// any noise that is independent of the sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blur {
-    /// Repetitions fall on a grid, for example of a scheduler's slices.
+    /// Repetitions fall on a grid, for example that of a scheduler's slices.
     Grid,
     /// Hardly any two repetitions agree.
     Scattered,
 }
 
-/// Recorded combs of processes that had their processor to themselves reach 0.1, grids of slices begin at 0.7.
+/// Largest comb of usable repetitions. In recordings, processes that had their processor to themselves reach
+/// 0.1; grids of slices begin at 0.7.
 const MOST_COMB: f64 = 0.3;
-/// Recorded hosts that switch speed reach 0.04, processors shared with a competitor 0.03.
+/// Smallest support of a usable mode. In recordings, hosts that switch speed have 0.04 or more; processors
+/// shared with a competitor reach 0.03.
 const LEAST_SUPPORT: f64 = 0.035;
 
-/// One-sided level at which an interval's width is read as a standard error, and its normal quantile.
+/// One-sided level at which the width of an interval is converted to a standard error, and its normal
+/// quantile.
 const LEVEL: f64 = 0.05;
 const LEVEL_Z: f64 = 1.645;
 
-/// Intermediate results.
+/// Cached intermediate results.
 #[derive(Debug, Default)]
 struct ShiftCache {
-    /// Computed again if missing, because they take a thousand times the memory of the blocks.
+    /// Recomputed if missing, because the scores take a thousand times the memory of the blocks.
     scores: Option<Scores>,
-    /// The p-values, by the bits of the shift: bounds at several levels need the same shifts.
+    /// p-values, by the bits of the shift: bounds at several levels need the same shifts.
     p: HashMap<(u64, Towards), f64>,
 }
 
 impl ShiftCache {
     fn bytes(&self) -> usize {
-        /// Bytes of a shift and its p, with the map's overhead.
+        /// Bytes of a shift and its p-value, including the map's overhead.
         const ANSWER: usize = 48;
         self.scores.as_ref().map_or(0, Scores::bytes) + self.p.len() * ANSWER
     }
 }
 
-/// The result of one row's blocks.
+/// The inference from one row's blocks.
 #[derive(Debug)]
 pub struct Shift {
     blocks: Arc<[BlockCosts]>,
     answers: Mutex<ShiftCache>,
     draws: Draws,
-    /// The smallest p that any scores could give.
+    /// The smallest p that any scores of these blocks could give.
     finest: f64,
     comb: f64,
     estimate: f64,
     support: f64,
     range: (f64, f64),
-    /// Candidates below and above the estimate, the nearest first.
+    /// Candidates below and above the estimate, nearest first.
     below: Vec<AskedShift>,
     above: Vec<AskedShift>,
     standard_error: f64,
@@ -97,7 +102,7 @@ enum Towards {
 }
 
 impl Towards {
-    /// The direction from the estimate in which limits are rejected.
+    /// Returns the sign of the direction, away from the estimate, in which limits are rejected.
     fn outwards(self) -> f64 {
         match self {
             Self::Above => -1.0,
@@ -107,7 +112,7 @@ impl Towards {
 }
 
 impl Shift {
-    /// `None` if the blocks can't be scored.
+    /// Returns `None` if the blocks can't be scored.
     pub fn new(blocks: impl Into<Arc<[BlockCosts]>>) -> Option<Self> {
         let blocks = blocks.into();
         let scores = Scores::new(&blocks)?;
@@ -133,7 +138,7 @@ impl Shift {
         Some(shift)
     }
 
-    /// Frees intermediate data that takes more than these bytes. The next query computes it again.
+    /// Frees intermediate data if it takes more than `most` bytes. The next query computes it again.
     pub fn put_away(&self, most: usize) {
         let mut answers = self.answers();
         if answers.bytes() > most {
@@ -145,8 +150,8 @@ impl Shift {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The possible true shifts on one side of the estimate: those that pairs agree with, and always zero, because
-    /// most changes have no effect.
+    /// Returns the possible true shifts on one side of the estimate: those that pairs agree with, and always
+    /// zero, because most changes have no effect.
     fn candidates(&self, scores: &Scores, towards: Towards) -> Vec<AskedShift> {
         let sign = towards.outwards();
         let end = self.end(towards);
@@ -161,7 +166,7 @@ impl Shift {
         asked
     }
 
-    /// Distance from the estimate at which no pair meets.
+    /// Returns the distance from the estimate at which no pair agrees any more.
     fn end(&self, towards: Towards) -> f64 {
         let (low, high) = self.range;
         let end = match towards {
@@ -171,12 +176,12 @@ impl Shift {
         end.max(0.0) + BEYOND
     }
 
-    /// The mode of the pairwise differences.
+    /// Returns the mode of the pairwise differences.
     pub fn estimate(&self) -> f64 {
         self.estimate
     }
 
-    /// Why the repetitions can't show that nothing changed, if they can't.
+    /// Returns why the repetitions can't show that nothing changed; `None` if they can.
     pub fn blur(&self) -> Option<Blur> {
         if self.comb > MOST_COMB {
             return Some(Blur::Grid);
@@ -188,33 +193,34 @@ impl Shift {
         self.blocks.len()
     }
 
-    /// One-sided p of "the true shift is `limit` or less": the largest p of all those shifts, because data with
-    /// several modes can agree with a far shift where they don't with a near one.
+    /// Returns the one-sided p of "the true shift is `limit` or less": the largest p of all those shifts,
+    /// because data with several modes can agree with a distant shift even if they don't agree with a nearer
+    /// one.
     pub fn p_above(&self, limit: f64) -> f64 {
         self.p(limit, Towards::Above)
     }
 
-    /// One-sided p of "the true shift is `limit` or more".
+    /// Returns the one-sided p of "the true shift is `limit` or more".
     pub fn p_below(&self, limit: f64) -> f64 {
         self.p(limit, Towards::Below)
     }
 
-    /// The bound that the true shift exceeds with confidence 1 − `alpha`.
+    /// Returns the bound that the true shift exceeds with confidence 1 − `alpha`.
     pub fn lower(&self, alpha: f64) -> f64 {
         self.bound(alpha, Towards::Above)
     }
 
-    /// The bound that the true shift stays below with confidence 1 − `alpha`.
+    /// Returns the bound that the true shift stays below with confidence 1 − `alpha`.
     pub fn upper(&self, alpha: f64) -> f64 {
         self.bound(alpha, Towards::Below)
     }
 
-    /// Half of the interval that leaves out `alpha` at each end.
+    /// Returns half the width of the interval that excludes `alpha` at each end.
     pub fn half_width(&self, alpha: f64) -> f64 {
         f64::midpoint(self.upper(alpha), -self.lower(alpha))
     }
 
-    /// The standard error of the normal distribution with an interval of the same width.
+    /// Returns the standard error of a normal distribution whose interval has the same width.
     pub fn standard_error(&self) -> f64 {
         self.standard_error
     }
@@ -235,10 +241,10 @@ impl Shift {
         farther.fold(self.p_value(limit, towards), f64::max)
     }
 
-    /// Where rejection begins beyond the farthest candidate that is not rejected.
+    /// Returns the distance at which rejection begins beyond the farthest candidate that is not rejected.
     fn bound(&self, alpha: f64, towards: Towards) -> f64 {
         if self.finest / NEAR_SHARE > alpha {
-            // Nothing can be rejected, and most rows of a large suite with few blocks are of this kind.
+            // Nothing can be rejected. In a large suite with few blocks, most rows are of this kind.
             return towards.outwards() * FARTHEST;
         }
         let at = |away: f64| self.estimate + towards.outwards() * away;
@@ -262,7 +268,7 @@ impl Shift {
         }
     }
 
-    /// p of "the true shift is `shift`" against "it is more" (`Above`) or "it is less" (`Below`).
+    /// Returns the p of "the true shift is `shift`" against "it is more" (`Above`) or "it is less" (`Below`).
     fn p_value(&self, shift: f64, towards: Towards) -> f64 {
         let (key, mut answers) = ((shift.to_bits(), towards), self.answers());
         if let Some(p) = answers.p.get(&key) {
@@ -271,7 +277,8 @@ impl Shift {
         if answers.scores.is_none() {
             answers.scores = Scores::new(&self.blocks);
         }
-        // The constructor scored these blocks, so they can be scored again: the fallback is never used.
+        // The constructor has scored these blocks, so scoring them again succeeds and the fallback is never
+        // used.
         let p = answers.scores.as_ref().map_or(1.0, |scores| self.p_by(scores, shift, towards));
         answers.p.insert(key, p);
         p
@@ -281,7 +288,7 @@ impl Shift {
         let sign = -towards.outwards();
         let near = self.draws.p_value(&scores.at(shift), sign) / NEAR_SHARE;
         if near <= self.finest / (1.0 - NEAR_SHARE) {
-            // The smallest p-value of the ranks.
+            // Ranks can't give a smaller p-value than this.
             return near.min(1.0);
         }
         let ranks = self.draws.p_value(&scores.ranks(shift), sign) / (1.0 - NEAR_SHARE);
@@ -289,9 +296,10 @@ impl Shift {
     }
 }
 
-/// Start of the rejection between two distances, less the resolution.
+/// Searches between a distance that is not rejected and one that is; returns the largest one found not to be
+/// rejected.
 fn narrowed(mut inside: f64, mut outside: f64, rejected: impl Fn(f64) -> bool) -> f64 {
-    /// The first step of a search is one bandwidth wide, except for rounding, which depends on its start.
+    /// The first step of a search is one bandwidth wide, with a margin for the rounding error of its start.
     const NARROW: f64 = 1.001 * BANDWIDTH;
     let mut steps = BISECTIONS;
     while steps > 0 {
@@ -302,9 +310,10 @@ fn narrowed(mut inside: f64, mut outside: f64, rejected: impl Fn(f64) -> bool) -
     inside
 }
 
-/// The highest point of the agreement, smoothed a little so that three equal repetitions don't make it.
+/// Returns the highest point of the agreement, smoothed slightly so that three equal repetitions alone can't
+/// create it.
 fn mode(scores: &Scores) -> f64 {
-    /// Points of the grid in the kernel's width.
+    /// Number of grid points per kernel width.
     const WIDTH: i64 = 4;
     let step = BANDWIDTH / WIDTH as f64;
     let (low, high) = scores.range();
@@ -318,7 +327,7 @@ fn mode(scores: &Scores) -> f64 {
         own + f64::midpoint(left, right)
     };
     let (mut best, mut most) = (0, f64::NEG_INFINITY);
-    // From the center outwards, so that equal heights are treated alike on both sides.
+    // From the center outwards, so that ties are resolved alike on both sides.
     for away in 0..=cells {
         let (up, down) = (height(away), height(-away));
         if up.max(down) > most {
@@ -344,7 +353,8 @@ mod tests {
     use super::*;
     use crate::scores::ProcessCosts;
 
-    /// Pairs drawn by coins; every process has `repetitions` that vary by `noise`, and head's are `shift` larger.
+    /// Returns pairs drawn by coins. Every process has `repetitions` repetitions that vary by `noise`, and
+    /// head's are `shift` larger.
     fn session(blocks: usize, repetitions: usize, noise: f64, shift: f64, seed: u64) -> Vec<BlockCosts> {
         let mut random = ChaCha12Rng::seed_from_u64(seed);
         let mut one_block = || -> BlockCosts {
@@ -387,7 +397,7 @@ mod tests {
 
     #[test]
     fn six_blocks_that_never_meet_are_enough_for_a_suite_of_three_rows() {
-        // Farther apart than the host's two states.
+        // The shift is larger than the distance of the host's two states.
         let shifts = Shift::new(session(6, 8, 0.004, 0.75, 3)).unwrap();
         let level = 0.8 * 0.01 / 3.0;
         let found = (shifts.p_above(0.01), shifts.lower(level));
@@ -430,7 +440,7 @@ mod tests {
         }
     }
 
-    /// All 256 outcomes of the coins of four blocks, for noise with two states and one wild process.
+    /// Tries all 256 outcomes of the coins of four blocks, for noise with two states and one extreme process.
     #[test]
     fn among_all_draws_of_the_coins_small_p_values_are_as_rare_as_they_say() {
         for seed in 0..2 {

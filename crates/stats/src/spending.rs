@@ -1,22 +1,24 @@
-//! Sequential sampling: how an error budget is spent over declared looks.
+//! Sequential testing: the distribution of an error budget over looks that were declared beforehand.
 //!
-//! The budget a test may have used up by information fraction t is a spending function (Lan and DeMets 1983,
-//! Biometrika 70:659–663), here the power family `t^rho` (Kim and DeMets 1987, Biometrika 74:149–154). Each look is
-//! tested at the level that it adds, and Bonferroni's inequality combines the looks. It holds for every dependence
-//! between looks and needs no canonical Gaussian process, which a robust estimate from four blocks doesn't follow.
+//! The budget that a test may have used at information fraction t is given by a spending function (Lan and
+//! DeMets 1983, Biometrika 70:659–663), here from the power family `t^rho` (Kim and DeMets 1987, Biometrika
+//! 74:149–154). Each look tests at the level that it adds, and Bonferroni's inequality combines the looks.
+//! The inequality holds whatever the dependence between looks. It does not need the usual Gaussian process,
+//! which a robust estimate from four blocks doesn't follow.
 
-/// Before this many blocks, a randomization test can't reach the level of a suite, so a look would only cost budget.
+/// Number of blocks before which a randomization test can't reach the level of a suite, so that a look would
+/// only cost budget.
 const FIRST_USEFUL: u32 = 8;
 
-/// The declared looks: numbers of blocks after which rows are judged.
+/// The declared looks, as the numbers of blocks after which rows are judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looks {
     points: Vec<u32>,
 }
 
 impl Looks {
-    /// From `min` to `max`, each look after half as many blocks again. `max` is always a look; before
-    /// [`FIRST_USEFUL`] there is none but the last.
+    /// Declares looks from `min` to `max`, each after half as many blocks again as the one before. `max` is
+    /// always a look; before [`FIRST_USEFUL`] there is no other.
     pub fn new(min: u32, max: u32) -> Self {
         let max = max.max(min).max(1);
         let more = |blocks: &u32| Some(blocks.saturating_add(blocks.div_ceil(2)));
@@ -26,12 +28,12 @@ impl Looks {
         Self { points }
     }
 
-    /// The first declared look.
+    /// Returns the first declared look.
     pub fn first(&self) -> u32 {
         self.points.first().copied().unwrap_or(1)
     }
 
-    /// The last declared look.
+    /// Returns the last declared look.
     pub fn last(&self) -> u32 {
         self.points.last().copied().unwrap_or(1)
     }
@@ -40,13 +42,14 @@ impl Looks {
         &self.points
     }
 
-    /// The next look after `blocks`, if measuring continues.
+    /// Returns the next look after `blocks`, if measuring continues.
     pub fn after(&self, blocks: u32) -> Option<u32> {
         self.points.iter().copied().find(|&point| point > blocks)
     }
 
-    /// The share of the budget for a test after `blocks` blocks: the increase of the spending function since the look
-    /// before. A row that stopped between two looks (the time ran out) counts as a separate look.
+    /// Returns the share of the budget for a test after `blocks` blocks: the increase of the spending
+    /// function since the previous look. A row that stopped between two looks (because the time ran out)
+    /// counts as a separate look.
     pub fn share(&self, blocks: u32, rho: f64) -> f64 {
         if blocks == 0 {
             return 0.0;

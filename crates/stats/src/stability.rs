@@ -1,10 +1,10 @@
-//! Whether head is slow *more often* than base, where its undisturbed speed is the same.
+//! Tests whether head is slow *more often* than base although its undisturbed speed is the same.
 //!
-//! A robust location ignores a head that is slow in some of its processes: that is its job. So slow processes are
-//! counted by side. In an A/A session a block with more slow processes on one side is as likely to have them on the
-//! other, and base's own count shows how often that happens. The question is then how improbable head's count is given
-//! base's, with the rate's uncertainty integrated out (a Bayesian prediction). Base's counts in neighboring rows
-//! stabilize the rate.
+//! A robust location deliberately ignores that some of head's processes are slow. Therefore slow processes
+//! are counted by side. If base and head are the same program, a block with more slow processes on one side
+//! is equally likely to have them on the other, and base's own count shows how often that happens. The
+//! question is then how improbable head's count is given base's, with the uncertainty of the rate integrated
+//! out (a Bayesian prediction). Base's counts in neighboring rows stabilize the rate.
 
 use super::classical::{UMethod, mann_whitney};
 use super::describe;
@@ -21,28 +21,31 @@ pub struct Counts {
     pub slow_base: u32,
 }
 
-/// Counts slow processes: those more than `threshold` above the block's undisturbed level. `blocks` holds base's and
-/// head's process costs (log scale, larger is worse); `shift` is head's location effect, taken out so that a head that
-/// is slower as a whole isn't also counted as unstable. A head that is faster keeps its lead: its process is slow only
-/// if base's would be, so that a program that is twenty times as fast but less even counts as improved.
+/// Counts slow processes: those that lie more than `threshold` above the block's undisturbed level. `blocks`
+/// holds base's and head's process costs (log scale, larger is worse); `shift` is head's location effect; it
+/// is removed, so that a head that is slower as a whole isn't also counted as unstable. A faster head keeps
+/// its advantage: its process is slow only if a process of base with this time would be, so that a program
+/// that is twenty times as fast but less stable counts as improved.
 pub fn count(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Counts {
     let mut counts = Counts { blocks: blocks.len() as u32, ..Counts::default() };
     for block in blocks {
-        // A head that is faster is counted by base's level, and by its own only in favor of base.
+        // A faster head is counted relative to base's level, and relative to its own level only in favor of
+        // base.
         let slow =
             |allowed: f64| slow_distances(block, shift, allowed, threshold).map(|slow| slow.len() as u32);
         let ([slow_base, slow_head], [_, by_own_level]) = (slow(shift.max(0.0)), slow(shift));
         counts.slow_base += slow_base;
         counts.slow_head += slow_head;
-        // By head's own level: a lead must not make base look unstable, which would excuse neighboring rows.
+        // Counted relative to head's own level: a faster head must not make base look unstable, which would
+        // excuse neighboring rows.
         counts.base_slower += u32::from(slow_base > by_own_level);
         counts.head_slower += u32::from(slow_head > slow_base);
     }
     counts
 }
 
-/// The distances of base's and head's slow processes above the block's undisturbed level. `allowed` is subtracted from
-/// head's costs first.
+/// Returns how far the slow processes of base and head lie above the block's undisturbed level. `allowed` is
+/// subtracted from head's costs first.
 fn slow_distances(
     (base, head): &(Vec<f64>, Vec<f64>),
     shift: f64,
@@ -56,13 +59,14 @@ fn slow_distances(
     })
 }
 
-/// The difference between the slow processes of head and base in size, whatever their numbers.
+/// The difference in size between the slow processes of head and base, independent of their numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlowSize {
-    /// Mean distance of base's and head's slow processes above the undisturbed level, as a share of it.
+    /// Mean distance of base's and head's slow processes above the undisturbed level, as a share of that
+    /// level.
     pub base: f64,
     pub head: f64,
-    /// What the difference adds to the mean of all processes, as a share of the undisturbed level.
+    /// The amount that the difference adds to the mean of all processes, as a share of the undisturbed level.
     pub excess: f64,
     /// One-sided p of "the slow processes of both sides take equally long", by Mann and Whitney's test.
     pub p: f64,
@@ -89,7 +93,7 @@ impl SlowSize {
     }
 }
 
-/// The prior for the share of blocks in which one side, either one, was slow more often: a beta distribution.
+/// The prior for the share of blocks in which either side was slow more often: a beta distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatePrior {
     pub a: f64,
@@ -97,21 +101,21 @@ pub struct RatePrior {
 }
 
 impl RatePrior {
-    /// The prior for a row without neighbors: one block in five, with the weight of five blocks, so that six blocks of
-    /// its own base outweigh it.
+    /// The prior for a row without neighbors: one block in five, with the weight of five blocks, so that six
+    /// of the row's own blocks outweigh it.
     pub const ALONE: Self = Self { a: 1.0, b: 4.0 };
 
-    /// Weight of neighbors in blocks, at least and at most: never more than twelve blocks of the row
-    /// itself, because rows that all look calm can still hide one that isn't.
+    /// Minimum and maximum weight of neighbors, in blocks. The maximum is the weight of twelve blocks of the
+    /// row itself, because a row can be unstable even if all others are calm.
     const WEIGHT: (f64, f64) = (2.0, 12.0);
 
-    /// From base's counts in all rows, by moments of the beta-binomial. Only base's side is used: a change that makes
-    /// many rows unstable must not excuse itself.
+    /// Computes the prior from base's counts in all rows, by moments of the beta-binomial distribution. Only
+    /// base's side is used: a change that makes many rows unstable must not excuse itself.
     pub fn pooled(rows: &[Counts]) -> Self {
         let mut rates: Vec<(f64, f64)> = rows
             .iter()
             .filter(|row| row.blocks > 0)
-            // Both sides are equally likely, so base's share represents half of the blocks.
+            // Both sides are equally likely, so base's share represents half of the uneven blocks.
             .map(|row| (2.0 * f64::from(row.base_slower) / f64::from(row.blocks), f64::from(row.blocks)))
             .collect();
         if rates.len() < 3 {
@@ -120,12 +124,13 @@ impl RatePrior {
         rates.sort_by(|x, y| x.0.total_cmp(&y.0).then(x.1.total_cmp(&y.1)));
         let blocks: f64 = rates.iter().map(|(_, n)| n).sum();
         let events: f64 = rates.iter().map(|(rate, n)| rate * n).sum();
-        // One additional event: none in fifty blocks doesn't make the rate zero, nor all of them one.
+        // One event is added: no event in fifty blocks doesn't make the rate zero, nor do fifty make it one.
         let mean = ((events + 1.0) / (blocks + 2.0)).min(1.0 - 1.0 / (blocks + 2.0));
         let values: Vec<f64> = rates.iter().map(|(rate, _)| *rate).collect();
         let typical = blocks / rates.len() as f64;
         let spread = describe::variance(&values).unwrap_or(0.0);
-        // Doubling base's count doubled its standard deviation: of a rate r it is r (2 − r) / n.
+        // Doubling base's count has doubled its standard deviation: the variance of a rate r is r (2 − r) /
+        // n.
         let sampling = mean * (2.0 - mean) / typical;
         let between = (spread - sampling).max(0.0);
         let weight = if between > 0.0 { mean * (1.0 - mean) / between - 1.0 } else { Self::WEIGHT.1 };
@@ -134,13 +139,13 @@ impl RatePrior {
     }
 }
 
-/// Nodes of the quadrature over the rate.
+/// Number of quadrature nodes for the rate.
 const NODES: u32 = 200;
 
-/// The chance that head is slow more often in `head_slower` blocks or more, given base's count.
+/// Returns the chance that head is slow more often in `head_slower` blocks or more, given base's count.
 ///
-/// A block is uneven with rate φ, and then towards either side with chance one half. Base's count updates the prior of
-/// φ; the remaining blocks are head's with chance (φ/2) / (1 − φ/2).
+/// A block is uneven with rate φ, and then towards either side with chance one half. Base's count updates the
+/// prior of φ; each remaining block is one of head's with chance (φ/2) / (1 − φ/2).
 pub fn p_value(counts: &Counts, prior: RatePrior) -> f64 {
     if counts.head_slower == 0 {
         return 1.0;
@@ -149,7 +154,7 @@ pub fn p_value(counts: &Counts, prior: RatePrior) -> f64 {
     let left = n - base;
     let power = (1.0 / prior.a).max(2.0);
     let node = |node: u32| {
-        // φ = x^power takes the density's pole at zero away and puts nodes where small rates live.
+        // The substitution φ = x^power removes the density's pole at zero and puts nodes at small rates.
         let x = (f64::from(node) + 0.5) / f64::from(NODES);
         let rate = x.powf(power);
         let half = rate / 2.0;
@@ -159,7 +164,7 @@ pub fn p_value(counts: &Counts, prior: RatePrior) -> f64 {
             + left as f64 * (-half).ln_1p();
         (half / (1.0 - half), ln_weight)
     };
-    // Weights relative to the largest, so that a sharp posterior doesn't underflow.
+    // Weights are relative to the largest one, so that a sharp posterior doesn't underflow.
     let largest = (0..NODES).map(|at| node(at).1).fold(f64::NEG_INFINITY, f64::max);
     let (mut chance, mut total) = (0.0, 0.0);
     for (toward_head, ln_weight) in (0..NODES).map(node) {
@@ -171,22 +176,23 @@ pub fn p_value(counts: &Counts, prior: RatePrior) -> f64 {
     if total > 0.0 { (chance / total).min(1.0) } else { 1.0 }
 }
 
-/// Units of two sides that were measured separately, and how many of each are slow.
+/// Units (sessions or processes) of two sides that were measured separately, with the number of slow ones on
+/// each side.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlowShare {
     pub slow_base: usize,
     pub slow_head: usize,
-    /// One-sided p of "the slow units are spread over the sides by chance", by Fisher's exact test.
+    /// One-sided p of "the slow units are distributed over the sides by chance", by Fisher's exact test.
     pub p: f64,
 }
 
-/// A unit is slow if it lies this many of base's scales above its side's level: four, as between the processes of a
-/// block.
+/// A unit is slow if it lies this many of base's scales above its side's level: four, as for the processes of
+/// a block.
 pub const SLOW_SCALES: f64 = 4.0;
 
 impl SlowShare {
-    /// Counts the units (log scale, larger is worse) that lie more than `threshold`, and more than base's own noise, above
-    /// the level of their side.
+    /// Counts the units (log scale, larger is worse) that lie above the level of their side by more than
+    /// `threshold` and by more than base's own noise.
     pub fn new(base: &[f64], head: &[f64], [base_level, head_level]: [f64; 2], threshold: f64) -> Self {
         let distances: Vec<f64> = base.iter().map(|cost| (cost - base_level).abs()).collect();
         let scale = describe::MEDIAN_DEVIATION * describe::median(&distances).unwrap_or_default();
@@ -210,7 +216,7 @@ mod tests {
     #[test]
     fn slow_processes_that_take_longer_are_seen_where_equally_many_are_slow() {
         let of = |base: f64, head: f64| {
-            // In every block one process of each side is slow, at slightly different distances.
+            // In every block, one process of each side is slow, at slightly different distances.
             let block = |at: i32| {
                 let by = f64::from(at) * 1e-3;
                 (vec![0.0, base + by], vec![0.0, head + by])
@@ -234,8 +240,8 @@ mod tests {
 
     #[test]
     fn the_prediction_is_the_integral_over_the_rate() {
-        // Uniform prior, base slow in none of four: weight (1 − φ/2)⁴, and four of four for head with
-        // chance ((φ/2) / (1 − φ/2))⁴: ∫ (φ/2)⁴ / ∫ (1 − φ/2)⁴ over 0..1 = (1/80) / (31/80).
+        // With a uniform prior, base slow in none of four blocks: weight (1 − φ/2)⁴, and four of four for
+        // head with chance ((φ/2) / (1 − φ/2))⁴: ∫ (φ/2)⁴ / ∫ (1 − φ/2)⁴ over 0..1 = (1/80) / (31/80).
         let counts = Counts { head_slower: 4, base_slower: 0, blocks: 4, ..Counts::default() };
         let p = p_value(&counts, RatePrior { a: 1.0, b: 1.0 });
         assert!((p * 31.0 - 1.0).abs() < 1e-3, "{p}");
@@ -243,8 +249,8 @@ mod tests {
 
     #[test]
     fn a_firmly_known_rate_makes_it_a_binomial_tail() {
-        // φ is one tenth, whatever four blocks of base show: one of four for head has chance
-        // 1 − (1 − .05/.95)⁴.
+        // φ is one tenth, whatever four blocks of base show: one of four for head has the chance 1 − (1 −
+        // .05/.95)⁴.
         let counts = Counts { head_slower: 1, base_slower: 0, blocks: 4, ..Counts::default() };
         for weight in [500.0, 2e3] {
             let p = p_value(&counts, RatePrior { a: 0.1 * weight, b: 0.9 * weight });
@@ -255,7 +261,7 @@ mod tests {
 
     #[test]
     fn where_every_block_is_lopsided_an_uneven_split_is_a_coin() {
-        // An order effect makes the first process of every block slow; which side was first is chance.
+        // An order effect makes the first process of every block slow; which side comes first is random.
         let row = |head_slower| Counts {
             head_slower,
             base_slower: 12 - head_slower,
@@ -308,7 +314,7 @@ mod tests {
         let head: Vec<f64> = (0..21).map(|at| if at < 4 { 0.7 } else { 0.0 }).collect();
         let share = SlowShare::new(&base, &head, [0.0, 0.0], 0.03);
         assert_eq!((share.slow_base, share.slow_head), (0, 4));
-        // C(21, 4) of the C(42, 4) ways to choose them.
+        // C(21, 4) of the C(42, 4) ways to choose the slow units.
         assert!((share.p - 5985.0 / 111_930.0).abs() < 1e-9, "{share:?}");
         assert!(SlowShare::new(&head, &base, [0.0, 0.0], 0.03).p > 0.9);
     }

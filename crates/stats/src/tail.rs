@@ -1,24 +1,28 @@
-//! Whether head's repetitions stall more than base's: a few of them take many times as long as the others.
+//! Tests whether head's repetitions stall more than base's: a few of them take many times as long as the
+//! others.
 //!
-//! A mode doesn't see rare stalls, and a process with one stalled repetition is not a slow process. The mean of its
-//! repetitions includes them. A process's tail is how far that mean lies above its median, as a log ratio: a shift of
-//! head or a slow process does not change it, so the schedule's coins give an exact test of it.
+//! A mode ignores rare stalls, and a process with one stalled repetition is not a slow process. The mean of
+//! its repetitions includes them. A process's tail is the distance of that mean above its median, as a log
+//! ratio: a shift of head or a slow process does not change it, so redrawing the schedule's coins tests it
+//! exactly.
 
 use super::draws::Draws;
 use super::scores::{BlockCosts, ProcessCosts, Scored};
 
-/// The evidence of blocks about the tails of head and base.
+/// The evidence that blocks give about the tails of head and base.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StallTail {
-    /// How much more head's tail adds to its mean than base's to its own, as a log ratio.
+    /// The amount by which head's tail raises its mean more than base's tail raises base's mean, as a log
+    /// ratio.
     pub excess: f64,
-    /// One-sided p of "head's tail adds no more than the floor to its mean", by the coins.
+    /// One-sided p of "head's tail adds no more than the floor to its mean", from redrawing the coins.
     pub p: f64,
 }
 
 impl StallTail {
-    /// `shift` is head's location effect. A faster head keeps its lead, as in the count of slow processes: stalls that
-    /// only reduce the lead are not a slowdown. This can only favor head, so the test stays conservative.
+    /// Evaluates blocks; `shift` is head's location effect. A faster head keeps its advantage, as in the
+    /// count of slow processes: stalls that only reduce it are not a slowdown. This can only favor head, so
+    /// the test stays conservative.
     pub fn new(blocks: &[BlockCosts], shift: f64, floor: f64) -> Self {
         let lead = shift.min(0.0);
         let tail =
@@ -38,7 +42,7 @@ impl StallTail {
     }
 }
 
-/// The logarithm of the mean of the values that these are logarithms of, whatever their size.
+/// Returns the logarithm of the mean of the values with these logarithms, without overflow.
 pub fn log_mean_exp(logarithms: &[f64]) -> f64 {
     let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let relative: f64 = logarithms.iter().map(|value| (value - largest).exp()).sum();
@@ -50,7 +54,7 @@ mod tests {
     use super::*;
     use crate::scores::two_pairs_each;
 
-    /// The listed processes have a tail of ln 7; all others have none.
+    /// Returns blocks in which the listed processes have a tail of ln 7 and all others none.
     fn blocks(base: &[usize], head: &[usize]) -> Vec<BlockCosts> {
         two_pairs_each(|pair, is_head| {
             let stalled = if is_head { head } else { base };

@@ -1,17 +1,19 @@
-//! Location of sessions of which the slowest quarter is left out, and its error (Yuen 1974, Biometrika 61:165–170).
+//! Location of sessions after the slowest quarter is left out, and its error (Yuen 1974, Biometrika
+//! 61:165–170).
 //!
-//! A machine that is disturbed makes sessions slower and never faster. So only slow sessions are left out, and the ones
-//! that are kept differ less than the middle of all.
+//! A disturbed machine makes sessions slower, never faster. Therefore only slow sessions are left out, and
+//! those that remain differ less than the central ones would if both ends were trimmed.
 
 use super::describe;
 use super::robust::ScalePrior;
 use crate::inference::Effect;
 
-/// Values of a side from which at least two are left out.
+/// Number of values of a side from which at least two are left out.
 pub const ENOUGH: usize = 8;
 
-/// The mean of all costs but the largest quarter. Its error counts these at the largest cost that is kept, because which
-/// ones are left out is itself chance. `None` below two values.
+/// Returns the mean of all costs except the largest quarter. For the error, those that are left out count as
+/// equal to the largest remaining cost, because it is a matter of chance which ones they are. `None` for
+/// fewer than two values.
 pub fn quicker_mean(costs: &[f64], prior: ScalePrior) -> Option<Effect> {
     let mut sorted = describe::sorted(costs);
     let kept = sorted.len() - sorted.len() / 4;
@@ -31,8 +33,8 @@ mod tests {
 
     #[test]
     fn it_is_yuens_mean_with_its_error() {
-        // Eight values of which two are left out: 0 … 5, and the square sum of 0 1 2 3 4 5 5 5 about their mean is
-        // 26.875. Yuen: √(26.875 / (6 · 5)).
+        // Two of eight values are left out. 0 … 5 remain, and the sum of squares of 0 1 2 3 4 5 5 5 about
+        // their mean is 26.875. Yuen: √(26.875 / (6 · 5)).
         let costs: Vec<f64> = [3.0, 0.0, 60.0, 1.0, 5.0, 2.0, 700.0, 4.0].to_vec();
         let found = quicker_mean(&costs, ScalePrior::NONE).unwrap();
         assert!((found.center - 2.5).abs() < 1e-12, "{found:?}");

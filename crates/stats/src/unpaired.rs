@@ -1,9 +1,10 @@
 //! Comparison of head and base without pairs: sessions of one program on one machine, of which a file usually has one.
 //!
-//! A *repetition* lies in a *process*, a process in a *session* (Kalibera and Jones 2013, ISMM). A lower level does
-//! not show the spread of a higher one, so a level with a single unit has an unknown spread. An unknown spread gets a
-//! prior with t tails (Gelman 2006, Bayesian Anal. 1:515–534). Its scale follows the evidence about the machine: how
-//! much the sessions were disturbed while they were measured. All rows of a comparison correct it together.
+//! A *repetition* lies in a *process*, a process in a *session* (Kalibera and Jones 2013, ISMM). The spread
+//! at a lower level says nothing about that at a higher one, so a level with a single unit has an unknown
+//! spread, which gets a prior with t tails (Gelman 2006, Bayesian Anal. 1:515–534). The prior's scale depends
+//! on how much the sessions were disturbed while they were measured, and all rows of a comparison correct it
+//! together.
 
 use super::describe;
 use super::distributions::student_quantile;
@@ -14,17 +15,18 @@ use crate::inference::Effect;
 /// One side of a row, as costs: larger is worse.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeparateSide {
-    /// One location for each independent unit: a session, or a process where the spread between processes is known.
+    /// One location for each independent unit: a session, or a process if the spread between processes is
+    /// known.
     pub locations: Vec<f64>,
-    /// Processes of a typical unit.
+    /// Number of processes in a typical unit.
     pub processes: usize,
-    /// Standard error of a location from the spread inside its unit.
+    /// Standard error of a location, from the spread inside its unit.
     pub within: f64,
     /// Disturbance of a typical session as a standard deviation; `None` if the data do not show it.
     pub disturbance: Option<f64>,
 }
 
-/// One row: both sides, and the standard deviation between units if it is known.
+/// One row: both sides, and the standard deviation between units if known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnpairedRow {
     pub base: SeparateSide,
@@ -32,37 +34,40 @@ pub struct UnpairedRow {
     pub known: Option<f64>,
 }
 
-/// The effect of a row for head being worse and for head being better, and the prior standard deviation between two
-/// units behind it. Both have one center; where sessions were disturbed differently, their errors differ.
+/// The effects of a row for "head is worse" and for "head is better", and the prior standard deviation
+/// between two units behind them. Both effects have one center; if the sessions were disturbed to different
+/// degrees, their errors differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimated {
     pub worse: Effect,
     pub better: Effect,
     pub between: f64,
-    /// The disturbance that the prior follows from; `None` if a side of the row does not show any.
+    /// The disturbance from which the prior follows; `None` if a side of the row does not show any.
     pub disturbance: Option<f64>,
 }
 
-/// Standard deviation between sessions, and between processes of one, of a machine on which nothing disturbed them. On
-/// recordings of an idle machine, two processes of a calm row differ by 1 % in the median and 3 % at most.
+/// Standard deviation between sessions, and between the processes of a session, on an undisturbed machine. In
+/// recordings of an idle machine, two processes of a calm row differ by 1 % in the median and by at most 3 %.
 const SESSION: f64 = 0.015;
 const PROCESS: f64 = 0.015;
-/// How much two sessions may differ, given the disturbance inside them: in proportion, and, because a disturbed
-/// machine has modes, faster than that until both modes are seen. The recordings in tests/fixtures/corpus give all
-/// three.
+/// Expected difference of two sessions, given the disturbance inside them: proportional to it and, because a
+/// disturbed machine has modes, growing faster than that until both modes are seen. The three constants
+/// follow from the recordings in tests/fixtures/corpus.
 const LINEAR: f64 = 1.5;
 const QUADRATIC: f64 = 30.0;
 const MODES: f64 = 0.6;
 /// Assumed disturbance of a session that was measured once: that of a loaded machine.
 const UNSEEN: f64 = 0.15;
-/// Most disturbance that counts from time lost to interruptions or spent waiting. A machine this busy shows its modes,
-/// and medians don't differ more if more time is lost.
+/// Largest disturbance that is counted for time lost to interruptions or spent waiting. A machine that is
+/// this busy shows its modes, and losing more time doesn't make medians differ more.
 pub const BUSY: f64 = 0.2;
-/// Two sessions of one program differ by no more than a factor of ten in any recording, and t tails reach beyond.
+/// Largest spread between sessions. In the recordings, two sessions of one program differ by at most a factor
+/// of ten, and t tails reach beyond that.
 const MOST_BETWEEN: f64 = 0.75;
 /// Degrees of freedom of a prior.
 const PRIOR_DF: f64 = 4.0;
-/// Most degrees of freedom that rows add: rows have tails, which no number of rows turns into a normal distribution's.
+/// Most degrees of freedom that rows add: rows have heavy tails, and no number of rows turns them into a
+/// normal distribution.
 const MOST_DF: f64 = 30.0;
 /// Level of a whole comparison at which the common shift of its rows is bounded.
 const LEVEL: f64 = 0.01;
@@ -77,11 +82,11 @@ impl Prior {
     fn new(side: &SeparateSide, disturbance: f64) -> Self {
         let unseen = if side.processes > 1 { SESSION } else { SESSION.hypot(PROCESS) };
         let grown = QUADRATIC * disturbance * disturbance;
-        // Squared, and for one side of the two that differ.
+        // Variances of one of the two sides that differ.
         let (calm, modes) =
             (unseen.powi(2) + (LINEAR * disturbance).powi(2) / 2.0, grown.min(MODES).powi(2) / 2.0);
-        // A calm session may hide that the machine has modes, so its tails are heavy; modes that were seen have no tails.
-        // Joined by Satterthwaite's approximation.
+        // A calm session may hide that the machine has modes, so its tails are heavy; modes that were seen
+        // add no tails. The two parts are combined by Satterthwaite's approximation.
         let seen = (grown / MODES).powi(2).min(1.0) * modes;
         let hidden = calm + modes - seen;
         let df = (hidden + seen).powi(2) / (hidden.powi(2) / PRIOR_DF + seen.powi(2) / MOST_DF);
@@ -89,13 +94,13 @@ impl Prior {
     }
 }
 
-/// Effects of all rows of one metric. `None` for a row with a side without any unit.
+/// Returns the effects of all rows of one metric; `None` for a row in which a side has no unit.
 pub fn effects(rows: &[UnpairedRow]) -> Vec<Option<Estimated>> {
     let most: Vec<f64> = rows.iter().map(|row| disturbance(&row.base).max(disturbance(&row.head))).collect();
-    // Rows of one session share the machine, so no row was calmer than a typical one.
+    // Rows of one session share the machine, so no row was calmer than the typical one.
     let typical = describe::median(&most).unwrap_or_default();
-    // Disturbances slow a session down. A base that was disturbed more than the rest makes head look faster and never
-    // slower, and vice versa.
+    // Disturbances only slow a session down. If base was disturbed more than the rest, head looks faster but
+    // never slower, and vice versa.
     let worse = toward(rows, typical, |row| disturbance(&row.head), alone);
     let better = toward(rows, typical, |row| disturbance(&row.base), not_worse);
     let both = |((worse, better), row): ((Option<Found>, Option<Found>), &UnpairedRow)| {
@@ -123,7 +128,8 @@ fn is_single(row: &UnpairedRow) -> bool {
     row.known.is_none() && row.base.locations.len() == 1 && row.head.locations.len() == 1
 }
 
-/// Effects, where `disturbed` gives the disturbance of the relevant session, and `estimate` the effect of a row by itself.
+/// Returns the effects in one direction. `disturbed` gives the disturbance of the relevant session, and
+/// `estimate` the effect of a row by itself.
 fn toward(
     rows: &[UnpairedRow],
     typical: f64,
@@ -158,8 +164,8 @@ impl UnpairedRow {
         }
     }
 
-    /// The prior next to a side's own units. The weight of an assumption fades as sessions are measured; a known value
-    /// keeps its weight.
+    /// Returns the prior that is combined with a side's own units. The weight of an assumption decreases as
+    /// sessions are added; a known value keeps its weight.
     fn scale_prior(&self, side: &SeparateSide, prior: &Prior) -> ScalePrior {
         let measured = side.locations.len().saturating_sub(1).max(1) as f64;
         let df = if self.known.is_some() { PRIOR_DF } else { PRIOR_DF / (measured * measured) };
@@ -167,16 +173,17 @@ impl UnpairedRow {
     }
 }
 
-/// One row by itself: Welch's approximation on robust locations of both sides.
+/// Estimates one row by itself: Welch's approximation on robust locations of both sides.
 fn alone(row: &UnpairedRow, disturbance: f64) -> Option<Found> {
     let prior = |side: &SeparateSide| row.prior(side, disturbance);
     let (base_prior, head_prior) = (prior(&row.base), prior(&row.head));
     let fitted = |side: &SeparateSide, prior: &Prior| fit(&side.locations, row.scale_prior(side, prior));
     let (base, head) = (fitted(&row.base, &base_prior), fitted(&row.head, &head_prior));
-    // (location, variance of it, degrees of freedom of that)
+    // Location, its variance, and the degrees of freedom of that variance.
     let of = |side: &SeparateSide, own: Option<Fit>, other: Option<Fit>, prior: &Prior| match (own, other) {
         (Some(own), _) => Some((own.center, variance_of_location(&side.locations, &own), own.df)),
-        // One session on one side and several on the other: all are from the same machine.
+        // One side has one session and the other several: all are from the same machine, so the others'
+        // spread applies.
         (None, Some(other)) if row.known.is_none() => {
             let variance = other.scale * other.scale + side.within * side.within;
             side.locations.first().map(|only| (*only, variance, other.df))
@@ -189,23 +196,24 @@ fn alone(row: &UnpairedRow, disturbance: f64) -> Option<Found> {
     let (base_center, base_variance, base_df) = of(&row.base, base, head, &base_prior)?;
     let (head_center, head_variance, head_df) = of(&row.head, head, base, &head_prior)?;
     let (se, joined) = welch((base_variance, base_df), (head_variance, head_df));
-    // If both have the same prior, it is one unknown and not two that could cancel.
+    // If both sides use the prior, it is one unknown, and not two that could cancel.
     let df = if base.is_none() && head.is_none() { base_df.min(head_df) } else { joined };
     let effect = Effect { center: head_center - base_center, se, df };
     Some(Found { effect, between: base_prior.sd.max(head_prior.sd) })
 }
 
-/// Standard error of the difference of two locations, and its degrees of freedom, from the variance and the degrees of
-/// freedom of each (Welch 1947, Biometrika 34:28–35).
+/// Returns the standard error of the difference of two locations, and its degrees of freedom, from the
+/// variance and the degrees of freedom of each (Welch 1947, Biometrika 34:28–35).
 fn welch((base, base_df): (f64, f64), (head, head_df): (f64, f64)) -> (f64, f64) {
     let variance = base + head;
     let denominator = base * base / base_df + head * head / head_df;
     (variance.sqrt(), if denominator > 0.0 { variance * variance / denominator } else { f64::INFINITY })
 }
 
-/// One row by itself, for a bound on how much worse head is. From several sessions on, the quicker ones give it: they
-/// differ less, and slow sessions are the machine's until one side has more of them. Their effect counts only where it is
-/// the larger one: a head that is slow in half of its sessions moves the location of all.
+/// Estimates one row by itself, to bound how much worse head is. With enough sessions, the quicker ones are
+/// used: they differ less, and slow sessions are attributed to the machine unless one side has more of them.
+/// Their effect is used only if it is the larger one, because a head that is slow in half of its sessions
+/// moves the location of all sessions.
 fn not_worse(row: &UnpairedRow, disturbance: f64) -> Option<Found> {
     let found = alone(row, disturbance)?;
     let [base, head] = [&row.base, &row.head].map(|side| {
@@ -218,9 +226,10 @@ fn not_worse(row: &UnpairedRow, disturbance: f64) -> Option<Found> {
     Some(Found { effect: Effect { center, se, df }, ..found })
 }
 
-/// Variance of a fitted location. The model's own is right for its tails only: too small for a normal distribution, too
-/// large for heavier tails. Huber's estimate takes the shape from the values themselves (Huber 1967, Proc. 5th Berkeley
-/// Symp. 1:221–233), and the model counts as a few of them.
+/// Returns the variance of a fitted location. The model's own variance is right only for its tails: it is too
+/// small for a normal distribution and too large for heavier tails. Huber's estimate takes the shape from the
+/// values themselves (Huber 1967, Proc. 5th Berkeley Symp. 1:221–233); the model's variance is mixed in with
+/// the weight of a few values.
 fn variance_of_location(values: &[f64], fit: &Fit) -> f64 {
     let model = fit.effect().se.powi(2);
     let n = fit.n as f64;
@@ -245,22 +254,23 @@ struct Divided {
     effect: Effect,
     /// The effect of the sessions on this row alone.
     own: f64,
-    /// Their effect on all rows alike.
+    /// The effect of the sessions on all rows alike.
     common: f64,
 }
 
 impl Divided {
-    /// Half of the difference between a typical row's sessions is common to all rows. A row that was disturbed more
-    /// than a typical one has the rest to itself: the others were not.
+    /// Divides the error of a row. Half of the difference between a typical row's sessions is common to all
+    /// rows. If a row was disturbed more than a typical one, the rest affects only this row, because the
+    /// others were not disturbed.
     fn new(effect: Effect, typical: f64) -> Self {
         let common = typical.min(effect.se) / 2f64.sqrt();
         Self { effect, own: (effect.se * effect.se - common * common).sqrt(), common }
     }
 }
 
-/// Rows with one session per side, which share both sessions. The effects of a session on all rows alike and on each
-/// row are both unknown. The densest half of the rows shows how much rows differ, and bounds their common shift: rows
-/// that did not move have none.
+/// Estimates rows that have one session per side and share both sessions. Unknown are the effect of a session
+/// on all rows alike and its effect on each row. The densest half of the rows shows how much rows differ and
+/// bounds their common shift, because rows that did not change should not have moved.
 fn together(rows: &[Divided]) -> Vec<Effect> {
     let n = rows.len() as f64;
     let centers: Vec<f64> = rows.iter().map(|row| row.effect.center).collect();
@@ -268,17 +278,18 @@ fn together(rows: &[Divided]) -> Vec<Effect> {
     let mut relative: Vec<f64> =
         unmoved(rows, middle).into_iter().map(|row| (row.effect.center - middle).abs() / row.own).collect();
     relative.sort_by(f64::total_cmp);
-    // With two rows either may have changed, and with three two of them, so the remaining row has nothing to agree
-    // with.
+    // Of two rows either may have changed, and of three any two, so the remaining row would have nothing to
+    // agree with.
     let rows_beyond = if rows.len() < 4 { 0.0 } else { n - 1.0 };
     let compared = if relative.len() < 4 { 0.0 } else { relative.len() as f64 - 1.0 };
     let spread = relative[(relative.len() - 1) / 2] * consistency(relative.len());
-    // Rows have tails: that most agree more than the prior expects makes the others only slowly more credible.
+    // Rows have heavy tails: if most agree more than the prior expects, the others become more credible only
+    // slowly.
     let weight = compared / if spread > 1.0 { 6.0 } else { 30.0 };
     let factor = ((PRIOR_DF + weight * spread * spread) / (PRIOR_DF + weight)).sqrt();
     let joint = |row: &Divided| {
         let df = (row.effect.df + rows_beyond / 6.0).min(MOST_DF);
-        // One event for all rows: its quantile needs no correction for their number.
+        // The common shift is one event for all rows, so its quantile needs no correction for their number.
         let once = student_quantile(LEVEL, row.effect.df) / student_quantile(LEVEL / n, df);
         let bound = middle.abs() + factor * row.own / n.sqrt();
         let common = if rows.len() == 1 { row.common } else { row.common.min(bound) };
@@ -287,8 +298,8 @@ fn together(rows: &[Divided]) -> Vec<Effect> {
     rows.iter().map(joint).collect()
 }
 
-/// The rows without those that certainly changed, because these don't show how much unchanged rows differ. The densest
-/// half always stays complete.
+/// Returns the rows without those that certainly changed, because these don't show how much unchanged rows
+/// differ. The densest half always stays complete.
 fn unmoved(rows: &[Divided], middle: f64) -> Vec<&Divided> {
     let p = |row: &Divided| {
         let away = Effect { center: (row.effect.center - middle).abs(), ..row.effect };
@@ -301,7 +312,8 @@ fn unmoved(rows: &[Divided], middle: f64) -> Vec<&Divided> {
     kept.into_iter().skip(if rows.len() < 4 { 0 } else { moved }).map(|(_, row)| row).collect()
 }
 
-/// The mean of the shortest interval that holds half of the values; of several, the one nearest to no change.
+/// Returns the mean of the shortest interval that holds half of the values; if there are several, the one
+/// nearest to no change.
 fn densest(values: &[f64]) -> Option<f64> {
     let sorted = describe::sorted(values);
     let half = sorted.len().div_ceil(2);
@@ -312,8 +324,8 @@ fn densest(values: &[f64]) -> Option<f64> {
     halves.min_by(nearer).map(|(_, mean)| mean)
 }
 
-/// Converts the lower median distance from the densest half's mean to the standard deviation of normal values
-/// (simulated, within 10 % from five rows on).
+/// Returns the factor that converts the lower median distance from the densest half's mean to the standard
+/// deviation of normal values (simulated, within 10 % for five rows or more).
 fn consistency(rows: usize) -> f64 {
     let n = rows as f64;
     1.4826 * if rows % 2 == 1 { 1.0 + 2.7 / (n - 0.1) } else { 1.0 + 4.1 / (n - 2.35).max(1.3) }
@@ -321,17 +333,18 @@ fn consistency(rows: usize) -> f64 {
 
 /// Number of stretches that a sequence is divided into: enough to detect a drift and two modes.
 const STRETCHES: usize = 10;
-/// Repetitions from which the mean shows rare interruptions.
+/// Number of repetitions from which the mean shows rare interruptions.
 const ENOUGH_FOR_MEAN: usize = 50;
 
-/// How much a session was disturbed, from its repetitions in the order taken, as costs: the standard deviation of the
-/// medians of its stretches, or the share of time that was lost to interruptions if that is larger.
+/// Estimates how much a session was disturbed, from the costs of its repetitions in the order taken: the
+/// standard deviation of the medians of its stretches, or the share of time that was lost to interruptions,
+/// whichever is larger.
 pub fn disturbance_of(costs: &[f64]) -> Option<f64> {
     let stretches = costs.len().min(STRETCHES);
     let cut = |at: usize| at * costs.len() / stretches;
     let medians: Vec<f64> =
         (0..stretches).filter_map(|at| describe::median(&costs[cut(at)..cut(at + 1)])).collect();
-    // The deviation of a few values is itself uncertain, and may be small by chance.
+    // The standard deviation of a few values is itself uncertain, and may be small by chance.
     let uncertain = 1.0 + 1.0 / (stretches.max(2) - 1) as f64;
     let slow = describe::stddev(&medians)? * uncertain;
     let lost = if costs.len() < ENOUGH_FOR_MEAN {
@@ -344,9 +357,9 @@ pub fn disturbance_of(costs: &[f64]) -> Option<f64> {
     Some(slow.max(lost))
 }
 
-/// Standard error of the location of a session with this disturbance.
+/// Returns the standard error of the location of a session with this disturbance.
 pub fn within(disturbance: Option<f64>, repetitions: f64) -> f64 {
-    // A median of normal values.
+    // The factor for the median of normal values.
     1.2533 * disturbance.unwrap_or_default() / repetitions.clamp(1.0, STRETCHES as f64).sqrt()
 }
 
@@ -362,7 +375,7 @@ mod tests {
         UnpairedRow { base: side(0.0, disturbance), head: side(change, disturbance), known: None }
     }
 
-    /// p of "no more than 1 % slower", for Holm's first step.
+    /// Returns the p of "no more than 1 % slower" at Holm's first step.
     fn adjusted(rows: &[UnpairedRow], at: usize) -> f64 {
         effects(rows)[at].unwrap().worse.p_above(0.01) * rows.len() as f64
     }
@@ -401,7 +414,7 @@ mod tests {
         assert!(adjusted(&[row(0.4, 0.01)], 0) < 0.01);
         assert!(adjusted(&[row(0.4, 0.1)], 0) > 0.01);
         assert!(adjusted(&[row(1.5, 0.4)], 0) > 0.01);
-        // A calm row next to disturbed ones was measured on the same machine.
+        // A calm row next to disturbed ones was measured on the same machine, so its calm proves little.
         assert!(adjusted(&[row(0.4, 0.01), row(0.0, 0.2), row(0.0, 0.2)], 0) > 0.01);
     }
 
@@ -453,7 +466,7 @@ mod tests {
     #[test]
     fn the_error_of_many_sessions_is_that_of_their_own_tails() {
         let se = |shape: fn(f64) -> f64| {
-            // Quantiles of a uniform distribution, bent.
+            // Quantiles of a uniform distribution, transformed by `shape`.
             let values: Vec<f64> = (0..40).map(|at| shape((f64::from(at) - 19.5) / 20.0)).collect();
             let fitted = fit(&values, ScalePrior::NONE).unwrap();
             (variance_of_location(&values, &fitted).sqrt(), fitted.effect().se)
@@ -509,7 +522,7 @@ mod tests {
         };
         assert!(disturbance_of(&calm).unwrap() < 0.002);
         assert!(with(60..100, 0.2) > 0.09);
-        // One repetition in fifty waited for thirty times as long.
+        // One repetition in fifty waited and took thirty times as long.
         assert!(with(0..2, 3.4) > 0.19);
         assert_eq!(disturbance_of(&[1.0]), None);
     }
