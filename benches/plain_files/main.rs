@@ -69,7 +69,7 @@ fn in_half(least: &[f64]) -> String {
     if middle.is_finite() { format!("{middle} ×") } else { format!("> {} ×", FACTORS[FACTORS.len() - 1]) }
 }
 
-/// Whether the printed interval holds the truth; a row that prints none claims nothing.
+/// Returns whether the printed interval holds the truth; a row that prints none claims nothing.
 fn covers(row: &Row, truth: f64) -> Option<bool> {
     let interval = row.estimate.as_ref()?.interval?;
     Some(interval.low <= truth && truth <= interval.high)

@@ -44,7 +44,7 @@ fn option(name: &str, default: u64) -> u64 {
     value(name).and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// Whether `--only` asks for this.
+/// Returns whether `--only` asks for this.
 pub fn wanted(name: &str) -> bool {
     value("--only").is_none_or(|only| name.contains(&only))
 }

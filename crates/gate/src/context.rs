@@ -58,8 +58,8 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
     lints
 }
 
-/// Whether the two runs may be compared at all: by fingerprints where both have one, and by what tools print about the
-/// machine.
+/// Returns whether the two runs may be compared at all: by fingerprints where both have one, and by what
+/// tools print about the machine.
 fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
     let fingerprints = base.testbed.as_ref().zip(head.testbed.as_ref());
     if let Some(differing) = fingerprints.and_then(|(base, head)| differing_facts(base, head)) {
@@ -115,8 +115,8 @@ fn other_chip(base: &Testbed, head: &Testbed) -> Option<Lint> {
 const GPU_WORDS: [&str; 10] =
     ["cuda", "hip", "rocm", "vulkan", "metal", "gpu", "nvidia", "amdgpu", "gfx", "webgpu"];
 
-/// Whether a benchmark ran on a GPU, from its labels or its name. Unknown counts as a processor, whose
-/// assumed spread is the larger one.
+/// Returns whether a benchmark ran on a GPU, from its labels or its name. Unknown counts as a processor,
+/// whose assumed spread is the larger one.
 pub fn on_gpu(benchmark: &benchgate_core::model::Benchmark) -> bool {
     let says = |text: &str| {
         let text = text.to_ascii_lowercase();
@@ -143,7 +143,7 @@ pub fn forbidding(lints: &[Lint]) -> Option<&Lint> {
     first(Error).or_else(|| first(Inconclusive))
 }
 
-/// Whether a finding forbids a verdict about a benchmark, whatever the metric.
+/// Returns whether a finding forbids a verdict about a benchmark, whatever the metric.
 pub fn is_about_benchmark(code: LintCode) -> bool {
     code.consequence() == Consequence::Error || code.subject() == Some(Subject::Benchmark)
 }

@@ -252,8 +252,8 @@ impl Question {
         }
     }
 
-    /// Whether the interval lies beyond the floor. The p-value is not enough: with several modes it can reject the floor
-    /// while the printed interval still contains it.
+    /// Returns whether the interval lies beyond the floor. The p-value is not enough: with several modes it
+    /// can reject the floor while the printed interval still contains it.
     fn shows_worse(&self, level: f64) -> bool {
         self.classical.is_some() || self.effect.lower(level) >= self.floor - ROUNDING
     }
@@ -341,8 +341,8 @@ fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
     mean_in_question(paired, tolerance, last)
 }
 
-/// Whether head's mean may lie above base's by more than the tolerance, whatever raised it. Slow processes of head alone
-/// have no others to be compared with, so several are enough.
+/// Returns whether head's mean may lie above base's by more than the tolerance, whatever raised it. Slow
+/// processes of head alone have no others to be compared with, so several are enough.
 fn mean_in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
     let (mean, counts) = (paired.mean, paired.counts);
     let limit = (MEAN_RATE * mean.rise / tolerance).min(MEAN_LIMIT);
@@ -369,7 +369,7 @@ fn mean_in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reaso
     })
 }
 
-/// Whether the quickest repetitions point the other way, by the sign test for that or by their size.
+/// Returns whether the quickest repetitions point the other way, by the sign test for that or by their size.
 fn contradicts(quickest: &Quickest, p_other_way: f64) -> bool {
     p_other_way <= CONTRADICTED || quickest.opposed >= OPPOSED
 }

@@ -191,7 +191,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     drafts
 }
 
-/// Whether only outputs are judged and nothing is timed.
+/// Returns whether only outputs are judged and nothing is timed.
 fn judges_outputs(base: &Benchmark, head: &Benchmark) -> bool {
     is_judged_by_outputs(base) && is_judged_by_outputs(head)
 }
@@ -304,7 +304,7 @@ fn untimed(
 /// The times of a module that decide.
 const TIMES: [Metric; 2] = [Metric::LATENCY, Metric::CPU_TIME];
 
-/// Whether a side ran a module to time it.
+/// Returns whether a side ran a module to time it.
 fn is_for_time(side: &Benchmark) -> bool {
     let by_code = || side.metrics.iter().any(|known| Metric::OF_CODE.contains(&known.metric));
     side.artifact.is_some() && !is_judged_by_outputs(side) && !by_code()
@@ -335,7 +335,7 @@ fn untimed_on_both(
     .collect()
 }
 
-/// Whether a series was taken by the processes that were watched. Compile time was not.
+/// Returns whether a series was taken by the processes that were watched. Compile time was not.
 fn is_timed(series: &MetricSeries) -> bool {
     match &series.series {
         Series::Processes(processes) => processes.iter().any(|process| process.started.is_some()),
@@ -360,8 +360,8 @@ fn unverified(head: &Benchmark) -> Option<Lint> {
 /// beyond it, the measured programs are not those of the hashes.
 const IDENTICAL_RATIO: f64 = 1.5;
 
-/// Why identical programs can't have these times: every process of one side is far beyond every process of the
-/// other.
+/// Returns why identical programs can't have these times: every process of one side is far beyond every
+/// process of the other.
 fn contradiction(base: &Readings, head: &Readings) -> Option<String> {
     if !(base.has_ratio() && head.has_ratio()) {
         return None;
@@ -377,8 +377,9 @@ fn contradiction(base: &Readings, head: &Readings) -> Option<String> {
     })
 }
 
-/// Why programs that look identical are not shown to be equally fast although each side has more than one block: the
-/// sides differ by more than a green may hide. Their times then decide like those of any other row.
+/// Returns why programs that look identical are not shown to be equally fast although each side has more than
+/// one block: the sides differ by more than a green may hide. Their times then decide like those of any other
+/// row.
 fn disagreement(base: &Readings, head: &Readings, together: bool, tolerance: f64) -> Option<String> {
     const OF_ONE_BLOCK: usize = 2;
     let checked = [base, head].iter().all(|side| side.has_ratio() && side.clean.len() > OF_ONE_BLOCK);

@@ -158,8 +158,8 @@ fn side(blocks: &[BlockCosts], head: bool) -> impl Iterator<Item = &ProcessCosts
     blocks.iter().flatten().filter(move |process| process.head == head)
 }
 
-/// Whether the slowest repetition of head lies below the fastest one of base. If quantiles represent the repetitions
-/// of a process, their mean is used too.
+/// Returns whether the slowest repetition of head lies below the fastest one of base. If quantiles represent
+/// the repetitions of a process, their mean is used too.
 fn outruns(blocks: &[BlockCosts]) -> bool {
     let slowest = side(blocks, true)
         .flat_map(|process| process.costs.last().copied().into_iter().chain([process.mean]));

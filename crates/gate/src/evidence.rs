@@ -189,8 +189,9 @@ const MEAN_LIMIT: f64 = 0.02;
 const MEAN_RATE: f64 = 0.1;
 const LARGEST_MEAN_LIMIT: f64 = 0.15;
 
-/// Whether head is slow, or stalls, more often or for longer than base. The location of a side does not show this, and without a
-/// schedule the machine may be the cause: it prevents a pass but does not make a row red.
+/// Returns whether head is slow, or stalls, more often or for longer than base. The location of a side does
+/// not show this, and without a schedule the machine may be the cause: it prevents a pass but does not make a
+/// row red.
 fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Option<Reason> {
     let quicker = |costs: &[f64]| describe::quantile_sorted(&describe::sorted(costs), 0.25);
     let by_process = base.middle.len().min(head.middle.len()) > 1;

@@ -148,7 +148,8 @@ impl Exchange {
         Some(Self { by_processor: *time == Metric::CPU_TIME, whole, kernels, failed })
     }
 
-    /// Whether exchanging all kernels is known to have changed the time: otherwise there is nothing to divide.
+    /// Returns whether exchanging all kernels is known to have changed the time: otherwise there is nothing
+    /// to divide.
     pub fn has_changed(&self) -> bool {
         self.whole.interval.low > 0.0 || self.whole.interval.high < 0.0
     }
@@ -179,8 +180,9 @@ impl Exchange {
         half_widths.map(|half| half * half).sum::<f64>().sqrt()
     }
 
-    /// Whether the changes of the kernels add up to that of the whole, within their intervals. Each order leads from base to
-    /// head, so they do whatever kernels add only together, unless the machine changed while it measured.
+    /// Returns whether the changes of the kernels add up to that of the whole, within their intervals. Each
+    /// order leads from base to head, so they do whatever kernels add only together, unless the machine
+    /// changed while it measured.
     pub fn sum_is(&self) -> Sum {
         let allowance = self.allowance();
         // If the uncertainty is as large as the change of the whole, any kernels add up.

@@ -92,7 +92,7 @@ impl Explanation {
         }) || !self.counts.is_empty()
     }
 
-    /// Whether both sides were profiled: without that no kernel is new, gone or slower.
+    /// Returns whether both sides were profiled: without that no kernel is new, gone or slower.
     pub fn compares_kernels(&self) -> bool {
         self.unprofiled.iter().all(Option::is_none)
     }

@@ -226,8 +226,8 @@ impl Earlier {
         found.max_by(|a, b| (a.effect.center / a.effect.se).total_cmp(&(b.effect.center / b.effect.se)))
     }
 
-    /// Whether the newest session is slower than the first ones by more than the tolerance, and the spread between sessions
-    /// is assumed, so that nothing shows whether that is noise.
+    /// Returns whether the newest session is slower than the first ones by more than the tolerance, and the
+    /// spread between sessions is assumed, so that nothing shows whether that is noise.
     pub fn may_be_slower_than_first(&self, tolerance: f64) -> bool {
         let counts = 1..=self.first.costs.len().min(LEVEL_SESSIONS - 1);
         self.newest.known_prior().is_none()

@@ -146,8 +146,8 @@ impl<'a> Sessions<'a> {
         Some(Lint::new(LintCode::AnchorChanged, detail))
     }
 
-    /// Whether this row was slowed before: sessions are excluded because they were slow, or head continues a slowdown that
-    /// came by small steps or that the first sessions can't exclude.
+    /// Returns whether this row was slowed before: sessions are excluded because they were slow, or head
+    /// continues a slowdown that came by small steps or that the first sessions can't exclude.
     pub fn is_slowed(&self, name: &BenchmarkName, metric: &Metric, question: &GradualQuestion) -> bool {
         let key = (name, metric.name.as_ref());
         let was_slowed = |earlier: &Earlier| {
@@ -239,7 +239,7 @@ fn best_exact<'a>(
 }
 
 impl Costs<'_> {
-    /// Whether these costs are of this metric. Another unit is another quantity.
+    /// Returns whether these costs are of this metric. Another unit is another quantity.
     fn is_of(&self, metric: &Metric) -> bool {
         metric.unit == self.metric.unit && metric.better == self.metric.better
     }

@@ -98,7 +98,7 @@ fn places_of(rows: &[Row]) -> BTreeMap<(String, String), usize> {
     named.rev().collect()
 }
 
-/// Whether a limit holds on a machine. An unknown machine may be any.
+/// Returns whether a limit holds on a machine. An unknown machine may be any.
 fn is_for(limit: &Limit, testbed: Option<&Testbed>) -> bool {
     let (Some(glob), Some(testbed)) = (&limit.testbed, testbed) else { return true };
     let glob = BenchmarkGlob::new(glob);

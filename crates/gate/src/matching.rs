@@ -72,7 +72,7 @@ pub(super) fn point_out(rows: &mut [Row], pairs: &[Matched<'_>]) {
     }
 }
 
-/// Whether both do the same with the same inputs, as far as the results say.
+/// Returns whether both do the same with the same inputs, as far as the results say.
 fn is_alike(gone: &Benchmark, new: &Benchmark) -> bool {
     let asked = |benchmark: &Benchmark| {
         let Workload { device, inputs_sha256, reference_sha256, .. } =

@@ -185,8 +185,9 @@ fn improvement(good: &[f64], scale: f64, floor: f64) -> Option<usize> {
     divided.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
 }
 
-/// Whether the last of these sessions show that a slowdown from `center` to `slow` is over: a cumulative sum of the log
-/// likelihood ratio between the two levels. `storing` as in [`super::StoredSessions`].
+/// Returns whether the last of these sessions show that a slowdown from `center` to `slow` is over: a
+/// cumulative sum of the log likelihood ratio between the two levels. `storing` as in
+/// [`super::StoredSessions`].
 pub(super) fn is_over(costs: &[f64], (center, slow): (f64, f64), scale: f64, storing: bool) -> bool {
     let distance = (slow - center) / scale;
     let most = if storing { OF_ONE } else { f64::INFINITY };

@@ -12,7 +12,7 @@ use super::{
     Waiver, WaiverUse,
 };
 
-/// Whether this metric of a benchmark can fail the gate.
+/// Returns whether this metric of a benchmark can fail the gate.
 pub fn decides(policy: &Policy, name: &BenchmarkName, metric: &Metric) -> bool {
     Rules::of_metrics(policy).metric(name, metric).fatal
 }
@@ -152,7 +152,7 @@ impl<'a> Rules<'a> {
         self.policy.changed_reference
     }
 
-    /// Whether a textbook test on all repetitions was requested.
+    /// Returns whether a textbook test on all repetitions was requested.
     pub fn is_classical(&self) -> bool {
         self.policy.test != TestKind::Auto
     }

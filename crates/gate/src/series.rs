@@ -43,7 +43,7 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Whether every value has a logarithm, which all estimates of a ratio work with.
+    /// Returns whether every value has a logarithm, which all estimates of a ratio work with.
     pub fn has_ratio(&self) -> bool {
         self.stats.min > 0.0
     }
@@ -59,8 +59,8 @@ pub struct SessionReading {
     pub disturbance: Option<f64>,
 }
 
-/// Whether zero can be a value of this metric. A time or a rate of zero was not measured; a count, a size or
-/// a user's counter may well be zero.
+/// Returns whether zero can be a value of this metric. A time or a rate of zero was not measured; a count, a
+/// size or a user's counter may well be zero.
 fn may_be_zero(metric: &Metric) -> bool {
     metric.kind == MetricKind::Exact || !matches!(metric.unit, Unit::Nanoseconds | Unit::PerSecond)
 }

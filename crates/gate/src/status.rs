@@ -38,17 +38,18 @@ fn outcome(side: &Benchmark) -> Outcome {
     }
 }
 
-/// Whether there is a module to describe, measured or not.
+/// Returns whether there is a module to describe, measured or not.
 pub fn is_compiled(side: Option<&Benchmark>) -> bool {
     side.is_some_and(|side| side.artifact.is_some())
 }
 
-/// Whether a tool was ended from outside while it worked for this side.
+/// Returns whether a tool was ended from outside while it worked for this side.
 pub fn was_killed(side: Option<&Benchmark>) -> bool {
     side.is_some_and(|side| side.lints.iter().any(|lint| lint.code == LintCode::Killed))
 }
 
-/// Whether the compiler itself rejected this side's program, so that a change of the program can repair it.
+/// Returns whether the compiler itself rejected this side's program, so that a change of the program can
+/// repair it.
 fn was_rejected(side: Option<&Benchmark>) -> bool {
     side.is_some_and(|side| side.lints.iter().any(|lint| lint.code == LintCode::CompilerRejected))
 }
@@ -214,8 +215,9 @@ pub fn of_verification(
     }
 }
 
-/// Whether a side's outputs were compared with their references and agree. A constant reference proves little about a
-/// model; for a test of one operator it may be the right result, and the row has a note.
+/// Returns whether a side's outputs were compared with their references and agree. A constant reference
+/// proves little about a model; for a test of one operator it may be the right result, and the row has a
+/// note.
 pub fn agrees(side: &Benchmark) -> bool {
     side.verification.as_ref().is_some_and(|found| match found.supported_code() {
         VerifyCode::Pass => true,
@@ -224,14 +226,14 @@ pub fn agrees(side: &Benchmark) -> bool {
     })
 }
 
-/// Whether two different modules' outputs were not compared with each other.
+/// Returns whether two different modules' outputs were not compared with each other.
 fn is_uncompared(base: &Benchmark, head: &Benchmark) -> bool {
     let module = |side: &Benchmark| side.artifact.as_ref().map(|artifact| artifact.vmfb_sha256.clone());
     let compared = head.verification.as_ref().is_some_and(|found| !found.against_base.is_empty());
     !compared && module(base) != module(head)
 }
 
-/// Whether head's outputs were compared with their reference as completely as base's were.
+/// Returns whether head's outputs were compared with their reference as completely as base's were.
 fn covers(head: &Verification, base: Option<&Verification>) -> bool {
     let elements = |check: &OutputCheck| check.divergence.map_or(0, |divergence| divergence.elements);
     base.into_iter().flat_map(|base| &base.outputs).all(|wanted| {
@@ -285,7 +287,7 @@ fn met(expectation: &Expectation, side: &Benchmark) -> Option<Met> {
     }
 }
 
-/// Whether a side fails as expected, in a later stage than this one.
+/// Returns whether a side fails as expected, in a later stage than this one.
 fn got_further(expectation: &Expectation, side: &Benchmark, failure: FailureKind) -> bool {
     matches!(met(expectation, side), Some(Met::Fails(other)) if other > failure)
 }

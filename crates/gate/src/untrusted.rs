@@ -201,7 +201,7 @@ fn absent(
     rows
 }
 
-/// Whether every benchmark that is measured has this metric. A cached compile has no time.
+/// Returns whether every benchmark that is measured has this metric. A cached compile has no time.
 fn is_measured(metric: &Metric, expected: &Expected) -> bool {
     match &*metric.name {
         name if metric.is_compile_time() || name == Metric::THROUGHPUT.name => false,

@@ -61,19 +61,19 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     vec![Lint::new(LintCode::Fp64ReferenceChanged, detail)]
 }
 
-/// Whether head's outputs were compared with a reference that base's outputs were not compared with.
+/// Returns whether head's outputs were compared with a reference that base's outputs were not compared with.
 fn other_reference(base: &Workload, head: &Workload) -> bool {
     head.reference_sha256.is_some() && base.reference_sha256 != head.reference_sha256
 }
 
-/// Whether head's outputs were compared with a reference that base's outputs were not compared with, for the same
-/// inputs. A reference for other inputs is different work, which is a separate finding.
+/// Returns whether head's outputs were compared with a reference that base's outputs were not compared with,
+/// for the same inputs. A reference for other inputs is different work, which is a separate finding.
 pub fn has_other_reference(base: &Benchmark, head: &Benchmark) -> bool {
     let both = recorded(base).zip(recorded(head));
     both.is_some_and(|(base, head)| base.inputs_sha256 == head.inputs_sha256 && other_reference(base, head))
 }
 
-/// Whether head's model, or the reference of its outputs, differs from base's.
+/// Returns whether head's model, or the reference of its outputs, differs from base's.
 pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
     has_other_reference(base, head) || head.verification.as_ref().is_some_and(|found| found.model_changed)
 }

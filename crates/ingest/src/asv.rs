@@ -1,7 +1,8 @@
 //! airspeed velocity's result files, `results/MACHINE/COMMIT-ENVIRONMENT.json`: one commit, every benchmark with
 //! its combinations of parameters.
 //!
-//! The kind of a benchmark is in another file, so it is taken from the name, as asv does: `time_…`, `mem_…`.
+//! The kind of a benchmark is stored in another file, so it is derived from the name, as asv itself does:
+//! `time_…`, `mem_…`.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use super::error::{LineFault, line_fault};
 use super::json::{parse_with_words, unique_entries};
 use super::stated::check_summary;
 
-/// The layout of a row that is read here.
+/// The version of the layout that this reader understands.
 const VERSION: u64 = 2;
 
 #[derive(Deserialize)]
@@ -24,9 +25,9 @@ struct AsvFile {
     commit_hash: String,
     #[serde(default)]
     params: AsvMachine,
-    /// Names of the entries of a row; rows leave out the last ones if they are null.
+    /// Names of the entries of a row; a row may omit its last entries if they are null.
     result_columns: Vec<String>,
-    /// In the order of the file; a name that appears twice is refused.
+    /// In the order of the file; a repeated name is rejected.
     #[serde(deserialize_with = "unique_entries")]
     results: Vec<(String, Value)>,
 }
@@ -38,7 +39,7 @@ struct AsvMachine {
     cpu: Option<String>,
     num_cpu: Option<String>,
     os: Option<String>,
-    /// A number where people wrote it themselves.
+    /// Text or, if a person wrote the file, possibly a number.
     ram: Option<Value>,
 }
 
@@ -79,7 +80,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     Ok(Run { benchmarks, context, testbed, commit: Some(file.commit_hash), ..Run::default() })
 }
 
-/// One row by the names of its columns.
+/// One row, accessed by the names of its columns.
 struct AsvColumns<'a> {
     names: &'a [String],
     row: &'a Value,
@@ -91,7 +92,7 @@ impl<'a> AsvColumns<'a> {
         self.row.get(at)
     }
 
-    /// A column's list; `None` if it is null or left out.
+    /// Returns a column's list; `None` if it is null or omitted.
     fn list(&self, name: &str) -> Result<Option<&'a [Value]>, String> {
         match self.entry(name) {
             None | Some(Value::Null) => Ok(None),
@@ -100,7 +101,7 @@ impl<'a> AsvColumns<'a> {
         }
     }
 
-    /// A column with one entry for each of `count` combinations.
+    /// Returns a column that has one entry for each of the `count` parameter combinations.
     fn of_combinations(&self, name: &str, count: usize) -> Result<Option<&'a [Value]>, String> {
         match self.list(name)? {
             Some(values) if values.len() != count => {
@@ -126,7 +127,7 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut ByName) -> Re
     if combinations != Some(results.len()) {
         return Err(format!("{} results do not fit its parameters", results.len()));
     }
-    // The hash of the benchmark's code: results of different code are not of one experiment.
+    // The hash of the benchmark's code: results of different code belong to different experiments.
     let version = columns.entry("version").and_then(Value::as_str);
     let samples = columns.of_combinations("samples", results.len())?;
     let [repeats, lower, upper] = ["stats_repeat", "stats_q_25", "stats_q_75"]
@@ -165,7 +166,7 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut ByName) -> Re
                 check_summary(&mut benchmark, &samples, &stated(median));
                 processes(&mut benchmark, metric.clone(), scale, vec![samples]);
             }
-            // Without `--record-samples` the median and quartiles of a time are kept.
+            // Without `--record-samples`, asv keeps the median and the quartiles of a time.
             (Stated::Number(median), _) if metric.name == Metric::LATENCY.name => {
                 summary(&mut benchmark, metric.clone(), scale, stated(median));
             }
@@ -176,12 +177,12 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut ByName) -> Re
     Ok(())
 }
 
-/// The value in place of a result.
+/// The value that stands for a result.
 enum Stated {
     Number(f64),
-    /// null: the benchmark failed.
+    /// `null`: the benchmark failed.
     Failed,
-    /// NaN: `setup` raised `NotImplementedError`.
+    /// `NaN`: `setup` raised `NotImplementedError`.
     Skipped,
 }
 
@@ -197,7 +198,7 @@ fn parameters(lists: &[Value]) -> Result<Vec<Vec<&str>>, String> {
     words.collect::<Option<_>>().ok_or_else(|| "`params` is not lists of text".to_owned())
 }
 
-/// `time_sum(64, 'row')`, as asv prints it; the last parameter changes first.
+/// Returns a name such as `time_sum(64, 'row')`, as asv prints it; the last parameter changes fastest.
 fn combination(name: &str, parameters: &[Vec<&str>], at: usize) -> String {
     let mut rest = at;
     let mut values = Vec::with_capacity(parameters.len());
@@ -209,7 +210,7 @@ fn combination(name: &str, parameters: &[Vec<&str>], at: usize) -> String {
     if values.is_empty() { name.to_owned() } else { format!("{name}({})", values.join(", ")) }
 }
 
-/// The metric of a benchmark of this name, and the scale of its unit to the metric's.
+/// Returns the metric of a benchmark with this name, and the factor from its unit to the metric's unit.
 fn metric(name: &str) -> (Metric, f64) {
     let own = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
     let kinds = [

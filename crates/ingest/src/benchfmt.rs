@@ -1,5 +1,5 @@
-//! The Go benchmark format, which benchstat reads: `BenchmarkName-8  1000  123 ns/op  45 B/op`, with
-//! `key: value` lines above. Lines of one name are the repetitions of one process.
+//! The Go benchmark format, which benchstat reads: `BenchmarkName-8  1000  123 ns/op  45 B/op`, with `key:
+//! value` lines above. Lines with the same name are the repetitions of one process.
 //!
 //! Source: <https://go.googlesource.com/proposal/+/master/design/14313-benchmark-format.md>.
 
@@ -11,10 +11,10 @@ use super::build::{carried, direction, fail, has_room, own_metric, processes, te
 use super::error::{LineFault, line_fault};
 use super::text::lines;
 
-/// Units beyond this in one benchmark are an attack, not a benchmark.
+/// Maximum number of units of one benchmark: more of them are an attack.
 const MAX_UNITS: usize = 64;
 
-/// Whether this line is a result.
+/// Returns whether this line is a result.
 pub(super) fn is_result(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace();
     let name = words.next().and_then(|name| name.strip_prefix("Benchmark"));
@@ -25,14 +25,14 @@ pub(super) fn is_result(line: &str) -> bool {
         && words.next().is_some_and(|word| word.contains('/'))
 }
 
-/// One name's lines together.
+/// The lines with one name.
 #[derive(Default)]
 struct BenchfmtRows {
     name: String,
     units: Vec<(String, Vec<f64>)>,
     failed: Option<String>,
     cut: bool,
-    /// The key of a line of configuration whose value is another for some of the lines.
+    /// The key of a configuration line whose value changes between these lines.
     reconfigured: Option<String>,
     section: usize,
 }
@@ -51,7 +51,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             _ => match failure(line.text) {
                 Some(name) => (name, Some("the test framework says FAIL")),
                 None => {
-                    // After a time stamp, say, or a color: other lines of this benchmark may be read.
+                    // The name may follow a time stamp or a color code; other lines of this benchmark may
+                    // have been read.
                     let mut within = line.text.match_indices("Benchmark").skip_while(|(at, _)| *at == 0);
                     if within.any(|(at, _)| is_result(&line.text[at..])) {
                         return Err(line_fault(line.number, "a result that does not begin its line"));
@@ -63,7 +64,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             },
         };
         let rest: Vec<&str> = words.collect();
-        // A name alone is printed first when the benchmark logs something.
+        // If the benchmark logs something, its name is first printed alone.
         if why.is_none() && rest.is_empty() && line.terminated {
             continue;
         }
@@ -86,7 +87,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         }
         rows.cut |= !line.terminated;
     }
-    // Two files may be compared only if these facts are equal; the package is in the names already.
+    // Two files may be compared only if these facts are equal; the package is already part of the names.
     config.go.remove("pkg");
     let testbed = testbed(config.go);
     let broken =
@@ -96,21 +97,21 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     Ok(Run { benchmarks, testbed, lints, ..Run::default() })
 }
 
-/// The lines `key: value` so far.
+/// The `key: value` lines so far.
 #[derive(Default)]
 struct Configuration {
-    /// The lines that `go test` writes.
+    /// The keys that `go test` writes.
     go: BTreeMap<String, String>,
     own: BTreeMap<String, String>,
-    /// Number of changes of these values; each starts another experiment, as in benchstat.
+    /// Number of changes of these values; each change starts another experiment, as in benchstat.
     changes: usize,
     last_changed: String,
-    /// The file has results of two machines.
+    /// Set if the file has results of two machines.
     machines: Option<Lint>,
 }
 
 impl Configuration {
-    /// Takes the line if it is one of configuration.
+    /// Reads the line if it is a configuration line.
     fn read_line(&mut self, line: &str) -> Result<(), &'static str> {
         let Some((key, value)) = line.split_once(':') else { return Ok(()) };
         let is_key = key.starts_with(char::is_lowercase)
@@ -128,7 +129,7 @@ impl Configuration {
             known.insert(carried(key)?.to_owned(), value.to_owned()).filter(|before| before != value);
         let Some(before) = before else { return Ok(()) };
         match key {
-            // The package is in the names already.
+            // The package is already part of the names.
             "pkg" => {}
             "goos" | "goarch" | "cpu" => {
                 let detail = format!("{key}: {} / {} in one file", short(&before), short(value));
@@ -143,7 +144,8 @@ impl Configuration {
     }
 }
 
-/// The test binary did not run to its end, so any of its benchmarks may lack repetitions.
+/// Returns whether the line shows that the test binary did not finish, so that any of its benchmarks may lack
+/// repetitions.
 fn is_broken(line: &str) -> bool {
     line == "FAIL"
         || ["FAIL\t", "panic: ", "fatal error: ", "exit status ", "signal: "]
@@ -151,7 +153,7 @@ fn is_broken(line: &str) -> bool {
             .any(|start| line.starts_with(start))
 }
 
-/// `--- FAIL: BenchmarkName`
+/// Returns the name in `--- FAIL: BenchmarkName`.
 fn failure(line: &str) -> Option<&str> {
     let name = line.trim_start().strip_prefix("--- FAIL: ")?.split_ascii_whitespace().next()?;
     name.starts_with("Benchmark").then_some(name)
@@ -199,7 +201,7 @@ impl BenchfmtRows {
     }
 }
 
-/// The metric of a unit, and its scale to the metric's own.
+/// Returns the metric of a unit, and the factor to the metric's own unit.
 fn metric(unit: &str) -> (Metric, f64) {
     if let Some(scale) = unit.strip_suffix("/op").and_then(time_unit) {
         return (Metric::LATENCY, scale);
@@ -208,7 +210,7 @@ fn metric(unit: &str) -> (Metric, f64) {
     (own_metric(unit.to_owned(), Unit::Other(unit.to_owned().into()), better), 1.0)
 }
 
-/// A word for a message.
+/// Shortens a word for a message.
 fn short(word: &str) -> &str {
     word.get(..40).unwrap_or(word)
 }

@@ -1,5 +1,5 @@
-//! Turns values into series, for the formats that are not Google Benchmark: the one place where a value that is
-//! not a measurement becomes a lint.
+//! Turns values into series, for all formats except Google Benchmark. Only here does a value that is not a
+//! measurement become a lint.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -13,7 +13,7 @@ use super::error::{LineFault, line_fault};
 use super::stated::check_summary;
 use super::{IngestError, join};
 
-/// Nanoseconds in each unit of time that tools print.
+/// Returns the number of nanoseconds in a unit of time, by the names that tools print.
 pub(super) fn time_unit(name: &str) -> Option<f64> {
     Some(match name {
         "ns" | "nsec" | "nanoseconds" => 1.0,
@@ -25,7 +25,7 @@ pub(super) fn time_unit(name: &str) -> Option<f64> {
     })
 }
 
-/// Which direction is better by a unit: `ms/step` is a time, `GB/s`, `fps` and `TFLOPS` are rates.
+/// Returns which direction is better for a unit: `ms/step` is a time; `GB/s`, `fps` and `TFLOPS` are rates.
 pub(super) fn direction(unit: &str) -> Option<Better> {
     let unit = unit.trim().to_ascii_lowercase();
     let (of, per) = unit.split_once('/').unwrap_or((&unit, ""));
@@ -37,26 +37,27 @@ pub(super) fn direction(unit: &str) -> Option<Better> {
     if time_unit(of).is_some() { Some(Better::Lower) } else { is_rate().then_some(Better::Higher) }
 }
 
-/// Checks a name that stands once in a file and becomes part of the names of many rows: without a bound, a
+/// Checks a name that appears once in a file and becomes part of the names of many rows: without a limit, a
 /// file of megabytes would need gigabytes.
 pub(super) fn carried(name: &str) -> Result<&str, &'static str> {
     const LONGEST: usize = 1024;
     if name.len() > LONGEST { Err("a name of more than 1024 bytes that many rows share") } else { Ok(name) }
 }
 
-/// The machine that a foreign file describes; `None` if it describes none.
+/// Returns the machine that a foreign file describes; `None` if it describes none.
 pub(super) fn testbed(facts: BTreeMap<String, String>) -> Option<Testbed> {
     let id = facts.values().map(String::as_str).collect::<Vec<_>>().join("/");
     (!facts.is_empty()).then_some(Testbed { id, facts, notes: BTreeMap::new() })
 }
 
-/// A metric of a tool's own.
+/// Creates a metric that only its tool knows.
 pub(super) fn own_metric(name: impl Into<Cow<'static, str>>, unit: Unit, better: Better) -> Metric {
     Metric { name: name.into(), unit, better, kind: MetricKind::Noisy }
 }
 
-/// Adds the processes of a metric, each a list of samples in the tool's unit; `scale` turns that unit
-/// into the metric's. Bad values of the latency are lints that forbid judging; of others, notes.
+/// Adds the processes of a metric, each of which is a list of samples in the tool's unit; `scale` converts
+/// that unit to the metric's. A bad value is a lint: it forbids judging if it is a latency, and is a note
+/// otherwise.
 pub(super) fn processes(benchmark: &mut Benchmark, metric: Metric, scale: f64, processes: Vec<Vec<f64>>) {
     let main = metric.name == Metric::LATENCY.name;
     let total: usize = processes.iter().map(Vec::len).sum();
@@ -98,7 +99,7 @@ pub(super) fn processes(benchmark: &mut Benchmark, metric: Metric, scale: f64, p
     }
 }
 
-/// Adds a metric of which only a summary was kept, in the tool's unit.
+/// Adds a metric of which only a summary in the tool's unit was kept.
 pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, summary: Summary) {
     let main = metric.name == Metric::LATENCY.name;
     check_summary(benchmark, &[], &summary);
@@ -148,7 +149,7 @@ pub(super) fn fail(benchmark: &mut Benchmark, stage: Stage, why: impl Into<Strin
     benchmark.outcome = Outcome::Failed { stage, why };
 }
 
-/// Benchmarks of a file with repeated names: each repetition is another process.
+/// The benchmarks of a file in which names repeat: each repetition is another process.
 #[derive(Debug, Default)]
 pub(super) struct ByName {
     benchmarks: Vec<Benchmark>,
@@ -156,7 +157,7 @@ pub(super) struct ByName {
 }
 
 impl ByName {
-    /// For tools that add a row to their file each time they run.
+    /// Adds a benchmark, for tools that append a row to their file at each run.
     pub(super) fn push(&mut self, benchmark: Benchmark) {
         match self.index.get(&benchmark.name) {
             Some(&at) => join::merge_benchmark(&mut self.benchmarks[at], benchmark, "a later row"),
@@ -168,7 +169,8 @@ impl ByName {
         }
     }
 
-    /// For tools that write a benchmark once: a name that comes again is another benchmark's, or another run's.
+    /// Adds a benchmark, for tools that write each one once: a repeated name belongs to another benchmark or
+    /// another run.
     pub(super) fn push_once(&mut self, mut benchmark: Benchmark) {
         if self.index.contains_key(&benchmark.name) {
             benchmark
@@ -184,20 +186,20 @@ impl ByName {
     }
 }
 
-// Limits: how many benchmarks a result may have in any format, and how many values it may have in formats where
-// each value takes several times its own size in memory.
+// The first limit is the number of benchmarks in a result of any format. The others limit the number of
+// values in formats where each value takes several times its own size in memory.
 
-/// Benchmarks of one result, over its sides. The rows of each take 14 KB while they are compared, so a result of a
-/// million would need more memory than most machines have.
+/// Maximum number of benchmarks in one result, over all sides. The rows of each take 14 KB while they are
+/// compared, so a result with a million would need more memory than most machines have.
 pub const MOST_BENCHMARKS: usize = 20_000;
 
-/// Whether a reader may keep another benchmark. It keeps one too many and leaves out the rest, so that [`check`]
-/// detects it and memory stays bounded.
+/// Returns whether a reader may keep another benchmark. It keeps one more than allowed and drops the rest, so
+/// that [`check`] notices and memory stays bounded.
 pub(super) fn has_room(kept: usize) -> bool {
     kept <= MOST_BENCHMARKS
 }
 
-/// Refuses a result of more benchmarks.
+/// Rejects a result with too many benchmarks.
 pub(super) fn check(benchmarks: usize, label: &str) -> Result<(), IngestError> {
     if benchmarks <= MOST_BENCHMARKS {
         return Ok(());
@@ -205,18 +207,20 @@ pub(super) fn check(benchmarks: usize, label: &str) -> Result<(), IngestError> {
     Err(IngestError::TooManyBenchmarks { label: label.to_owned(), limit: MOST_BENCHMARKS })
 }
 
-/// Values of a document that is read whole. Each takes 16 to 32 bytes in memory, and two in a file.
+/// Maximum number of values in a document that is read as a whole. Each takes 16 to 32 bytes in memory, and
+/// as few as two in the file.
 const MOST_VALUES: usize = 8 << 20;
-/// Runs of a result in which each is a process. They take half a kilobyte each while they are compared.
+/// Maximum number of runs in a result in which each run is a process. Each takes half a kilobyte while they
+/// are compared.
 const MOST_RUNS: usize = 1 << 18;
 
-/// Refuses a document of more values before it is read.
+/// Rejects a document with too many values before it is read.
 pub(super) fn check_values(text: &str) -> Result<(), LineFault> {
     let values = text.bytes().filter(|byte| *byte == b',').count();
     at_most(values, MOST_VALUES, "values")
 }
 
-/// Refuses a result of more runs.
+/// Rejects a result with too many runs.
 pub(super) fn check_runs(runs: usize) -> Result<(), LineFault> {
     at_most(runs, MOST_RUNS, "runs")
 }

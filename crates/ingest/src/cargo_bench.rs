@@ -1,5 +1,5 @@
-//! The text of `cargo bench`: lines of libtest's harness and of criterion.rs. A bench target is a process, and both
-//! print one value of it: libtest the median, criterion its estimate.
+//! The text output of `cargo bench`: lines of libtest's harness and of criterion.rs. Each bench target is a
+//! process. Of each benchmark, libtest prints the median and criterion its estimate.
 
 use benchgate_core::model::{Benchmark, Lint, LintCode, Metric, Run, Stage, Summary};
 
@@ -10,17 +10,18 @@ use super::text::lines;
 
 /// The content of one line about a benchmark.
 enum CargoLine<'a> {
-    /// `test sum ... bench:       1,148.71 ns/iter (+/- 110.41)`. The spread is that of the extremes in libtest and a
-    /// standard error in criterion's imitation of it, so it is not used.
+    /// `test sum ... bench:       1,148.71 ns/iter (+/- 110.41)`. The number in parentheses is not used: in
+    /// libtest it is the range between the extremes, but in criterion's imitation of this line it is a
+    /// standard error.
     Libtest { name: &'a str, value: &'a str, unit: &'a str },
-    /// `sum time: [9.1 ns 9.2 ns 9.3 ns]`: the estimate between the ends of its interval. A long name is on the line
-    /// above.
+    /// `sum time: [9.1 ns 9.2 ns 9.3 ns]`: the estimate between the ends of its interval. If the name is
+    /// long, it is on the previous line.
     Criterion { name: &'a str, interval: [(&'a str, &'a str); 3] },
     /// `test sum ... FAILED`
     Failed { name: &'a str },
 }
 
-/// Whether this line is a result.
+/// Returns whether this line is a result.
 pub(super) fn is_result(line: &str) -> bool {
     matches!(parse(line), Some(CargoLine::Libtest { .. } | CargoLine::Criterion { .. }))
 }
@@ -37,7 +38,7 @@ fn parse(line: &str) -> Option<CargoLine<'_>> {
     }
     let (name, interval) = line.split_once("time:   [")?;
     let words: Vec<&str> = interval.split_once(']')?.0.split(' ').collect();
-    // The change since the last run has percentages: `[-50.128% -42.912% -35.246%]`.
+    // The change since the last run consists of percentages: `[-50.128% -42.912% -35.246%]`.
     let [low, its, value, unit, high, other] = words[..] else { return None };
     Some(CargoLine::Criterion { name: name.trim_end(), interval: [(low, its), (value, unit), (high, other)] })
 }
@@ -55,7 +56,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                         format!("the test framework says `{}`", line.text.get(..80).unwrap_or(line.text));
                     lints.push(Lint::new(LintCode::TruncatedInput, detail));
                 }
-                // Lines of results may be gone, but the harness counted them.
+                // Result lines may be missing, but the harness states how many there were.
                 let counted = line.text.starts_with("test result: ").then(|| counted(line.text)).flatten();
                 if counted.is_some_and(|counted| counted > std::mem::take(&mut measured)) {
                     let detail = format!("`{}` counts more results than there are", short(line.text));
@@ -96,7 +97,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         };
         match scale_of(unit) {
             Some(scale) => {
-                // Each end of criterion's interval has a unit of its own.
+                // Each end of criterion's interval has its own unit.
                 let end = |(value, unit)| Ok(number(value)? * scale_of(unit).unwrap_or(scale) / scale);
                 let interval = Some((end(low)?, end(high)?));
                 check_summary(&mut benchmark, &[], &Summary { interval, ..stated });
@@ -116,13 +117,14 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     Ok(Run { benchmarks: benchmarks.finish(), lints, ..Run::default() })
 }
 
-/// `test result: ok. 0 passed; 0 failed; 0 ignored; 5 measured; 0 filtered out`
+/// Returns the number of benchmarks in `test result: ok. 0 passed; 0 failed; 0 ignored; 5 measured; 0
+/// filtered out`.
 fn counted(line: &str) -> Option<u64> {
     line.split(';').find_map(|part| part.trim().strip_suffix(" measured")?.parse().ok())
 }
 
-/// A number without the commas between its groups of three digits. With other commas it is in another notation, in which
-/// the comma may be the decimal point.
+/// Returns a number without the commas between groups of three digits. If the commas are placed differently,
+/// the number is in another notation, in which a comma may be the decimal point.
 fn without_groups(value: &str) -> Option<String> {
     let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
     let mut groups = whole.split(',');
@@ -133,7 +135,7 @@ fn without_groups(value: &str) -> Option<String> {
     (is_grouped && !fraction.contains(',')).then(|| value.replace(',', ""))
 }
 
-/// Criterion also prints picoseconds.
+/// Returns the nanoseconds in a unit; criterion also prints picoseconds.
 fn scale_of(unit: &str) -> Option<f64> {
     if unit == "ps" { Some(1e-3) } else { time_unit(unit) }
 }

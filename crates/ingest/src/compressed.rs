@@ -1,5 +1,5 @@
-//! Compressed results: gzip and Zstandard, by their first bytes. Archives can come from pull requests, so the
-//! decompressed size is limited.
+//! Decompresses gzip and Zstandard results, which are recognized by their first bytes. Archives can come from
+//! pull requests, so the decompressed size is limited.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -11,12 +11,13 @@ use super::IngestError;
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// Size up to which any file may decompress.
+/// Decompressed size that is allowed for every file.
 const FREE: u64 = 16 << 20;
-/// Beyond that, how many times its own size: twenty thousand rows of one benchmark compress 60 times.
+/// Compression ratio up to which larger results are allowed: twenty thousand rows of one benchmark compress
+/// by a factor of 60.
 const RATIO: u64 = 200;
 
-/// The bytes, decompressed if they are a gzip or Zstandard stream.
+/// Returns the bytes, decompressed if they are a gzip or Zstandard stream.
 pub fn decompressed<'a>(bytes: &'a [u8], label: &str) -> Result<Cow<'a, [u8]>, IngestError> {
     let failed = |what: String| IngestError::Compressed { label: label.to_owned(), what };
     let limit = most_decompressed(bytes.len() as u64);
@@ -35,8 +36,8 @@ pub fn decompressed<'a>(bytes: &'a [u8], label: &str) -> Result<Cow<'a, [u8]>, I
     Ok(Cow::Owned(out))
 }
 
-/// Appends all frames of a Zstandard file, up to a byte more than the limit: files that are appended to one another are one
-/// file.
+/// Appends all frames of a Zstandard file, up to one byte more than the limit. Concatenated files count as
+/// one file.
 fn frames(mut rest: &[u8], limit: u64, out: &mut Vec<u8>) -> std::io::Result<usize> {
     while !rest.is_empty() && out.len() as u64 <= limit {
         if let Some(after) = skippable(rest) {
@@ -50,14 +51,14 @@ fn frames(mut rest: &[u8], limit: u64, out: &mut Vec<u8>) -> std::io::Result<usi
     Ok(out.len())
 }
 
-/// The bytes after a frame that carries no data (RFC 8878, 3.1.2), if they begin with one.
+/// Returns the bytes after a frame without data (RFC 8878, 3.1.2), if the input begins with one.
 fn skippable(bytes: &[u8]) -> Option<&[u8]> {
     let ([0x50..=0x5f, 0x2a, 0x4d, 0x18], rest) = bytes.split_first_chunk::<4>()? else { return None };
     let (size, rest) = rest.split_first_chunk::<4>()?;
     rest.get(usize::try_from(u32::from_le_bytes(*size)).ok()?..)
 }
 
-/// Size up to which a file of this size may decompress: at most the limit of an uncompressed file.
+/// Returns the allowed decompressed size of a file of this size: at most the limit for an uncompressed file.
 fn most_decompressed(compressed: u64) -> u64 {
     compressed.saturating_mul(RATIO).clamp(FREE, MOST_RESULT_BYTES)
 }

@@ -1,7 +1,7 @@
 //! Result lines of the igemm convolution library's driver:
 //! `[fwd:40] KERNEL, p_in:0x…, …, n:2,k:1280,c:1280,…, cost:0.183ms, tflops:329.672(41.27%), valid:y`.
 //!
-//! A benchmark is a direction, a problem and a kernel; addresses and launch details are not part of it.
+//! A benchmark is identified by direction, problem and kernel; addresses and launch details are ignored.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::error::{LineFault, line_fault};
 use super::stated::check_summary;
 use super::text::lines;
 
-/// The keys that describe the convolution, in the order of the name.
+/// The keys that describe the convolution, in the order in which the name lists them.
 const PROBLEM: [&str; 16] = [
     "n",
     "c",
@@ -32,12 +32,12 @@ const PROBLEM: [&str; 16] = [
     "group",
 ];
 
-/// Whether this line is a result, whole or cut.
+/// Returns whether this line is a result, complete or cut off.
 pub(super) fn is_result(line: &str) -> bool {
     direction(line).is_some_and(|(_, rest)| rest.contains("igemm") && rest.contains(','))
 }
 
-/// `[fwd:40] rest` into `fwd` and the rest.
+/// Splits `[fwd:40] rest` into `fwd` and the rest.
 fn direction(line: &str) -> Option<(&str, &str)> {
     let (head, rest) = line.trim().strip_prefix('[')?.split_once(']')?;
     let (direction, number) = head.split_once(':')?;
@@ -48,7 +48,7 @@ fn direction(line: &str) -> Option<(&str, &str)> {
     good.then_some((direction, rest))
 }
 
-/// Reads every result line of a log; other lines are the driver's talk.
+/// Reads every result line of a log; the driver's other output is ignored.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks = ByName::default();
     for line in lines(text).filter(|line| is_result(line.text)) {
@@ -85,7 +85,7 @@ fn benchmark(line: &str) -> Result<Benchmark, Cow<'static, str>> {
         }
         other => return Err(format!("`valid:{other}` is neither y nor n").into()),
     }
-    // The driver divides the operations of the convolution by the time.
+    // The driver computes the rate as the operations of the convolution divided by the time.
     let sizes = ["n", "k", "c", "ho", "wo", "y", "x"].map(|name| field(name)?.parse::<f64>().ok());
     let sizes: Option<f64> = sizes.into_iter().product();
     let groups: Option<f64> = field("group").and_then(|groups| groups.parse().ok());
@@ -107,13 +107,13 @@ fn verified(code: VerifyCode, why: Option<String>) -> Verification {
     Verification::bare(code, why)
 }
 
-/// `0.183ms` into the number and the nanoseconds in its unit.
+/// Splits `0.183ms` into the number and the nanoseconds in its unit.
 fn quantity(text: &str) -> Option<(f64, f64)> {
     let unit = text.find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E'))?;
     Some((text[..unit].parse().ok()?, time_unit(&text[unit..])?))
 }
 
-/// `329.672(41.27%)` into both numbers.
+/// Splits `329.672(41.27%)` into the two numbers.
 fn rate(text: &str) -> Option<(f64, Option<f64>)> {
     match text.split_once('(') {
         None => Some((text.parse().ok()?, None)),

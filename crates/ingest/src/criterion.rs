@@ -1,5 +1,6 @@
-//! criterion.rs's `estimates.json` and `sample.json`. Neither names its benchmark: `benchmark.json` next to them does,
-//! or without it the path `target/criterion/GROUP/BENCHMARK/new/sample.json` in the label.
+//! Reads criterion.rs's `estimates.json` and `sample.json`. Neither names its benchmark. The name is in
+//! `benchmark.json` next to them or, failing that, in the path
+//! `target/criterion/GROUP/BENCHMARK/new/sample.json`, which is the label.
 
 use serde::Deserialize;
 
@@ -37,7 +38,7 @@ struct CriterionSample {
     times: Vec<Option<f64>>,
 }
 
-/// Reads `estimates.json`: a summary.
+/// Reads `estimates.json`, which is a summary.
 pub(super) fn read_estimates(text: &str, label: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: Estimates = parse(text, &mut rewritten)?;
@@ -56,7 +57,7 @@ pub(super) fn read_estimates(text: &str, label: &str) -> Result<Run, LineFault> 
     Ok(Run { benchmarks: vec![benchmark], ..Run::default() })
 }
 
-/// Reads `sample.json`: every sample of one process.
+/// Reads `sample.json`, which has every sample of one process.
 pub(super) fn read_sample(text: &str, label: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: CriterionSample = parse(text, &mut rewritten)?;
@@ -80,7 +81,7 @@ pub(super) fn read_sample(text: &str, label: &str) -> Result<Run, LineFault> {
 /// Compares the samples of a run with the estimates that criterion wrote next to them.
 ///
 /// # Errors
-/// Why the bytes hold no estimates.
+/// The bytes are not such estimates.
 pub fn check_criterion(run: &mut Run, estimates: &[u8]) -> Result<(), String> {
     let file: Estimates = serde_json::from_slice(estimates).map_err(|error| error.to_string())?;
     for benchmark in &mut run.benchmarks {
@@ -111,20 +112,20 @@ struct CriterionBenchmark {
     full_id: String,
 }
 
-/// The name in a `benchmark.json`.
+/// Returns the name in a `benchmark.json`.
 ///
 /// # Errors
-/// Why the bytes state none.
+/// The bytes do not state a name.
 pub fn criterion_name(bytes: &[u8]) -> Result<String, String> {
     let file: CriterionBenchmark = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     Ok(carried(&file.full_id)?.to_owned())
 }
 
-/// `…/criterion/GROUP/BENCHMARK/new/sample.json` is `GROUP/BENCHMARK`.
+/// Returns `GROUP/BENCHMARK` for `…/criterion/GROUP/BENCHMARK/new/sample.json`.
 fn name_from(label: &str) -> String {
     let parts: Vec<&str> = label.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
     let folders = &parts[..parts.len().saturating_sub(1)];
-    // The last folder is the baseline's name: `new`, `base`, or the user's.
+    // The last folder is the name of the baseline: `new`, `base`, or one that the user chose.
     let folders = &folders[..folders.len().saturating_sub(1)];
     let start = folders.iter().rposition(|part| *part == "criterion").map_or(0, |at| at + 1);
     let name = folders[start..].join("/");

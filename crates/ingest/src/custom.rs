@@ -1,5 +1,5 @@
-//! Results that a script wrote for a dashboard: the generic JSON of github-action-benchmark, and Bencher's metric format.
-//! Both hold one value for each benchmark and no samples.
+//! Results that a script wrote for a dashboard: the generic JSON of github-action-benchmark, and Bencher's
+//! metric format. Both hold one value per benchmark and no samples.
 
 use serde::Deserialize;
 
@@ -10,7 +10,8 @@ use super::error::{LineFault, line_fault};
 use super::json::{Value, parse, unique_entries};
 use super::stated::{check_summary, contradict};
 
-/// An entry of github-action-benchmark's list. Its `range` is free text whose meaning differs by tool, and is not read.
+/// An entry of github-action-benchmark's list. Its `range` is free text whose meaning differs between tools,
+/// and is not read.
 #[derive(Deserialize)]
 struct CustomEntry {
     name: String,
@@ -18,7 +19,8 @@ struct CustomEntry {
     value: Value,
 }
 
-/// Reads github-action-benchmark's list. The file does not state which direction is better, so the caller does.
+/// Reads github-action-benchmark's list. The file does not state which direction is better, so the caller has
+/// to.
 pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: Vec<CustomEntry> = parse(text, &mut rewritten)?;
@@ -36,7 +38,8 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 
-/// `ns`, `ms/op` and `us/iter` are times, for which less is better in any format.
+/// Returns the metric of a unit: `ns`, `ms/op` and `us/iter` are times, for which less is better in any
+/// format.
 fn metric(unit: &str, better: Better) -> (Metric, f64) {
     let time = unit.split_once('/').filter(|(_, per)| matches!(*per, "op" | "iter"));
     match time_unit(time.map_or(unit, |(time, _)| time)) {
@@ -45,8 +48,8 @@ fn metric(unit: &str, better: Better) -> (Metric, f64) {
     }
 }
 
-/// `{"BENCHMARK": {"MEASURE": {"value": 1.0}}}`. Each tool means something else by the bounds next to a value, but the
-/// value is between them.
+/// `{"BENCHMARK": {"MEASURE": {"value": 1.0}}}`. The bounds next to a value have another meaning in each
+/// tool, but the value always lies between them.
 #[derive(Deserialize)]
 struct BencherFile(#[serde(deserialize_with = "unique_entries")] Vec<(String, BencherMeasures)>);
 
@@ -91,7 +94,8 @@ pub(super) fn read_bencher(text: &str) -> Result<Run, LineFault> {
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 
-/// Bencher's own measures, whose unit and direction are fixed; those of a user are not in the file.
+/// Returns Bencher's own measures, whose unit and direction are fixed; for a user's measures the file states
+/// neither.
 fn measure_metric(measure: &str) -> Option<(Metric, f64)> {
     const COUNTS: [&str; 5] =
         ["instructions", "estimated-cycles", "total-accesses", "l1-accesses", "ram-accesses"];

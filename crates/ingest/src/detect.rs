@@ -1,5 +1,5 @@
-//! Telling formats apart by content: the first decisive key of JSON, the first decisive line of text. The content of a file
-//! that no reader recognizes is described, so that the error can say what to do.
+//! Distinguishes formats by content: the first decisive key of JSON, or the first decisive line of text.
+//! Content that no reader recognizes is described, so that the error can say what to do.
 
 use serde::de::IgnoredAny;
 
@@ -11,17 +11,18 @@ use super::{
     google_benchmark, iree_run_module, latency_csv,
 };
 
-/// Enough to meet a decisive key or line in every format, and little enough to cost nothing.
+/// Large enough to contain a decisive key or line in every format, and small enough to be read quickly.
 const WINDOW: usize = 64 * 1024;
 
-/// The format of these bytes; `None` if no format claims them. Reads at most the first 64 KiB.
+/// Returns the format of these bytes; `None` if no format matches. Reads at most the first 64 KiB.
 pub fn detect(bytes: &[u8]) -> Option<Format> {
     if compiled_code::is_code(bytes) {
         return Some(Format::CompiledCode);
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let window = &bytes[..bytes.len().min(WINDOW)];
-    // A character cut at the window's end, or a bad byte later on, is the reader's to report.
+    // Only the beginning counts here: the window may cut a character, and invalid bytes further on are
+    // reported by the reader.
     let text = match std::str::from_utf8(window) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&window[..error.valid_up_to()]).ok()?,
@@ -37,7 +38,7 @@ pub fn detect(bytes: &[u8]) -> Option<Format> {
     }
 }
 
-/// The format whose mark this line is.
+/// Returns the format that this line identifies.
 fn decisive_line(line: &str) -> Option<Format> {
     let line = google_benchmark::without_colors(line);
     Some(match line.as_ref() {
@@ -55,14 +56,15 @@ fn decisive_line(line: &str) -> Option<Format> {
 
 const JMH: [&str; 3] = ["mode", "primaryMetric", "jmhVersion"];
 
-/// Whether the bytes are github-action-benchmark's list, which does not state which direction is better.
+/// Returns whether the bytes are github-action-benchmark's list, which does not state which direction is
+/// better.
 fn is_custom_list(bytes: &[u8]) -> bool {
     let window = &bytes[..bytes.len().min(WINDOW)];
     let text = String::from_utf8_lossy(window);
     text.trim_start().starts_with('[') && array(&text, &["unit"]).unwrap_or(false)
 }
 
-/// Whether the first entry of an array has one of these keys.
+/// Returns whether the first entry of an array has one of these keys.
 fn array(text: &str, marks: &[&str]) -> Result<bool, BoxedFault> {
     let mut json = Scanner::new(text);
     json.begin_array()?;
@@ -72,7 +74,8 @@ fn array(text: &str, marks: &[&str]) -> Result<bool, BoxedFault> {
     Ok(keys(&mut json, marks)?.is_some())
 }
 
-/// Whether the first entry of an object is a benchmark of Bencher's format: measures that are objects with a value.
+/// Returns whether the first entry of an object is a benchmark of Bencher's format: measures that are objects
+/// with a value.
 fn bencher(text: &str) -> Result<bool, BoxedFault> {
     let mut json = Scanner::new(text);
     for _ in 0..2 {
@@ -84,7 +87,7 @@ fn bencher(text: &str) -> Result<bool, BoxedFault> {
     Ok(keys(&mut json, &["value"])?.is_some())
 }
 
-/// The first key of an object that is one of `wanted`; the others are passed over.
+/// Returns the first key of an object that is one of `wanted`, skipping the others.
 fn keys<'w>(json: &mut Scanner<'_>, wanted: &[&'w str]) -> Result<Option<&'w str>, BoxedFault> {
     json.begin_object()?;
     let mut first = true;
@@ -97,7 +100,7 @@ fn keys<'w>(json: &mut Scanner<'_>, wanted: &[&'w str]) -> Result<Option<&'w str
     Ok(None)
 }
 
-/// The first key of the outermost object that only one format has.
+/// Returns the format identified by the first key of the outermost object that only one format has.
 fn object(text: &str) -> Result<Option<Format>, BoxedFault> {
     let mut json = Scanner::new(text);
     json.begin_object()?;
@@ -115,7 +118,7 @@ fn object(text: &str) -> Result<Option<Format>, BoxedFault> {
             "devices" | "meta" => Format::NvbenchJson,
             "env_name" | "result_columns" => Format::AsvJson,
             "experiment" => Format::ResultsJsonl,
-            // The compile benchmark names its model, the torchbench runner describes it.
+            // The compile benchmark names its model as text; the torchbench runner describes it as an object.
             "model" if json.peek()? == b'{' => Format::ResultsJsonl,
             "Action" => Format::GoTestJson,
             "std_dev" | "median_abs_dev" => Format::CriterionEstimates,
@@ -132,7 +135,7 @@ fn object(text: &str) -> Result<Option<Format>, BoxedFault> {
     Ok(None)
 }
 
-/// `benchmarks` is a key of several formats; what their entries hold differs.
+/// Several formats have the key `benchmarks`; the keys of its entries differ.
 const BENCHMARKS: [(&str, Format); 8] = [
     ("run_name", Format::GoogleBenchmarkJson),
     ("run_type", Format::GoogleBenchmarkJson),
@@ -144,7 +147,7 @@ const BENCHMARKS: [(&str, Format); 8] = [
     ("states", Format::NvbenchJson),
 ];
 
-/// `results` too is a key of several formats.
+/// Several formats have the key `results`, too.
 const RESULTS: [(&str, Format); 2] =
     [("command", Format::HyperfineJson), ("backend", Format::CompileBenchmarkJson)];
 
@@ -158,12 +161,12 @@ fn first_entry(json: &mut Scanner<'_>, marks: &[(&str, Format)]) -> Result<Optio
     Ok(marks.iter().find(|(key, _)| Some(*key) == found).map(|(_, format)| *format))
 }
 
-/// The error about bytes that [`detect`] does not know.
+/// Returns the error for bytes that [`detect`] does not recognize.
 pub fn unrecognised(bytes: &[u8], label: &str) -> IngestError {
     IngestError::Unrecognised { label: label.to_owned(), content: content(bytes) }
 }
 
-/// How files begin that are compressed in a way that is not read: xz, lzma, lzip, bzip2, lz4, compress, 7-Zip and RAR.
+/// First bytes of compressed files that can't be read: xz, lzma, lzip, bzip2, lz4, compress, 7-Zip and RAR.
 const COMPRESSED: [&[u8]; 8] = [
     b"\xfd7zXZ\0",
     b"\x5d\0\0",
@@ -175,10 +178,10 @@ const COMPRESSED: [&[u8]; 8] = [
     b"Rar!\x1a",
 ];
 
-/// How zip archives begin; programs, arrays and models are such archives too.
+/// First bytes of ZIP archives, which programs, arrays and models may be too.
 const ARCHIVE: &[u8] = b"PK\x03\x04";
 
-/// The content of bytes that no format recognizes.
+/// Returns the kind of content that no format recognizes.
 pub fn content(bytes: &[u8]) -> FileContent {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
@@ -212,7 +215,7 @@ pub fn content(bytes: &[u8]) -> FileContent {
     }
 }
 
-/// The kind of a file that is not a result, as far as its bytes show.
+/// The kind of a file that is not a result, as far as its bytes show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub enum FileContent {
     #[strum(to_string = "it is empty")]
@@ -244,7 +247,7 @@ pub enum FileContent {
 }
 
 impl FileContent {
-    /// How to get a result from it.
+    /// Returns advice on how to get a result from such a file.
     pub const fn hint(self) -> &'static str {
         match self {
             Self::Empty => "the benchmark printed nothing: look at its exit status and its log",

@@ -1,17 +1,16 @@
-//! Errors of reading a foreign result. Every failure names the input and, where one is to
-//! blame, the line.
+//! Errors when reading a foreign result. Every error names the input and, if one line causes it, that line.
 
 use std::borrow::Cow;
 
 use super::{FileContent, Format};
 
-/// An input that can't be trusted. Findings about single rows are lints on the run instead.
+/// An input that can't be used. Findings about single rows are lints of the run instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IngestError {
     /// The bytes break the rules of their format.
     #[error("read {label} as {format}, line {line}: {what}")]
     Malformed {
-        /// How the caller named the input: a path, or `-`.
+        /// The input as the caller named it: a path, or `-`.
         label: String,
         format: Format,
         /// Counted from 1.
@@ -21,22 +20,22 @@ pub enum IngestError {
     /// The bytes are not UTF-8.
     #[error("read {label}, line {line}: not valid UTF-8")]
     NotUtf8 { label: String, line: u64 },
-    /// A gzip or Zstandard stream that is broken, or too large.
+    /// A gzip or Zstandard stream is broken or too large.
     #[error("read {label}: {what}")]
     Compressed { label: String, what: String },
-    /// No format claims the content.
+    /// No format recognizes the content.
     #[error("recognize the format of {label}: {content}")]
     Unrecognised { label: String, content: FileContent },
-    /// Well-formed, and without a single result: comparing it would pass vacuously.
+    /// The input is well-formed but has no result: comparing it would pass without checking anything.
     #[error("find a result in {label} (read as {format})")]
     NoResults { label: String, format: Format },
-    /// More benchmarks than can be compared in the memory of most machines.
+    /// There are more benchmarks than most machines have memory to compare.
     #[error("read {label}: it has more than {limit} benchmarks")]
     TooManyBenchmarks { label: String, limit: usize },
-    /// benchgate's own file holds several sides and the caller wanted one.
+    /// benchgate's own file contains several sides, but the caller wanted one.
     #[error("choose a side of {label}: it holds {sides}")]
     SeveralSides { label: String, sides: String },
-    /// Compiled code that is broken, or of a kind that can't be read.
+    /// Compiled code is broken, or of a kind that can't be read.
     #[error("read the code in {label}: {what}")]
     Code { label: String, what: String },
     /// benchgate's own file can't be read.
@@ -44,8 +43,8 @@ pub enum IngestError {
     Record { label: String, what: String },
 }
 
-/// A fault at a byte offset, before the label and the line are known. Boxed, because it is in the
-/// result of every small parsing step.
+/// A fault at a byte offset, for which the label and the line are not known yet. It is boxed, because it is
+/// part of the result of every small parsing step.
 pub(super) type BoxedFault = Box<FaultAt>;
 
 #[derive(Debug)]
@@ -71,7 +70,7 @@ pub(super) fn line_fault(line: u64, what: impl Into<Cow<'static, str>>) -> LineF
     LineFault { line, what: what.into() }
 }
 
-/// The number, counted from 1, of the line that holds byte `at`.
+/// Returns the number, counted from 1, of the line that contains byte `at`.
 pub(super) fn line_of(bytes: &[u8], at: usize) -> u64 {
     let before = bytes.get(..at).unwrap_or(bytes);
     1 + before.iter().filter(|&&byte| byte == b'\n').count() as u64

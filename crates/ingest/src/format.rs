@@ -1,8 +1,9 @@
-//! The formats benchgate reads, and their names.
+//! The formats that benchgate reads, and their names.
 
 use strum::{EnumMessage, VariantArray};
 
-/// A format of results. The kebab-case name is the value of `--format-in`, and the documentation is its help.
+/// A result format. Its kebab-case name is the value of `--format-in`, and its documentation is the help
+/// text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[derive(strum::Display, strum::EnumMessage, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
@@ -57,19 +58,19 @@ pub enum Format {
     CompiledCode,
 }
 
-/// The unit that one file has several of. A verdict about the program depends on the differences on the next higher
-/// level, which the file does not show.
+/// The unit of which one file contains several. A verdict about the program depends on the differences at the
+/// next higher level, which the file does not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Level {
-    /// Repetitions of one process.
+    /// The file has the repetitions of one process.
     Repetitions,
-    /// Processes of one session.
+    /// The file has the processes of one session.
     Processes,
 }
 
 impl Format {
-    /// The unit that one file of this format has several of.
+    /// Returns the unit of which one file in this format contains several.
     pub const fn level(self) -> Level {
         match self {
             Self::RunJson | Self::HyperfineJson | Self::JmhJson | Self::LatencyCsv | Self::ResultsJsonl => {
@@ -81,7 +82,7 @@ impl Format {
 
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// A description, for `--help`.
+    /// Returns a description for `--help`.
     pub fn description(self) -> &'static str {
         self.get_documentation().unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! `go test -json`: the output of `go test`, split into events. Packages run at the same time, so their events are
-//! mixed.
+//! `go test -json`: the output of `go test`, split into events. Packages run at the same time, so their
+//! events are interleaved.
 
 use std::collections::HashMap;
 
@@ -29,9 +29,9 @@ struct GoEvent {
 struct GoPackage {
     name: String,
     text: String,
-    /// `pass`, `fail` or `skip` of the package as a whole has come.
+    /// Whether the package's own `pass`, `fail` or `skip` event has been read.
     ended: bool,
-    /// The package, or a test or benchmark of it, failed.
+    /// Whether the package failed, or one of its tests or benchmarks.
     failed: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             "output" => package.text.push_str(&event.output),
             action @ ("pass" | "fail" | "skip") => {
                 package.ended |= event.test.is_none();
-                // A package is skipped as a whole if it has no tests; then it has no results either.
+                // A package without tests is skipped as a whole; it has no results either.
                 let has_results = || package.text.contains(" ns/op");
                 package.failed |= action == "fail" || (action == "skip" && package.ended && has_results());
             }
@@ -63,7 +63,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         Ok(())
     })?;
     let texts: String = packages.iter().flat_map(|package| [package.text.as_str(), "\n"]).collect();
-    // A line of the joined text is not one of the file.
+    // A line number in the joined text means nothing in the file, so the error names line 1.
     let mut run = benchfmt::read(&texts).map_err(|fault| line_fault(1, fault.what))?;
     run.lints.extend(crash(&texts, true));
     for package in packages.iter().filter(|package| !package.ended) {

@@ -1,4 +1,4 @@
-//! hyperfine's `--export-json`. Every run of a command is a fresh process, the sampling unit.
+//! hyperfine's `--export-json`. Every run of a command is a fresh process, which is the sampling unit.
 
 use serde::Deserialize;
 
@@ -54,7 +54,7 @@ fn benchmark(command: HyperfineCommand) -> Benchmark {
         command.parameters.iter().map(move |(name, value)| (name.clone(), text(value)))
     };
     let mut name = command.command.clone();
-    // With `-n`, one name may stand for several values of a parameter.
+    // With `-n`, several values of a parameter may have the same name.
     for (parameter, value) in parameters().filter(|(_, value)| !has_word(&command.command, value)) {
         name.push_str(&format!("/{parameter}={value}"));
     }
@@ -84,7 +84,7 @@ fn benchmark(command: HyperfineCommand) -> Benchmark {
         Some(times) => {
             let times: Vec<f64> = times.into_iter().map(|time| time.unwrap_or(f64::NAN)).collect();
             check_summary(&mut benchmark, &times, &stated);
-            // Old releases keep no exit codes.
+            // Old releases store no exit codes.
             let codes = Some(command.exit_codes.len() as u64).filter(|codes| *codes > 0);
             check_count(&mut benchmark, codes, times.len(), "times");
             let each = times.into_iter().map(|time| vec![time]).collect();
@@ -104,7 +104,8 @@ fn benchmark(command: HyperfineCommand) -> Benchmark {
     benchmark
 }
 
-/// Whether a parameter's value stands in the command as a word: `8` in `conv --threads 8`, not in `resnet18`.
+/// Returns whether a parameter's value is a separate word of the command: `8` in `conv --threads 8`, but not
+/// in `resnet18`.
 fn has_word(command: &str, value: &str) -> bool {
     let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '.' | '_'));
     !value.is_empty()

@@ -1,4 +1,4 @@
-//! `iree-profile dispatch --format=jsonl`: what a profiled process spent in each kernel.
+//! `iree-profile dispatch --format=jsonl`: the time that a profiled process spent in each kernel.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use benchgate_core::model::Kernel;
 
 use super::json;
 
-/// Rows of one command of the tool; the other rows and fields are for other questions.
+/// The tool's rows for one command; other rows and fields are ignored.
 #[derive(Deserialize)]
 struct ProfileRow {
     #[serde(rename = "type")]
@@ -15,18 +15,19 @@ struct ProfileRow {
     count: Option<u64>,
     invalid: Option<u64>,
     total_ns: Option<f64>,
-    /// A device's ticks are nanoseconds only if its clock was compared with the host's.
+    /// A device's ticks can be converted to nanoseconds only if its clock was compared with the host's.
     time_ns_available: Option<bool>,
 }
 
-/// The kernels of a profile in the order of the module: launches and time in one of its iterations, of which
-/// there were this many. Fails with a message also for a profile without launches, for which the tool exits 0.
+/// Returns the kernels of a profile in the order of the module, with launches and time per iteration; the
+/// profile covers `iterations` iterations. Also fails for a profile without launches, for which the tool
+/// exits with 0.
 pub fn kernels(bytes: &[u8], iterations: u32) -> Result<Vec<Kernel>, String> {
     let text =
         std::str::from_utf8(bytes).map_err(|_| "iree-profile printed text that is not UTF-8".to_owned())?;
     let mut kernels: Vec<Kernel> = Vec::new();
     let take = |row: ProfileRow| -> Result<(), String> {
-        // Timed by the device, or by the host for a device whose kernels run on it.
+        // Timed by the device, or by the host if the device's kernels run on the host.
         if !matches!(row.kind.as_str(), "dispatch_group" | "host_dispatch_group") {
             return Ok(());
         }
@@ -38,7 +39,7 @@ pub fn kernels(bytes: &[u8], iterations: u32) -> Result<Vec<Kernel>, String> {
         let (count, total) = row.count.zip(total).ok_or_else(|| format!("{name} has no time"))?;
         let calls = count as f64 / f64::from(iterations);
         let nanoseconds = total / f64::from(iterations);
-        // One function in two executables is one kernel to the reader of its name.
+        // If two executables contain one function, readers see a single name, so it counts as one kernel.
         match kernels.iter_mut().find(|kernel| kernel.name == name) {
             Some(known) => {
                 known.calls += calls;
@@ -60,13 +61,13 @@ pub fn kernels(bytes: &[u8], iterations: u32) -> Result<Vec<Kernel>, String> {
 mod tests {
     use super::*;
 
-    /// iree-profile 3.13.0, of 20 iterations on local-task; shortened to two of twelve kernels.
+    /// Output of iree-profile 3.13.0 for 20 iterations on local-task, shortened to two of twelve kernels.
     const HOST: &str = r#"{"type":"dispatch_summary","mode":"aggregate","filter":"*","total_dispatches":0,"matched_dispatches":0,"valid_dispatches":0,"invalid_dispatches":0,"aggregate_groups":0,"total_host_dispatches":300,"matched_host_dispatches":300,"valid_host_dispatches":300,"invalid_host_dispatches":0,"host_aggregate_groups":12}
 {"type":"host_dispatch_group","timing_source":"host_execution_event","time_domain":"iree_host_time_ns","duration_time_domain":"iree_host_duration_ns","physical_device_ordinal":0,"executable_id":1,"function_ordinal":0,"key":"main_dispatch_0_reduction_197x192_f32","count":40,"valid":40,"invalid":0,"min_ns":13810,"avg_ns":16980.250,"stddev_ns":8672.581,"max_ns":70254,"total_ns":679210,"total_tile_count":7880,"total_tile_duration_sum_ns":713312,"last_workgroup_count":[197,1,1],"last_workgroup_size":[1,1,1]}
 {"type":"host_dispatch_group","timing_source":"host_execution_event","time_domain":"iree_host_time_ns","duration_time_domain":"iree_host_duration_ns","physical_device_ordinal":0,"executable_id":1,"function_ordinal":4,"key":"main_dispatch_4_elementwise_4x197x48_f32","count":20,"valid":20,"invalid":0,"min_ns":2678,"avg_ns":4467.950,"stddev_ns":1089.019,"max_ns":6369,"total_ns":89359,"total_tile_count":20,"last_workgroup_count":[1,1,1],"last_workgroup_size":[1,1,1]}
 "#;
 
-    /// A summary of 3 iterations on Mesa's Vulkan device.
+    /// Output for 3 iterations on Mesa's Vulkan device.
     const DEVICE: &str = r#"{"type":"dispatch_summary","mode":"aggregate","filter":"*","total_dispatches":45,"valid_dispatches":45,"invalid_dispatches":0}
 {"type":"dispatch_group","physical_device_ordinal":0,"executable_id":1,"function_ordinal":0,"key":"main_dispatch_0_reduction_197x192_f32","count":6,"valid":6,"invalid":0,"min_ticks":197715,"avg_ticks":3275006.167,"stddev_ticks":5734875.667,"max_ticks":14581027,"total_ticks":19650037,"clock_fit_available":true,"time_ns_available":true,"min_ns":197715,"avg_ns":3275006.167,"stddev_ns":5734875.667,"max_ns":14581027,"total_ns":19650037,"last_workgroup_count":[4,1,1],"last_workgroup_size":[64,1,1]}
 "#;

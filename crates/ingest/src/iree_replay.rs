@@ -1,10 +1,10 @@
-//! `iree-dump-replay --format=jsonl`: which executables a captured call loads.
+//! `iree-dump-replay --format=jsonl`: the executables that a captured call loads.
 
 use serde::Deserialize;
 
 use super::json;
 
-/// One line of the tool; most lines are about other operations.
+/// One line of the tool's output; most lines describe other operations.
 #[derive(Deserialize)]
 struct Record {
     operation: Option<String>,
@@ -26,25 +26,25 @@ struct ByteRange {
 /// An executable inside a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CapturedExecutable {
-    /// The number by which the runtime exchanges it.
+    /// The number by which the runtime can exchange it.
     pub id: u64,
-    /// Where its content is in the capture.
+    /// Offset of its content in the capture.
     pub offset: u64,
     pub length: u64,
 }
 
 impl CapturedExecutable {
-    /// Its content; `None` if the capture ends before it.
+    /// Returns its content; `None` if the capture ends before it.
     pub fn content<'a>(&self, capture: &'a [u8]) -> Option<&'a [u8]> {
         let start = usize::try_from(self.offset).ok()?;
         capture.get(start..start.checked_add(usize::try_from(self.length).ok()?)?)
     }
 }
 
-/// The executables of a capture, in the order in which the call loads them.
+/// Returns the executables of a capture, in the order in which the call loads them.
 ///
 /// # Errors
-/// Output of another shape, or a capture that loads none.
+/// The output has another form, or the capture loads no executable.
 pub fn captured_executables(printed: &[u8]) -> Result<Vec<CapturedExecutable>, String> {
     let text = std::str::from_utf8(printed)
         .map_err(|_| "iree-dump-replay printed text that is not UTF-8".to_owned())?;

@@ -1,5 +1,5 @@
-//! Transcripts of iree-run-module: `EXEC @main`, result lines, `[SUCCESS]` or `[FAILED]`. They have no times, but show
-//! whether a function ran and whether its outputs were the expected ones.
+//! Transcripts of iree-run-module: `EXEC @main`, result lines, and `[SUCCESS]` or `[FAILED]`. They contain no
+//! times, but show whether a function ran and whether its outputs were the expected ones.
 
 use benchgate_core::model::{
     Benchmark, JUDGED_BY, JUDGED_BY_OUTPUTS, OutputCheck, Run, Stage, Verification, VerifyCode,
@@ -9,7 +9,7 @@ use super::build::{ByName, fail};
 use super::error::{LineFault, line_fault};
 use super::text::lines;
 
-/// Whether this line begins a function's transcript.
+/// Returns whether this line begins a function's transcript.
 pub(super) fn is_exec(line: &str) -> bool {
     line.strip_prefix("EXEC @").is_some_and(|name| !name.trim().is_empty())
 }
@@ -59,7 +59,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                 divergence: None,
                 why: None,
             });
-            // A number of the host stands on the line itself.
+            // A scalar of the host is printed on the line itself.
             let own = text.split_once("]:").map_or("", |(_, value)| value.trim());
             function.printed.push(if own.contains('=') { own.to_owned() } else { String::new() });
         } else if let Some(values) =
@@ -80,7 +80,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 
-/// A tool that can't load the module or find the function leaves only its status.
+/// Returns a failed benchmark. If the tool can't load the module or find the function, it prints only a
+/// status.
 fn failed_before_exec(status: &str, line: u64) -> Result<Benchmark, LineFault> {
     let name = status.split_once("function '").and_then(|(_, rest)| rest.split_once('\''));
     let Some((name, _)) = name.filter(|(name, _)| !name.is_empty()) else {
@@ -91,12 +92,12 @@ fn failed_before_exec(status: &str, line: u64) -> Result<Benchmark, LineFault> {
     Ok(benchmark)
 }
 
-/// `result[0]: hal.buffer_view`
+/// Returns the index in `result[0]: hal.buffer_view`.
 fn result_index(line: &str) -> Option<usize> {
     line.strip_prefix("result[")?.split_once("]:")?.0.parse().ok()
 }
 
-/// An IREE status: `FILE.c:12: INVALID_ARGUMENT; message …`.
+/// Returns whether a line is an IREE status: `FILE.c:12: INVALID_ARGUMENT; message …`.
 pub(super) fn is_status(line: &str) -> bool {
     const CODES: [&str; 15] = [
         "CANCELLED",
@@ -143,7 +144,7 @@ impl Function {
             outputs.iter_mut().for_each(|output| output.code = VerifyCode::Pass);
             (VerifyCode::Pass, None)
         } else if outputs.is_empty() {
-            // A transcript that ends after EXEC: the tool died or the file is cut.
+            // The transcript ends after EXEC: the tool crashed or the file is cut off.
             fail(&mut benchmark, Stage::Benchmark, "the transcript ends without a result");
             return benchmark;
         } else {

@@ -1,4 +1,4 @@
-//! JMH's `-rf json`: every fork is a fresh JVM, so a fork is a process.
+//! JMH's `-rf json`. Every fork is a fresh JVM, so a fork is a process.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ struct JmhEntry {
     params: Option<BTreeMap<String, String>>,
     #[serde(rename = "primaryMetric")]
     primary: JmhScore,
-    /// Values of profilers (`-prof gc`) and of the methods of a group.
+    /// Values of profilers (`-prof gc`), and of the methods of a benchmark group.
     #[serde(default, rename = "secondaryMetrics", deserialize_with = "unique_entries")]
     secondary: Vec<(String, JmhScore)>,
 }
@@ -32,13 +32,13 @@ struct JmhScore {
     score: Value,
     #[serde(rename = "scoreUnit")]
     unit: String,
-    /// `0.0` is the least score, `50.0` the median, `100.0` the largest.
+    /// `0.0` is the smallest score, `50.0` the median, `100.0` the largest.
     #[serde(default, rename = "scorePercentiles")]
     percentiles: BTreeMap<String, Value>,
-    /// Ends of the interval of the mean; NaN with too few scores.
+    /// Ends of the confidence interval of the mean; NaN if there are too few scores.
     #[serde(rename = "scoreConfidence")]
     interval: Option<(Value, Value)>,
-    /// By fork, then by iteration.
+    /// Scores by fork, then by iteration.
     #[serde(default, rename = "rawData")]
     raw: Vec<Vec<Option<f64>>>,
 }
@@ -57,7 +57,7 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     for (param, value) in entry.params.iter().flatten() {
         name.push_str(&format!("/{param}={value}"));
     }
-    // JMH's default is not part of the name.
+    // JMH's default number of threads is not part of the name.
     if let Some(threads) = entry.threads.filter(|threads| *threads != 1) {
         name.push_str(&format!("/threads={threads}"));
     }
@@ -69,14 +69,14 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
         benchmark.lints.push(Lint::new(LintCode::UnknownUnit, detail));
         return benchmark;
     };
-    // The mode `thrpt` counts operations; all others are the time of one operation.
+    // The mode `thrpt` counts operations; all other modes measure the time of one operation.
     if (metric.better == Better::Higher) != (benchmark.labels["mode"] == "thrpt") {
         let detail = format!("mode `{}` with the unit `{}`", benchmark.labels["mode"], entry.primary.unit);
         contradict(&mut benchmark, detail);
     }
     let forks = entry.primary.forks();
     if !forks.is_empty() {
-        // Zero forks measure in JMH's own process, once.
+        // With zero forks, JMH measures once in its own process.
         check_count(&mut benchmark, entry.forks.map(|forks| forks.max(1)), forks.len(), "forks");
         let short = forks.iter().map(Vec::len).find(|length| Some(*length as u64) != entry.iterations);
         if let Some(short) = short {
@@ -87,7 +87,7 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     } else if entry.primary.score.0.is_nan() {
         fail(&mut benchmark, Stage::Benchmark, "the score is NaN and no iteration was kept");
     } else {
-        // The error next to the score is an interval of unstated n, not a deviation.
+        // The error next to the score is an interval whose n is not stated, not a standard deviation.
         check_summary(&mut benchmark, &[], &entry.primary.stated());
         let stated = Summary { mean: Some(entry.primary.score.0), ..Summary::default() };
         summary(&mut benchmark, metric, scale, stated);
@@ -113,11 +113,11 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     benchmark
 }
 
-/// Metrics beyond this next to the score of one benchmark are an attack.
+/// Maximum number of metrics next to the score of one benchmark: more of them are an attack.
 const MOST_SECONDARY: usize = 64;
 
 impl JmhScore {
-    /// The statistics that the file states for the scores of all forks.
+    /// Returns the statistics that the file states for the scores of all forks.
     fn stated(&self) -> Summary {
         let percentile = |name| self.percentiles.get(name).map(|score| score.0);
         Summary {
@@ -130,14 +130,14 @@ impl JmhScore {
         }
     }
 
-    /// The scores of each fork that has some.
+    /// Returns the scores of each fork that has any.
     fn forks(&self) -> Vec<Vec<f64>> {
         let forks = self.raw.iter().filter(|fork| !fork.is_empty());
         forks.map(|fork| fork.iter().map(|score| score.unwrap_or(f64::NAN)).collect()).collect()
     }
 }
 
-/// `us/op` is a time for an operation, `ops/ms` a throughput.
+/// Returns the metric of a unit: `us/op` is the time of an operation, `ops/ms` a throughput.
 fn metric(unit: &str) -> Option<(Metric, f64)> {
     if let Some(time) = unit.strip_suffix("/op") {
         return Some((Metric::LATENCY, time_unit(time)?));

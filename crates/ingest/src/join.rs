@@ -1,4 +1,4 @@
-//! Several files of one side (`base-*.json`): each is one more process of the same benchmarks.
+//! Joins several files of one side (`base-*.json`): each adds a process of the same benchmarks.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use benchgate_stats::quantile;
 
 use super::{IngestError, build};
 
-/// Joins runs one at a time, so that only samples are held and never a second file's bytes.
+/// Joins runs one at a time, so that only samples are kept in memory, and never the bytes of a second file.
 #[derive(Debug, Default)]
 pub struct Joiner {
     joined: Option<Run>,
     index: HashMap<BenchmarkName, usize>,
-    /// In how many files each benchmark was, by its place in the run.
+    /// Number of files that contain each benchmark, by its position in the run.
     seen_in: Vec<u64>,
     files: u64,
 }
@@ -28,7 +28,7 @@ impl Joiner {
     /// Adds one file as another process (or several, if the file has them).
     ///
     /// # Errors
-    /// More benchmarks than a result may have.
+    /// There are more benchmarks than a result may have.
     pub fn push(&mut self, run: Run) -> Result<(), IngestError> {
         self.files += 1;
         let mut run = run;
@@ -62,12 +62,12 @@ impl Joiner {
         Ok(())
     }
 
-    /// The joined run; `None` when no file was added.
+    /// Returns the joined run; `None` if no file was added.
     pub fn finish(self) -> Option<Run> {
         let mut run = self.joined?;
         for (benchmark, seen_in) in run.benchmarks.iter_mut().zip(self.seen_in) {
             settle(benchmark);
-            // A benchmark of one file alone belongs to a suite that was split over files.
+            // A benchmark that only one file contains belongs to a suite that was split into files.
             if seen_in > 1 && seen_in < self.files {
                 let detail = format!("in {seen_in} of {} files", self.files);
                 benchmark.lints.push(Lint::new(LintCode::IncompleteJoin, detail));
@@ -77,10 +77,10 @@ impl Joiner {
     }
 }
 
-/// Joins the files of one side as its processes; `None` for no files.
+/// Joins the files of one side as its processes; `None` if there are no files.
 ///
 /// # Errors
-/// More benchmarks than a result may have.
+/// There are more benchmarks than a result may have.
 pub fn join(runs: impl IntoIterator<Item = Run>) -> Result<Option<Run>, IngestError> {
     let mut joiner = Joiner::new();
     for run in runs {
@@ -101,12 +101,12 @@ fn processes(benchmark: &Benchmark) -> usize {
 /// Sets the facts that depend on the number of processes.
 pub(super) fn settle(benchmark: &mut Benchmark) {
     if processes(benchmark) > 1 {
-        // One repetition in each of several processes is the best design there is.
+        // One repetition in each of several processes is the best possible design.
         benchmark.lints.retain(|lint| lint.code != LintCode::SingleRepetition);
     }
 }
 
-/// Keeps of two contexts the worse one: a finding about any process is a finding about the run.
+/// Keeps the worse of two contexts: a finding about any process is a finding about the run.
 pub(super) fn merge_run(joined: &mut Run, next: &Run) {
     let (kept, other) = (&mut joined.context, &next.context);
     if let (Some(one), Some(two)) = (&kept.host_name, &other.host_name)
@@ -156,7 +156,7 @@ pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str
     if let Some(axis) = kept.differing_axis(&next) {
         add_lint(&mut kept.lints, Lint::new(LintCode::DuplicateName, axis));
     }
-    // A transcript that was only verified has no numbers to have.
+    // A transcript that only verifies outputs has no numbers, so none are missing.
     let is_empty = [&*kept, &next].map(|each| each.metrics.is_empty() && each.verification.is_none());
     for lint in next.lints {
         add_lint(&mut kept.lints, lint);
@@ -170,7 +170,7 @@ pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str
         kept.verification = Some(Verification::bare(VerifyCode::VerifierDidntRun, Some(why)));
     }
     match (&kept.outcome, next.outcome) {
-        // One failed process among good ones is a failure, never averaged away.
+        // If one of several processes fails, the benchmark has failed; the others don't make up for it.
         (Outcome::Failed { .. }, _) => {}
         (_, Outcome::Failed { stage, why }) => {
             kept.metrics.clear();
@@ -203,7 +203,8 @@ fn skipped_process() -> Lint {
 /// Severity of a verification that passed.
 const PASSED: u8 = 1;
 
-/// Severity of a verification, so that one wrong process among right ones is not lost; 0 for none.
+/// Returns the severity of a verification, so that one wrong process among right ones is not lost; 0 if there
+/// is none.
 fn severity(verification: Option<&Verification>) -> u8 {
     match verification.map(Verification::supported_code) {
         None => 0,
@@ -244,7 +245,7 @@ fn merge_series(kept: &mut Benchmark, next: MetricSeries) {
     }
 }
 
-/// Sets the session: the number of its file.
+/// Sets the session, which is the number of its file.
 fn of_session(series: &mut Series, session: u32) {
     match series {
         Series::Processes(processes) => processes.iter_mut().for_each(|process| process.session = session),
@@ -253,7 +254,7 @@ fn of_session(series: &mut Series, session: u32) {
     }
 }
 
-/// A process among summaries, in their words.
+/// Returns the summary of a process, for a series in which other processes have only summaries.
 fn summarise(process: &Process) -> Summary {
     let n = process.samples.len();
     let sorted = quantile::sorted(&process.samples);

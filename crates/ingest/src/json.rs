@@ -1,5 +1,5 @@
-//! Typed JSON for the formats whose files are small: serde_json, and what Python and JavaScript write
-//! beyond it.
+//! Typed JSON for formats whose files are small: serde_json, plus the extensions that Python and JavaScript
+//! write.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -12,8 +12,8 @@ use serde::{Deserialize, Deserializer};
 use super::build;
 use super::error::{LineFault, line_fault, line_of};
 
-/// Parses one document. Bare `NaN` and `Infinity`, which Python's json writes, count as null; readers turn a null if a
-/// number belongs into a lint.
+/// Parses one document. Bare `NaN` and `Infinity`, which Python's json module writes, are read as null;
+/// readers turn a null that stands for a number into a lint.
 pub(super) fn parse<'a, T: Deserialize<'a>>(
     text: &'a str,
     rewritten: &'a mut String,
@@ -31,14 +31,14 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(
     }
 }
 
-/// Parses one document in which NaN and null mean different things: bare words become text, `"NaN"`.
+/// Parses one document in which NaN and null have different meanings: bare words become text, `"NaN"`.
 pub(super) fn parse_with_words<T: DeserializeOwned>(text: &str) -> Result<T, LineFault> {
     build::check_values(text)?;
     let text = replace_bare_words(text, |word| Cow::Owned(format!("\"{word}\"")));
     serde_json::from_str(&text).map_err(|error| explain(&error))
 }
 
-/// Parses the documents of a JSON Lines file and hands each on; a document may also span lines.
+/// Parses the documents of a JSON Lines file and passes each one on; a document may also span several lines.
 pub(super) fn parse_stream<T: DeserializeOwned>(
     text: &str,
     mut take: impl FnMut(T) -> Result<(), String>,
@@ -58,12 +58,12 @@ pub(super) fn parse_stream<T: DeserializeOwned>(
 
 fn explain(error: &serde_json::Error) -> LineFault {
     let text = error.to_string();
-    // The line has its own field; serde_json repeats it at the end of its message.
+    // The line has its own field, but serde_json repeats it at the end of its message.
     let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
     line_fault(error.line().max(1) as u64, what.to_owned())
 }
 
-/// The text with `NaN`, `Infinity` and `-Infinity` outside strings replaced.
+/// Returns the text with `NaN`, `Infinity` and `-Infinity` outside strings replaced.
 fn replace_bare_words(text: &str, replacement: impl Fn(&str) -> Cow<'static, str>) -> Cow<'_, str> {
     if !text.contains("NaN") && !text.contains("Infinity") {
         return Cow::Borrowed(text);
@@ -90,7 +90,7 @@ fn replace_bare_words(text: &str, replacement: impl Fn(&str) -> Cow<'static, str
     Cow::Owned(out)
 }
 
-/// A number that may be null, or one of the words some tools write as a string (`"NaN"`).
+/// A number that may be null, or a word that some tools write as a string (`"NaN"`).
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(from = "Loose<'_>")]
 pub(super) struct Value(pub f64);
@@ -113,7 +113,8 @@ impl From<Loose<'_>> for Value {
     }
 }
 
-/// The entries of an object in their order; a repeated key is an error, whereas serde takes the last.
+/// Reads the entries of an object in their order; a repeated key is an error, whereas serde would use the
+/// last value.
 pub(super) fn unique_entries<'de, D, V>(deserializer: D) -> Result<Vec<(String, V)>, D::Error>
 where
     D: Deserializer<'de>,
@@ -141,7 +142,7 @@ where
     deserializer.deserialize_map(Entries(PhantomData))
 }
 
-/// Entries by name; a repeated name is an error.
+/// Reads entries by name; a repeated name is an error.
 pub(super) fn unique_map<'de, D, V>(deserializer: D) -> Result<BTreeMap<String, V>, D::Error>
 where
     D: Deserializer<'de>,

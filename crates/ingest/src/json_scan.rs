@@ -1,15 +1,15 @@
 //! A pull scanner over JSON text, for the one format whose files are large.
 //!
-//! Stricter than it is general: the grammar is RFC 8259 with one addition, the bare `NaN`, `Infinity`
-//! and `-Infinity` that Google Benchmark and Python write. Strings without escapes are borrowed, a
-//! number costs one pass and `str::parse`, and a value that is not needed is checked and skipped without
-//! being built. Nesting is bounded, so no input can exhaust the stack.
+//! It is strict rather than general: the grammar is RFC 8259 with one addition, the bare `NaN`, `Infinity`
+//! and `-Infinity` that Google Benchmark and Python write. Strings without escapes are borrowed, a number
+//! takes one pass and `str::parse`, and a value that is not needed is validated and skipped without being
+//! built. Nesting is limited, so no input can exhaust the stack.
 
 use std::borrow::Cow;
 
 use super::error::{BoxedFault, fault};
 
-/// Deeper nesting than any result has; serde_json's limit as well.
+/// Maximum nesting, deeper than any result has; serde_json has the same limit.
 const MAX_DEPTH: u32 = 128;
 
 pub(super) type Scan<T> = Result<T, BoxedFault>;
@@ -20,9 +20,9 @@ pub(super) struct Scanner<'a> {
     at: usize,
 }
 
-/// Marks, in the high bit of its byte, the first byte that ends or interrupts a string: a quote, a
-/// backslash or a control character. Bytes above the first mark may be marked wrongly, because the
-/// subtraction borrows from them. No mark at all is 0, whose trailing zeros are 64 bits, the whole word.
+/// Marks the first byte that ends or interrupts a string (a quote, a backslash or a control character) in the
+/// high bit of that byte. Later bytes may be marked wrongly, because the subtraction borrows from them. If
+/// nothing is marked, the result is 0, whose 64 trailing zeros stand for the whole word.
 #[inline]
 fn string_ends(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -39,7 +39,7 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    /// Byte offset of the next unread byte.
+    /// Returns the byte offset of the next unread byte.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -60,14 +60,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The first byte of the next value or punctuation, not consumed.
+    /// Returns the first byte of the next value or punctuation without consuming it.
     #[inline]
     pub(super) fn peek(&mut self) -> Scan<u8> {
         self.skip_space();
         self.byte().ok_or_else(|| fault(self.at, "the file ends in the middle of a value"))
     }
 
-    /// Takes one punctuation byte.
+    /// Consumes one punctuation byte.
     #[inline]
     fn take(&mut self, wanted: u8) -> Scan<()> {
         let found = self.peek()?;
@@ -83,7 +83,7 @@ impl<'a> Scanner<'a> {
         self.take(b'{')
     }
 
-    /// The next key of an object, with its colon taken; `None` at the closing brace.
+    /// Returns the next key of an object and consumes its colon; `None` at the closing brace.
     #[inline]
     pub(super) fn next_key(&mut self, first: &mut bool) -> Scan<Option<Cow<'a, str>>> {
         if !self.next_element(first, b'}')? {
@@ -95,8 +95,8 @@ impl<'a> Scanner<'a> {
         Ok(Some(key))
     }
 
-    /// Takes these bytes if they come next. They were parsed once already at the same place of the same
-    /// grammar, so taking them again needs no second look.
+    /// Consumes these bytes if they come next. They were parsed before at the same place of the grammar, so
+    /// they need no second check.
     #[inline]
     pub(super) fn take_again(&mut self, seen: &str) -> bool {
         let next = self.text.as_bytes().get(self.at..self.at + seen.len());
@@ -107,7 +107,7 @@ impl<'a> Scanner<'a> {
         same
     }
 
-    /// The text since the scanner stood at `start`, and the white space that follows.
+    /// Consumes the white space that follows, and returns the text since offset `start`.
     pub(super) fn taken_since(&mut self, start: usize) -> &'a str {
         self.skip_space();
         &self.text[start..self.at]
@@ -118,7 +118,7 @@ impl<'a> Scanner<'a> {
         self.take(b'[')
     }
 
-    /// Whether an array has one more item; takes the comma before it or the closing bracket.
+    /// Returns whether an array has one more item; consumes the comma before it, or the closing bracket.
     pub(super) fn next_item(&mut self, first: &mut bool) -> Scan<bool> {
         self.next_element(first, b']')
     }
@@ -144,14 +144,14 @@ impl<'a> Scanner<'a> {
         Ok(true)
     }
 
-    /// A string, borrowed if it has no escapes.
+    /// Reads a string, which is borrowed if it has no escapes.
     #[inline]
     pub(super) fn string(&mut self) -> Scan<Cow<'a, str>> {
         self.take(b'"')?;
         let bytes = self.text.as_bytes();
         let start = self.at;
         loop {
-            // Skips eight bytes at a time while none of them is special.
+            // Eight bytes are skipped at a time while none of them is special.
             while let Some(word) = bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
                 let found = string_ends(u64::from_le_bytes(*word));
                 self.at += found.trailing_zeros() as usize / 8;
@@ -173,7 +173,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The rest of a string whose first escape is at `self.at`.
+    /// Reads the rest of a string whose first escape is at `self.at`.
     #[cold]
     fn escaped_string(&mut self, start: usize) -> Scan<String> {
         let mut built = self.text[start..self.at].to_owned();
@@ -199,7 +199,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The character of an escape whose backslash is taken.
+    /// Reads the character of an escape whose backslash is consumed.
     fn escape(&mut self) -> Scan<char> {
         let at = self.at;
         let byte = self.byte().ok_or_else(|| fault(at, "the file ends inside a string"))?;
@@ -218,7 +218,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// `\uXXXX`, two of them if the first is a leading surrogate.
+    /// Reads `\uXXXX`, or two of them if the first is a leading surrogate.
     fn unicode_escape(&mut self, at: usize) -> Scan<char> {
         let mut code = u32::from(self.hex4()?);
         if (0xd800..0xdc00).contains(&code) && self.text[self.at..].starts_with("\\u") {
@@ -242,7 +242,7 @@ impl<'a> Scanner<'a> {
         Ok(value)
     }
 
-    /// A number; a bare `NaN` or `Infinity` counts as one. A number too large for f64 is infinite.
+    /// Reads a number; a bare `NaN` or `Infinity` counts as one. A number too large for f64 becomes infinite.
     #[inline]
     pub(super) fn number(&mut self) -> Scan<f64> {
         self.peek()?;
@@ -266,7 +266,7 @@ impl<'a> Scanner<'a> {
         }
         match bytes.get(self.at) {
             Some(b'.' | b'e' | b'E') => self.fraction_and_exponent(start)?,
-            // Below 16 digits an integer is exact in f64.
+            // An integer with fewer than 16 digits is exact in f64.
             _ if digits < 16 => {
                 let value = integer as f64;
                 return Ok(if negative { -value } else { value });
@@ -292,7 +292,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// At least one digit.
+    /// Consumes at least one digit.
     #[inline]
     fn digits(&mut self, start: usize) -> Scan<()> {
         let bytes = self.text.as_bytes();
@@ -335,7 +335,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Checks and passes over one value of any kind.
+    /// Validates and skips one value of any kind.
     #[inline]
     pub(super) fn skip(&mut self) -> Scan<()> {
         self.skip_nested(0)
@@ -369,7 +369,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Nothing but white space may follow the outermost value.
+    /// Checks that nothing but white space follows the outermost value.
     pub(super) fn end(&mut self) -> Scan<()> {
         self.skip_space();
         if self.at == self.text.len() {
@@ -395,7 +395,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// serde_json defines valid JSON.
+        /// serde_json is the reference for valid JSON.
         #[test]
         fn accepts_exactly_what_serde_json_accepts(text in "([\\[\\]{},:]|\"[a\\\\u\"é]*\"|-?[0-9.eE+]{1,5}|true|null|\\\\ud8|[ \n]|\\PC){0,12}") {
             prop_assert_eq!(accepts(&text), serde_json::from_str::<IgnoredAny>(&text).is_ok(), "{}", text);
@@ -405,7 +405,7 @@ mod tests {
         fn reads_every_string_as_serde_json_does(value in ".{0,40}", escaped in any::<bool>()) {
             let mut text = serde_json::to_string(&value).unwrap();
             if escaped {
-                // Every character as an escape, surrogate pairs included.
+                // Writes every character as an escape, including surrogate pairs.
                 let units: String = value.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
                 text = format!("\"{units}\"");
             }

@@ -1,9 +1,8 @@
 //! The suites' own `latency.csv` and `iree_latency.csv`: `timestamp, model, device or target, time`.
 //!
-//! Other columns are axes of the experiment (`batch`, `size_mb`), unless every word of their names says that they number
-//! the rows or measure something else. The time
-//! is in milliseconds unless the header states another unit; `error` or `unsupported` can replace it. Runs append, so
-//! every row of a name is one more process.
+//! Other columns are axes of the experiment (`batch`, `size_mb`), unless their names say that they number the
+//! rows or measure something else. The time is in milliseconds unless the header states another unit; `error`
+//! or `unsupported` can replace it. Each run appends rows, so every row with a name is one more process.
 
 use std::collections::HashMap;
 
@@ -15,7 +14,7 @@ use super::build::{carried, fail, has_room, time_unit};
 use super::error::{LineFault, line_fault};
 use super::text::lines;
 
-/// The combined rows of one name.
+/// The combined rows with one name.
 struct LatencyRows {
     benchmark: Benchmark,
     times: Vec<Process>,
@@ -31,16 +30,16 @@ struct LatencyColumns {
     model: usize,
     target: usize,
     time: usize,
-    /// By their names; their values are part of a benchmark's name.
+    /// Position and name of each axis; its values are part of a benchmark's name.
     axes: Vec<(usize, String)>,
     count: usize,
     /// Nanoseconds in the unit of the time column.
     scale: f64,
-    /// The name of the time column, if it states which statistic it is.
+    /// The name of the time column, if it says which statistic the time is.
     statistic: Option<String>,
 }
 
-/// Whether this line is the head or a row of such a file.
+/// Returns whether this line is the header or a row of such a file.
 pub(super) fn is_row(line: &str) -> bool {
     if header(line).is_some() {
         return true;
@@ -55,10 +54,10 @@ pub(super) fn is_row(line: &str) -> bool {
         && (matches!(cells[3], "error" | "unsupported") || cells[3].parse::<f64>().is_ok())
 }
 
-/// The columns that a header names; `None` for a line that is none.
+/// Returns the columns that a header names; `None` if the line is not a header.
 ///
 /// # Errors
-/// Several columns may be the time.
+/// Several columns could be the time.
 fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
     let cells: Vec<String> =
         line.split(',').map(|cell| cell.trim().trim_matches('"').to_ascii_lowercase()).take(32).collect();
@@ -68,7 +67,7 @@ fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
     };
     let times =
         Some(named(time_scale)).filter(|found| !found.is_empty()).unwrap_or_else(|| named(milliseconds));
-    // Of several, `tile_ms` and `time_limit_ms` can be axes of the experiment.
+    // If several columns match, `tile_ms` and `time_limit_ms` can be axes of the experiment.
     let mut measured: Vec<(u8, usize, f64)> = Vec::new();
     for (at, scale) in &times {
         let words = header_words(&cells[*at]);
@@ -95,7 +94,8 @@ fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
     }))
 }
 
-/// How well a column of times states the typical time of its row; 0 is best. Two of one rank contradict each other.
+/// Returns how well a time column states the typical time of its row; 0 is best. Two columns of the same rank
+/// contradict each other.
 fn rank(words: &[&str]) -> u8 {
     let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
     if has(&["std", "stddev", "stdev", "var", "cv", "max"]) || words.iter().any(|word| is_percentile(word)) {
@@ -117,12 +117,12 @@ fn header_words(header: &str) -> Vec<&str> {
     header.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
 
-/// Nanoseconds in the unit of a column of times: `time`, `latency_mean_us`, `latency (s)`. Without a unit it is in
-/// milliseconds; a column whose unit is unknown is not read.
+/// Returns the nanoseconds in the unit of a time column: `time`, `latency_mean_us`, `latency (s)`. The
+/// default unit is the millisecond; a column whose unit is unknown is not read.
 fn time_scale(words: &[&str]) -> Option<f64> {
     match words {
         ["time" | "latency"] => time_unit("ms"),
-        // `min` is a statistic there.
+        // At this position, `min` is a statistic and not a unit.
         ["time" | "latency", rest @ .., _]
             if rest.iter().any(|word| *word != "min" && time_unit(word).is_some()) =>
         {
@@ -133,7 +133,7 @@ fn time_scale(words: &[&str]) -> Option<f64> {
     }
 }
 
-/// A column of milliseconds with another name: `wall_ms`, but not a limit.
+/// Recognizes a column of milliseconds with another name: `wall_ms`, but not a limit.
 fn milliseconds(words: &[&str]) -> Option<f64> {
     match words {
         [_, .., "ms"] if !words.contains(&"timeout") => time_unit("ms"),
@@ -141,8 +141,8 @@ fn milliseconds(words: &[&str]) -> Option<f64> {
     }
 }
 
-/// Words for what numbers or dates the rows of one experiment (`run_id`, `git_sha`), or measures something else about
-/// them (`memory_mb`, `latency_std`).
+/// Words for columns that number or date the rows of one experiment (`run_id`, `git_sha`), or that measure
+/// something else (`memory_mb`, `latency_std`).
 const NO_AXES: &str = "timestamp date datetime run iteration iter repetition repeat rep trial round sample pid uuid \
     commit sha branch url user host hostname note notes comment mean avg average median std stddev stdev var cv min max \
     time latency memory mem rss vram fps qps throughput flops tflops gflops speedup loss accuracy power watts joules \
@@ -151,18 +151,19 @@ const NO_AXES: &str = "timestamp date datetime run iteration iter repetition rep
 /// Words for times, in columns that state a unit of time.
 const TIMED: &str = "wall compile compilation elapsed duration total inference kernel";
 
-/// Words that leave a column what its other words make of it. Alone they can name an axis: `gpu`, `id`, `size_mb`.
+/// Words that don't decide about a column if it has other words. Alone they can name an axis: `gpu`, `id`,
+/// `size_mb`.
 const QUALIFIERS: &str = "id idx index number hash git cpu gpu device host peak used total wall compile compilation \
     elapsed duration inference kernel temp temperature mb mib gb gib kb bytes percent pct mhz ghz per sec second step";
 
-/// `p50`, `p99`, `p999`.
+/// Returns whether a word is a percentile: `p50`, `p99`, `p999`.
 fn is_percentile(word: &str) -> bool {
     word.strip_prefix('p').is_some_and(|digits| digits.len() > 1 && digits.parse::<u16>().is_ok())
 }
 
-/// Whether a column identifies the experiment, so that rows that differ in it belong to different experiments. A column
-/// with an unknown word counts as such: its benchmarks then stay without a partner or a second sample, whereas merging them
-/// could hide a change.
+/// Returns whether a column identifies the experiment, so that rows that differ in it belong to different
+/// experiments. A column with an unknown word counts as such. In doubt, its benchmarks stay without a partner
+/// or a second sample, because merging them could hide a change.
 fn is_axis(words: &[&str]) -> bool {
     let is_in = |words: &str, word: &str| words.split(' ').any(|known| known == word);
     let has_unit = words.last().is_some_and(|word| *word != "min" && time_unit(word).is_some());
@@ -219,14 +220,14 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         let at = *index.entry(name).or_insert_with_key(|name| {
             let mut rows = LatencyRows::new(name, model, target);
             rows.benchmark.labels.extend(axes().map(|(axis, value)| (axis.clone(), value.to_owned())));
-            // Another statistic of the other side is not the same measurement.
+            // If the other side states another statistic, it is not the same measurement.
             rows.benchmark.labels.extend(columns.statistic.clone().map(|it| ("column".to_owned(), it)));
             list.push(rows);
             list.len() - 1
         });
         let rows = &mut list[at];
         rows.take(time, columns.scale).map_err(|what| line_fault(line.number, what))?;
-        // The time may be the last column, and a truncated number is still a number.
+        // The time may be the last column, and a truncated number still looks like a number.
         if !line.terminated {
             rows.benchmark.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));
         }

@@ -1,4 +1,4 @@
-//! NVIDIA nvbench's `--json`: every state of every benchmark with summaries by tag. Its samples are in
+//! NVIDIA nvbench's `--json`: every state of every benchmark, with summaries by tag. The samples are in
 //! binary files next to the JSON, so only summaries are read. Numbers are written as strings.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -18,8 +18,8 @@ struct NvbenchFile {
     benchmarks: NullableList<NvbenchEntry>,
 }
 
-/// An array of nvbench's. Its writer appends to a fresh JSON value, and a value that nothing was appended to
-/// stays null, so any empty array may be one.
+/// An array of nvbench's. Its writer appends to a new JSON value, which stays null if nothing is appended, so
+/// any empty array may be null.
 #[derive(Deserialize)]
 #[serde(from = "Option<Vec<T>>", bound = "T: Deserialize<'de>")]
 struct NullableList<T>(Vec<T>);
@@ -40,7 +40,7 @@ impl<T> Default for NullableList<T> {
 struct Device {
     id: i64,
     name: String,
-    /// Parts of one GPU have its name and fewer multiprocessors.
+    /// A partition of a GPU has the same name but fewer multiprocessors.
     number_of_sms: Option<u64>,
     ecc_state: Option<bool>,
 }
@@ -101,7 +101,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     Ok(Run { benchmarks: benchmarks.finish(), testbed, ..Run::default() })
 }
 
-/// The measured devices; the file lists all devices of the machine.
+/// Returns the devices that were measured; the file lists all devices of the machine.
 fn facts(file: &NvbenchFile) -> BTreeMap<String, String> {
     let states = file.benchmarks.0.iter().flat_map(|entry| &entry.states.0);
     let used: BTreeSet<i64> = states.filter_map(|state| state.device).collect();
@@ -119,7 +119,7 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
     let mut labels = Vec::new();
     let has = |tag: &str| state.summaries.0.iter().any(|summary| summary.tag == tag);
     let device = state.device.map(|device| (device, devices.get(&device)));
-    // A host-only benchmark has no device, and its writer states an uninitialized number.
+    // A host-only benchmark has no device, but its writer stores an uninitialized number.
     let device = device.filter(|(_, known)| known.is_some() || !has("nv/cpu_only/sample_size"));
     if let Some((device, known)) = device {
         name.push_str(&format!("/Device={device}"));
@@ -162,7 +162,8 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
             ..Summary::default()
         })
     };
-    // The GPU's own clock if there is one; of a benchmark of the host alone, the host's.
+    // The first available time is used: the GPU's own clock, or the host's clock for a benchmark that only
+    // runs on the host.
     let latency = [("cold", "gpu"), ("cold", "cpu"), ("cpu_only", "cpu")];
     let Some(stated) = latency.iter().find_map(|(kind, clock)| timed(kind, clock)) else {
         let tags = latency.map(|(kind, clock)| format!("`nv/{kind}/time/{clock}/mean`"));

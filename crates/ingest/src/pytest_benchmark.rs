@@ -1,5 +1,5 @@
-//! pytest-benchmark's JSON (`--benchmark-json`, `--benchmark-save`): rounds of one Python process, in
-//! seconds, with `data` or only their statistics.
+//! pytest-benchmark's JSON (`--benchmark-json`, `--benchmark-save`): the rounds of one Python process, in
+//! seconds, with their times (`data`) or only their statistics.
 
 use std::collections::BTreeMap;
 
@@ -113,7 +113,8 @@ fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
     if let Some(param) = entry.param.as_ref().and_then(serde_json::Value::as_str) {
         benchmark.labels.insert("param".to_owned(), param.to_owned());
     }
-    // Every release states the timer, so a file without one was edited: its clock is not known to be the other side's.
+    // Every release states the timer, so a file without one was edited, and its clock may differ from the
+    // other side's.
     let timer = entry.options.and_then(|options| options.timer);
     benchmark.labels.insert("timer".to_owned(), timer.unwrap_or_else(|| "not stated".to_owned()));
     if entry.has_error {

@@ -1,4 +1,4 @@
-//! Bytes of a known format to a run: one entry for all readers.
+//! Converts bytes of a known format to a run: the common entry point to all readers.
 
 use std::io::Read;
 
@@ -13,13 +13,13 @@ use super::{
     nvbench, pytest_benchmark, run_json, torchbench,
 };
 
-/// Bytes that show a file's format.
+/// Number of bytes from which a file's format is detected.
 const HEAD: u64 = 256 << 10;
-/// Characters of a fault's description.
+/// Maximum length of a fault's description, in characters.
 const LONGEST: usize = 400;
 
-/// Reads one file of one format. `label` is the caller's name for it, used in errors and in the run. Refuses a file
-/// without a result, and a run.json with two sides.
+/// Reads one file of one format. `label` is the caller's name for the file, which appears in errors and in
+/// the run. Rejects a file without a result, and a run.json with two sides.
 pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestError> {
     let no_results = || IngestError::NoResults { label: label.to_owned(), format };
     let text = || utf8(bytes, label);
@@ -77,7 +77,8 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
     }
     build::check(run.benchmarks.len(), label)?;
     for benchmark in &mut run.benchmarks {
-        // Only a configuration renames a benchmark: a file could let one that it leaves out be paired with a quick one.
+        // Only a configuration may rename a benchmark. A file could otherwise have a benchmark that it leaves
+        // out paired with a faster one.
         benchmark.labels.remove(RENAMED_FROM);
         let is_empty = benchmark.metrics.is_empty() && benchmark.verification.is_none();
         if is_empty && benchmark.outcome == Outcome::Ok && benchmark.lints.is_empty() {
@@ -85,14 +86,14 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         }
     }
     if is_log(format) && run.lints.iter().all(|lint| lint.code != LintCode::TruncatedInput) {
-        // A reader of transcripts knows which function an error belongs to.
+        // The reader of transcripts assigns errors to functions itself.
         run.lints.extend(crash(text()?, format != Format::IreeRunModule));
     }
     run.origin = Origin { format: format.to_string(), label: label.to_owned() };
     Ok(run)
 }
 
-/// Whether a format is the output of a running program, which may end with a crash message.
+/// Returns whether a format is the output of a running program, which may end with a crash message.
 fn is_log(format: Format) -> bool {
     matches!(
         format,
@@ -105,8 +106,8 @@ fn is_log(format: Format) -> bool {
     )
 }
 
-/// Reads a large file without holding all of it in memory. `None` if its format is not read in pieces, or if it has a
-/// fault: [`read`] finds the same fault and names its line.
+/// Reads a large file without holding all of it in memory. Returns `None` if its format is not read in
+/// pieces, or if it has a fault: [`read`] then finds the same fault and names its line.
 pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
     let mut head = Vec::with_capacity(2 * HEAD as usize);
     source.by_ref().take(HEAD).read_to_end(&mut head).ok()?;
@@ -119,12 +120,13 @@ pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
     (!run.benchmarks.is_empty() && run.benchmarks.len() <= MOST_BENCHMARKS).then_some(run)
 }
 
-/// As [`read`], in the format that the content shows.
+/// Reads like [`read`], in the format that the content shows.
 pub fn read_detected(bytes: &[u8], label: &str) -> Result<Run, IngestError> {
     read(bytes, detected(bytes, label)?, label)
 }
 
-/// Reads every side of one file: benchgate's own files name theirs, foreign ones have one without a name.
+/// Reads every side of one file: benchgate's own files name their sides, and foreign files have one without a
+/// name.
 pub fn read_sides(
     bytes: &[u8],
     format: Format,

@@ -1,21 +1,21 @@
-//! Comparison of a file's statements about its samples with the samples, and with each other: a file that was cut,
-//! edited or put together from parts contradicts itself.
+//! Compares what a file states about its samples with the samples, and the statements with each other: a file
+//! that was cut off, edited or pieced together contradicts itself.
 
 use benchgate_core::model::{Benchmark, Lint, LintCode, Summary};
 
 /// Share by which a total and the sum of its parts may differ.
 const ROUNDING: f64 = 0.01;
 
-/// Share of the largest number that arithmetic in single precision loses.
+/// Share of the largest number that arithmetic in single precision may lose.
 const ARITHMETIC: f64 = 1e-6;
 
-/// Whether two numbers are the same but for rounding. A number that is not finite is ignored.
+/// Returns whether two numbers are equal except for rounding. A number that is not finite is ignored.
 pub(super) fn agree(one: f64, two: f64) -> bool {
     let apart = (one - two).abs();
     apart.is_nan() || apart <= ROUNDING * one.abs().max(two.abs())
 }
 
-/// A contradiction, which prevents a verdict about the benchmark.
+/// Adds the finding for a contradiction, which prevents a verdict about the benchmark.
 pub(super) fn contradict(benchmark: &mut Benchmark, detail: impl Into<String>) {
     benchmark.lints.push(Lint::new(LintCode::Contradictory, detail));
 }
@@ -27,15 +27,15 @@ pub(super) fn check_count(benchmark: &mut Benchmark, stated: Option<u64>, found:
     }
 }
 
-/// Compares what the file states about samples with the samples, both in the tool's unit. Without samples the
-/// statements are compared with each other.
+/// Compares what the file states about samples with the samples, both in the tool's unit. Without samples,
+/// the statements are compared with each other.
 pub(super) fn check_summary(benchmark: &mut Benchmark, samples: &[f64], stated: &Summary) {
     if let Some(detail) = contradiction(samples, stated) {
         contradict(benchmark, detail);
     }
 }
 
-/// How the statements of one summary contradict the samples; without samples, each other.
+/// Describes how the statements of a summary contradict the samples or, without samples, each other.
 pub(super) fn contradiction(samples: &[f64], stated: &Summary) -> Option<String> {
     if samples.is_empty() {
         return is_impossible(stated).then(|| "the file's statistics can't be those of any times".to_owned());
@@ -52,7 +52,8 @@ pub(super) fn contradiction(samples: &[f64], stated: &Summary) -> Option<String>
     let count = samples.len() as f64;
     let mean = samples.iter().sum::<f64>() / count;
     let squares = samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>();
-    // Tools define a quantile differently, but all between the samples next to it; and a deviation by n or n − 1.
+    // Tools define quantiles differently, but always between the two neighboring samples; and they divide the
+    // variance by n or by n − 1.
     let (below, above) = ((sorted.len() / 4).saturating_sub(1), (sorted.len() / 4 + 1).min(last));
     let found = [
         ("mean", stated.mean, mean, mean),
@@ -77,8 +78,9 @@ pub(super) fn contradiction(samples: &[f64], stated: &Summary) -> Option<String>
     })
 }
 
-/// Whether no samples can have these statistics: a mean or median outside of the extremes or quartiles, or a deviation
-/// that is too small for the distance of mean and median or too large for that of the extremes.
+/// Returns whether no samples can have these statistics: a mean or median outside the extremes or quartiles,
+/// or a deviation that is too small for the distance between mean and median, or too large for the distance
+/// between the extremes.
 fn is_impossible(stated: &Summary) -> bool {
     let printed = Printed::new(values(stated));
     let open = |value: f64| printed.open(value) + ARITHMETIC * value.abs();
@@ -90,7 +92,7 @@ fn is_impossible(stated: &Summary) -> bool {
     let (low, high) = stated.interval.unzip();
     let range = stated.max.zip(stated.min).map(|(max, min)| max - min);
     let skew = stated.mean.zip(stated.median).map(|(mean, median)| (mean - median).abs());
-    // Where no deviation is stated, or that of one repetition, nothing follows from it.
+    // Nothing follows from a missing deviation, or from that of a single repetition.
     let deviation = stated.stddev.filter(|_| stated.n != Some(1));
     let centre = stated.mean.or(stated.median).map_or(0.0, open);
     let is_wider = |one: Option<f64>, two: Option<f64>| {
@@ -108,7 +110,7 @@ fn values(stated: &Summary) -> impl Iterator<Item = f64> {
     [mean, median, stddev, q1, q3, min, max].into_iter().flatten()
 }
 
-/// The digits and decimals of numbers as they were printed, all by one rule.
+/// The significant digits and decimals of numbers that were all printed by one rule.
 struct Printed {
     digits: i32,
     decimals: i32,
@@ -117,9 +119,9 @@ struct Printed {
 impl Printed {
     fn new(values: impl Iterator<Item = f64>) -> Self {
         let mut printed = Self { digits: 1, decimals: 0 };
-        // So many numbers don't all end in zeros.
+        // Among this many numbers, some don't end in zeros.
         for value in values.filter(|value| value.is_finite() && *value != 0.0).take(64) {
-            // A change of unit may change the last digit of a double.
+            // Converting units may change the last digit of a double.
             let text = format!("{:.14e}", value.abs());
             let Some((mantissa, exponent)) = text.split_once('e') else { continue };
             let exponent: i32 = exponent.parse().unwrap_or_default();
@@ -131,7 +133,7 @@ impl Printed {
         printed
     }
 
-    /// How far the printed number may be from the one that was rounded: half a unit in its last place.
+    /// Returns how far a printed number may be from the original: half a unit in its last place.
     fn open(&self, value: f64) -> f64 {
         let exponent = if value == 0.0 { 0 } else { value.abs().log10().floor().clamp(-400.0, 400.0) as i32 };
         0.499 * 10f64.powi((exponent + 1 - self.digits).max(-self.decimals))

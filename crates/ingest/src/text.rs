@@ -1,4 +1,5 @@
-//! Bytes to text: UTF-8 checked once, the byte-order mark taken off, lines numbered; and the lines that a crash leaves.
+//! Converts bytes to text (UTF-8 is checked once, the byte-order mark removed, lines are numbered), and finds
+//! the lines that a crash leaves.
 
 use benchgate_core::model::{Lint, LintCode, excerpt};
 
@@ -7,7 +8,7 @@ use super::error::line_of;
 use super::google_benchmark::without_colors;
 use super::iree_run_module::is_status;
 
-/// The whole input as text without a byte-order mark.
+/// Returns the whole input as text without a byte-order mark.
 pub(super) fn utf8<'a>(bytes: &'a [u8], label: &str) -> Result<&'a str, IngestError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     std::str::from_utf8(bytes).map_err(|error| IngestError::NotUtf8 {
@@ -22,11 +23,11 @@ pub(super) struct Line<'a> {
     /// Counted from 1.
     pub number: u64,
     pub text: &'a str,
-    /// False for a last line without its newline: its end may be missing.
+    /// False for a last line without a newline: its end may be missing.
     pub terminated: bool,
 }
 
-/// The lines of a text, `\n` or `\r\n`.
+/// Returns the lines of a text, which end with `\n` or `\r\n`.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     text.split_inclusive('\n').zip(1u64..).map(|(raw, number)| {
         let terminated = raw.ends_with('\n');
@@ -35,7 +36,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// How lines begin that runtimes and shells print of a program that crashed.
+/// First words of lines that runtimes and shells print about a program that crashed.
 const CRASH_STARTS: [&str; 28] = [
     "terminate called ",
     "terminating due to ",
@@ -67,7 +68,7 @@ const CRASH_STARTS: [&str; 28] = [
     "*** SIG",
 ];
 
-/// Parts of lines that the runtimes of C, C++ and Rust and sanitizers print of a crash.
+/// Parts of lines that sanitizers and the runtimes of C, C++ and Rust print about a crash.
 const CRASH_PARTS: [&str; 19] = [
     "(core dumped)",
     "Sanitizer: ",
@@ -90,7 +91,7 @@ const CRASH_PARTS: [&str; 19] = [
     "CUDNN_STATUS_",
 ];
 
-/// How a runner of commands introduces the number that one of them ended with.
+/// Words that command runners print before the exit code of a command.
 const EXITS: [&str; 6] = [
     "exit code ",
     "exit code: ",
@@ -100,7 +101,7 @@ const EXITS: [&str; 6] = [
     "exited with non-zero status ",
 ];
 
-/// The names of the signals that end a program, as a shell prints them.
+/// Names of the signals that end a program, as a shell prints them.
 const SIGNALS: [&str; 9] = [
     "Segmentation fault",
     "Aborted",
@@ -113,12 +114,13 @@ const SIGNALS: [&str; 9] = [
     "Bad system call",
 ];
 
-/// Those that zsh, which writes them in small letters, calls by other names.
+/// Names of signals that only zsh uses; it writes all of them in lowercase.
 const ZSH_SIGNALS: [&str; 3] = ["abort", "trace trap", "illegal hardware instruction"];
 
-/// A finding with the first line that reports a crash, or, with `statuses`, an error of IREE's runtime.
+/// Returns a finding with the first line that reports a crash or, if `statuses` is set, an error of IREE's
+/// runtime.
 pub(super) fn crash(text: &str, statuses: bool) -> Option<Lint> {
-    // Rows of results are most of a large file.
+    // Most lines of a large file are rows of results.
     let is_row = |line: &&str| line.starts_with('"') || line.starts_with("Benchmark");
     let mut plain = lines(text).map(|line| line.text.trim()).filter(|line| !is_row(line)).map(without_colors);
     let line = plain.find(|line| is_crash(line) || statuses && is_status(line))?;
@@ -126,14 +128,15 @@ pub(super) fn crash(text: &str, statuses: bool) -> Option<Lint> {
 }
 
 fn is_crash(line: &str) -> bool {
-    // A shell numbers the jobs that it runs in the background: `[1]+  Killed   ./bench`, `[1]  + 4711 killed  ./bench`.
+    // A shell numbers its background jobs: `[1]+  Killed   ./bench`, `[1]  + 4711 killed  ./bench`.
     let (job, line) = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((number, rest)) if is_number(number) => {
             (true, rest.trim_start_matches(|c: char| " +-".contains(c) || c.is_ascii_digit()))
         }
         _ => (false, line),
     };
-    // `Killed`, `Killed: 9`, `Killed          ./bench`, `run.sh: line 3:  4711 Killed   ./bench`; not `Killed 3 workers`.
+    // `Killed`, `Killed: 9`, `Killed          ./bench`, `run.sh: line 3:  4711 Killed   ./bench`; but not
+    // `Killed 3 workers`.
     let number = |rest: &str| rest.strip_prefix(": ").is_some_and(|n| n.parse::<u8>().is_ok());
     let ended_by = |signal: &&str| match line.split_once(*signal) {
         Some(("", rest)) => rest.is_empty() || rest.starts_with("  ") || number(rest),
@@ -144,7 +147,8 @@ fn is_crash(line: &str) -> bool {
         ZSH_SIGNALS.iter().any(|signal| said.starts_with(signal))
             || SIGNALS.iter().any(|signal| said.starts_with(&signal.to_lowercase()))
     };
-    // The number after these words is that of a failure: not `exit code 0`, and not `exit code of ./bench`.
+    // The number after these words must indicate a failure: neither `exit code 0` nor `exit code of ./bench`
+    // does.
     let failed = |words: &&str| {
         line.split_once(*words).is_some_and(|(_, rest)| {
             let number = rest.split(|c: char| !c.is_ascii_digit() && c != '-').next().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! `results.jsonl` of the PyTorch/XLA torchbench runner: one experiment per line, with its axes, a list of
 //! values for each metric, and a verification code.
 //!
-//! Source: the runner's README and `experiment_runner.py`; its own `aggregate.py` leaves out the first three
-//! repetitions, because the first compiles and the next two warm caches. This reader does the same.
+//! Source: the runner's README and `experiment_runner.py`. Like the runner's own `aggregate.py`, this reader
+//! leaves out the first three repetitions: the first one compiles, and the next two warm caches.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use super::join::merge_run;
 use super::json::{parse_stream, unique_map};
 use super::stated::{agree, check_count, contradict};
 
-/// Repetitions that compile and warm up.
+/// Number of repetitions that compile and warm up.
 const WARMUP: usize = 3;
 
 #[derive(Deserialize)]
@@ -31,14 +31,14 @@ struct TorchbenchLine {
     #[serde(deserialize_with = "unique_map")]
     metrics: BTreeMap<String, TorchbenchMetric>,
     iterations_per_run: Option<u64>,
-    /// Written by benchgate, whose repetitions are warm from the first.
+    /// Written by benchgate, whose repetitions are warm from the first one on.
     warmup_repetitions: Option<usize>,
     timestamp: Option<serde_json::Value>,
     verification_code: Option<String>,
     benchgate: Option<MeasuredOn>,
 }
 
-/// Written by benchgate: the place where a line was measured, for which the runner has no field.
+/// Written by benchgate: the machine on which a line was measured, for which the runner has no field.
 #[derive(Deserialize)]
 struct MeasuredOn {
     context: Context,
@@ -62,7 +62,7 @@ enum TorchbenchMetric {
 }
 
 impl TorchbenchMetric {
-    /// How many repetitions a list describes.
+    /// Returns the number of repetitions that a list describes.
     fn repetitions(&self) -> Option<usize> {
         match self {
             Self::Many(values) => Some(values.len()),
@@ -71,7 +71,7 @@ impl TorchbenchMetric {
     }
 }
 
-/// Reads the whole file; a repeated experiment is one more process.
+/// Reads the whole file; a repeated experiment counts as one more process.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks = ByName::default();
     let mut place: Option<Run> = None;
@@ -103,7 +103,7 @@ fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
     let mut axes = String::new();
     for (axis, value) in &line.experiment {
         let value = match value {
-            // An axis at its default is not part of the name; old files lack it entirely.
+            // An axis with its default value is not part of the name; old files lack the axis entirely.
             serde_json::Value::Null | serde_json::Value::Bool(false) => continue,
             serde_json::Value::String(text) => text.clone(),
             other => other.to_string(),
@@ -140,7 +140,7 @@ fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
             return Ok(benchmark);
         }
         Some(TorchbenchMetric::Text(why)) => {
-            // The last line of a Python traceback has the error.
+            // The last line of a Python traceback states the error.
             let last = why.trim().lines().next_back().unwrap_or_default().trim();
             fail(&mut benchmark, Stage::Benchmark, last);
             return Ok(benchmark);
@@ -160,7 +160,8 @@ fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
     Ok(benchmark)
 }
 
-/// The runner divides each total by the iterations of a run.
+/// Checks that each total is consistent with the time per iteration: the runner divides the total by the
+/// iterations of a run.
 fn check_totals(benchmark: &mut Benchmark, line: &TorchbenchLine) {
     let list = |name: &str| match line.metrics.get(name) {
         Some(TorchbenchMetric::Many(values)) => Some(values),
@@ -193,7 +194,7 @@ fn verify(benchmark: &mut Benchmark, code: Option<&str>) -> Result<(), String> {
 }
 
 fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, TorchbenchMetric>, warmup: usize) {
-    // The latency first; a file without it has the total of each repetition.
+    // The latency comes first; a file without one has the total of each repetition.
     let latency = ["per_iter_time", "total_time"].into_iter().find(|name| metrics.contains_key(*name));
     let repetitions = latency.and_then(|name| metrics.get(name)).and_then(TorchbenchMetric::repetitions);
     let ordered =
@@ -221,9 +222,9 @@ fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, TorchbenchM
         } else {
             own_metric(name.replace('_', "-"), Unit::Count, Better::Lower)
         };
-        // A list as long as the latency's has one value a repetition, whatever it is called.
+        // A list that is as long as the latency's has one value per repetition, whatever its name.
         let per_repetition = metrics.get(name).and_then(TorchbenchMetric::repetitions) == repetitions;
-        // A graph is compiled once in a process, in whichever repetition needs it first.
+        // A graph is compiled once per process, in whichever repetition needs it first.
         let values = if name.starts_with("xla_CompileTime") {
             vec![values.iter().sum()]
         } else if per_repetition {

@@ -134,8 +134,9 @@ impl Observed {
         Some(if self.reason.is_uneven() { Step::Stability } else { Step::Shift(self.change) })
     }
 
-    /// Whether the gate says that the pair is not worse. With several modes, an improvement can be shown although the
-    /// interval reaches far beyond the floor: such an improvement does not rule out a slowdown.
+    /// Returns whether the gate says that the pair is not worse. With several modes, an improvement can be
+    /// shown although the interval reaches far beyond the floor: such an improvement does not rule out a
+    /// slowdown.
     pub fn is_not_worse(&self) -> bool {
         match self.verdict {
             Verdict::Pass => true,
@@ -159,13 +160,13 @@ impl Observed {
         if self.exact { Some((self.change, self.change)) } else { self.interval }
     }
 
-    /// Whether an exact value settles the comparison.
+    /// Returns whether an exact value settles the comparison.
     pub fn is_settled(&self) -> bool {
         self.exact
     }
 
-    /// Whether more blocks would change nothing: an exact value settles the comparison, or a finding forbids a
-    /// verdict.
+    /// Returns whether more blocks would change nothing: an exact value settles the comparison, or a finding
+    /// forbids a verdict.
     pub fn is_final(&self) -> bool {
         self.exact || matches!(self.reason, Reason::Unusable(_))
     }

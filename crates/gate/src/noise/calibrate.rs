@@ -219,8 +219,8 @@ impl<'a> Calibrating<'a> {
         self.judged.iter().enumerate().map(of).sum::<f64>() / self.judged.len() as f64
     }
 
-    /// Whether a figure needs no more sessions. The first figure is that of unchanged sessions; each of the others is
-    /// that of one slowdown.
+    /// Returns whether a figure needs no more sessions. The first figure is that of unchanged sessions; each
+    /// of the others is that of one slowdown.
     fn is_settled(&self, figure: usize) -> bool {
         let judged = self.judged[figure];
         if judged >= self.options.resamples || !self.options.until_precise || judged == 0 {

@@ -1,5 +1,5 @@
-//! The JSON artifact, one model on one device: `{"model", "device", "results": [{"backend", …}]}`. Spellings
-//! of the same field differ between its versions, so each known one is taken.
+//! The JSON artifact for one model on one device: `{"model", "device", "results": [{"backend", …}]}`. Its
+//! versions spell the same field differently, so every known spelling is accepted.
 
 use serde::Deserialize;
 

@@ -1,5 +1,6 @@
-//! Markdown tables with a latency column. A blank model cell repeats the one above; the heading before a
-//! table names the device; `-` is nothing; `**Failed:** why` is a failure and never a missing number.
+//! Markdown tables with a latency column. A blank model cell repeats the one above. The heading before a
+//! table names the device. `-` stands for no value, and `**Failed:** why` for a failure, which must not look
+//! like a missing number.
 
 use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
@@ -11,7 +12,7 @@ use super::named;
 /// Devices that a heading can name.
 const DEVICES: [&str; 8] = ["cpu", "cuda", "gpu", "rocm", "hip", "vulkan", "metal", "mps"];
 
-/// Columns of the table being read.
+/// The columns of the current table.
 #[derive(Clone)]
 struct MarkdownColumns {
     model: Option<usize>,
@@ -23,12 +24,12 @@ struct MarkdownColumns {
     count: usize,
 }
 
-/// Whether this line heads a table of latencies by backend.
+/// Returns whether this line is the header of a table of latencies by backend.
 pub(crate) fn is_header(line: &str) -> bool {
     cells(line).is_some_and(|(cells, _)| columns(&cells).is_some())
 }
 
-/// The cells of a table row and the text after the last bar.
+/// Returns the cells of a table row, and the text after the last bar.
 fn cells(line: &str) -> Option<(Vec<&str>, &str)> {
     let inner = line.trim().strip_prefix('|')?;
     let (inner, rest) = inner.rsplit_once('|')?;
@@ -66,7 +67,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
                 table = Some(found);
                 model = None;
             } else if row.iter().all(|cell| cell.bytes().all(|byte| matches!(byte, b'-' | b':'))) {
-                // The line under the head.
+                // The line of dashes below the header.
             } else if let Some(columns) = &table {
                 if row.len() != columns.count {
                     let what = format!("{} cells where {} belong", row.len(), columns.count);
@@ -85,7 +86,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
         } else if !line.text.trim().is_empty() {
             table = None;
         }
-        // A heading may follow on the line of the last row where line breaks were lost.
+        // If line breaks were lost, a heading may follow on the line of the last row.
         if let Some(found) = heading_device(row.map_or(line.text, |(_, rest)| rest)) {
             device = Some(found);
             table = None;
@@ -94,7 +95,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 
-/// The device in the last heading of a line.
+/// Returns the device in the last heading of a line.
 fn heading_device(text: &str) -> Option<String> {
     let (_, heading) = text.rsplit_once("# ")?;
     let words = heading.split(|c: char| !c.is_ascii_alphanumeric()).take(16);

@@ -1,5 +1,5 @@
-//! The compile benchmark (eager, jit, torch.compile, ONNX, TensorRT side by side): its JSON artifacts and
-//! the Markdown tables people keep of them.
+//! The compile benchmark, which compares eager, jit, torch.compile, ONNX and TensorRT: its JSON artifacts,
+//! and the Markdown tables that people keep of them.
 
 mod json;
 mod markdown;
@@ -9,7 +9,7 @@ pub(super) use markdown::{is_header, read as read_markdown};
 
 use benchgate_core::model::Benchmark;
 
-/// `model/device/backend`, without unknown parts.
+/// Creates a benchmark named `model/device/backend`, leaving out unknown parts.
 fn named(model: Option<&str>, device: Option<&str>, backend: &str) -> Benchmark {
     let parts: Vec<&str> = [model, device, Some(backend)].into_iter().flatten().collect();
     let mut benchmark = Benchmark::new(parts.join("/"));

@@ -1,9 +1,10 @@
-//! The instructions of AArch64, as far as their top-level encoding tells what they do: "Arm Architecture Reference Manual for
-//! A-profile architecture", chapter "A64 Instruction Set Encoding". Every instruction has four bytes.
+//! Decodes AArch64 instructions as far as their top-level encoding shows what they do: "Arm Architecture
+//! Reference Manual for A-profile architecture", chapter "A64 Instruction Set Encoding". Every instruction
+//! has four bytes.
 
 use super::elf_library::Counted;
 
-/// The index in [`Counted::vector`] of vectors of 128 bits, and of those whose length is the processor's own.
+/// The indexes in [`Counted::vector`] of 128-bit vectors and of vectors with the processor's own length.
 const ADVANCED_SIMD: usize = 0;
 const SVE: usize = 3;
 
@@ -34,8 +35,9 @@ pub(super) fn count(code: &[u8]) -> Counted {
     counted
 }
 
-/// Data processing with one floating-point number, moves left out: the classes "floating-point data-processing" with one,
-/// two and three sources, compare, select, and conversion from and to integers.
+/// Returns whether an instruction processes a single floating-point number and is not a move: the classes
+/// "floating-point data-processing" with one, two and three sources, compare, select, and conversion from and
+/// to integers.
 fn is_scalar_float(word: u32) -> bool {
     match word >> 24 {
         // Three sources: `fmadd`.
@@ -45,27 +47,30 @@ fn is_scalar_float(word: u32) -> bool {
     }
 }
 
-/// `fmov`: of an immediate, between registers, and between them and general registers.
+/// Returns whether an instruction is an `fmov`: of an immediate, between floating-point registers, or from or
+/// to a general register.
 fn is_float_move(word: u32) -> bool {
     let is_immediate = (word >> 21) & 1 == 1 && (word >> 10) & 0b111 == 0b100;
     let is_register = (word >> 15) & 0x3f == 0 && (word >> 10) & 0x1f == 0b1_0000;
-    // Opcodes 6 and 7 of the conversions, with rounding modes that `fjcvtzs` does not have.
+    // Opcodes 6 and 7 of the conversions; the rounding mode excludes `fjcvtzs`.
     let is_general = (word >> 10) & 0x3f == 0 && (word >> 17) & 0b11 == 0b11 && (word >> 19) & 0b11 != 0b11;
     (word >> 21) & 1 == 1 && (is_immediate || is_register || is_general)
 }
 
-/// Data processing on whole vectors. Its scalar forms and loads and stores are other classes.
+/// Returns whether an instruction processes whole vectors. Scalar forms, loads and stores belong to other
+/// classes.
 fn is_advanced_simd(word: u32) -> bool {
     word >> 31 == 0 && matches!((word >> 24) & 0x1f, 0b0_1110 | 0b0_1111)
 }
 
-/// Distance by which constants lowered the stack pointer since the last return.
+/// Tracks how far constants have lowered the stack pointer since the last return.
 #[derive(Default)]
 struct Stack {
     depth: u64,
-    /// `None` if an amount is computed at run time.
+    /// The greatest distance; `None` if an amount is computed at run time.
     deepest: Option<u64>,
-    /// A register that holds the stack pointer less a constant, before it is aligned and becomes the stack pointer.
+    /// A register that holds the stack pointer minus a constant. It is later aligned and becomes the stack
+    /// pointer.
     prepared: Option<(u32, u64)>,
 }
 
@@ -74,7 +79,7 @@ impl Stack {
         let (target, source) = (word & 0x1f, (word >> 5) & 0x1f);
         let immediate = u64::from((word >> 10) & 0xfff) << if (word >> 22) & 1 == 1 { 12 } else { 0 };
         match word >> 23 {
-            // `sub sp, sp, #n`; `sub x9, sp, #n`, and for large ones `sub x9, x9, #n` after it.
+            // `sub sp, sp, #n`; or `sub x9, sp, #n`, followed for large n by `sub x9, x9, #n`.
             0b1_1010_0010 if (target, source) == (STACK_POINTER, STACK_POINTER) => self.lower(immediate),
             0b1_1010_0010 if source == STACK_POINTER => self.prepared = Some((target, immediate)),
             0b1_1010_0010 => {
@@ -84,7 +89,8 @@ impl Stack {
                     *amount = amount.saturating_add(immediate);
                 }
             }
-            // `add sp, sp, #n`. From the frame pointer, `add` and `sub` restore the earlier value.
+            // `add sp, sp, #n`. With the frame pointer as the source, `add` and `sub` restore the earlier
+            // value.
             0b1_0010_0010 if (target, source) == (STACK_POINTER, STACK_POINTER) => {
                 self.depth = self.depth.saturating_sub(immediate);
             }
@@ -95,11 +101,12 @@ impl Stack {
             },
             _ => {}
         }
-        // `sub sp, sp, x8`, `add sp, sp, x8`: with an extended register.
+        // `sub sp, sp, x8` and `add sp, sp, x8`, with an extended register.
         if target == STACK_POINTER && matches!(word >> 21, 0b110_0101_1001 | 0b100_0101_1001) {
             self.deepest = None;
         }
-        // `mov sp, x8` is `add sp, x8, #0`; only the frame pointer restores the earlier value.
+        // `mov sp, x8` is encoded as `add sp, x8, #0`; only a move from the frame pointer restores the
+        // earlier value.
         const FRAME_POINTER: u32 = 29;
         if word >> 10 == 0b10_0100_0100_0000_0000_0000 && target == STACK_POINTER && source < FRAME_POINTER {
             self.deepest = None;
@@ -113,8 +120,8 @@ impl Stack {
         }
     }
 
-    /// Stores and loads that move the stack pointer: `stp x29, x30, [sp, #-16]!`, `str x30, [sp, #-16]!`,
-    /// `ldp x29, x30, [sp], #16`.
+    /// Handles stores and loads that move the stack pointer: `stp x29, x30, [sp, #-16]!`, `str x30, [sp,
+    /// #-16]!`, `ldp x29, x30, [sp], #16`.
     fn written_back(&mut self, word: u32) {
         let amount = if (word >> 27) & 0b111 == 0b101 && matches!((word >> 23) & 0b111, 0b001 | 0b011) {
             let is_vector = (word >> 26) & 1 == 1;
@@ -143,7 +150,7 @@ impl Stack {
     }
 }
 
-/// The lowest bits as a number with a sign.
+/// Returns the lowest `count` bits as a signed number.
 fn signed(bits: u32, count: u32) -> i64 {
     let value = i64::from(bits & ((1 << count) - 1));
     if value >> (count - 1) == 1 { value - (1 << count) } else { value }
@@ -186,7 +193,7 @@ mod tests {
         // stp x29, x30, [sp, #-96]!; sub sp, sp, #1, lsl #12; sub sp, sp, #0x230
         let prologue = [0xa9ba_7bfd, 0xd140_07ff, 0xd108_c3ff];
         assert_eq!(frame(&prologue), Some(96 + 4096 + 0x230));
-        // Another function after `ret`: str x30, [sp, #-16]!
+        // Another function follows after `ret`: str x30, [sp, #-16]!
         assert_eq!(frame(&[prologue[0], 0xd65f_03c0, 0xf81f_0ffe]), Some(96));
         // stp d15, d14, [sp, #-160]!; ldp x29, x30, [sp], #16; sub sp, sp, #16
         assert_eq!(frame(&[0x6db6_3bef, 0xa8c1_7bfd, 0xd100_43ff]), Some(160));

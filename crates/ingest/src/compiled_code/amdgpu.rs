@@ -1,5 +1,5 @@
-//! AMD code objects: the assembler's metadata note, which the AMDGPU backend of LLVM documents as code object V3 and later
-//! (llvm.org/docs/AMDGPUUsage.html), and the matrix instructions in the code.
+//! AMD code objects: the metadata note of the assembler, which LLVM's AMDGPU backend documents as code object
+//! V3 and later (llvm.org/docs/AMDGPUUsage.html), and the matrix instructions in the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::{BadCode, CodeObject, CodeOfKernel, elf_library, gfx9, sha256};
 
 /// Type of the note that holds the metadata.
 const NT_AMDGPU_METADATA: u32 = 32;
-/// Levels of a metadata document: kernels, their arguments, and the values of these.
+/// Maximum nesting of a metadata document, which holds kernels, their arguments, and the values of those.
 const DEEPEST: usize = 16;
 
 pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, BadCode> {
@@ -24,8 +24,8 @@ pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, Bad
         return Err("AMDGPU metadata with a key that stands twice".to_owned());
     }
     let target = text(&document, "amdhsa.target").unwrap_or_default();
-    // `amdgcn-amd-amdhsa--gfx942:sramecc+`, in newer releases `amdgpu9.42-amd-amdhsa-unknown-gfx942`: a triple with its
-    // environment, then processor and features, which may end with a minus.
+    // `amdgcn-amd-amdhsa--gfx942:sramecc+`, or `amdgpu9.42-amd-amdhsa-unknown-gfx942` in newer releases: a
+    // triple with its environment, then the processor and its features, whose list may end with a minus sign.
     let architecture = target.splitn(5, '-').nth(4).unwrap_or(target).to_owned();
     let processor = architecture.split(':').next().unwrap_or_default().to_owned();
     let kernels =
@@ -50,13 +50,14 @@ pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, Bad
     Ok(CodeObject { architecture, kernels, ptx: None })
 }
 
-/// A kernel descriptor, and whether it starts the function of its kernel's name.
+/// A kernel descriptor, with a flag whether it starts the function with its kernel's name.
 struct Descriptor<'a> {
     bytes: &'a [u8; 64],
     starts_function: bool,
 }
 
-/// The descriptor that the hardware reads, by the kernel's name: the symbol `NAME.kd` ("Kernel Descriptor" of the same page).
+/// Returns the descriptors that the hardware reads, by kernel name: the symbols `NAME.kd` ("Kernel
+/// Descriptor" on the same page).
 fn descriptors<'a>(file: &ElfFile64<'a, LittleEndian>) -> Result<BTreeMap<&'a str, Descriptor<'a>>, BadCode> {
     const ENTRY: usize = 16;
     let symbols = elf_library::symbols(file).collect::<Result<Vec<_>, BadCode>>()?;
@@ -77,8 +78,9 @@ fn descriptors<'a>(file: &ElfFile64<'a, LittleEndian>) -> Result<BTreeMap<&'a st
     Ok(found.collect())
 }
 
-/// Refuses metadata that states other memory or more registers than the descriptor, by which the hardware allocates.
-/// The descriptor may have more registers than the metadata: a function's attributes can ask for few waves.
+/// Rejects metadata that states a different amount of memory than the descriptor, or more registers: the
+/// hardware allocates by the descriptor. The descriptor may have more registers than the metadata, because a
+/// function's attributes can ask for few waves.
 fn check(kernel: &ValueRef<'_>, processor: &str, descriptor: &Descriptor<'_>) -> Result<(), BadCode> {
     const RSRC1: usize = 48;
     if !descriptor.starts_function {
@@ -107,7 +109,8 @@ fn check(kernel: &ValueRef<'_>, processor: &str, descriptor: &Descriptor<'_>) ->
     Ok(())
 }
 
-/// Whether a key appears twice in a map: readers would differ in which of the two they use.
+/// Returns whether a key appears twice in a map, in which case readers would differ in which of the two
+/// values they use.
 fn has_repeated_key(value: &ValueRef<'_>) -> bool {
     match value {
         ValueRef::Map(entries) => {
@@ -168,17 +171,18 @@ fn facts(kernel: &ValueRef<'_>, processor: &str, code: Option<&[u8]>) -> Vec<(Me
     .collect()
 }
 
-/// Lanes of a wave.
+/// Number of lanes in a wave.
 const WAVE: u64 = 64;
-/// SIMD units of a compute unit.
+/// Number of SIMD units in a compute unit.
 const SIMDS: u64 = 4;
-/// Waves that a SIMD unit of CDNA 2 and 3 can hold.
+/// Maximum number of waves that a SIMD unit of CDNA 2 and 3 can hold.
 const MOST_WAVES: u64 = 8;
-/// Vector registers of a lane, shared by ordinary and accumulator registers, and the step in which they are allocated.
+/// Number of vector registers of a lane, which ordinary and accumulator registers share, and the granularity
+/// of their allocation.
 const REGISTERS: u64 = 512;
 const STEP: u64 = 8;
 
-/// Bytes of local memory of a compute unit of CDNA 2 and 3.
+/// Returns the bytes of local memory in a compute unit of CDNA 2 and 3.
 fn lds_of(processor: &str) -> Option<u64> {
     match processor {
         "gfx90a" | "gfx940" | "gfx941" | "gfx942" => Some(64 << 10),
@@ -187,8 +191,8 @@ fn lds_of(processor: &str) -> Option<u64> {
     }
 }
 
-/// Waves for each SIMD unit, as registers and local memory allow. Known for CDNA 2 and 3 only
-/// (AMD Instinct MI200 and MI300 ISA reference guides); `None` for others.
+/// Returns the number of waves for each SIMD unit that registers and local memory allow. Known for CDNA 2 and
+/// 3 only (AMD Instinct MI200 and MI300 ISA reference guides); `None` for others.
 fn occupancy(processor: &str, registers: u64, lds: u64, workgroup: u64) -> Option<u64> {
     let memory = lds_of(processor)?;
     let by_registers = REGISTERS / registers.max(1).next_multiple_of(STEP);

@@ -1,4 +1,4 @@
-//! The kind of code in a file, and the code objects inside a module.
+//! Detects the kind of code in a file, and finds the code objects inside a module.
 
 use std::io::{Cursor, Read};
 
@@ -13,21 +13,24 @@ const ZIP_NAME_AT: usize = 30;
 /// SPIR-V's magic number, little-endian.
 const SPIRV: &[u8] = b"\x03\x02\x23\x07";
 
-/// Entries of one module: IREE links a module's kernels into one executable for each target, or keeps one for each kernel.
+/// Maximum number of entries in one module: IREE links a module's kernels into one executable per target, or
+/// keeps one executable per kernel.
 const MOST_ENTRIES: usize = 10_000;
-/// Bytes of all entries of one module; weights are in files of their own or in `module.fb`, which is not read.
+/// Maximum number of bytes in all entries of one module; weights are in separate files or in `module.fb`,
+/// which is not counted.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Whether these bytes begin like compiled code.
+/// Returns whether these bytes begin like compiled code.
 pub(crate) fn is_code(bytes: &[u8]) -> bool {
-    // An ELF file needs at least its header; an archive the first entry's name, which is `module.fb` in IREE's files.
+    // An ELF file needs at least its header, and an archive at least its first entry's name, which is
+    // `module.fb` in IREE's files.
     let elf = bytes.starts_with(ELF) && bytes.len() >= size_of::<elf::FileHeader64<object::LittleEndian>>();
     let module = bytes.starts_with(ZIP)
         && bytes.get(ZIP_NAME_AT..).is_some_and(|name| name.starts_with(MODULE.as_bytes()));
     elf || module || bytes.starts_with(SPIRV) || ptx::is_ptx(bytes)
 }
 
-/// The code objects of a file.
+/// Returns the code objects of a file.
 pub(super) fn objects(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
     if bytes.starts_with(ZIP) {
         Ok(entries(bytes)?.into_iter().flat_map(|entry| entry.objects).collect())
@@ -38,14 +41,14 @@ pub(super) fn objects(bytes: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
 
 /// An executable of a module.
 pub(super) struct Entry<'a> {
-    /// As the runtime loads it.
+    /// The executable as the runtime loads it.
     pub(super) content: &'a [u8],
     pub(super) objects: Vec<CodeObject>,
 }
 
 fn object(bytes: &[u8]) -> Result<CodeObject, BadCode> {
     if bytes.starts_with(ELF) {
-        // `object` refuses 32-bit files here, and big-endian ones; no compiler of kernels writes them.
+        // `object` rejects 32-bit and big-endian files here; no kernel compiler writes them.
         let header = elf::FileHeader64::<object::LittleEndian>::parse(bytes).map_err(|e| e.to_string())?;
         let machine = header.e_machine.get(object::LittleEndian);
         let file = ElfFile64::<object::LittleEndian>::parse(bytes).map_err(|e| e.to_string())?;
@@ -68,7 +71,7 @@ fn object(bytes: &[u8]) -> Result<CodeObject, BadCode> {
     }
 }
 
-/// Where an ELF file ends: behind its headers, segments and sections.
+/// Returns the end of an ELF file: the end of its headers, segments and sections, whichever is last.
 fn end(file: &ElfFile64<'_, object::LittleEndian>) -> u64 {
     let endian = object::LittleEndian;
     let header = file.elf_header();
@@ -79,7 +82,8 @@ fn end(file: &ElfFile64<'_, object::LittleEndian>) -> u64 {
     ranges.map(|(at, size)| at.saturating_add(size)).fold(sections, u64::max)
 }
 
-/// The executables of an IREE module: an uncompressed ZIP archive of `module.fb` and one file for each executable.
+/// Returns the executables of an IREE module, which is an uncompressed ZIP archive of `module.fb` and one
+/// file per executable.
 pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry<'_>>, BadCode> {
     let mut archive =
         zip::ZipArchive::new(Cursor::new(bytes)).map_err(|e| format!("broken ZIP archive: {e}"))?;
@@ -100,7 +104,7 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry<'_>>, BadCode> {
     }
     listed.push((archive.central_directory_start(), u64::MAX));
     listed.sort_unstable();
-    // The runtime finds its executables by their offsets, also those that the directory does not list.
+    // The runtime finds its executables by their offsets, including those that the directory does not list.
     let mut at = 0;
     for (start, end) in listed {
         let between = bytes.get(at as usize..start as usize).ok_or("entries of the archive overlap")?;
@@ -153,16 +157,17 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry<'_>>, BadCode> {
     Ok(entries)
 }
 
-/// The executables inside `module.fb`, where IREE puts those of less than 4 KiB. Refuses a module whose runtime would
-/// load code from elsewhere than there and the entries that were read, which begin at these offsets of the file and
-/// have these lengths: it finds its data by what `module.fb` says, not by the archive's directory. Fields by IREE's
-/// `bytecode_module_def.fbs`, the same in 3.7 and 3.13.
+/// Returns the executables inside `module.fb`, where IREE puts those smaller than 4 KiB. The runtime finds
+/// its data by what `module.fb` says, not by the archive's directory. So a module is rejected if its runtime
+/// would load code from anywhere except `module.fb` and `entries`, the offset and length in the file of each
+/// entry that was read. The fields are those of IREE's `bytecode_module_def.fbs`, which are the same in 3.7
+/// and 3.13.
 fn embedded<'a>(bytes: &'a [u8], start: u64, entries: &[(u64, u64)]) -> Result<Vec<&'a [u8]>, BadCode> {
     const SEGMENTS: usize = 9;
     const EMBEDDED: usize = 2;
     const OFFSET: usize = 3;
     const LENGTH: usize = 4;
-    /// External data begins at a multiple of this.
+    /// External data begins at a multiple of this alignment.
     const ALIGNMENT: u64 = 64;
     let bad = || format!("`{MODULE}` is not a bytecode module");
     let module = usize::try_from(start).ok().and_then(|start| bytes.get(start..)).ok_or_else(bad)?;
@@ -189,17 +194,18 @@ fn embedded<'a>(bytes: &'a [u8], start: u64, entries: &[(u64, u64)]) -> Result<V
     Ok(found)
 }
 
-/// Bytes that show what an entry is.
+/// Number of bytes that show the kind of an entry.
 const BEGINNING: u64 = 4096;
 
-/// Whether an entry has the name of a module's constants. IREE 3.13 stores those of 4 KiB and more next to `module.fb`.
+/// Returns whether an entry is named like a module's constants. IREE 3.13 stores constants of 4 KiB and more
+/// next to `module.fb`.
 fn is_constant(name: &str) -> bool {
     name.starts_with("_const") && name.ends_with(".bin")
 }
 
-/// Whether data begins like an executable of any driver, with a header or without.
+/// Returns whether data begins like an executable of any driver, with or without a header.
 fn is_executable(data: &[u8]) -> bool {
-    /// Identifiers of the executables of Metal, WebGPU and VMVX, which no reader here knows.
+    /// Identifiers of executables for Metal, WebGPU and VMVX, which can't be read here.
     const OTHERS: [&[u8; 4]; 3] = [b"MTL1", b"WGSL", b"IREE"];
     let identified = [0, 4, 8].into_iter().filter_map(|at| data.get(at..at + 4));
     let by_identifier =
@@ -209,18 +215,18 @@ fn is_executable(data: &[u8]) -> bool {
         || ptx::is_ptx(data)
 }
 
-/// IREE's own part of a module, with its constants.
+/// IREE's own part of a module, which includes its constants.
 const MODULE: &str = "module.fb";
 
-/// The code inside an executable. IREE wraps GPU code in a FlatBuffer whose identifier names the driver. The code is found
-/// by its magic number and the length in front of it, which is where FlatBuffers put a vector's length, so that no schema
-/// of a certain release is needed.
+/// Returns the code inside an executable. IREE wraps GPU code in a FlatBuffer whose identifier names the
+/// driver. The code is found by its magic number and by the length before it, which is where FlatBuffers
+/// store a vector's length, so that no schema of a particular release is needed.
 fn executable(content: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
     if content.starts_with(ELF) {
         return Ok(vec![object(content)?]);
     }
-    // The FlatBuffer's identifier follows its first offset; newer releases of IREE put a header of their own in front,
-    // which begins with the identifier.
+    // The FlatBuffer's identifier follows its first offset. Newer releases of IREE put their own header in
+    // front, which begins with the identifier.
     let kind = |at: usize| content.get(at..at + 4).and_then(Kind::from_identifier);
     let found = match kind(0).or_else(|| kind(4)) {
         Some(Kind::Hip) => vectors(content, ELF, 1)?,
@@ -243,9 +249,9 @@ fn executable(content: &[u8]) -> Result<Vec<CodeObject>, BadCode> {
     Ok(objects)
 }
 
-/// Launch parameters of the kernels of an executable of the CUDA driver, by the fields of `ExportDef` in IREE's
-/// `cuda_executable_def.fbs` (the same in 3.7 and 3.13). A release that orders them differently leaves the launches as
-/// they were: its blocks would not have the size that the code has.
+/// Adds the launch parameters of the kernels of a CUDA executable, from the fields of `ExportDef` in IREE's
+/// `cuda_executable_def.fbs` (the same in 3.7 and 3.13). If a release orders the fields differently, the
+/// launches stay unchanged, because the block sizes would not match those in the code.
 fn add_launches(object: &mut CodeObject, content: &[u8]) {
     const EXPORTS: usize = 0;
     const KERNEL_NAME: usize = 1;
@@ -261,7 +267,7 @@ fn add_launches(object: &mut CodeObject, content: &[u8]) {
         let (Some(launch), Some(block)) = (launch, export.numbers::<3>(BLOCK)) else { continue };
         let threads = block.into_iter().try_fold(1, |product: u64, size| product.checked_mul(size.into()));
         if launch.dynamic_shared.is_none() && launch.threads == threads {
-            // FlatBuffers leave out zero values.
+            // FlatBuffers omit values that are zero.
             let [shared] = export.numbers(SHARED_MEMORY).unwrap_or_default();
             launch.dynamic_shared = Some(shared.into());
         }
@@ -286,8 +292,8 @@ impl Kind {
     }
 }
 
-/// The vectors that begin with `magic`, in elements of `size` bytes. Code without a valid length is an error, because
-/// what is skipped would not be judged.
+/// Returns the vectors that begin with `magic`, in elements of `size` bytes. Code without a valid length is
+/// an error, because code that is skipped would not be judged.
 fn vectors<'a>(content: &'a [u8], magic: &[u8], size: usize) -> Result<Vec<&'a [u8]>, BadCode> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -300,7 +306,7 @@ fn vectors<'a>(content: &'a [u8], magic: &[u8], size: usize) -> Result<Vec<&'a [
     Ok(found)
 }
 
-/// The vector whose first element is at `start`.
+/// Returns the vector whose first element is at `start`.
 fn vector(content: &[u8], start: usize, size: usize) -> Option<&[u8]> {
     let length = content.get(start.checked_sub(4)?..start)?;
     let length = u32::from_le_bytes(length.try_into().ok()?) as usize;
@@ -308,7 +314,8 @@ fn vector(content: &[u8], start: usize, size: usize) -> Option<&[u8]> {
     content.get(start..end).filter(|vector| !vector.is_empty())
 }
 
-// The few parts of a FlatBuffer (flatbuffers.dev, "Internals") that launch parameters of CUDA kernels are in.
+// The few FlatBuffer structures (flatbuffers.dev, "Internals") that hold the launch parameters of CUDA
+// kernels.
 
 /// A table inside a buffer.
 #[derive(Clone, Copy)]
@@ -318,13 +325,13 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The root of a buffer that has this identifier.
+    /// Returns the root of a buffer that has this identifier.
     fn root(buffer: &'a [u8], identifier: &[u8; 4]) -> Option<Self> {
         (buffer.get(4..8)? == identifier).then_some(())?;
         Some(Self { buffer, at: follow(buffer, 0)? })
     }
 
-    /// Offset of a field; `None` if the table has none with this number.
+    /// Returns the offset of a field; `None` if the table has no field with this number.
     fn field(self, number: usize) -> Option<usize> {
         let signed = i64::from(i32::from_le_bytes(word(self.buffer, self.at)?));
         let vtable = usize::try_from(i64::try_from(self.at).ok()?.checked_sub(signed)?).ok()?;
@@ -335,7 +342,7 @@ impl<'a> Table<'a> {
         self.at.checked_add(usize::from(offset))
     }
 
-    /// Consecutive numbers of 32 bits: a scalar is one, a struct of scalars several.
+    /// Returns consecutive 32-bit numbers: one for a scalar, several for a struct of scalars.
     pub(super) fn numbers<const N: usize>(self, number: usize) -> Option<[u32; N]> {
         let at = self.field(number)?;
         let mut found = [0; N];
@@ -352,7 +359,7 @@ impl<'a> Table<'a> {
         self.buffer.get(start..start.checked_add(length)?)
     }
 
-    /// The tables of a vector. Its length is bounded by the buffer's.
+    /// Returns the tables of a vector, whose length is limited by the buffer's.
     pub(super) fn tables(self, number: usize) -> impl Iterator<Item = Self> {
         let start = self.field(number).and_then(|field| follow(self.buffer, field));
         let length = start.and_then(|at| word(self.buffer, at)).map_or(0, u32::from_le_bytes) as usize;
@@ -372,7 +379,7 @@ fn half(buffer: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(buffer.get(at..at.checked_add(2)?)?.try_into().ok()?))
 }
 
-/// Target of the offset at `at`.
+/// Returns the target of the offset at `at`.
 fn follow(buffer: &[u8], at: usize) -> Option<usize> {
     at.checked_add(u32::from_le_bytes(word(buffer, at)?) as usize)
 }

@@ -1,5 +1,5 @@
-//! ELF libraries for the host: function by function if they have names, otherwise as a whole. IREE has no symbols of its
-//! kernels, but tables of their addresses and names.
+//! ELF libraries for the host, function by function if these have names, otherwise as a whole. IREE's
+//! libraries have no symbols for their kernels, but tables of their addresses and names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,18 @@ use benchgate_core::model::Metric;
 
 use super::{BadCode, CodeObject, CodeOfKernel, sha256};
 
-/// Counts of a decoder in the code of a function.
+/// The counts that a decoder makes in the code of a function.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Counted {
     pub(super) instructions: u64,
     /// Instructions that compute with one floating-point number.
     pub(super) scalar_float: u64,
-    /// Instructions that work on vectors of 128, 256 and 512 bits, and of the processor's own length; `None` if the
-    /// architecture has none.
+    /// Numbers of instructions on vectors of 128, 256 and 512 bits, and of the processor's own length; `None`
+    /// if the architecture has none.
     pub(super) vector: [Option<u64>; 4],
-    /// Bytes; `None` if they are computed at run time.
+    /// Stack frame in bytes; `None` if its size is computed at run time.
     pub(super) stack_frame: Option<u64>,
-    /// The code without the addresses that depend on where it lies.
+    /// The code with all position-dependent addresses zeroed.
     pub(super) movable: Vec<u8>,
 }
 
@@ -34,7 +34,7 @@ impl Counted {
     }
 }
 
-/// Reads a library whose code this decoder knows.
+/// Reads a library whose code this decoder understands.
 pub(super) fn read(
     file: &ElfFile64<'_, LittleEndian>,
     architecture: &str,
@@ -67,21 +67,21 @@ pub(super) fn read(
     Ok(CodeObject { architecture: architecture.to_owned(), kernels, ptx: None })
 }
 
-/// Exports of one library.
+/// Maximum number of exports of one library.
 const MOST_EXPORTS: usize = 100_000;
-/// Tables that follow that of the addresses in a library's description: attributes, parameters, names.
+/// Number of tables after the table of addresses in a library's description: attributes, parameters, names.
 const TABLES: u64 = 8;
 const POINTER: u64 = 8;
-/// Longest name that is read.
+/// Longest name that is read, in bytes.
 const LONGEST_NAME: u64 = 4096;
 /// The function that returns a library's description.
 const QUERY: &str = "iree_hal_executable_library_query";
-/// Code of the library that is not part of a kernel.
+/// Name for the library's code that is not part of a kernel.
 const OTHER: &str = "(other code)";
 
-/// The kernels of an IREE library, in its order. Its description has pointers to a table of their addresses and to one of
-/// their names, which relocations fill (iree/hal/local/executable_library.h); the tables between them differ by
-/// version. `None` if there are no such tables.
+/// Returns the kernels of an IREE library, in its order. Its description has pointers to a table of their
+/// addresses and a table of their names, which relocations fill (iree/hal/local/executable_library.h); the
+/// tables in between differ by version. `None` if there are no such tables.
 fn exported<'a>(
     file: &ElfFile64<'a, LittleEndian>,
     text: &ElfSection64<'a, '_, LittleEndian>,
@@ -129,12 +129,12 @@ fn exported<'a>(
     Some(found)
 }
 
-/// The address of an entry in a table of pointers.
+/// Returns the address of an entry in a table of pointers.
 fn entry(table: u64, number: u64) -> Option<u64> {
     table.checked_add(number.checked_mul(POINTER)?)
 }
 
-/// The strings that a table of pointers leads to, all in one section.
+/// Returns the strings that a table of pointers refers to, all of them in one section.
 fn names<'a>(
     file: &ElfFile64<'a, LittleEndian>,
     pointers: &BTreeMap<u64, u64>,
@@ -160,7 +160,7 @@ fn names<'a>(
     places.into_iter().map(string).collect()
 }
 
-/// A function without the `int3` between it and the next one.
+/// Returns a function without the `int3` padding before the next one.
 fn without_padding(code: &[u8]) -> &[u8] {
     const INT3: u8 = 0xcc;
     let end = code.iter().rposition(|byte| *byte != INT3).map_or(0, |last| last + 1);
@@ -185,7 +185,7 @@ fn facts(counted: &Counted, size: usize) -> Vec<(Metric, f64)> {
     facts.into_iter().map(|(metric, value)| (metric, value as f64)).collect()
 }
 
-/// A symbol with a name that can be read.
+/// A symbol whose name can be read.
 pub(super) struct Named<'a> {
     pub(super) name: &'a str,
     pub(super) address: u64,
@@ -194,11 +194,11 @@ pub(super) struct Named<'a> {
     pub(super) section: Option<SectionIndex>,
 }
 
-/// Bytes of all names together. Symbols can share one long name that each begins in another place of, and reading them
-/// would take the square of the file's size.
+/// Maximum total length of all names. Many symbols can refer to one long name, each beginning at another
+/// position in it, and reading them all would take time quadratic in the file's size.
 const MOST_NAMES: usize = 16 << 20;
 
-/// The symbols of a file, those of the dynamic linker last.
+/// Returns the symbols of a file, with those of the dynamic linker last.
 pub(super) fn symbols<'a>(
     file: &ElfFile64<'a, LittleEndian>,
 ) -> impl Iterator<Item = Result<Named<'a>, BadCode>> {
@@ -215,7 +215,7 @@ pub(super) fn symbols<'a>(
     })
 }
 
-/// The bytes of each function in the sections that `wanted` picks, by its name.
+/// Returns the bytes of each function in the sections that `wanted` selects, by its name.
 pub(super) fn functions<'a>(
     file: &ElfFile64<'a, LittleEndian>,
     wanted: impl Fn(&ElfSection64<'a, '_, LittleEndian>) -> bool,
@@ -228,7 +228,7 @@ pub(super) fn functions<'a>(
         }
         let section = symbol.section.and_then(|index| file.section_by_index(index).ok());
         let Some(section) = section.filter(|section| wanted(section)) else { continue };
-        // A symbol beyond its section is a broken one, and names no code.
+        // A symbol that extends beyond its section is broken and names no code.
         let code = section.data_range(symbol.address, symbol.size).unwrap_or_default();
         if let Some(code) = code {
             found.entry(symbol.name).or_insert(code);
@@ -238,8 +238,8 @@ pub(super) fn functions<'a>(
     Ok(found)
 }
 
-/// Refuses functions that share their bytes with many others: each is decoded, which would take the square of the file's
-/// size. Some have several names.
+/// Rejects functions that share their bytes with many others: decoding each of them would take time quadratic
+/// in the file's size. Sharing is normal to a small extent, because some functions have several names.
 fn check_overlap(lengths: impl Iterator<Item = usize>, file: usize) -> Result<(), BadCode> {
     const MOST_NAMES_EACH: usize = 4;
     let most = file.saturating_mul(MOST_NAMES_EACH);

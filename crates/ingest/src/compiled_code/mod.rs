@@ -1,8 +1,8 @@
 //! Facts about generated code, kernel by kernel: IREE modules (.vmfb), AMD code objects (.hsaco), PTX, SPIR-V and ELF
 //! libraries. The same bytes give the same numbers on every machine, so they are compared exactly and without a device.
 //!
-//! Every fact is read from the code itself or from the notes that the assembler put next to it. A fact that a format
-//! does not have is absent, never zero.
+//! Every fact is read from the code itself or from the notes that the assembler stored with it. If a format
+//! does not have a fact, the fact is absent, never zero.
 
 mod aarch64;
 mod amdgpu;
@@ -26,7 +26,7 @@ use super::build::{self, ByName, has_room};
 
 pub(super) use container::is_code;
 
-/// The code of a file; its facts are complete once an assembler has processed it.
+/// The code of a file. Some facts are only known once an assembler has processed it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledCode {
     objects: Vec<CodeObject>,
@@ -35,7 +35,7 @@ pub struct CompiledCode {
 /// Code that `ptxas` has to assemble before its registers are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unassembled<'a> {
-    /// The processor that it is for: `sm_80`. Other words than these are not passed on.
+    /// The processor that the code is for, such as `sm_80`. Names of any other form are not passed on.
     pub processor: &'a str,
     pub text: &'a str,
 }
@@ -44,7 +44,7 @@ impl CompiledCode {
     /// Reads every kernel of a file.
     ///
     /// # Errors
-    /// What kept the code from being read, or that there is none.
+    /// The file can't be read, or it has no code.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let objects = container::objects(bytes)?;
         if objects.iter().all(|object| object.kernels.is_empty()) {
@@ -53,7 +53,7 @@ impl CompiledCode {
         Ok(Self { objects })
     }
 
-    /// Code objects that have to be assembled, by number.
+    /// Returns the code objects that have to be assembled, with their numbers.
     pub fn unassembled(&self) -> impl Iterator<Item = (usize, Unassembled<'_>)> {
         self.objects.iter().enumerate().filter_map(|(number, object)| {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -63,10 +63,10 @@ impl CompiledCode {
         })
     }
 
-    /// Adds what `ptxas -v` printed about the code of a number when it assembled it for a processor.
+    /// Adds the output of `ptxas -v` for the code object with this number, assembled for this processor.
     ///
     /// # Errors
-    /// It does not state what each kernel takes.
+    /// The output does not state the resources of each kernel.
     pub fn assembled(&mut self, number: usize, processor: &str, log: &str) -> Result<(), String> {
         let Some((object, ptx)) =
             self.objects.get_mut(number).and_then(|object| Some((&mut object.kernels, object.ptx.as_ref()?)))
@@ -76,12 +76,13 @@ impl CompiledCode {
         ptxas::add(object, &ptx.launches, processor, log)
     }
 
-    /// The processors that the code is for, without their features, which compilers spell in several ways: `gfx942`.
+    /// Returns the processors that the code is for (`gfx942`), without their features, which compilers spell
+    /// in several ways.
     pub fn architecture(&self) -> String {
         architectures(&self.objects, |name| name.split(':').next().unwrap_or(name))
     }
 
-    /// The facts of all code together (sums, and the lowest occupancy), then of each kernel.
+    /// Returns the facts of all code together (sums, and the lowest occupancy), then those of each kernel.
     pub fn facts(self) -> Vec<(Metric, f64)> {
         let kernels: Vec<CodeOfKernel> = self.objects.into_iter().flat_map(|object| object.kernels).collect();
         let mut facts = whole(&kernels);
@@ -91,7 +92,7 @@ impl CompiledCode {
         facts
     }
 
-    /// The facts of all code together, then each kernel with its facts.
+    /// Returns the facts of all code together, then each kernel with its facts.
     pub fn generated(self) -> GeneratedCode {
         let architecture = architectures(&self.objects, |name| name);
         let kernels: Vec<CodeOfKernel> = self.objects.into_iter().flat_map(|object| object.kernels).collect();
@@ -114,18 +115,18 @@ impl CompiledCode {
     }
 }
 
-/// An executable of an IREE module: what its runtime loads, and can exchange, as one.
+/// An executable of an IREE module: the unit that the runtime loads and can exchange.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Executable<'a> {
-    /// Names of its kernels, with their numbers.
+    /// Names of its kernels, including their numbers.
     pub kernels: Vec<String>,
     pub content: &'a [u8],
 }
 
-/// The executables of an IREE module, in its order.
+/// Returns the executables of an IREE module, in its order.
 ///
 /// # Errors
-/// The module is damaged, or in a form that is not known.
+/// The module is damaged or has an unknown form.
 pub fn executables(module: &[u8]) -> Result<Vec<Executable<'_>>, String> {
     let executable = |container::Entry { content, objects }| {
         let kernels = objects.into_iter().flat_map(|object| object.kernels);
@@ -138,25 +139,25 @@ pub fn executables(module: &[u8]) -> Result<Vec<Executable<'_>>, String> {
 #[derive(Debug, Clone, PartialEq)]
 struct CodeOfKernel {
     name: String,
-    /// SHA-256 of its instructions, without its name.
+    /// SHA-256 of its instructions without its name.
     sha256: String,
     facts: Vec<(Metric, f64)>,
 }
 
-/// The kernels of one code object, and the architecture that it was made for.
+/// The kernels of one code object, and the architecture for which it was compiled.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct CodeObject {
     architecture: String,
     kernels: Vec<CodeOfKernel>,
-    /// The text, if it is PTX.
+    /// The source text, if it is PTX.
     ptx: Option<ptx::PtxSource>,
 }
 
-/// Why bytes are not code that can be read.
+/// The reason why bytes are not code that can be read.
 type BadCode = String;
 
-/// Reads every kernel of a file. The first row holds the whole, so that code that moves to a kernel of another
-/// name is still compared.
+/// Reads every kernel of a file. The first row describes the whole file, so that code that moves to a kernel
+/// with another name is still compared.
 pub(super) fn read(bytes: &[u8]) -> Result<Run, BadCode> {
     let objects = container::objects(bytes)?;
     let architecture = architectures(&objects, |name| name);
@@ -166,7 +167,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Run, BadCode> {
         return Ok(Run::default());
     }
     let mut benchmarks = ByName::default();
-    // Code for another processor is not comparable, so the row that every file has is named by it.
+    // Code for another processor is not comparable. So the row that every file has includes the processor in
+    // its name.
     let all = format!("(all kernels for {architecture})");
     benchmarks.push(benchmark(&all, None, whole(&kernels)));
     for (at, (name, kernel)) in named(kernels).into_iter().enumerate() {
@@ -179,14 +181,14 @@ pub(super) fn read(bytes: &[u8]) -> Result<Run, BadCode> {
     Ok(Run { benchmarks: benchmarks.finish(), testbed: build::testbed(facts), ..Run::default() })
 }
 
-/// `gfx90a and gfx942`: the architectures of all objects, each once.
+/// Joins the architectures of all objects, each once: `gfx90a and gfx942`.
 fn architectures(objects: &[CodeObject], named: fn(&str) -> &str) -> String {
     let found: BTreeSet<&str> = objects.iter().map(|object| named(&object.architecture)).collect();
     found.into_iter().collect::<Vec<_>>().join(" and ")
 }
 
-/// Kernels by the names that they have in every file: without running numbers. The second kernel of a kind pairs with the
-/// second, because numbers shift when a kernel before them goes.
+/// Returns kernels by the names that they have in every file, without running numbers. These numbers shift
+/// when an earlier kernel disappears, so the second kernel with a name is paired with the second.
 fn named(kernels: Vec<CodeOfKernel>) -> Vec<(String, CodeOfKernel)> {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     let named = kernels.into_iter().map(|kernel| {
@@ -199,7 +201,8 @@ fn named(kernels: Vec<CodeOfKernel>) -> Vec<(String, CodeOfKernel)> {
     named.collect()
 }
 
-/// A kernel's name without IREE's running number: `main_dispatch_9_matmul_…` is `matmul_…` wherever it stands.
+/// Returns a kernel's name without IREE's running number: `main_dispatch_9_matmul_…` becomes `matmul_…`,
+/// whatever its position.
 pub fn unnumbered(name: &str) -> &str {
     let Some((_, rest)) = name.split_once("_dispatch_") else { return name };
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -217,11 +220,11 @@ fn benchmark(name: &str, sha256: Option<String>, facts: Vec<(Metric, f64)>) -> B
     benchmark
 }
 
-/// Facts of all kernels together: sums, and the lowest occupancy.
+/// Returns the facts of all kernels together: sums, and the lowest occupancy.
 fn whole(kernels: &[CodeOfKernel]) -> Vec<(Metric, f64)> {
     let mut found: Vec<(Metric, f64)> = Vec::new();
     for (metric, value) in kernels.iter().flat_map(|kernel| &kernel.facts) {
-        // The sum of registers has no meaning.
+        // A sum of registers would have no meaning.
         if [Metric::VECTOR_REGISTERS, Metric::ACCUMULATOR_REGISTERS, Metric::SCALAR_REGISTERS]
             .contains(metric)
         {

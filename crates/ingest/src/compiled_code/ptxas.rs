@@ -1,4 +1,5 @@
-//! Output of `ptxas -v` about the kernels that it assembled, and how many of their warps a GPU can hold.
+//! Reads the output of `ptxas -v` about the kernels that it assembled, and computes how many of their warps a
+//! GPU can hold.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use benchgate_core::model::Metric;
 use super::ptx::Launch;
 use super::{BadCode, CodeOfKernel};
 
-/// The assembler's result for one function. Registers and shared memory are stated for kernels only.
+/// The assembler's result for one function. Registers and shared memory are only stated for kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Assembled {
     stack: u64,
@@ -47,13 +48,13 @@ fn functions(log: &str) -> Result<BTreeMap<&str, Assembled>, BadCode> {
     Ok(found)
 }
 
-/// The number before `what` in a list of such numbers.
+/// Returns the number before `what` in a list of such numbers.
 fn amount(list: &str, what: &str) -> Option<u64> {
     let part = list.split(',').find(|part| part.trim_end().ends_with(what))?;
     part.trim().strip_suffix(what)?.trim().parse().ok()
 }
 
-/// Adds the assembler's output to the facts of kernels that were read from its input.
+/// Adds the assembler's output to the facts of the kernels in its input.
 pub(super) fn add(
     kernels: &mut [CodeOfKernel],
     launches: &BTreeMap<String, Launch>,
@@ -65,9 +66,9 @@ pub(super) fn add(
         let name = &kernel.name;
         let said = functions.get(name.as_str());
         let said = said.ok_or_else(|| format!("ptxas states nothing about {name:?}"))?;
-        // Its stack frame contains local arrays and spilled registers.
+        // The stack frame contains local arrays and spilled registers.
         kernel.facts.retain(|(metric, _)| *metric != Metric::SCRATCH);
-        // A store of four bytes for each register.
+        // Each spilled register is one store of four bytes.
         let spilled = said.spill_stores.div_ceil(4);
         let launch = launches.get(name).copied();
         let launch = launch.filter(|launch| launch.is_kernel);
@@ -95,14 +96,15 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Threads of a warp.
+/// Number of threads in a warp.
 const WARP: u64 = 32;
-/// Parts of a streaming multiprocessor, each with a scheduler and a quarter of the registers.
+/// Number of parts of a streaming multiprocessor, each of which has a scheduler and a quarter of the
+/// registers.
 const PARTS: u64 = 4;
-/// Registers of each part, and the step in which a warp gets them.
+/// Number of registers in each part, and the granularity in which a warp gets them.
 const REGISTERS: u64 = 16 << 10;
 const REGISTER_STEP: u64 = 256;
-/// Registers of a thread, and of a block.
+/// Maximum number of registers for a thread, and for a block.
 const MOST_OF_THREAD: u64 = 255;
 const MOST_OF_BLOCK: u64 = 64 << 10;
 
@@ -111,16 +113,18 @@ struct Multiprocessor {
     warps: u64,
     blocks: u64,
     shared: u64,
-    /// Shared memory that every block reserves for the system, and the step in which shared memory is allocated.
+    /// Shared memory that the system reserves in every block, and the granularity in which shared memory is
+    /// allocated.
     reserved: u64,
     step: u64,
 }
 
 impl Multiprocessor {
-    /// By compute capability ("CUDA C++ Programming Guide", technical specifications); `None` for one that is not known.
+    /// Returns the resources by compute capability ("CUDA C++ Programming Guide", technical specifications);
+    /// `None` for an unknown one.
     fn of(processor: &str) -> Option<Self> {
         let number = processor.strip_prefix("sm_")?;
-        // `sm_90a`: the same processor with instructions that later ones lack.
+        // `sm_90a` is the same processor, with instructions that later ones lack.
         let (warps, blocks, kib) = match number.trim_end_matches(['a', 'f']) {
             "70" => (64, 32, 96),
             "75" => (32, 16, 64),
@@ -137,7 +141,8 @@ impl Multiprocessor {
     }
 }
 
-/// Warps that each scheduler can hold, as registers, shared memory and the number of blocks allow.
+/// Returns the number of warps that each scheduler can hold, limited by registers, shared memory and the
+/// number of blocks.
 fn occupancy(processor: &str, registers: u64, shared: u64, threads: u64) -> Option<u64> {
     let hardware = Multiprocessor::of(processor)?;
     if registers > MOST_OF_THREAD || threads == 0 || shared > hardware.shared {
@@ -190,7 +195,7 @@ mod tests {
             ]
         );
         assert_eq!(of(1), [("spilled-registers", 0.0), ("scratch-size", 8.0)]);
-        // Unknown facts of a launch are not guessed.
+        // An unknown launch parameter is not guessed.
         let unknown = BTreeMap::from([("k".to_owned(), Launch { dynamic_shared: None, ..launch })]);
         let mut kernels = [kernel("k")];
         add(&mut kernels, &unknown, "sm_80", LOG).unwrap();
@@ -208,7 +213,8 @@ mod tests {
         assert!(add(&mut [kernel("k")], &launches, "sm_80", &without).is_err());
     }
 
-    /// Computed by NVIDIA's `cuda_occupancy.h` 12.9 for 0 to 255 registers, 1 to 1024 threads and shared memory up to the limit.
+    /// The expected values were computed by NVIDIA's `cuda_occupancy.h` 12.9 for 0 to 255 registers, 1 to
+    /// 1024 threads and shared memory up to the limit.
     #[test]
     fn the_occupancy_is_that_of_nvidias_calculator() {
         let cases = include_str!("../../../../tests/fixtures/compiled_code/cuda-occupancy.tsv");

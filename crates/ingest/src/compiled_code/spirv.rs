@@ -23,8 +23,8 @@ const OP_VARIABLE: u16 = 59;
 const OP_VARIABLE_LENGTH_ARRAY: u16 = 5818;
 const OP_COOPERATIVE_MATRIX_MUL_ADD: u16 = 4459;
 
-/// Reads a module as one kernel: a compiler of kernels writes one entry point for each module. If there are more, they
-/// share their code, so their counts are those of the module.
+/// Reads a module as one kernel, because kernel compilers write one entry point per module. If there are
+/// more, they share their code, so the counts are those of the module.
 pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
     let (words, rest) = bytes.as_chunks::<4>();
     if !rest.is_empty() || words.len() < HEADER_WORDS {
@@ -38,7 +38,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
     let mut at = HEADER_WORDS;
     while at < words.len() {
         let (length, opcode) = ((words[at] >> 16) as usize, (words[at] & 0xffff) as u16);
-        // The magic number is no instruction: another module follows.
+        // The magic number is not an instruction, so another module follows.
         if words[at] == words[0] {
             return Err("several SPIR-V modules in one".to_owned());
         }
@@ -70,12 +70,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
     Ok(CodeObject { architecture: "spirv".to_owned(), kernels, ptx: None })
 }
 
-/// The sizes of types and the values of constants so far, by their ids.
+/// The sizes of types and the values of constants declared so far, by id.
 #[derive(Default)]
 struct Types {
-    /// Bytes, and whether it is an array or holds one; `None` for types without a size that the code states.
+    /// Bytes, with a flag whether the type is an array or contains one; `None` for types whose size the code
+    /// does not state.
     sizes: HashMap<u32, Option<(u64, bool)>>,
-    /// Size of what a pointer leads to.
+    /// Size of the type that a pointer refers to.
     pointers: HashMap<u32, Option<(u64, bool)>>,
     constants: HashMap<u32, u64>,
 }
@@ -133,7 +134,7 @@ impl Types {
     }
 }
 
-/// A literal string: UTF-8 in words, ended by a zero byte.
+/// Returns a literal string: UTF-8 in words, terminated by a zero byte.
 fn literal(words: &[u32]) -> String {
     let bytes = words.iter().flat_map(|word| word.to_le_bytes()).take_while(|&byte| byte != 0);
     String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
@@ -143,7 +144,7 @@ fn literal(words: &[u32]) -> String {
 mod tests {
     use super::*;
 
-    /// A module with one array of floats that each invocation has for itself, or several have together.
+    /// Reads a module with one array of floats, which either each invocation has for itself or several share.
     fn scratch(storage: u32, length: u32, length_kind: u16) -> Result<f64, BadCode> {
         const GL_COMPUTE: u32 = 5;
         let instructions: [(u16, &[u32]); 8] = [
@@ -170,7 +171,7 @@ mod tests {
         const SPECIALIZED: u16 = 50;
         assert_eq!(scratch(7, 16, OP_CONSTANT), Ok(64.0));
         assert_eq!(scratch(6, 1000, OP_CONSTANT), Ok(4000.0));
-        // Memory of a work group.
+        // Storage class 4 is memory of a work group.
         assert_eq!(scratch(4, 16, OP_CONSTANT), Ok(0.0));
         assert_eq!(scratch(4, 16, SPECIALIZED), Ok(0.0));
         assert!(scratch(7, 16, SPECIALIZED).is_err());

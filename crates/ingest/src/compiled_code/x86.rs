@@ -1,4 +1,4 @@
-//! The instructions of x86-64.
+//! Decodes x86-64 instructions.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -26,9 +26,10 @@ pub(super) fn count(code: &[u8]) -> Counted {
         } else if let Some(width) = vector_width(&instruction) {
             counted.add_vector(width);
         }
-        // `sub rsp, 1234`: the function's place on the stack.
+        // `sub rsp, 1234` allocates the function's stack frame.
         if mnemonic == Mnemonic::Sub && instruction.op0_register() == Register::RSP {
-            // A frame whose size is computed at run time is not known. `sub rsp, -128` is how compilers add 128.
+            // The size of a frame may be computed at run time and is then unknown. `sub rsp, -128` is how
+            // compilers encode adding 128.
             let size =
                 instruction.try_immediate(1).ok().map(|size| u64::try_from(size.cast_signed()).unwrap_or(0));
             counted.stack_frame = counted.stack_frame.zip(size).map(|(known, size)| known.max(size));
@@ -37,7 +38,8 @@ pub(super) fn count(code: &[u8]) -> Counted {
     counted
 }
 
-/// Where an instruction has the distance to something outside of the function: constants, or another function.
+/// Returns the bytes in which an instruction encodes the distance to something outside the function:
+/// constants, or another function.
 fn address(decoder: &Decoder<'_>, instruction: &Instruction, size: usize) -> Option<Range<usize>> {
     let offsets = decoder.get_constant_offsets(instruction);
     let is_outside = || instruction.near_branch_target() >= size as u64;
@@ -52,7 +54,7 @@ fn address(decoder: &Decoder<'_>, instruction: &Instruction, size: usize) -> Opt
     Some(start..start + length)
 }
 
-/// The index in [`Counted::vector`] of the widest vector register among the operands.
+/// Returns the index in [`Counted::vector`] of the widest vector register among the operands.
 fn vector_width(instruction: &Instruction) -> Option<usize> {
     let registers = (0..instruction.op_count())
         .filter(|&operand| instruction.op_kind(operand) == OpKind::Register)
@@ -65,10 +67,12 @@ fn vector_width(instruction: &Instruction) -> Option<usize> {
     registers.filter_map(|register| banks.iter().position(|bank| bank.contains(&register))).max()
 }
 
-/// SSE and AVX instructions with one floating-point number in a register, moves left out.
+/// Returns whether an SSE or AVX instruction computes with one floating-point number in a register; moves
+/// don't count.
 fn is_scalar_float(mnemonic: Mnemonic) -> bool {
     static SCALAR: OnceLock<Vec<bool>> = OnceLock::new();
-    // By name: iced has no such property. Integer instructions (`vpabsd`) and broadcasts end alike.
+    // Recognized by name, because iced has no such property. Integer instructions (`vpabsd`) and broadcasts
+    // have the same suffixes and are excluded.
     let scalar = SCALAR.get_or_init(|| {
         let named = Mnemonic::values().map(|mnemonic| {
             let name = format!("{mnemonic:?}").to_ascii_lowercase();

@@ -1,5 +1,5 @@
 //! The files that runs append to: `results.jsonl` of the torchbench runner, and the suites' `latency.csv` and
-//! `iree_latency.csv`. They have one line per process, so that readers keep the spread.
+//! `iree_latency.csv`. They get one line per process, so that readers can see the spread.
 
 use serde_json::{Map, Value, json};
 
@@ -17,16 +17,16 @@ use super::results_jsonl::{code, unmeasured};
 const SECONDS: f64 = 1e-9;
 const MILLISECONDS: f64 = 1e-6;
 
-/// Lines for the end of one file.
+/// Lines to append to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Appended {
     pub name: &'static str,
-    /// The header that an empty file begins with; may be empty.
+    /// The header for an empty file; may be empty itself.
     pub header: String,
     pub lines: String,
 }
 
-/// The lines that a run appends to each file.
+/// Returns the lines that a run appends to each file.
 pub fn appended(file: &RunFile) -> Vec<Appended> {
     vec![
         Appended { name: "results.jsonl", header: String::new(), lines: results(file) },
@@ -48,13 +48,14 @@ pub fn appended(file: &RunFile) -> Vec<Appended> {
     ]
 }
 
-/// The side that is judged, or the only one.
+/// Returns the side that is judged, or the only one.
 fn head(file: &RunFile) -> impl Iterator<Item = &BenchmarkRecord> {
     let side = file.side(SideName::Head).or(file.sides.first());
     side.into_iter().flat_map(|side| &side.benchmarks)
 }
 
-/// Four columns can't distinguish experiments, so the file only gets the measurements of the suites' own script.
+/// Returns whether an experiment could come from the suites' own script. Four columns can't distinguish other
+/// experiments, so the file does not get those.
 fn is_plain_eager(record: &BackendRecord) -> bool {
     record.backend == "eager"
         && record.test == "eval"
@@ -65,7 +66,7 @@ fn is_plain_eager(record: &BackendRecord) -> bool {
 
 fn eager_rows(file: &RunFile, record: &BackendRecord) -> String {
     let instead = instead(&record.outcome, record.verification.as_ref());
-    // A row for an experiment that was not started, so that a model does not disappear.
+    // An experiment that was not started still gets a row, so that its model does not disappear.
     if record.processes.is_empty() {
         return format!("{},{},{},{}\n", file.created, record.model, record.device, cell(instead, &[]));
     }
@@ -81,7 +82,7 @@ fn eager_rows(file: &RunFile, record: &BackendRecord) -> String {
 
 fn iree_rows(file: &RunFile, benchmark: &BenchmarkRecord) -> String {
     let label = |name: &str| benchmark.labels.get(name).map_or(benchmark.name.as_str(), String::as_str);
-    // The file has no column for a function, and two functions of a model are two benchmarks.
+    // The file has no column for the function, but two functions of a model are two benchmarks.
     let model = function(benchmark)
         .map_or_else(|| label("model").to_owned(), |function| format!("{}/{function}", label("model")));
     let row = |started: &str, time: String| format!("{started},{model},{},{time}\n", label("target"));
@@ -94,12 +95,12 @@ fn iree_rows(file: &RunFile, benchmark: &BenchmarkRecord) -> String {
     rows.collect()
 }
 
-/// The function of a benchmark, unless it is the one that models without a choice have.
+/// Returns the function of a benchmark, unless it is the default one.
 fn function(benchmark: &BenchmarkRecord) -> Option<&str> {
     benchmark.labels.get("function").map(String::as_str).filter(|function| *function != "main")
 }
 
-/// The text in place of a time. The file has no other place to record that the outputs are wrong.
+/// Returns the text that replaces a time. The file has no other place to record that the outputs are wrong.
 fn instead(outcome: &OutcomeRecord, verification: Option<&Verification>) -> Option<&'static str> {
     let is_wrong = |found| {
         matches!(code(found), VerifyCode::Fail | VerifyCode::EagerFailed | VerifyCode::ExceptionRaised)
@@ -134,7 +135,7 @@ fn results(file: &RunFile) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// One line in the runner's own order of fields.
+/// One line, with fields in the runner's own order.
 struct AppendedLine<'a> {
     model: &'a str,
     accelerator: &'a str,
@@ -142,7 +143,7 @@ struct AppendedLine<'a> {
     dynamo: Option<&'a str>,
     test: &'a str,
     batch_size: Option<u32>,
-    /// Additional fields that the runner does not have; written only if they have content.
+    /// Additional fields that the runner does not have; written only if they are not empty.
     more: Vec<(&'static str, &'a str)>,
     repeat: usize,
     iterations: u64,
@@ -173,7 +174,7 @@ impl AppendedLine<'_> {
             "experiment": experiment,
             "repeat": self.repeat,
             "iterations_per_run": self.iterations,
-            // The runner's first repetitions warm up; these don't.
+            // The runner's first repetitions are warm-up; these aren't.
             "warmup_repetitions": 0,
             "metrics": self.metrics,
             "timestamp": seconds,
@@ -182,7 +183,7 @@ impl AppendedLine<'_> {
     }
 }
 
-/// The processor's name for CPU targets, the GPU's for others, if the testbed has it.
+/// Returns the processor's name for CPU targets and the GPU's for others, if the testbed states it.
 fn accelerator_model(file: &RunFile, accelerator: &str) -> Option<String> {
     let key = if accelerator.contains("cpu") || accelerator.starts_with("local") { "cpu" } else { "gpu" };
     let facts = &file.testbed.facts;
@@ -240,7 +241,7 @@ fn iree_lines(file: &RunFile, benchmark: &BenchmarkRecord, lines: &mut Vec<Value
         let iterations = process.iterations.unwrap_or(1);
         lines.push(line(samples.len(), iterations, times(samples, float(iterations)), &process.started));
     }
-    // A finding that forbids a pass is an additional line, as in a converted file.
+    // A finding that forbids a pass gets an additional line, as in a converted file.
     let mark = worst(benchmark.lints.iter().chain(&file.lints));
     lines.extend(mark.map(|mark| line(0, 1, unmeasured(mark), &file.created)));
 }
@@ -292,7 +293,7 @@ fn backend_lines(file: &RunFile, record: &BackendRecord, lines: &mut Vec<Value>)
     }
 }
 
-/// Names of results.jsonl already, in the order of their names.
+/// Returns the metrics that already have the names of results.jsonl, ordered by name.
 fn own_metrics(process: &BackendProcessRecord) -> impl Iterator<Item = (String, Value)> {
     let known = |name: &str| matches!(name, "total_time" | "per_iter_time" | "error");
     let own = process.metrics.iter().filter(move |(name, _)| !known(name));
@@ -314,7 +315,7 @@ mod tests {
         RunFile::from_slice(text.as_bytes()).unwrap()
     }
 
-    /// One record for each combination of four axes.
+    /// Returns a run with one record for each combination of four axes.
     fn multiplied() -> RunFile {
         let mut file = sample();
         let one = file.backends.iter().find(|record| record.backend == "eager").unwrap().clone();
@@ -352,7 +353,7 @@ mod tests {
         let text = lines_of(&multiplied(), "results.jsonl");
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         for line in &lines {
-            // As the runner's README shows a line.
+            // These are the fields of a line in the runner's README.
             for field in [
                 "model",
                 "experiment",

@@ -1,6 +1,6 @@
-//! Values that `--collect` took from a process, under the names of the torchbench runner. Like every metric of
-//! results.jsonl they are lists; these have one value, because they are taken once a process and not in each
-//! repetition.
+//! Values that `--collect` took from a process, under the names of the torchbench runner. Like every metric
+//! of results.jsonl they are lists. These lists have one value, because it is taken once per process and not
+//! in each repetition.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use benchgate_core::record::{CollectedRecord, OperatorTimesRecord};
 
-/// Metrics for the line of one process.
+/// Returns the metrics for the line of one process.
 pub(super) fn metrics(backend: &str, collected: &CollectedRecord) -> Map<String, Value> {
     let mut metrics = Map::new();
     let mut put = |name: &str, value: Value| metrics.insert(name.to_owned(), json!([value]));
@@ -22,11 +22,11 @@ pub(super) fn metrics(backend: &str, collected: &CollectedRecord) -> Map<String,
         put("per_iter_cpu_time_s", json!(cpu / iterations));
         put("total_cuda_time_s", json!(cuda));
         put("per_iter_cuda_time_s", json!(cuda / iterations));
-        // The runner profiles its repetitions; these are fewer iterations, after them.
+        // The runner profiles its repetitions; here, fewer iterations are profiled after them.
         put("profiled_iterations", json!(profile.iterations));
     }
     if let Some(operators) = &collected.operators {
-        // The runner's name for the operators of every backend that is not PyTorch/XLA's.
+        // The runner uses this name for the operators of every backend except PyTorch/XLA.
         let name = if backend.starts_with("xla-") { "xla_unlowered_ops" } else { "inductor_ops" };
         let by_name: BTreeMap<&str, Value> =
             operators.iter().map(|(operator, times)| (operator.as_str(), operator_metrics(times))).collect();

@@ -1,4 +1,5 @@
-//! CSV with one row per value, so that metrics, processes and statistics need no naming convention.
+//! CSV with one row per value, so that columns need no naming convention for metrics, processes and
+//! statistics.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -13,7 +14,7 @@ const HEADER: [&str; 9] =
 
 pub(super) fn write(run: &Run) -> ExportedRun {
     let mut out = csv::Writer::from_writer(Vec::new());
-    // Writing to a Vec can't fail, and csv has no other errors.
+    // Writing to a `Vec` can't fail, and the csv crate reports no other errors here.
     let mut put = |row: [&str; 9]| drop(out.write_record(row.map(inert)));
     put(HEADER);
     for benchmark in &run.benchmarks {
@@ -24,7 +25,7 @@ pub(super) fn write(run: &Run) -> ExportedRun {
     ExportedRun { bytes, lost: Vec::new(), evidence_lost: Vec::new() }
 }
 
-/// Text that a spreadsheet would run as a formula, with an apostrophe in front; numbers stay numbers.
+/// Puts an apostrophe in front of text that a spreadsheet would run as a formula; numbers are unchanged.
 fn inert(cell: &str) -> Cow<'_, [u8]> {
     if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err() {
         return Cow::Owned(format!("'{cell}").into_bytes());
@@ -35,7 +36,7 @@ fn inert(cell: &str) -> Cow<'_, [u8]> {
 fn rows(run: &Run, benchmark: &Benchmark, put: &mut impl FnMut([&str; 9])) {
     let name = benchmark.name.as_str();
     let (outcome, why) = match &benchmark.outcome {
-        // Measured, but a finding makes its values inconclusive.
+        // The benchmark was measured, but a finding can make its values inconclusive.
         Outcome::Ok => match mark(run, benchmark) {
             None => ("ok", String::new()),
             Some(RowMark::Failed(why) | RowMark::Skipped(why)) => ("ok", why),

@@ -1,4 +1,4 @@
-//! Reasons that forbid a pass for a run, and how formats without findings store them.
+//! Findings that forbid a pass for a run, and how formats without findings store them.
 
 use benchgate_core::model::{
     Benchmark, BlockSlot, Consequence, Lint, LintCode, Metric, MetricSeries, Run, Series, Summary,
@@ -7,23 +7,24 @@ use benchgate_core::model::{
 
 use super::count_benchmarks;
 
-/// A finding that forbids a pass, as a row for formats without findings.
+/// The row for a finding that forbids a pass, in formats without findings.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RowMark {
-    /// The benchmark can't be judged: a failed row.
+    /// A failed row: the benchmark can't be judged.
     Failed(String),
     /// A skipped row among measured ones, which can neither pass nor regress.
     Skipped(String),
 }
 
-/// The worst finding about a benchmark or its whole run. Readers find by themselves that a process measured only once.
+/// Returns the worst finding about a benchmark or its whole run. That a process was measured only once is not
+/// included, because readers detect it themselves.
 pub(super) fn mark(run: &Run, benchmark: &Benchmark) -> Option<RowMark> {
     let single = samples(benchmark, &Metric::LATENCY.name) == 1;
     let lints = benchmark.lints.iter().chain(&run.lints);
     worst(lints.filter(|lint| !(single && lint.code == LintCode::SingleRepetition)))
 }
 
-/// The worst of these findings, if one of them forbids a pass.
+/// Returns the worst of these findings, if one of them forbids a pass.
 pub(super) fn worst<'a>(lints: impl Iterator<Item = &'a Lint> + Clone) -> Option<RowMark> {
     let worst = |consequence| {
         let found = lints.clone().find(|lint| lint.code.consequence() == consequence)?;
@@ -34,7 +35,7 @@ pub(super) fn worst<'a>(lints: impl Iterator<Item = &'a Lint> + Clone) -> Option
         .or_else(|| worst(Consequence::Inconclusive).map(RowMark::Skipped))
 }
 
-/// A verification that fails its benchmark, if the format has no code for it.
+/// Returns the verification result that fails a benchmark, for a format that has no code for it.
 pub(super) fn wrong_output(benchmark: &Benchmark) -> Option<RowMark> {
     let verification = benchmark.verification.as_ref()?;
     let code = verification.supported_code();
@@ -50,7 +51,7 @@ pub(super) fn wrong_output(benchmark: &Benchmark) -> Option<RowMark> {
     wrong.then(|| RowMark::Failed(format!("verification {code}{why}")))
 }
 
-/// Evidence that only run.json holds and a verdict may depend on.
+/// Returns the evidence that only run.json can store and on which a verdict may depend.
 pub(super) fn only_in_run_json(run: &Run) -> Vec<String> {
     let any = |has: fn(&Benchmark) -> bool| run.benchmarks.iter().any(has);
     let facts = [
@@ -61,15 +62,15 @@ pub(super) fn only_in_run_json(run: &Run) -> Vec<String> {
     facts.into_iter().filter(|(_, held)| *held).map(|(fact, _)| fact.to_owned()).collect()
 }
 
-/// The metrics that determine the verdict: latency, or all if there is none.
+/// Returns the metrics that determine the verdict: latency or, without one, all of them.
 pub(super) fn deciding(benchmark: &Benchmark) -> impl Iterator<Item = &MetricSeries> {
     let timed = benchmark.metric(&Metric::LATENCY.name).is_some();
     benchmark.metrics.iter().filter(move |series| !timed || series.metric.name == Metric::LATENCY.name)
 }
 
-/// The loss in formats that keep only repetitions.
+/// Returns the loss in formats that only store repetitions.
 pub(super) fn spread_of_summaries(run: &Run) -> Option<String> {
-    // A mean alone shows no skew; together with a median it does.
+    // A mean alone shows no skew, but a mean and a median do.
     let has_spread =
         |it: &Summary| [it.mean, it.median, it.stddev, it.min, it.max].iter().flatten().count() > 1;
     let lossy = |benchmark: &Benchmark| {
@@ -81,7 +82,8 @@ pub(super) fn spread_of_summaries(run: &Run) -> Option<String> {
     Some(format!("the spread that the summaries of {of} state"))
 }
 
-/// Whether a benchmark was measured and would be a failed row of a format in which every row has a latency.
+/// Returns whether a benchmark was measured but would be a failed row in a format in which every row has a
+/// latency.
 pub(super) fn has_untimed(run: &Run) -> bool {
     run.benchmarks.iter().any(|it| {
         let latency = it.metric(&Metric::LATENCY.name).map(|latency| &latency.series);
@@ -89,7 +91,8 @@ pub(super) fn has_untimed(run: &Run) -> bool {
     })
 }
 
-/// Outputs that were proved right: the other side may be one that did not prove them.
+/// Returns whether the outputs were shown to be right. The other side of a comparison may not have shown
+/// this.
 pub(super) fn is_verified(benchmark: &Benchmark) -> bool {
     benchmark.verification.as_ref().map(Verification::supported_code) == Some(VerifyCode::Pass)
 }
@@ -102,7 +105,7 @@ fn slots(benchmark: &Benchmark) -> impl Iterator<Item = BlockSlot> {
     processes.flatten().filter_map(|process| process.slot)
 }
 
-/// Values of a metric over all processes.
+/// Returns the number of values of a metric in all processes.
 fn samples(benchmark: &Benchmark, metric: &str) -> usize {
     match benchmark.metric(metric).map(|metric| &metric.series) {
         Some(Series::Processes(processes)) => processes.iter().map(|process| process.samples.len()).sum(),

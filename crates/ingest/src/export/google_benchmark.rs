@@ -1,4 +1,4 @@
-//! Google Benchmark JSON that its own tools and benchgate can read.
+//! Writes Google Benchmark JSON that Google's own tools and benchgate can read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ fn context(run: &Run) -> Value {
     put("library_version", context.library_version.as_deref().map(Value::from));
     put("library_build_type", context.library_build_type.as_deref().map(Value::from));
     put("json_schema_version", Some(Value::from(1)));
-    // Text, like all user-defined context.
+    // Stored as text, like all user-defined context.
     put(TESTBED, run.testbed.as_ref().map(|testbed| json!(testbed).to_string().into()));
     let axes: Axes = run
         .benchmarks
@@ -72,7 +72,7 @@ fn context(run: &Run) -> Value {
     Value::Object(object)
 }
 
-/// The fields that every row of a benchmark begins with.
+/// Returns the fields with which every row of a benchmark begins.
 fn head(benchmark: &Benchmark, family: u64, suffix: &str, kind: &str) -> Map<String, Value> {
     let name = benchmark.name.as_str();
     let mut row = Map::new();
@@ -84,7 +84,8 @@ fn head(benchmark: &Benchmark, family: u64, suffix: &str, kind: &str) -> Map<Str
     row
 }
 
-/// The key of a metric in a row. A metric called like one of the tool's own keys must not replace it.
+/// Returns the key of a metric in a row. A metric named like one of the tool's own keys must not replace that
+/// key.
 fn key(metric: &Metric) -> String {
     const RESERVED: [&str; 18] = [
         "name",
@@ -115,7 +116,7 @@ fn key(metric: &Metric) -> String {
     }
 }
 
-/// Whether the rows of a benchmark have a metric whose direction a reader knows.
+/// Returns whether rows contain this metric, which is only the case if readers know its better direction.
 fn is_written(benchmark: &Benchmark, series: &MetricSeries) -> bool {
     if series.metric.name == Metric::LATENCY.name {
         return true;
@@ -162,7 +163,7 @@ fn push_rows(benchmark: &Benchmark, mark: Option<RowMark>, family: u64, rows: &m
             for (at, summary) in summaries.iter().enumerate() {
                 aggregates(benchmark, family, at, summary, rows);
             }
-            // A summary has no repetitions of which one could have been skipped.
+            // A summary has no repetitions, so none of them can be marked as skipped.
             if let Some(RowMark::Failed(why) | RowMark::Skipped(why)) = mark {
                 rows.push(marked("error_occurred", "error_message", &why));
             }
@@ -173,7 +174,7 @@ fn push_rows(benchmark: &Benchmark, mark: Option<RowMark>, family: u64, rows: &m
     }
 }
 
-/// The values of all repetitions, process by process.
+/// Returns the values of all repetitions, process by process.
 fn values(series: &Series) -> Vec<f64> {
     match series {
         Series::Processes(processes) => {
@@ -197,7 +198,7 @@ fn samples(benchmark: &Benchmark, family: u64, rows: &mut Vec<Value>) {
         row.insert("threads".to_owned(), 1.into());
         row.insert("iterations".to_owned(), 1.into());
         for (key, values) in &columns {
-            // A metric that was not taken with every repetition can't be in their rows.
+            // If a metric was not taken with every repetition, the rows can't contain it.
             let value = if values.len() == count { values.get(repetition) } else { None };
             if let Some(value) = value {
                 row.insert(key.clone(), (*value).into());

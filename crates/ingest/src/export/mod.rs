@@ -1,4 +1,4 @@
-//! The way back: a run as a file other tools read.
+//! Writes a run as a file that other tools read.
 
 mod appended;
 mod collected;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use benchgate_core::model::{Benchmark, Run, Series};
 
-/// A format that runs are written in, by the names that `--to` takes.
+/// A format for writing runs, with the name that `--to` accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[derive(strum::Display, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
@@ -33,13 +33,14 @@ pub enum ExportFormat {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedRun {
     pub bytes: Vec<u8>,
-    /// Losses of the format, in sentences; empty when nothing was lost.
+    /// Information that the format can't hold, in sentences; empty if nothing was lost.
     pub lost: Vec<String>,
-    /// The losses that can make a comparison of the written file pass although one of the run does not.
+    /// The losses that could make a comparison of the written file pass although a comparison of the run does
+    /// not.
     pub evidence_lost: Vec<String>,
 }
 
-/// Writes a run. `now` (RFC 3339) is used if the run has no time of measurement.
+/// Writes a run. `now` (RFC 3339) is used if the run does not state when it was measured.
 pub fn export(run: &Run, format: ExportFormat, now: &str) -> ExportedRun {
     match format {
         ExportFormat::RunJson => run_json::write(run, now),
@@ -49,7 +50,7 @@ pub fn export(run: &Run, format: ExportFormat, now: &str) -> ExportedRun {
     }
 }
 
-/// A format that `compare` reads and that keeps all evidence of a run.
+/// Returns a format that `compare` reads and that keeps all evidence of a run.
 pub fn format_that_keeps(run: &Run, now: &str) -> Option<ExportFormat> {
     let formats = [ExportFormat::RunJson, ExportFormat::GoogleBenchmark, ExportFormat::ResultsJsonl];
     formats.into_iter().find(|&format| {
@@ -58,7 +59,7 @@ pub fn format_that_keeps(run: &Run, now: &str) -> Option<ExportFormat> {
     })
 }
 
-/// The reason why a benchmark without a recorded failure has no latency.
+/// Returns the reason why a benchmark without a recorded failure has no latency.
 fn why_unmeasured(benchmark: &Benchmark) -> String {
     let lint = benchmark.lints.first();
     lint.map_or_else(
@@ -67,7 +68,7 @@ fn why_unmeasured(benchmark: &Benchmark) -> String {
     )
 }
 
-/// `3 benchmarks` and their first name, for a sentence about what was lost.
+/// Returns the number of affected benchmarks and the first one's name, for a sentence about what was lost.
 fn count_benchmarks(run: &Run, lossy: impl Fn(&Benchmark) -> bool) -> Option<(usize, &str)> {
     let mut hit = run.benchmarks.iter().filter(|benchmark| lossy(benchmark));
     let first = hit.next()?;
@@ -87,7 +88,7 @@ fn several_processes(benchmark: &Benchmark) -> bool {
     benchmark.metrics.iter().any(|metric| count(&metric.series) > 1)
 }
 
-/// Notes once which metrics are not in a file.
+/// Returns one note that names all metrics that the file lacks.
 fn left_out(names: &BTreeSet<&str>) -> Option<String> {
     let names = names.iter().copied().collect::<Vec<_>>().join(", ");
     (!names.is_empty()).then(|| format!("the format can't hold these metrics: {names}"))

@@ -1,4 +1,4 @@
-//! results.jsonl of the torchbench runner: one line for each process of each benchmark.
+//! Writes results.jsonl of the torchbench runner: one line for each process of each benchmark.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,8 @@ pub(super) fn write(run: &Run) -> ExportedRun {
     ExportedRun { bytes, lost, evidence_lost }
 }
 
-/// Readers take less of any metric for better, so a rate would turn a regression into an improvement.
+/// Returns whether readers interpret a metric correctly. They assume that less is better, so a rate would
+/// turn a regression into an improvement.
 fn is_written(metric: &Metric) -> bool {
     metric.better == Better::Lower
 }
@@ -63,7 +64,7 @@ fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
     lines
 }
 
-/// The fields of a line without times.
+/// Returns the fields of a line without times.
 pub(super) fn unmeasured(mark: RowMark) -> Map<String, Value> {
     let fields = match mark {
         RowMark::Failed(why) => vec![("error", why)],
@@ -73,7 +74,7 @@ pub(super) fn unmeasured(mark: RowMark) -> Map<String, Value> {
     fields.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect()
 }
 
-/// One line for each process.
+/// Returns one line for each process.
 fn processes(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
     let iterations = iterations(benchmark);
     let rounds = benchmark.metric(&Metric::LATENCY.name).map_or(0, |latency| match &latency.series {
@@ -116,7 +117,7 @@ fn processes(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
         .collect()
 }
 
-/// Iterations of one repetition, if the file that was read has them.
+/// Returns the number of iterations in one repetition, if the input states it.
 fn iterations(benchmark: &Benchmark) -> u32 {
     benchmark.labels.get("iterations_per_run").and_then(|count| count.parse().ok()).unwrap_or(1)
 }
@@ -133,14 +134,14 @@ fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Map<String, Va
     for (axis, value) in benchmark.labels.iter().filter(|(axis, _)| !NOT_AXES.contains(&axis.as_str())) {
         experiment.insert(axis.clone(), json!(value));
     }
-    // Without a label for the model, the benchmark's name is the model's.
+    // Without a model label, the benchmark's name is used as the model's.
     let model = label("model").unwrap_or(benchmark.name.as_str());
     json!({
         "model": { "suite_name": suite, "model_name": model },
         "experiment": experiment,
         "repeat": repeat,
         "iterations_per_run": iterations(benchmark),
-        // The runner's first repetitions warm up; these don't.
+        // The runner's first repetitions are warm-up; these aren't.
         "warmup_repetitions": 0,
         "metrics": metrics,
         "timestamp": run.context.date,
@@ -150,7 +151,8 @@ fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Map<String, Va
     })
 }
 
-/// The outputs themselves are not written, so only the code describes them.
+/// Returns the code for a verification. The outputs' details are not written, so the code has to include
+/// them.
 pub(super) fn code(verification: &Verification) -> VerifyCode {
     match verification.supported_code() {
         VerifyCode::VerifierSkipped if verification.differs_from_base() => VerifyCode::Fail,

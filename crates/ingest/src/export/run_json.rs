@@ -1,4 +1,5 @@
-//! run.json, through `record`'s own writer. Facts that a foreign file lacks are stored as unknown.
+//! Writes run.json with the writer of [`benchgate_core::record`]. Facts that a foreign file lacks are stored
+//! as unknown.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +71,8 @@ pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
         lints: run.lints.to_vec(),
     };
     if run.session.is_none() {
-        // Files of one name are not one session, whose sides would count as measured together.
+        // The content is part of the session's name, because files with equal names are not one session,
+        // whose sides would count as measured together.
         let content = hex(&Sha256::digest(file.to_json())[..8]);
         file.session = format!("converted from {} ({content})", run.origin.label);
     }
@@ -84,13 +86,13 @@ pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
     ExportedRun { bytes: file.to_json(), lost, evidence_lost }
 }
 
-/// The tool's time of measurement, if `record` accepts it.
+/// Returns the time at which the tool measured, if run.json can store it.
 fn measured_at(run: &Run, now: &str) -> String {
     let stated = run.context.date.as_deref().filter(|date| date.parse::<jiff::Timestamp>().is_ok());
     stated.unwrap_or(now).to_owned()
 }
 
-/// The host's name is the only fact that most tools record.
+/// Returns a testbed with only the host's name, because most tools record no other fact.
 fn testbed(run: &Run) -> Testbed {
     if let Some(testbed) = &run.testbed {
         return testbed.clone();

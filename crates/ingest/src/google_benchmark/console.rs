@@ -1,8 +1,8 @@
-//! The table Google Benchmark prints for people, as logs and notes keep it.
+//! The table that Google Benchmark prints for people, as logs and notes contain it.
 //!
-//! `name  time unit  cpu unit  iterations  [counter=value …] [label]`. Names may hold spaces, so a row is
-//! found by its five middle words. Lines outside a table belong to other programs; a line inside one that
-//! looks like a row and isn't whole is an error.
+//! `name  time unit  cpu unit  iterations  [counter=value …] [label]`. Names may contain spaces, so a row is
+//! recognized by its five middle words. Lines outside a table belong to other programs. A line inside a table
+//! that looks like an incomplete row is an error.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,11 +16,11 @@ use super::preamble;
 use super::rows::{Families, GoogleBenchmarkRow, TimeUnit};
 use super::stated::Instance;
 
-/// Half a unit in the last printed place, as a share of the value, beyond which rounding alone is as large
-/// as half of the default floor of 1 %.
+/// Relative rounding error (half a unit in the last printed place, as a share of the value) above which
+/// rounding alone exceeds half of the default floor of 1 %.
 const COARSE: f64 = 0.005;
 
-/// Whether this line is the head of a table.
+/// Returns whether this line is the header of a table.
 pub(crate) fn is_header(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace();
     words.next() == Some("Benchmark")
@@ -73,7 +73,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
         run.lints.push(Lint::new(LintCode::UnreadLine, format!("{count} lines, the first is line {first}")));
     }
     run.benchmarks = families.finish();
-    // With commands for several devices in one text, whose table is whose is not known.
+    // If one text has commands for several devices, it is not known which table belongs to which device.
     if let (1, Some(device)) = (devices.len(), devices.first()) {
         for benchmark in &mut run.benchmarks {
             benchmark.labels.entry("device".to_owned()).or_insert_with(|| device.clone());
@@ -82,7 +82,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
     Ok(run)
 }
 
-/// The device in the command line that was pasted with a table.
+/// Returns the device in a command line that was pasted with a table.
 fn device(line: &str) -> Option<String> {
     let (_, rest) = line.split_once("--device=")?;
     let device: String =
@@ -94,7 +94,7 @@ fn incomplete(line: Line<'_>) -> LineFault {
     line_fault(line.number, "a row that is not whole")
 }
 
-/// A name and a time, but not the rest.
+/// Returns whether a line has a name and a time, but not the rest of a row.
 fn looks_like_row(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace().skip(1);
     let number = words.next().is_some_and(|word| word.parse::<f64>().is_ok());
@@ -126,12 +126,14 @@ fn read_row(line: &str, header: &TableHeader) -> Option<GoogleBenchmarkRow<'stat
     })
 }
 
-/// Time, unit, time, unit, iterations; a fit (`_BigO`, `_RMS`) has a function for its unit and no iterations.
+/// Returns whether these words are time, unit, time, unit, iterations; a fit (`_BigO`, `_RMS`) has a function
+/// in place of its unit, and no iterations.
 fn is_middle(words: &[(usize, &str)]) -> bool {
     let word = |at: usize| words.get(at).map_or("", |(_, word)| word);
     let numbers = word(0).parse::<f64>().is_ok() && word(2).parse::<f64>().is_ok();
     let iterations = !word(4).is_empty() && word(4).bytes().all(|byte| byte.is_ascii_digit());
-    // A unit that is only letters, or a percentage; whether it is a known one is the row's affair.
+    // A unit consists of letters only, or is a percent sign; whether the unit is known is checked with the
+    // row.
     let unit = |unit: &str| unit == "%" || unit.bytes().all(|byte| byte.is_ascii_alphabetic());
     let fit = words.len() == 4 && word(1) == word(3) && is_fit_unit(word(1));
     numbers && (fit || (iterations && unit(word(1)) && unit(word(3))))
@@ -141,7 +143,7 @@ fn is_fit_unit(unit: &str) -> bool {
     matches!(unit, "%" | "(1)" | "N" | "N^2" | "N^3" | "lgN" | "NlgN" | "f(N)")
 }
 
-/// `NAME ERROR OCCURRED: 'why'` and `NAME SKIPPED: 'why'`.
+/// Reads `NAME ERROR OCCURRED: 'why'` and `NAME SKIPPED: 'why'`.
 fn not_measured(line: &str) -> Option<GoogleBenchmarkRow<'static>> {
     let (name, error, why) = match (line.split_once("ERROR OCCURRED:"), line.split_once("SKIPPED:")) {
         (Some((name, why)), _) => (name, true, why),
@@ -161,12 +163,12 @@ fn not_measured(line: &str) -> Option<GoogleBenchmarkRow<'static>> {
     })
 }
 
-/// The words of a line with the byte each starts at.
+/// Returns the words of a line with the byte at which each starts.
 fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.split_ascii_whitespace().map(move |word| (word.as_ptr() as usize - line.as_ptr() as usize, word))
 }
 
-/// Whether the digits of a printed decimal leave more than [`COARSE`] open.
+/// Returns whether rounding to the printed digits can change a decimal by more than [`COARSE`].
 fn is_coarse(printed: &str) -> bool {
     let Ok(value) = printed.parse::<f64>() else { return false };
     if printed.contains(['e', 'E']) || !value.is_finite() || value <= 0.0 {

@@ -1,7 +1,8 @@
-//! A user's counters: what metric each is, and how the console prints them behind the iterations of a row.
+//! A user's counters: the metric for each, and a parser for the text that the console prints after the
+//! iterations of a row.
 //!
 //! `NAME=VALUE NAME=VALUE LABEL`, or, with `--benchmark_counters_tabular`, columns under the names in the
-//! header. Names and labels may hold spaces and neither is quoted.
+//! header. Names and labels may contain spaces, and neither is quoted.
 
 use std::borrow::Cow;
 
@@ -9,33 +10,33 @@ use benchgate_core::model::{Better, Metric, MetricKind, Unit};
 
 use super::super::build::direction;
 
-/// Counters beyond this in one row are an attack, not a benchmark.
+/// Maximum number of counters in one row: more of them are an attack.
 pub(super) const MAX_COUNTERS: usize = 256;
 
-/// The parts of a table's header that are needed to read the counters of its rows.
+/// The parts of a table's header that are needed to read the counters in its rows.
 #[derive(Debug, Default)]
 pub(super) struct TableHeader {
-    /// The part after `Iterations`, if counters are columns.
+    /// The text after `Iterations`, if counters have their own columns.
     columns: Option<String>,
 }
 
 /// The counters of one row.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Counters<'a> {
-    /// NaN if the value under a name is not a number.
+    /// Name and value of each counter; NaN if the value is not a number.
     pub counters: Vec<(&'a str, f64)>,
     pub label: Option<&'a str>,
 }
 
 impl TableHeader {
-    /// Reads a line that [`super::console::is_header`] accepts.
+    /// Parses a line that [`super::console::is_header`] accepts.
     pub(super) fn parse(line: &str) -> Self {
         let columns = line.split_once("Iterations").map_or("", |(_, columns)| columns.trim_end());
         let tabular = !columns.is_empty() && columns.trim() != "UserCounters...";
         Self { columns: tabular.then(|| columns.to_owned()) }
     }
 
-    /// Reads the rest of a row.
+    /// Reads the rest of a row, after the iterations.
     pub(super) fn read<'a>(&'a self, rest: &'a str) -> Counters<'a> {
         match &self.columns {
             Some(columns) => tabular(columns, rest),
@@ -44,8 +45,9 @@ impl TableHeader {
     }
 }
 
-/// Names and values are aligned to the end of their column, so the ends of the values show where a name with spaces
-/// ends. A value wider than its column moves the rest; then names without spaces are counted instead.
+/// Reads counters in columns. Names and values are right-aligned in their columns, so the ends of the values
+/// show where a name with spaces ends. A value wider than its column shifts the rest; then the names are
+/// assumed to have no spaces and are counted.
 fn tabular<'a>(columns: &'a str, rest: &'a str) -> Counters<'a> {
     let words: Vec<(usize, &str)> = words_with_ends(rest).collect();
     let mut names = Vec::new();
@@ -68,8 +70,8 @@ fn tabular<'a>(columns: &'a str, rest: &'a str) -> Counters<'a> {
     Counters { counters, label: some(&rest[last..]) }
 }
 
-/// The tool sorts counters by name, so the first `=` that is out of order, or before what is not a value,
-/// belongs to the label.
+/// Reads `NAME=VALUE` pairs. The tool sorts counters by name, so the first pair that is out of order or has
+/// no value belongs to the label.
 fn pairs(rest: &str) -> Counters<'_> {
     let mut counters: Vec<(&str, f64)> = Vec::new();
     let mut start = 0;
@@ -99,7 +101,7 @@ fn words_with_ends(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(|word| (word.as_ptr() as usize + word.len() - text.as_ptr() as usize, word))
 }
 
-/// A counter's value: `1.46409k/s`, `11.8633/s`, `0.21%`, `1.5Gi`, `520ps` (an inverted rate).
+/// Parses a counter's value: `1.46409k/s`, `11.8633/s`, `0.21%`, `1.5Gi`, `520ps` (an inverted rate).
 fn scaled(name: &str, word: &str) -> Option<f64> {
     let (word, percent) = match word.strip_suffix('%') {
         Some(word) => (word, 0.01),
@@ -113,7 +115,7 @@ fn scaled(name: &str, word: &str) -> Option<f64> {
     let prefix = word.chars().next_back()?;
     let value: f64 = word[..word.len() - prefix.len_utf8()].parse().ok()?;
     if let Some(power) = "kMGTPEZY".find(if prefix == 'K' { 'k' } else { prefix }) {
-        // Releases before 1.8 count bytes in powers of 1024 and leave out the `i`.
+        // Releases before 1.8 count bytes in powers of 1024 but omit the `i`.
         let base: f64 = if binary.is_some() || name == "bytes_per_second" { 1024.0 } else { 1000.0 };
         return Some(value * base.powi(power as i32 + 1));
     }
@@ -121,18 +123,18 @@ fn scaled(name: &str, word: &str) -> Option<f64> {
     Some(value * 1e-3f64.powi(power as i32 + 1))
 }
 
-/// The reason why a counter's value can't be compared: two values are compared by their ratio.
+/// Returns the reason why a counter's value can't be compared, which needs a ratio of two values.
 pub(super) fn unusable_counter(value: f64) -> Option<&'static str> {
     if value.is_finite() { (value < 0.0).then_some("negative") } else { Some("NaN or infinite") }
 }
 
-/// A counter's metric: its name in benchgate, and its better direction.
+/// Returns a counter's metric: its name in benchgate, and its better direction.
 pub(crate) fn counter_metric(name: &str) -> Metric {
     match name {
         "items_per_second" => Metric::THROUGHPUT,
         _ => Metric {
             name: Cow::Owned(name.to_owned()),
-            // No format states in all of its outputs whether a counter is a rate, so it is not assumed.
+            // No format states in all of its outputs whether a counter is a rate, so no unit is assumed.
             unit: Unit::Other(Cow::Borrowed("counter")),
             better: direction(name).unwrap_or(Better::Lower),
             kind: MetricKind::Noisy,
@@ -165,7 +167,7 @@ mod tests {
         let row = read.read("            0        3.5       3.59395G/s tile 64");
         let wanted = [("cache misses", 0.0), ("depth", 3.5), ("items_per_second", 3.59395e9)];
         assert_eq!((row.counters.as_slice(), row.label), (wanted.as_slice(), Some("tile 64")));
-        // A value that is wider than its column.
+        // One value is wider than its column.
         let read = TableHeader::parse("Benchmark  Time  CPU  Iterations      depth      width");
         let row = read.read(" -1.234567890        3.5 label");
         assert_eq!(row.counters, [("depth", -1.23456789), ("width", 3.5)]);

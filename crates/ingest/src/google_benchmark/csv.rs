@@ -1,6 +1,6 @@
-//! Google Benchmark CSV (`--benchmark_format=csv`), with the host's lines above it if both streams were kept. CSV does
-//! not mark aggregates: their names show it, and a `_cv` row has no unit. Rows that were not measured end with their
-//! message, before the columns of the counters.
+//! Google Benchmark CSV (`--benchmark_format=csv`), preceded by the lines about the host if both output
+//! streams were kept. CSV does not mark aggregates: they are recognized by their names, and a `_cv` row has
+//! no unit. Rows that were not measured end with their message, before the columns of the counters.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use super::rows::{Families, GoogleBenchmarkRow, TimeUnit};
 use super::stated::Instance;
 use super::summaries::Statistic;
 
-/// How the header of every release begins.
+/// The beginning of the header, which is the same in every release.
 pub(crate) const HEADER: &str = "name,iterations,real_time,cpu_time,time_unit";
 
 /// The meaning of a column.
@@ -72,7 +72,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
             let what = format!("{} fields where the header has {}", record.len(), columns.len());
             return Err(line_fault(line, what));
         } else if record.get(0) == Some("name") {
-            // Files that were appended to repeat the header.
+            // If files were concatenated, the header is repeated.
             tables += 1;
         } else {
             let mut row = read_row(&record, &columns, line)?;
@@ -80,7 +80,8 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
             families.push(&mut row);
         }
     }
-    // A cut inside a quoted last field parses as if the quote were closed; the newline proves the row whole.
+    // If a quoted last field is cut off, it parses as if the quote were closed, so only a newline proves that
+    // the row is complete.
     if !text.ends_with('\n') {
         families.mark_last_as_cut();
     }
@@ -88,7 +89,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
     Ok(run)
 }
 
-/// Whether the row gives a reason for not being measured and ends there.
+/// Returns whether the row gives a reason for not being measured and ends there.
 fn is_without_counters(record: &csv::StringRecord, columns: &[CsvColumn]) -> bool {
     let is_last = matches!(columns.get(record.len() - 1), Some(CsvColumn::ErrorMessage));
     let marked = columns
@@ -150,7 +151,7 @@ fn read_row(
     if row.family.is_empty() {
         return Err(line_fault(line, "a row without a name"));
     }
-    // Only rows that were skipped with a message have `false`.
+    // Only rows that were skipped with a message have the value `false`.
     if errored == "false" && real.is_none() {
         row.skipped = Some(Cow::Owned(message.to_owned()));
         return Ok(row);

@@ -1,5 +1,5 @@
-//! Google Benchmark JSON (`--benchmark_format=json`, `--benchmark_out`), one pass, nothing built that is
-//! not kept: a file of 100,000 rows costs one scan and 16 bytes a row.
+//! Google Benchmark JSON (`--benchmark_format=json`, `--benchmark_out`), read in one pass that builds only
+//! what is kept: a file of 100,000 rows costs one scan and 16 bytes per row.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -48,14 +48,16 @@ pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {
     Ok(run)
 }
 
-/// A second list is a fault: other readers take the first of two lists, or the last.
+/// Returns the fault for a second list. It is rejected because some readers use the first of two lists and
+/// others the last.
 pub(super) fn second_list(json: &Scanner<'_>) -> BoxedFault {
     fault(json.at(), "`benchmarks` is in it twice")
 }
 
-/// Under this key, a file that benchgate wrote names its machine: a text that holds a testbed as JSON.
+/// Context key under which a file that benchgate wrote describes its machine: a testbed as JSON text.
 pub(crate) const TESTBED: &str = "benchgate_testbed";
-/// And under this key what distinguishes experiments of one name, such as pytest-benchmark's timer: [`Axes`] as JSON.
+/// Context key for what distinguishes experiments with equal names, such as pytest-benchmark's timer:
+/// [`Axes`] as JSON text.
 pub(crate) const AXES: &str = "benchgate_axes";
 
 /// Labels of each benchmark.
@@ -98,9 +100,10 @@ pub(super) fn context(json: &mut Scanner<'_>) -> Scan<(Context, Option<Testbed>,
     Ok((context, named.or(caches), axes))
 }
 
-/// The machine by the sizes of its caches: apart from the number of processors, the tool states nothing else about it.
+/// Reads the machine, identified by the sizes of its caches: except for the number of processors, the tool
+/// states nothing else about it.
 fn machine(json: &mut Scanner<'_>) -> Scan<Option<Testbed>> {
-    /// Processors have fewer.
+    /// Maximum number of caches; processors have fewer.
     const MOST: usize = 32;
     if json.peek()? != b'[' {
         return json.skip().map(|()| None);
@@ -130,7 +133,7 @@ fn machine(json: &mut Scanner<'_>) -> Scan<Option<Testbed>> {
     Ok(testbed(facts.into_iter().collect()))
 }
 
-/// The kernel reports three; a longer list has another source.
+/// Reads load averages. The kernel reports three, so a longer list is not from it.
 fn load_averages(json: &mut Scanner<'_>) -> Scan<Vec<f64>> {
     let mut values = Vec::new();
     json.begin_array()?;
@@ -145,7 +148,7 @@ fn load_averages(json: &mut Scanner<'_>) -> Scan<Vec<f64>> {
     Ok(values)
 }
 
-/// The keys that a row may have once.
+/// The keys that a row may have only once.
 #[derive(Debug, Clone, Copy, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 enum Key {
@@ -165,7 +168,8 @@ enum Key {
     Label,
 }
 
-/// Keys that the tool writes and benchgate does not need; a user's counter can't have these names.
+/// Returns whether the tool writes a key that benchgate does not need; a user's counter can't have these
+/// names.
 fn is_bookkeeping(key: &str) -> bool {
     matches!(key, "aggregate_unit" | "big_o" | "cpu_coefficient" | "real_coefficient" | "rms")
 }
@@ -182,19 +186,20 @@ enum Meaning<'a> {
     Counter(Cow<'a, str>),
 }
 
-/// How the rows before were written: for each key, all bytes from the end of the value before it to the
-/// start of the key, and what the key means. A tool writes all rows alike, so comparing these bytes replaces
-/// scanning white space, key and colon, which is most of a file.
+/// The spelling of previous rows: for each key, all bytes from the end of the previous value to the start of
+/// the key, and the meaning of the key. A tool writes all rows alike, so comparing these bytes replaces
+/// scanning white space, key and colon, which make up most of a file.
 #[derive(Default)]
 pub(super) struct KeyLayout<'a> {
     keys: Vec<(&'a str, Meaning<'a>)>,
 }
 
 impl<'a> KeyLayout<'a> {
-    /// More keys than the tool writes; longer rows are scanned.
+    /// Maximum number of remembered keys, which is more than the tool writes; the rest of a longer row is
+    /// scanned.
     const LONGEST: usize = 64;
 
-    /// The next key of a row of which `taken` were read before.
+    /// Returns the next key of a row of which `taken` keys were read.
     #[inline]
     fn next_key(&mut self, json: &mut Scanner<'a>, taken: usize) -> Scan<Option<Meaning<'a>>> {
         if let Some((bytes, meaning)) = self.keys.get(taken)
@@ -225,7 +230,7 @@ impl<'a> KeyLayout<'a> {
     }
 }
 
-/// Reads one row; false for a row that carries no measurement by design (an asymptotic fit).
+/// Reads one row; returns false for a row that has no measurement by design (an asymptotic fit).
 pub(super) fn read_row<'a>(
     json: &mut Scanner<'a>,
     row: &mut GoogleBenchmarkRow<'a>,
@@ -249,7 +254,7 @@ pub(super) fn read_row<'a>(
             Meaning::Known(known) => known,
             Meaning::Iterations => {
                 let count = number_or_skip(json)?.unwrap_or(f64::NAN);
-                // A user's counter may have the same name; then the count is unknown.
+                // A user's counter may have the same name; the number of iterations is then unknown.
                 row.iterations = if has_iterations { f64::NAN } else { count };
                 has_iterations = true;
                 continue;
@@ -328,7 +333,7 @@ pub(super) fn read_row<'a>(
         return Err(fault(start, "a row without a `real_time`"));
     }
     row.unit = match unit {
-        // This row has the unit of the other rows, although its value is a ratio.
+        // This row states the unit of the other rows, although its value is a ratio.
         Some(_) if row.kind == RowKind::Aggregate(Statistic::Cv) => TimeUnit::Ratio(1.0),
         Some(unit) => TimeUnit::parse(unit),
         None if excused => TimeUnit::Known(1.0),
@@ -337,7 +342,8 @@ pub(super) fn read_row<'a>(
     Ok(true)
 }
 
-/// A user's counter is a numeric key that the tool does not know; other values are the tool's own text.
+/// Reads a user's counter, which is a numeric key that the tool does not know; values of other types are the
+/// tool's own text.
 fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut GoogleBenchmarkRow<'a>) -> Scan<()> {
     if matches!(json.peek()?, b'"' | b'{' | b'[' | b't' | b'f') {
         return json.skip();
@@ -353,7 +359,8 @@ fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut GoogleBenchm
     Ok(())
 }
 
-/// Takes a number of the tool's. A user's counter may have the same name; the tool's own key comes first.
+/// Stores one of the tool's numbers. A user's counter may have the same name, but the tool's own key comes
+/// first.
 fn set(place: &mut f64, json: &mut Scanner<'_>) -> Scan<()> {
     if let Some(value) = number_or_skip(json)?
         && place.is_nan()
@@ -363,7 +370,7 @@ fn set(place: &mut f64, json: &mut Scanner<'_>) -> Scan<()> {
     Ok(())
 }
 
-/// A number; a value of any other kind is skipped.
+/// Reads a number; skips a value of any other kind.
 fn number_or_skip(json: &mut Scanner<'_>) -> Scan<Option<f64>> {
     if matches!(json.peek()?, b'"' | b'{' | b'[' | b't' | b'f' | b'n') {
         return json.skip().map(|()| None);
@@ -371,7 +378,7 @@ fn number_or_skip(json: &mut Scanner<'_>) -> Scan<Option<f64>> {
     json.number().map(Some)
 }
 
-/// Tools that rewrite the file turn NaN into null.
+/// Reads a number or null, because tools that rewrite the file turn NaN into null.
 fn number_or_null(json: &mut Scanner<'_>) -> Scan<f64> {
     if json.peek()? == b'n' {
         return json.skip().map(|()| f64::NAN);
@@ -379,7 +386,7 @@ fn number_or_null(json: &mut Scanner<'_>) -> Scan<f64> {
     json.number()
 }
 
-/// The benchmark an aggregate of old releases, without `run_name`, belongs to.
+/// Returns the benchmark to which an aggregate belongs, in old releases that write no `run_name`.
 fn without_suffix<'a>(name: Cow<'a, str>, aggregate: &str) -> Cow<'a, str> {
     let cut = |name: &str| Some(name.strip_suffix(aggregate)?.strip_suffix('_')?.len());
     match (cut(&name), name) {

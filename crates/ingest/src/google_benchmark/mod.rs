@@ -1,4 +1,4 @@
-//! Google Benchmark, as iree-benchmark-module of any year prints it.
+//! Google Benchmark's output, from every version of iree-benchmark-module.
 
 mod console;
 mod counters;

@@ -1,5 +1,5 @@
-//! Google Benchmark JSON, read in pieces: only the samples of a large file are kept in memory, and the piece stays in
-//! the processor's cache.
+//! Reads Google Benchmark JSON in pieces: only the samples of a large file are kept in memory, and a piece
+//! fits into the processor's cache.
 
 use std::io::{self, Read};
 
@@ -11,11 +11,11 @@ use super::rows::{Families, GoogleBenchmarkRow};
 
 /// Number of bytes per read.
 const PIECE: usize = 256 << 10;
-/// A file with a larger row or context is not read in pieces.
+/// Maximum size of a row or of the context, in bytes. If one is larger, the file is not read in pieces.
 const LONGEST: usize = 16 << 20;
 
-/// Reads a whole file that starts with `head`. `None` if the file breaks the format's rules or can't be read: then
-/// reading it as a whole finds the fault and its line.
+/// Reads a whole file that starts with `head`. Returns `None` if the file breaks the format's rules or can't
+/// be read: reading it as a whole then finds the fault and its line.
 pub(crate) fn read(head: Vec<u8>, source: &mut dyn Read) -> Option<Run> {
     read_by(PIECE, head, source)
 }
@@ -26,7 +26,7 @@ fn read_by(piece: usize, head: Vec<u8>, source: &mut dyn Read) -> Option<Run> {
     loop {
         let text = window.text()?;
         let mut json = Scanner::new(text);
-        // An error may only mean that the text is cut. The value is final at the end of the file.
+        // Before the end of the file, an error may only mean that a value is cut; at the end it is final.
         let result = reader.advance(&mut json, window.ended);
         if !matches!(result, Ok(true)) && window.ended {
             return None;
@@ -45,12 +45,12 @@ fn read_by(piece: usize, head: Vec<u8>, source: &mut dyn Read) -> Option<Run> {
     (place == FilePosition::End { rows_seen: true }).then_some(run)
 }
 
-/// The part of the file that was read and not yet taken.
+/// The part of the file that was read but not consumed yet.
 struct Window {
     bytes: Vec<u8>,
-    /// How many of `bytes` were read; the rest is room, kept from piece to piece.
+    /// Number of valid bytes in `bytes`; the rest is spare capacity, which is reused for each piece.
     filled: usize,
-    /// The source has nothing more.
+    /// Whether the source has no more data.
     ended: bool,
 }
 
@@ -60,7 +60,8 @@ impl Window {
         self.filled -= taken;
     }
 
-    /// Reads one more piece, or as much as there is already, so that a long row is not scanned again for each piece.
+    /// Reads one more piece, or as much as the window already holds, so that a long row is not scanned again
+    /// for each piece.
     fn fill(&mut self, piece: usize, source: &mut dyn Read) -> io::Result<()> {
         let end = self.filled + piece.max(self.filled);
         if self.bytes.len() < end {
@@ -79,7 +80,7 @@ impl Window {
         Ok(())
     }
 
-    /// The text without a truncated character at its end; `None` if it is not UTF-8.
+    /// Returns the text without a truncated character at its end; `None` if it is not UTF-8.
     fn text(&self) -> Option<&str> {
         let bytes = &self.bytes[..self.filled];
         match std::str::from_utf8(bytes) {
@@ -92,7 +93,7 @@ impl Window {
     }
 }
 
-/// Position in the file of the next step.
+/// Position in the document at which the next step begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FilePosition {
     Start,
@@ -105,7 +106,7 @@ struct Reader {
     run: Run,
     families: Families,
     place: FilePosition,
-    /// Bytes of the current text that are done with.
+    /// Number of bytes of the current text that are consumed.
     taken: usize,
 }
 
@@ -116,14 +117,14 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// Takes whole steps until the text ends. True at the end of the outermost value.
+    /// Takes whole steps until the text ends. Returns true at the end of the outermost value.
     fn advance<'a>(&mut self, json: &mut Scanner<'a>, ended: bool) -> Scan<bool> {
         self.taken = 0;
         let mut row = GoogleBenchmarkRow::default();
         let mut layout = KeyLayout::default();
         while !matches!(self.place, FilePosition::End { .. }) {
             let (next, has_row) = self.step(json, &mut row, &mut layout)?;
-            // A number at the end of the text may go on in the next piece.
+            // A number at the end of the text may continue in the next piece.
             if !ended && json.is_at_end() {
                 return Ok(false);
             }
@@ -138,7 +139,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// One step, and where the next one starts; whether `row` holds a row now.
+    /// Takes one step. Returns the position of the next step, and whether `row` now holds a row.
     fn step<'a>(
         &mut self,
         json: &mut Scanner<'a>,

@@ -29,7 +29,7 @@ pub(super) fn read_line(line: &str, context: &mut Context) {
     }
 }
 
-/// `2024-05-07T21:09:15-05:00`, or `2017-03-01 10:00:00` in old releases.
+/// Returns whether a line is a date: `2024-05-07T21:09:15-05:00`, or `2017-03-01 10:00:00` in old releases.
 fn is_date(line: &str) -> bool {
     let bytes = line.as_bytes();
     (19..=25).contains(&bytes.len())

@@ -1,7 +1,8 @@
 //! Conversion of rows to benchmarks, shared by JSON, CSV and console text.
 //!
-//! Rows of one name become the repetitions of one process. Aggregate rows count only if no repetition was kept. What
-//! is not a measurement (an errored row, a zero, a NaN, an unknown unit) is a lint or an outcome and never a number.
+//! Rows with one name become the repetitions of one process. Aggregate rows are used only if no repetition
+//! was kept. A value that is not a measurement (a failed row, a zero, a NaN, an unknown unit) becomes a lint
+//! or an outcome, never a number.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,10 +20,10 @@ use super::summaries::{Aggregate, Statistic, summarise};
 use crate::build::has_room;
 use crate::stated::agree;
 
-/// How a row states its kind.
+/// The kind of a row, as the row states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum RowKind {
-    /// The format has no mark; the name's suffix may show it.
+    /// The format does not mark kinds; the name's suffix may show it.
     #[default]
     Unmarked,
     Iteration,
@@ -34,7 +35,7 @@ pub(super) enum RowKind {
 pub(super) enum TimeUnit<'a> {
     /// Nanoseconds in one unit.
     Known(f64),
-    /// The columns have a ratio (`_cv`, `_RMS`), not a time; this is the value of 1 in this unit.
+    /// The columns hold a ratio (`_cv`, `_RMS`) and not a time; this is the value of 1 in this unit.
     Ratio(f64),
     Unknown(Cow<'a, str>),
 }
@@ -52,13 +53,13 @@ impl<'a> TimeUnit<'a> {
     }
 }
 
-/// One row of any format. Reused from row to row.
+/// One row of any format. It is reused for every row.
 #[derive(Debug, Clone)]
 pub(super) struct GoogleBenchmarkRow<'a> {
-    /// Without an aggregate's suffix, if the format marks aggregates.
+    /// The name; if the format marks aggregates, without an aggregate's suffix.
     pub family: Cow<'a, str>,
     pub kind: RowKind,
-    /// Number of this repetition, if the format has one.
+    /// Number of this repetition, if the format states it.
     pub repetition: Option<f64>,
     /// Number of repetitions that an aggregate summarizes.
     pub count: Option<f64>,
@@ -68,7 +69,7 @@ pub(super) struct GoogleBenchmarkRow<'a> {
     pub real: f64,
     pub cpu: Option<f64>,
     pub unit: TimeUnit<'a>,
-    /// The format printed so few digits that rounding alone could hide or create a change.
+    /// Whether the format printed so few digits that rounding alone could hide or create a change.
     pub coarse: bool,
     pub error: Option<Cow<'a, str>>,
     pub skipped: Option<Cow<'a, str>>,
@@ -98,7 +99,7 @@ impl Default for GoogleBenchmarkRow<'_> {
 }
 
 impl GoogleBenchmarkRow<'_> {
-    /// A copy that outlives the text it was read from.
+    /// Returns a copy that outlives the text from which it was read.
     fn to_static(&self) -> GoogleBenchmarkRow<'static> {
         let text = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| Cow::Owned(text.to_owned()));
         GoogleBenchmarkRow {
@@ -125,7 +126,7 @@ impl GoogleBenchmarkRow<'_> {
 struct MetricColumn {
     name: String,
     values: Vec<f64>,
-    /// The defect of one of its values.
+    /// The reason why one of the values can't be used.
     unusable: Option<&'static str>,
 }
 
@@ -133,7 +134,7 @@ struct MetricColumn {
 #[derive(Debug)]
 struct Undecided {
     family: usize,
-    /// Length of the part of the name that would be the benchmark's.
+    /// Length of the benchmark's part of the name, if the row is an aggregate.
     stem: usize,
     statistic: Statistic,
     row: GoogleBenchmarkRow<'static>,
@@ -144,7 +145,8 @@ impl Undecided {
         &self.row.family[..self.stem]
     }
 
-    /// The column of iterations or repetitions, which is the same in all rows that summarize one benchmark.
+    /// Returns the column of iterations or repetitions, which is the same in all rows that summarize one
+    /// benchmark.
     fn count(&self) -> Option<f64> {
         self.row.count.or(Some(self.row.iterations)).filter(|count| !count.is_nan())
     }
@@ -153,7 +155,7 @@ impl Undecided {
 #[derive(Debug, Default)]
 struct Family {
     name: String,
-    /// Iteration rows, good or bad.
+    /// Number of iteration rows, usable or not.
     rows: u64,
     last_repetition: Option<f64>,
     stated: StatedRepetitions,
@@ -166,9 +168,10 @@ struct Family {
     cpu_unusable: bool,
     counters: Vec<MetricColumn>,
     aggregates: Vec<Aggregate>,
-    /// Only the names show that rows summarize it: they may be benchmarks with such names.
+    /// Whether only the names suggest that rows summarize this benchmark: they may be benchmarks with such
+    /// names.
     inferred: bool,
-    /// Such a row could not be a benchmark's.
+    /// Whether one of these rows can't be a benchmark.
     proven: bool,
     errored: u64,
     error: String,
@@ -179,7 +182,7 @@ struct Family {
     unknown_unit: Option<String>,
     /// Nanoseconds in the unit of the first repetition.
     factor: Option<f64>,
-    /// A later repetition was in another unit.
+    /// Whether a later repetition had another unit.
     mixed_units: bool,
     duplicated: bool,
     coarse: bool,
@@ -187,17 +190,17 @@ struct Family {
     label: Option<String>,
 }
 
-/// All rows of a file so far. Nothing is borrowed from the file, which may be read in pieces.
+/// All rows read so far. Nothing is borrowed from the file, because it may be read in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Families {
-    /// Labels that a converted file states of its benchmarks.
+    /// Labels of benchmarks that a converted file states.
     pub(super) axes: Axes,
     list: Vec<Family>,
     index: HashMap<String, usize>,
     last: usize,
-    /// Unmarked rows whose name ends like an aggregate's; the whole file decides what they are.
+    /// Unmarked rows whose names end like an aggregate's; the whole file decides what they are.
     undecided: Vec<Undecided>,
-    /// Whether the row before is the last of `undecided`.
+    /// Whether the previous row is the last of `undecided`.
     after_undecided: bool,
 }
 
@@ -218,7 +221,7 @@ impl Families {
         self.list.len() - 1
     }
 
-    /// Takes one row; the row's buffers stay with the caller.
+    /// Adds one row; the row's buffers stay with the caller.
     #[inline]
     pub(super) fn push(&mut self, row: &mut GoogleBenchmarkRow<'_>) {
         let at = self.find(&row.family);
@@ -238,8 +241,9 @@ impl Families {
         }
     }
 
-    /// The stem's length and the statistic, where an unmarked row's name ends like an aggregate's: in one of
-    /// the tool's own suffixes, or, right behind such rows, in `_` and the name of a user's statistic.
+    /// Returns the stem's length and the statistic, if an unmarked row's name ends like an aggregate's: in
+    /// one of the tool's own suffixes or, directly after such rows, in `_` and the name of a user's
+    /// statistic.
     fn possible_aggregate(&self, row: &GoogleBenchmarkRow<'_>) -> Option<(usize, Statistic)> {
         if row.error.is_some() || row.skipped.is_some() {
             return None;
@@ -252,7 +256,7 @@ impl Families {
         (!own.is_empty()).then_some((before.stem, Statistic::Other))
     }
 
-    /// The last row taken may have lost its end.
+    /// Marks that the end of the last row may be missing.
     pub(super) fn mark_last_as_cut(&mut self) {
         let last = self.undecided.last().map_or(self.last, |row| row.family).max(self.last);
         if let Some(family) = self.list.get_mut(last) {
@@ -271,14 +275,15 @@ impl Families {
             (Some(_), None) => false,
             (None, _) => revisited && family.rows > 1,
         };
-        // The tool writes summaries after the rows that they summarize.
+        // The tool writes summaries after the rows that they summarize, so a later row belongs to another
+        // benchmark.
         family.duplicated |= !family.aggregates.is_empty();
         family.last_repetition = row.repetition;
         if family.label.is_none() {
             family.label = row.label.take().map(Cow::into_owned);
         }
         if let Some(error) = row.error.take() {
-            // The first reason is the cause; later repetitions only report that one failed before.
+            // The first reason is the cause; later repetitions only report that an earlier one failed.
             if family.error.is_empty() {
                 family.error = error.into_owned();
             }
@@ -330,7 +335,7 @@ impl Families {
                 _ => family.counters.iter().position(|column| column.name == name),
             };
             let known = known.unwrap_or_else(|| {
-                // Limit of names in one row; more of them are an attack.
+                // More names in one row are an attack.
                 if family.counters.len() < MAX_COUNTERS {
                     family.counters.push(MetricColumn {
                         name: name.into_owned(),
@@ -385,14 +390,14 @@ impl Families {
         });
     }
 
-    /// Classifies unmarked rows with an aggregate's suffix. Google Benchmark writes a mean and a standard deviation or
-    /// neither, with the same count, so a stem that has both is a benchmark and its rows summarize it; a lone `BM_x_mean`
-    /// is a benchmark that happens to be called so, and so is one that has statistics itself. A user's statistic stands
-    /// once, and its row counts as many repetitions as the mean's: a benchmark with such a row was not repeated although
-    /// its neighbor was.
+    /// Classifies unmarked rows with an aggregate's suffix. Google Benchmark writes either both a mean and a
+    /// standard deviation, with the same count, or neither. So a stem that has both is a benchmark, and its
+    /// rows summarize it. A lone `BM_x_mean` is a benchmark with that name, and so is a row that has
+    /// statistics itself. A user's statistic appears once, with the same number of repetitions as the mean;
+    /// any other row of that form is a benchmark that was not repeated although its neighbor was.
     fn settle(&mut self) {
         let mut undecided = std::mem::take(&mut self.undecided);
-        // The stems that have a row of this statistic, with what its columns state.
+        // Returns the stems that have a row of this statistic, with the values of its columns.
         let stems = |wanted: Statistic| -> HashMap<String, [Option<f64>; 2]> {
             let rows = undecided.iter().filter(|row| row.statistic == wanted);
             rows.map(|row| (row.stem().to_owned(), [row.count(), Some(row.row.real)])).collect()
@@ -402,8 +407,8 @@ impl Families {
             (Some([mean, _]), Some([stddev, _])) => mean == stddev,
             _ => false,
         };
-        // Releases before `_cv` printed the iterations of one repetition where later ones print how many repetitions
-        // are summarized, so without it the column says nothing about n.
+        // Releases before `_cv` printed the iterations of one repetition in the column in which later ones
+        // print the number of summarized repetitions, so without a `_cv` row the column says nothing about n.
         let cvs = stems(Statistic::Cv);
         let mut times: HashMap<usize, u64> = HashMap::new();
         for row in &undecided {
@@ -439,7 +444,7 @@ impl Families {
                 self.list[stem].proven |= statistic == Statistic::Cv
                     && match row.unit {
                         TimeUnit::Ratio(_) => true,
-                        // Release 1.7 scales the ratio in CSV like a time in seconds for each repetition.
+                        // Release 1.7 scales the ratio in CSV as if it were a time in seconds per repetition.
                         TimeUnit::Known(factor) => deviation.zip(count).is_some_and(|((stddev, mean), n)| {
                             agree(row.real * factor * 1e-9 * n, stddev / mean)
                         }),
@@ -452,7 +457,7 @@ impl Families {
         }
     }
 
-    /// The benchmarks, in order of appearance.
+    /// Returns the benchmarks, in order of appearance.
     pub(super) fn finish(mut self) -> Vec<Benchmark> {
         self.settle();
         let kept = |family: &Family| {
@@ -460,7 +465,7 @@ impl Families {
         };
         let mut benchmarks: Vec<Benchmark> = self.list.into_iter().filter(kept).map(Family::finish).collect();
         for benchmark in &mut benchmarks {
-            // Other labels say how benchgate made or judges a benchmark, which is not for a file to say.
+            // Other labels say how benchgate built or judges a benchmark, which a file must not decide.
             let stated = self.axes.remove(benchmark.name.as_str()).unwrap_or_default();
             benchmark.labels.extend(stated.into_iter().filter(|(axis, _)| is_axis(axis)));
         }
@@ -496,11 +501,11 @@ impl Family {
             let stddev = stddev.map(|stddev| stddev * self.factor.unwrap_or(1.0));
             let mut column = |metric: Metric, mut samples: Vec<f64>, stated: f64| {
                 if !samples.is_empty() {
-                    // The console rounds times to three digits, and so makes their deviation another one.
+                    // The console rounds times to three digits, which changes their standard deviation.
                     let differs = |found: f64| (found - stated).abs() > 1e-6 * stated;
                     let rounded = stated > 0.0 && describe::stddev(&samples).is_some_and(differs);
                     let stated_stddev = rounded.then_some(stated);
-                    // Only these are kept when hundreds of files are joined.
+                    // Only these lists are kept when hundreds of files are joined.
                     samples.shrink_to_fit();
                     let process = Process { samples, iterations, stated_stddev, ..Process::default() };
                     benchmark.metrics.push(MetricSeries { metric, series: Series::Processes(vec![process]) });
@@ -542,7 +547,7 @@ impl Family {
             lint(LintCode::UnknownUnit, format!("time unit `{unit}`"));
         }
         if self.mixed_units {
-            // The tool prints all repetitions of a benchmark in its one unit.
+            // The tool prints all repetitions of a benchmark in the same unit.
             lint(LintCode::UnitMismatch, "the repetitions are in different units of time".to_owned());
         }
         let duplicated = self.duplicated || self.stated.has_several_benchmarks();
@@ -559,7 +564,8 @@ impl Family {
         if duplicated {
             lint(LintCode::DuplicateName, format!("{rows} rows from several benchmarks of one name"));
         }
-        // Repetitions show whether these rows summarize them; without any, the unit of one row can.
+        // Repetitions show whether these rows summarize them; without repetitions, only the unit of a row
+        // can.
         if self.inferred && !(if rows == 0 { self.proven } else { comparable && rows > 1 }) {
             let name = &self.name;
             let detail = format!("rows such as `{name}_mean` can be its statistics or other benchmarks");

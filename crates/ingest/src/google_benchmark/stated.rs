@@ -1,29 +1,29 @@
-//! Comparison of a file's statements about the repetitions of a benchmark with the repetitions in it.
+//! Compares what a file states about the repetitions of a benchmark with the repetitions in it.
 
 use super::super::stated::contradiction;
 use super::summaries::Statistic;
 
-/// Statements of the rows of one name beyond their measurements.
+/// Statements in the rows with one name, other than their measurements.
 #[derive(Debug, Default)]
 pub(super) struct StatedRepetitions {
     instance: Option<Instance>,
     other_instance: bool,
     other_threads: bool,
-    /// A row of no iterations, or fewer.
+    /// Whether a row states zero iterations, or fewer.
     no_iterations: bool,
-    /// How many repetitions the rows, or the row of their mean, say that there are.
+    /// Number of repetitions that the rows, or the row of their mean, state.
     repetitions: Option<f64>,
-    /// Wall-clock and processor time of each row that summarizes, in the tool's unit.
+    /// Wall-clock and processor time of each summarizing row, in the tool's unit.
     summaries: Vec<(Statistic, [f64; 2])>,
 }
 
-/// Index of a row's benchmark in its program; NaN if the format does not have it.
+/// Index of a row's benchmark in its program; NaN if the format does not state it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Instance {
     pub family: f64,
     pub in_family: f64,
     pub threads: f64,
-    /// Which of several tables with a header each, as runs that were appended to one file leave them.
+    /// Index of the table, if a file has several with a header each because runs were appended to it.
     pub table: f64,
 }
 
@@ -31,7 +31,7 @@ impl Instance {
     pub(super) const UNKNOWN: Self =
         Self { family: f64::NAN, in_family: f64::NAN, threads: f64::NAN, table: f64::NAN };
 
-    /// A row of this table, in a format without other marks.
+    /// Returns the instance of a row in this table, in a format that states nothing else.
     pub(super) fn of_table(table: u32) -> Self {
         Self { table: f64::from(table), ..Self::UNKNOWN }
     }
@@ -50,7 +50,7 @@ impl StatedRepetitions {
         self.repetitions(repetitions);
     }
 
-    /// Adds a row that summarizes repetitions of the same file, in the tool's unit; NaN is ignored.
+    /// Adds a row that summarizes repetitions in the same file, in the tool's unit; NaN is ignored.
     pub(super) fn summary(&mut self, statistic: Statistic, times: [f64; 2], repetitions: Option<f64>) {
         self.summaries.push((statistic, times));
         if statistic == Statistic::Mean {
@@ -65,27 +65,28 @@ impl StatedRepetitions {
             stated.map(|stated| stated.max(self.repetitions.unwrap_or(stated))).or(self.repetitions);
     }
 
-    /// The threads of a benchmark whose name does not say how many, as it does where they are not one.
+    /// Returns the number of threads, if there are several and the name does not say how many, as names
+    /// otherwise do.
     pub(super) fn unnamed_threads(&self, name: &str) -> Option<f64> {
         let threads = self.instance?.threads;
         (threads > 1.0 && !name.split('/').any(|part| part == format!("threads:{threads}")))
             .then_some(threads)
     }
 
-    /// The standard deviations of the times, in the tool's unit, if each is stated once.
+    /// Returns the standard deviations of the times, in the tool's unit, if each is stated once.
     pub(super) fn stddev(&self) -> Option<[f64; 2]> {
         let mut stated = self.summaries.iter().filter(|(statistic, _)| *statistic == Statistic::Stddev);
         stated.next().filter(|_| stated.next().is_none()).map(|(_, times)| *times)
     }
 
-    /// Whether rows of one name are of different benchmarks of the program.
+    /// Returns whether rows with one name belong to different benchmarks of the program.
     pub(super) fn has_several_benchmarks(&self) -> bool {
         self.other_instance
     }
 
-    /// A contradiction between rows that all belong to one benchmark and were all measured. `times` are wall-clock and
-    /// processor times in nanoseconds, and `factor` is the tool's unit in nanoseconds. `times` is `None` if they are
-    /// not to be compared with their summaries.
+    /// Returns a contradiction between rows that all belong to one benchmark and were all measured. `times`
+    /// are wall-clock and processor times in nanoseconds, or `None` if they are not to be compared with their
+    /// summaries; `factor` is the tool's unit in nanoseconds.
     pub(super) fn contradiction(
         &self,
         name: &str,
@@ -99,7 +100,7 @@ impl StatedRepetitions {
         if self.other_threads {
             return Some("rows of one name with different numbers of threads".to_owned());
         }
-        // A program that sets the number itself has it in the name.
+        // If the program sets the number itself, the name contains it.
         let named = name.split('/').find_map(|part| part.strip_prefix("repeats:")?.parse().ok());
         if let Some(stated) = named.or(self.repetitions).filter(|stated| *stated != rows as f64) {
             return Some(format!("{rows} repetitions where the file states {stated}"));
@@ -107,7 +108,7 @@ impl StatedRepetitions {
         let [real, cpu] = times.filter(|_| !self.summaries.is_empty())?;
         let cpu = if cpu.len() == real.len() { cpu } else { &[] };
         let wrong = |times: &[f64], at: usize| {
-            // The unit in which the times were printed shows their precision.
+            // Converted back to the printed unit, which shows the precision.
             let times: Vec<f64> = times.iter().map(|time| time / factor).collect();
             let stated = self.summaries.iter().filter(|(_, stated)| !stated[at].is_nan());
             let stated = stated.map(|(statistic, stated)| statistic.alone(stated[at]));

@@ -1,4 +1,4 @@
-//! Aggregate rows, and their conversion to summaries for benchmarks that kept no repetition.
+//! Aggregate rows, and their conversion to summaries for benchmarks without any repetition.
 
 use benchgate_core::model::{
     Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Series, Stage, Summary,
@@ -11,14 +11,14 @@ use super::counters::{MAX_COUNTERS, counter_metric, unusable_counter};
 #[derive(Debug)]
 pub(super) struct Aggregate {
     pub statistic: Statistic,
-    /// How many repetitions it summarizes.
+    /// Number of repetitions that it summarizes.
     pub count: Option<f64>,
     pub real: f64,
     pub cpu: Option<f64>,
     pub counters: Vec<(String, f64)>,
 }
 
-/// Builds the summaries of a benchmark that kept no repetition.
+/// Builds the summaries of a benchmark without any repetition.
 pub(super) fn summarise(benchmark: &mut Benchmark, aggregates: &[Aggregate]) {
     let real = gather(aggregates, |aggregate| Some(aggregate.real));
     if real.len() > 1 {
@@ -73,7 +73,7 @@ fn push_if_sound(benchmark: &mut Benchmark, metric: Metric, summaries: Vec<Summa
     }
 }
 
-/// One summary for every time the statistics begin anew.
+/// Returns the summaries; a statistic that appears again begins a new one.
 fn gather(aggregates: &[Aggregate], value: impl Fn(&Aggregate) -> Option<f64>) -> Vec<Summary> {
     let mut groups: Vec<Vec<(Statistic, f64)>> = Vec::new();
     let mut counts: Vec<Option<u64>> = Vec::new();
@@ -96,13 +96,13 @@ fn gather(aggregates: &[Aggregate], value: impl Fn(&Aggregate) -> Option<f64>) -
 fn summary(group: &[(Statistic, f64)], n: Option<u64>) -> Summary {
     let of = |wanted| group.iter().find(|(statistic, _)| *statistic == wanted).map(|(_, value)| *value);
     let mean = of(Statistic::Mean);
-    // A file that states only the coefficient of variation states the deviation with it.
+    // If a file states only the coefficient of variation, the deviation follows from it.
     let from_cv = || Some(of(Statistic::Cv)? * mean?).filter(|stddev| stddev.is_finite());
     Summary {
         n,
         mean,
         median: of(Statistic::Median),
-        // The console rounds a small deviation to 0.000 ms and keeps it as 2.09 %.
+        // The console rounds a small deviation to 0.000 ms but still prints its ratio, such as 2.09 %.
         stddev: of(Statistic::Stddev)
             .filter(|&stddev| stddev != 0.0)
             .or_else(from_cv)
@@ -119,13 +119,13 @@ pub(super) enum Statistic {
     Mean,
     Median,
     Stddev,
-    /// stddev / mean: a fraction, although it stands in the time column.
+    /// stddev / mean: a fraction, although it is in the time column.
     Cv,
     Min,
     Max,
-    /// An asymptotic fit (`BigO`) or its residual (`RMS`) over other benchmarks: a measurement of nothing.
+    /// An asymptotic fit (`BigO`) over other benchmarks, or its residual (`RMS`); it measures nothing.
     Fit,
-    /// A user-defined statistic, never a time.
+    /// A user-defined statistic, which is never a time.
     Other,
 }
 
@@ -142,7 +142,7 @@ const SUFFIXES: [(&str, Statistic); 8] = [
 ];
 
 impl Statistic {
-    /// By the tool's `aggregate_name`.
+    /// Parses the tool's `aggregate_name`.
     pub(super) fn parse(name: &str) -> Self {
         match name {
             "mean" => Self::Mean,
@@ -156,7 +156,7 @@ impl Statistic {
         }
     }
 
-    /// A summary that holds only this statistic of times.
+    /// Returns a summary that holds only this statistic of times.
     pub(super) fn alone(self, value: f64) -> Summary {
         let mut summary = Summary::default();
         let field = match self {
@@ -171,7 +171,8 @@ impl Statistic {
         summary
     }
 
-    /// Splits `BM_main_mean` into `BM_main` and the mean. Only a hint: a benchmark may be named so.
+    /// Splits `BM_main_mean` into `BM_main` and the mean. This is only a hint, because a benchmark may have
+    /// such a name.
     pub(super) fn split_suffix(name: &str) -> Option<(&str, Self)> {
         SUFFIXES.iter().find_map(|&(suffix, statistic)| {
             name.strip_suffix(suffix).filter(|stem| !stem.is_empty()).map(|stem| (stem, statistic))

@@ -202,7 +202,7 @@ fn backend_row(record: &BackendRecord, iree: Option<Latency>, group: &[&BackendR
     }
 }
 
-/// Whether it computes what IREE's module computes: the forward, on the exported inputs and types.
+/// Returns whether it computes what IREE's module computes: the forward, on the exported inputs and types.
 fn is_same_work(record: &BackendRecord) -> bool {
     record.test == "eval" && record.batch_size.is_none() && record.dtype.is_none()
 }

@@ -280,7 +280,7 @@ fn causes<'a>(view: &'a View<'a>) -> Option<Block<'a>> {
     (!view.causes.is_empty()).then(|| Block::list(causes.chain(more)))
 }
 
-/// Why a row has its verdict, and who waived it.
+/// Returns why a row has its verdict, and who waived it.
 fn sentence<'a>(row: &RowView<'a>) -> Item<'a> {
     let Words { sentence, detail, .. } = row.words();
     let text = Text::default().with(Part::Icon(mark(row))).then(name(row));
@@ -314,7 +314,7 @@ fn regressed_code(row: &Row) -> Option<Item<'_>> {
     Some(text.say(": the generated code regressed").detail(detail).into())
 }
 
-/// Why rows have no verdict: an entry for each, or for all `alike` rows of one reason.
+/// Returns why rows have no verdict: an entry for each, or for all `alike` rows of one reason.
 fn together<'a>(rows: &[RowView<'a>], alike: impl Fn(&RowView<'a>) -> bool) -> Vec<Item<'a>> {
     let alike = |row: &RowView<'a>| alike(row) && row.row.waiver.is_none();
     let mut groups: Vec<Vec<RowView<'a>>> = Vec::new();
@@ -347,7 +347,7 @@ fn first_names<'a>(rows: &[RowView<'a>]) -> Text<'a> {
     }
 }
 
-/// Why rows are open: an entry for each reason.
+/// Returns why rows are open: an entry for each reason.
 fn open<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     let brief = detail == Detail::Brief;
     let group = |group: view::OpenGroup<'a>| {
@@ -460,7 +460,7 @@ fn said<'a>(view: &View<'a>) -> Vec<(&'a str, String)> {
     causes.chain(code).chain(outputs).collect()
 }
 
-/// Whether this case of a finding stands above; a finding about an output begins with its number.
+/// Returns whether this case of a finding stands above; a finding about an output begins with its number.
 fn is_said((place, detail): &(Option<String>, String), said: &[(&str, String)]) -> bool {
     let is_same = |(benchmark, text): &(&str, String)| {
         place.as_deref() == Some(benchmark)
@@ -536,8 +536,8 @@ fn facts<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     view.facts.iter().map(fact).collect()
 }
 
-/// Whether a fact that differs says something. Files have different names and times in every comparison, and another
-/// version of the tools has other commits and another benchmark library.
+/// Returns whether a fact that differs says something. Files have different names and times in every
+/// comparison, and another version of the tools has other commits and another benchmark library.
 fn is_telling(fact: &Fact, view: &View<'_>) -> bool {
     let other_version = || view.facts.iter().any(|fact| fact.name == "tools" && fact.base != fact.head);
     let expected = match fact.name {

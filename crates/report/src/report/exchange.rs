@@ -33,7 +33,7 @@ impl ExchangeReport {
         if self.unmatched.is_empty() { self.exchange.sum_is() } else { Sum::Unknown }
     }
 
-    /// Whether the kernels add up, in words.
+    /// Returns whether the kernels add up, in words.
     fn sum(&self) -> String {
         let [sum, whole] = [self.exchange.sum(), self.exchange.whole.change].map(signed_percent);
         let allowance = percent(self.exchange.allowance());

@@ -141,7 +141,7 @@ fn code(explanation: &Explanation, all: bool) -> Vec<Text<'_>> {
     said
 }
 
-/// Whether the change of the latency can be divided among kernels.
+/// Returns whether the change of the latency can be divided among kernels.
 fn latency_moved(explanation: &Explanation) -> bool {
     let row = explanation.row(&Metric::LATENCY.name);
     row.is_some_and(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Improved))

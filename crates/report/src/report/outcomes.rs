@@ -229,7 +229,8 @@ impl OutcomeRow {
     }
 }
 
-/// Why the outputs are not known to be right: the reason of the first such output, otherwise that of the verification.
+/// Returns why the outputs are not known to be right: the reason of the first such output, otherwise that of
+/// the verification.
 fn unverified(benchmark: &Benchmark) -> Option<String> {
     let verification = benchmark.verification.as_ref()?;
     let bad = verification.outputs.iter().find(|output| output.code != VerifyCode::Pass);

@@ -127,7 +127,7 @@ impl<'a> RowView<'a> {
         estimate.and_then(|estimate| estimate.minimum_detectable).map(percent).unwrap_or_default()
     }
 
-    /// Why it has its verdict. The detail is untrusted and raw.
+    /// Returns why it has its verdict. The detail is untrusted and raw.
     pub(super) fn words(&self) -> words::Words {
         words::reason(self.row)
     }
@@ -137,7 +137,7 @@ impl<'a> RowView<'a> {
         words::accuracy(self.row)
     }
 
-    /// Why it has its verdict, with the untrusted detail; unescaped.
+    /// Returns why it has its verdict, with the untrusted detail; unescaped.
     pub fn sentence(&self) -> String {
         let words = self.words();
         match words.detail {
@@ -156,7 +156,7 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// Whether a waiver is in force.
+    /// Returns whether a waiver is in force.
     pub fn waived(&self) -> bool {
         self.row.waiver.as_ref().is_some_and(|waiver| !waiver.expired)
     }

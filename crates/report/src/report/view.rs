@@ -253,8 +253,8 @@ fn bad_benchmarks(comparison: &Comparison) -> HashSet<&str> {
     comparison.rows.iter().filter(bad).map(|row| row.benchmark.as_str()).collect()
 }
 
-/// Whether a row is part of the verdict. A waived row stays in place, and if no metric is gating, all of them are
-/// shown.
+/// Returns whether a row is part of the verdict. A waived row stays in place, and if no metric is gating, all
+/// of them are shown.
 fn decides(row: &Row, some_decide: bool) -> bool {
     let named_fatal = row.policy.as_ref().is_some_and(|policy| policy.fatal);
     let excused = row.waiver.is_some() && (row.metric.is_none() || named_fatal);

@@ -220,7 +220,7 @@ fn beyond(row: &Row) -> String {
     }
 }
 
-/// Why a row is open, without what only this row has: rows that agree in it are open for one reason.
+/// Returns why a row is open, without what only this row has: rows that agree in it are open for one reason.
 pub(super) fn open_kind(row: &Row) -> Words {
     match &row.reason {
         Reason::Open => {
@@ -276,7 +276,7 @@ fn runs(row: &Row) -> Option<RunsAnswer> {
     Some(RunsAnswer { short, kind, sentence: format!("{kind} ({p})") })
 }
 
-/// Whether the width of the row's interval, printed or withheld, leaves it undecided.
+/// Returns whether the width of the row's interval, printed or withheld, leaves it undecided.
 pub(super) fn is_wide(row: &Row) -> bool {
     let is_withheld = row.estimate.as_ref().is_some_and(|estimate| estimate.interval.is_none());
     row.reason == Reason::Open || is_withheld && matches!(row.reason, Reason::TooLittle(_))
@@ -342,7 +342,7 @@ fn room_for_both(row: &Row, bounds: &str) -> String {
     )
 }
 
-/// Why an estimate is printed like an end of its interval.
+/// Returns why an estimate is printed like an end of its interval.
 fn at_an_end(row: &Row) -> &'static str {
     let paired = row.estimate.as_ref().filter(|estimate| estimate.method == Method::Paired);
     let Some((estimate, interval)) = paired.and_then(|one| Some((one, one.interval?))) else { return "" };
@@ -360,7 +360,7 @@ fn undecided(row: &Row) -> &'static str {
     if is_beyond_floor(row) { "not certain enough" } else { "interval too wide" }
 }
 
-/// Whether the whole interval is a slowdown of more than the floor.
+/// Returns whether the whole interval is a slowdown of more than the floor.
 fn is_beyond_floor(row: &Row) -> bool {
     let interval = row.estimate.as_ref().and_then(|estimate| estimate.interval);
     let (Some(interval), Some(metric), Some(policy)) = (interval, &row.metric, &row.policy) else {
@@ -515,7 +515,7 @@ fn bounds(row: &Row) -> String {
     }
 }
 
-/// Whether the verdict establishes the direction of the typical value.
+/// Returns whether the verdict establishes the direction of the typical value.
 pub(super) fn is_established(row: &Row) -> bool {
     let of_change = !row.reason.is_uneven() && !matches!(row.reason, Reason::Limit(_));
     matches!(row.verdict, Verdict::Regressed | Verdict::Improved) && of_change

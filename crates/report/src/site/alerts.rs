@@ -209,7 +209,8 @@ fn followed<'a>(
     reopen.then_some(Action::Reopen { number, cause, trace })
 }
 
-/// Whether the slowdown has grown enough since the last report for a comment, in each of the newest sessions.
+/// Returns whether the slowdown has grown enough since the last report for a comment, in each of the newest
+/// sessions.
 fn has_grown(cause: &Cause<'_>, before: f64, policy: &AlertPolicy) -> bool {
     let total = cause.total();
     if total - before < (before * GROWTH).max(policy.floor) {
@@ -247,16 +248,16 @@ fn is_same(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
     shares && from < trace.at && trace.at <= to
 }
 
-/// Whether a cause is a further step of an issue. A slowdown that is larger than the one a person closed opens another
-/// issue.
+/// Returns whether a cause is a further step of an issue. A slowdown that is larger than the one a person
+/// closed opens another issue.
 fn continues(issue: &KnownIssue, cause: &Cause<'_>) -> bool {
     let trace = &issue.trace;
     let size = cause.members.first().map_or(0.0, |worst| worst.change.cost_ratio.ln());
     !trace.recovered && (issue.open || size <= trace.total) && is_step(trace, cause)
 }
 
-/// Whether a cause is a further step of a trace: all its benchmarks already got slower at the change of this trace, not
-/// long ago.
+/// Returns whether a cause is a further step of a trace: all its benchmarks already got slower at the change
+/// of this trace, not long ago.
 fn is_step(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
     let since = cause.until().duration_since(trace.at);
     since > SignedDuration::ZERO
@@ -264,7 +265,8 @@ fn is_step(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
         && cause.members.iter().all(|member| trace.members.contains(&member.key()))
 }
 
-/// Whether a cause is so new that more sessions may show it to be one that began at about the same time.
+/// Returns whether a cause is so new that more sessions may show it to be one that began at about the same
+/// time.
 fn may_be_one_of(begun: &[Timestamp], cause: &Cause<'_>) -> bool {
     let Some(first) = cause.members.first() else { return false };
     let sessions = &first.timeline.sessions;
@@ -273,7 +275,8 @@ fn may_be_one_of(begun: &[Timestamp], cause: &Cause<'_>) -> bool {
     sessions.len() - own < SETTLED && begun.iter().any(|at| place(*at).abs_diff(own) <= NEAR)
 }
 
-/// Whether each of the newest sessions is nearer to the new level than to the old one, which enough sessions show.
+/// Returns whether each of the newest sessions is nearer to the new level than to the old one, which enough
+/// sessions show.
 fn is_steady(member: &Member<'_>) -> bool {
     let history = member.timeline.benchmarks.get(member.benchmark);
     let Some((_, track)) = history.and_then(BenchmarkHistory::main) else { return false };
@@ -358,8 +361,8 @@ fn accepted(member: &Member<'_>, after: Timestamp) -> Option<Over> {
     Some(Over::Accepted { who: found.who.clone(), why: found.why.clone() })
 }
 
-/// Whether every benchmark of an issue is back near the level that it had before. One that is no longer measured
-/// has not recovered.
+/// Returns whether every benchmark of an issue is back near the level that it had before. One that is no
+/// longer measured has not recovered.
 fn has_recovered(timelines: &[Timeline], trace: &IssueTrace) -> bool {
     let mut found = 0;
     for timeline in timelines {

@@ -64,7 +64,7 @@ fn is_red(cause: &Cause<'_>) -> bool {
     cause.members.iter().any(|member| is_held_red(member.timeline, member.benchmark))
 }
 
-/// Whether the newest session is quarantined for a regression of the benchmark.
+/// Returns whether the newest session is quarantined for a regression of the benchmark.
 pub fn is_held_red(timeline: &Timeline, benchmark: &str) -> bool {
     timeline.newest().is_some_and(|newest| {
         newest.held.iter().any(|reason| {

@@ -105,7 +105,8 @@ fn own(drawn: &DrawnRun, several: bool) -> Vec<Own<'_>> {
     rows
 }
 
-/// Whether it is a run of benchgate's, and not another tool's file, which names no toolchain and knows no stages.
+/// Returns whether it is a run of benchgate's, and not another tool's file, which names no toolchain and
+/// knows no stages.
 fn is_ours(run: &RunFile) -> bool {
     let of_side = |side: &SideRecord| {
         side.toolchain.is_some() || side.benchmarks.iter().any(|benchmark| !benchmark.stages.is_empty())
@@ -113,7 +114,7 @@ fn is_ours(run: &RunFile) -> bool {
     run.sides.iter().any(of_side)
 }
 
-/// Whether a benchmark has no other side or backend: then those of a model stand together.
+/// Returns whether a benchmark has no other side or backend: then those of a model stand together.
 fn is_alone(run: &RunFile, several: bool) -> bool {
     !several && run.sides.len() == 1 && run.backends.is_empty()
 }
@@ -235,7 +236,7 @@ pub(super) fn compile_time(runs: &[DrawnRun]) -> Chart {
     }
 }
 
-/// Whether a bar is eager's: `eager`, `eager (run)`, `cpu/eager`.
+/// Returns whether a bar is eager's: `eager`, `eager (run)`, `cpu/eager`.
 fn is_eager(label: &str) -> bool {
     label.starts_with("eager") || label.rsplit('/').next() == Some("eager")
 }
