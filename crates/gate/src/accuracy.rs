@@ -1,19 +1,21 @@
-//! Accuracy of head compared with base, so that speed gained at the cost of accuracy is visible.
+//! Compares the accuracy of head with base's, so that speed gained at the cost of accuracy is visible.
 //!
-//! Outputs beyond the tolerance are `diverged` and are decided in `status`. This is about passing outputs.
+//! Outputs beyond the tolerance are `diverged`, which `status` decides. This module is about outputs that
+//! pass.
 
 use benchgate_core::model::{Benchmark, Divergence, Lint, LintCode, OutputCheck, Run, VerifyCode};
 use benchgate_core::numerics::{self, Tensor};
 
 use super::workload;
 
-/// The errors (root mean square) of two correct roundings of one computation differ by less than this factor.
+/// Factor of two errors (root mean square) below which the difference is not reported: two correct roundings
+/// of one computation differ by less.
 const WORTH_SAYING: f64 = 2.0;
-/// Without an fp64 reference, the distance between an output and its reference includes the rounding of both. Below
-/// this share of the allowed error, the distance is only rounding.
+/// Share of the allowed error below which a distance is only rounding. Without an fp64 reference, the
+/// distance between an output and its reference includes the rounding of both.
 const ROUNDING_SHARE: f64 = 0.05;
 
-/// Findings about outputs that both sides got right, and about those that differ between the sides.
+/// Returns findings about outputs that both sides got right, and about outputs that differ between the sides.
 pub fn lints(base: &Benchmark, head: &Benchmark) -> Vec<Lint> {
     let mut lints: Vec<Lint> = moved(base, head).into_iter().collect();
     let (Some(base), Some(head)) = (&base.verification, &head.verification) else { return lints };
@@ -33,8 +35,8 @@ pub fn lints(base: &Benchmark, head: &Benchmark) -> Vec<Lint> {
     lints
 }
 
-/// A copy of head in which the outputs that head's tool printed are compared with those that base's tool printed, as
-/// far as they were printed. `None` if head's tool printed none.
+/// Returns a copy of head in which the outputs that head's tool printed are compared with those that base's
+/// tool printed, with the precision in which they were printed. `None` if head's tool printed no outputs.
 pub fn with_printed(base: &Run, head: &Run) -> Option<Run> {
     if head.benchmarks.iter().all(|benchmark| benchmark.printed.is_empty()) {
         return None;
@@ -55,7 +57,7 @@ pub fn with_printed(base: &Run, head: &Run) -> Option<Run> {
     Some(head)
 }
 
-/// The finding that head's outputs are not those of base, or were not compared with base's.
+/// Returns the finding that head's outputs differ from base's or were not compared with them.
 fn moved(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let found = head.verification.as_ref()?;
     let moved = found.against_base.iter().find(|output| output.code != VerifyCode::Pass).map(difference);
@@ -67,12 +69,12 @@ fn moved(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     Some(Lint::new(LintCode::OutputsMoved, moved.filter(|_| found.code == VerifyCode::Pass)?))
 }
 
-/// `output 0: 12 of 9216 elements beyond the tolerance …`.
+/// Describes a difference: `output 0: 12 of 9216 elements beyond the tolerance …`.
 fn difference(output: &OutputCheck) -> String {
     format!("output {}: {}", output.index, output.why.as_deref().unwrap_or("it differs"))
 }
 
-/// An error that grew.
+/// An error that increased.
 struct Loss {
     base: f64,
     head: f64,
@@ -83,7 +85,7 @@ impl Loss {
     fn between(base: &Divergence, head: &Divergence) -> Option<Self> {
         match (base.error_fp64, head.error_fp64) {
             (Some(was), Some(now)) => {
-                // The rounding error of eager itself is not a loss of the compiler.
+                // The rounding error of eager itself was not caused by the compiler.
                 let natural = head.reference_error_fp64.unwrap_or(0.0);
                 let loss = Self { base: was, head: now, truth: "the fp64 reference" };
                 (now > WORTH_SAYING * was.max(natural)).then_some(loss)

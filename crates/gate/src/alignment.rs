@@ -1,22 +1,24 @@
-//! Densities of the two sides of a row, before and after head is moved back by the estimated change. A person checks a
-//! verdict with them.
+//! Densities of the two sides of a row, before and after head is moved back by the estimated change. People
+//! use them to check a verdict.
 
 use benchgate_stats::density::{bandwidth, density};
 use benchgate_stats::describe;
 
-/// Points of a curve: a change of 1 % is visible if the values span a factor of two.
+/// Number of points of a curve: a change of 1 % is visible if the values span a factor of two.
 const POINTS: usize = 160;
-/// Values farther out than this share on either side are not drawn: one disturbed repetition would flatten the rest.
+/// Share of the values at either end that is not drawn: one disturbed repetition would flatten the rest of
+/// the curve.
 const TAIL: f64 = 0.005;
-/// Space around the outermost values, in bandwidths or points of a curve, whichever is wider.
+/// Space around the outermost values, in bandwidths or in points of a curve, whichever is wider.
 const AROUND: f64 = 3.0;
 
-/// Densities of all repetitions on a log scale, over the same equidistant points.
+/// Densities of all repetitions on a log scale, at the same equidistant points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alignment {
     /// The first and the last point, as logarithms relative to the reference.
     pub range: (f64, f64),
-    /// Base's median in the metric's unit, which lies at zero; `None` if absolute values are withheld.
+    /// Base's median in the metric's unit, which is at zero on the scale; `None` if absolute values are
+    /// withheld.
     pub reference: Option<f64>,
     /// The estimated ratio head/base, by which `aligned` was moved back.
     pub ratio: f64,
@@ -26,7 +28,7 @@ pub struct Alignment {
 }
 
 impl Alignment {
-    /// From the logarithms of each process's repetitions.
+    /// Computes the densities from the logarithms of each process's repetitions.
     pub fn of_processes(base: &[Vec<f64>], head: &[Vec<f64>], ratio: f64) -> Option<Self> {
         let (all_base, all_head) = (base.concat(), head.concat());
         let reference = describe::median(&all_base)?;
@@ -66,7 +68,7 @@ mod tests {
 
     #[test]
     fn head_lies_over_base_after_it_is_moved_back() {
-        // A host of two speeds; head takes 5 % longer on both.
+        // The host has two speeds; head takes 5 % longer at both.
         let side = |slower: f64| -> Vec<Vec<f64>> {
             (0..24)
                 .map(|process| {

@@ -10,11 +10,11 @@ use super::draft::Open;
 use super::series::Readings;
 use super::{Interval, Method, Policy, Reason, Row, TestKind};
 
-/// The question for the classical test. `None` settles the row: the test can't be run.
+/// Returns the question for the classical test. `None` settles the row, because the test can't be run.
 ///
-/// The p-values are the textbook's, against "no difference"; the floor then decides whether the estimate is large
-/// enough to fail. Repetitions of one process are taken as independent, which they are not: that is the classical
-/// tests' choice, and why they are not the default.
+/// The p-values are those of the textbook, against "no difference"; the floor then decides whether the
+/// estimate is large enough to fail. The classical tests assume that repetitions of one process are
+/// independent. They are not, which is why these tests are not the default.
 pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question> {
     // Both tests ignore the spread between processes.
     row.lints.retain(|lint| lint.code != LintCode::AssumedSpread);
@@ -48,11 +48,11 @@ pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question>
     Some(Question::classical(effect, &open.rule, open.floor, test))
 }
 
-/// The p-value of two samples that don't overlap: the smallest that the rank test can have.
+/// Returns the p-value of two samples that don't overlap, which is the smallest that the rank test can give.
 fn smallest_p(open: &Open) -> f64 {
     let Some([base, head]) = &open.readings else { return 1.0 };
     let (base, head) = (base.samples.len() as u64, head.samples.len() as u64);
-    // One of the ways to choose the ranks of one sample.
+    // Only one way to choose the ranks of one sample is as extreme.
     (1..=base.min(head)).fold(1.0, |p, i| p * i as f64 / (base.max(head) + i) as f64)
 }
 
@@ -67,7 +67,7 @@ fn by_welch(open: &Open) -> Option<(Effect, Classical, Method)> {
     let (base, head) = (moments(base)?, moments(head)?);
     let test = welch(head, base);
     let (se, df) = welch_error(head, base);
-    // The delta method puts the difference of means on the log scale of the ratio.
+    // The delta method transfers the difference of means to the log scale of the ratio.
     let log_ratio = (head.mean / base.mean).ln();
     let effect = Effect { center: log_ratio * open.worse, se: se / base.mean.min(head.mean), df };
     let limit = log_tolerance(&open.rule, open.floor);
@@ -83,13 +83,14 @@ fn by_rank(open: &Open, alpha: f64) -> Option<(Effect, Classical, Method)> {
         return None;
     }
     let test = mann_whitney(&head.samples, &base.samples, UMethod::Auto)?;
-    // Equivalence by the same test: base made worse by the tolerance must still be worse than head.
+    // Equivalence is tested by the same test: base made worse by the tolerance must still be worse than head.
     let limit = log_tolerance(&open.rule, open.floor);
     let shifted: Vec<f64> = base.samples.iter().map(|v| v * (limit * open.worse).exp()).collect();
     let against = mann_whitney(&head.samples, &shifted, UMethod::Auto)?;
     let p_equivalent = if open.worse > 0.0 { against.less } else { against.greater };
     let shift = shift(open)?;
-    // For what rows are summed up by: the normal error whose interval is as wide as the test's own.
+    // Summaries over rows need a normal error; it is chosen so that its interval is as wide as the test's
+    // own.
     let quantile = student_quantile(alpha, f64::INFINITY);
     let se = shift.interval(alpha).map_or(f64::INFINITY, |(low, high)| (high - low) / (2.0 * quantile));
     let effect = Effect { center: shift.estimate() * open.worse, se, df: f64::INFINITY };
@@ -98,15 +99,15 @@ fn by_rank(open: &Open, alpha: f64) -> Option<(Effect, Classical, Method)> {
     Some((effect, classical, Method::MannWhitney))
 }
 
-/// The shift of the logarithms, head against base.
+/// Returns the shift of the logarithms, head against base.
 fn shift(open: &Open) -> Option<RankShift> {
     let logs = |readings: &Readings| readings.samples.iter().map(|v| v.ln()).collect::<Vec<f64>>();
     let [base, head] = open.readings.as_ref()?;
     RankShift::new(&logs(head), &logs(base))
 }
 
-/// The interval that belongs to the rank test at the level that decided, as head/base. `None` if these few values
-/// can't exclude anything at that level.
+/// Returns the interval of the rank test at the level that decided, as head/base; `None` if there are too few
+/// values to exclude anything at that level.
 pub fn rank_interval(open: &Open, level: f64) -> Option<Interval> {
     let (low, high) = shift(open)?.interval((1.0 - level) / 2.0)?;
     Some(Interval { low: low.exp(), high: high.exp(), level })

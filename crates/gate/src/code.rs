@@ -1,4 +1,5 @@
-//! The generated code of both sides, kernel by kernel: what changed, and what got worse by the rules of `judge = "code"`.
+//! Compares the generated code of both sides, kernel by kernel: which kernels changed, and which facts got
+//! worse by the rules of `judge = "code"`.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +11,10 @@ use super::Row;
 use super::decide::decide_exact;
 use super::rules::Rules;
 
-/// Names in a finding before the rest is only counted.
+/// Maximum number of names in a finding; the others are only counted.
 const NAMED: usize = 3;
 
-/// Whether a kernel's instructions are those of base.
+/// The relation of a kernel's instructions to those of base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KernelState {
     Identical,
@@ -23,11 +24,11 @@ pub enum KernelState {
 }
 
 impl KernelState {
-    /// By the digests of both sides; `None` if neither has the kernel.
+    /// Compares the digests of both sides; `None` if neither has the kernel.
     pub fn of(base: Option<&str>, head: Option<&str>) -> Option<Self> {
         match (base, head) {
             (None, None) => None,
-            // An empty digest is of code that was not found.
+            // An empty digest stands for code that was not found.
             (Some(base), Some(head)) if base == head && !base.is_empty() => Some(Self::Identical),
             (Some(_), Some(_)) => Some(Self::Changed),
             (None, Some(_)) => Some(Self::New),
@@ -45,7 +46,7 @@ impl KernelState {
     }
 }
 
-/// `12 kernels: 5 identical, 6 changed, 1 new` or `12 kernels: all changed`; `None` without kernels.
+/// Returns `12 kernels: 5 identical, 6 changed, 1 new` or `12 kernels: all changed`; `None` without kernels.
 pub fn kernel_counts(states: impl Iterator<Item = KernelState>) -> Option<String> {
     let mut counts: BTreeMap<KernelState, usize> = BTreeMap::new();
     for state in states {
@@ -61,18 +62,18 @@ pub fn kernel_counts(states: impl Iterator<Item = KernelState>) -> Option<String
     (all > 0).then(|| format!("{}: {}", counted(all, "kernel"), parts.join(", ")))
 }
 
-/// The code of a kernel on both sides, or on the one that has it.
+/// The code of a kernel on both sides, or on the side that has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CodeChange {
     pub base: Option<KernelCode>,
     pub head: Option<KernelCode>,
 }
 
-/// A fact of base and of head, where both are known.
+/// A fact of base and of head; `None` for a side on which it is unknown.
 type FactOfBoth = (Metric, Option<f64>, Option<f64>);
 
 impl CodeChange {
-    /// Head's name, or base's if head has no such kernel.
+    /// Returns head's name, or base's if head has no such kernel.
     pub fn name(&self) -> &str {
         self.head.as_ref().or(self.base.as_ref()).map_or("", |kernel| kernel.name.as_str())
     }
@@ -83,7 +84,7 @@ impl CodeChange {
         KernelState::of(base, head)
     }
 
-    /// Facts that differ, in order of importance.
+    /// Returns the facts that differ, in order of importance.
     pub fn differing(&self) -> Vec<FactOfBoth> {
         let facts =
             |side: &'_ Option<KernelCode>| side.as_ref().map(|it| it.facts.clone()).unwrap_or_default();
@@ -104,9 +105,9 @@ fn both(base: &BTreeMap<String, Number>, head: &BTreeMap<String, Number>) -> Vec
     facts.filter(|(_, base, head)| base.is_some() || head.is_some()).collect()
 }
 
-/// Every kernel of either side, in head's order; empty unless both sides have code for the same processor. A kernel is
-/// paired with the one of its name and content, then with one of its content, then with one of its name: numbers in
-/// names shift when a kernel before them goes.
+/// Returns every kernel of either side, in head's order; empty unless both sides have code for the same
+/// processor. A kernel is paired first by name and content, then by content, then by name, because the
+/// numbers in names shift when an earlier kernel disappears.
 pub fn code_changes(base: Option<&Benchmark>, head: Option<&Benchmark>) -> Vec<CodeChange> {
     let Some((base, head)) = base.zip(head).and_then(|(base, head)| comparable(base, head)) else {
         return Vec::new();
@@ -117,7 +118,7 @@ pub fn code_changes(base: Option<&Benchmark>, head: Option<&Benchmark>) -> Vec<C
     let keys: [Key; 3] = [|it| (&it.name, &it.sha256), |it| (&it.sha256, ""), |it| (&it.name, "")];
     for key in keys {
         let mut known: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
-        // The first one is on top.
+        // Pushed in reverse order, so that the first one is on top.
         for &at in left.iter().rev() {
             known.entry(key(&base.kernels[at])).or_default().push(at);
         }
@@ -137,7 +138,7 @@ pub fn code_changes(base: Option<&Benchmark>, head: Option<&Benchmark>) -> Vec<C
     paired.chain(gone).collect()
 }
 
-/// The code of two sides for the same processor.
+/// Returns the code of both sides, if it is for the same processor.
 fn comparable<'a>(
     base: &'a Benchmark,
     head: &'a Benchmark,
@@ -146,8 +147,8 @@ fn comparable<'a>(
     (base.architecture == head.architecture).then_some((base, head))
 }
 
-/// Findings about the module's code for the row of its latency: the kernels that changed, if the time changed or may have,
-/// and the facts that regressed.
+/// Returns findings about the module's code for the row of its latency: the kernels that changed, if the time
+/// changed or may have changed, and the facts that regressed.
 pub fn code_lints(row: &Row, base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> Vec<Lint> {
     let changes = code_changes(Some(base), Some(head));
     let Some(counts) = kernel_counts(changes.iter().filter_map(CodeChange::state)) else { return Vec::new() };
@@ -157,7 +158,7 @@ pub fn code_lints(row: &Row, base: &Benchmark, head: &Benchmark, rules: &Rules<'
         .map(CodeChange::name)
         .collect();
     let is_worth_it = matches!(row.verdict, Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive);
-    // Names say something only where other kernels stayed as they were; `explain` has all of them.
+    // Names are only informative if other kernels stayed the same; `explain` lists all of them.
     let is_part = !moved.is_empty() && moved.len() < changes.len();
     let detail = if is_part { format!("{counts}: {}", first_of(&moved)) } else { counts };
     let kernels = is_worth_it.then(|| Lint::new(LintCode::KernelCode, detail));
@@ -166,8 +167,8 @@ pub fn code_lints(row: &Row, base: &Benchmark, head: &Benchmark, rules: &Rules<'
     kernels.into_iter().chain(regressed).collect()
 }
 
-/// The facts that regressed: `spilled-registers of matmul_64x64_f32 0 → 12` for each kernel that both sides have, and
-/// for all kernels together the facts that no such kernel shows.
+/// Returns the facts that regressed: `spilled-registers of matmul_64x64_f32 0 → 12` for each kernel that both
+/// sides have, and for all kernels together the facts in which no such kernel regressed.
 fn regressions(changes: &[CodeChange], base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> Vec<String> {
     let name = &head.name;
     let regressed = |facts: Vec<FactOfBoth>| {
@@ -194,7 +195,7 @@ fn regressions(changes: &[CodeChange], base: &Benchmark, head: &Benchmark, rules
     found.into_iter().map(|(metric, base, head)| format!("{} {base} → {head}", metric.name)).collect()
 }
 
-/// The first names, and the number of the others.
+/// Returns the first names, and the number of the others.
 fn first_of(names: &[impl AsRef<str>]) -> String {
     let shown: Vec<&str> = names.iter().take(NAMED).map(AsRef::as_ref).collect();
     match names.len().saturating_sub(NAMED) {

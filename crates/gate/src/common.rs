@@ -1,17 +1,20 @@
-//! The common shift of a session: a day, a chip or a driver shifts all rows of a metric together. The shift is taken
-//! out of each row and judged as a separate row, because a change of everything would hide in it.
+//! The common shift of a session: the day, the chip or the driver shifts all rows of a metric together. The
+//! common shift is removed from each row and judged as a separate row, because a change that affects all rows
+//! would otherwise be removed with it.
 
 use benchgate_stats::describe;
 
-/// Rows below which the median of the others is itself too noisy to be worth subtracting.
+/// Minimum number of rows for the correction; with fewer, the median of the others is itself too noisy to be
+/// worth subtracting.
 const LEAST_ROWS: usize = 5;
-/// Number of stored sessions below which the benefit of removing it is unknown.
+/// Minimum number of stored sessions; with fewer, it is unknown whether removing the shift helps.
 const LEAST_SESSIONS: usize = 3;
 
 /// One row's costs (log scale) in the stored sessions, by number, and in head.
 pub struct RowCosts<'a> {
     pub stored: &'a [(usize, f64)],
-    /// In sessions that are excluded because they were slow, numbered like the stored ones or after them.
+    /// Costs in sessions that are excluded because they were slow, numbered like the stored ones or after
+    /// them.
     pub slow: &'a [(usize, f64)],
     pub now: Option<f64>,
 }
@@ -21,9 +24,10 @@ pub struct RowCosts<'a> {
 pub struct Common {
     /// Usual cost of each row: the median of its stored sessions.
     usual: Vec<f64>,
-    /// Sorted deviations of the rows in each stored session, then in each slow one that isn't among those.
+    /// Sorted deviations of the rows in each stored session, then in each slow session that isn't one of
+    /// those.
     stored: Vec<Vec<f64>>,
-    /// The number of stored sessions.
+    /// Number of stored sessions.
     sessions: usize,
     now: Vec<f64>,
 }
@@ -36,8 +40,8 @@ pub struct CommonShifts {
 }
 
 impl Common {
-    /// `None` if removing it from the stored sessions doesn't make them more alike. Head does not affect the choice,
-    /// so it favors no verdict.
+    /// Returns `None` if removing the shift from the stored sessions doesn't make them more alike. Head does
+    /// not affect this choice, so the choice favors no verdict.
     pub fn of_rows(rows: &[RowCosts<'_>], sessions: usize, slow: usize) -> Option<Self> {
         let whole = |row: &&RowCosts<'_>| row.now.is_some() && row.stored.len() >= LEAST_SESSIONS;
         if rows.iter().filter(whole).count() < LEAST_ROWS {
@@ -58,7 +62,7 @@ impl Common {
                 stored[*session].push(cost - usual);
             }
         }
-        // A few slow rows are not a common shift.
+        // A few slow rows do not make a common shift.
         stored[sessions..].iter_mut().filter(|rows| rows.len() < LEAST_ROWS).for_each(Vec::clear);
         stored.iter_mut().chain([&mut now]).for_each(|deviations| deviations.sort_by(f64::total_cmp));
         let common = Self { usual, stored, sessions, now };
@@ -73,7 +77,7 @@ impl Common {
         (after < before).then_some(common)
     }
 
-    /// The costs of a row without the common shift of the other rows of each session.
+    /// Returns the costs of a row, minus the common shift of the other rows in each session.
     pub fn without(
         &self,
         row: usize,
@@ -86,7 +90,8 @@ impl Common {
         (stored.collect(), now.map(|cost| less(&self.now, cost)))
     }
 
-    /// The common shift itself: in the stored sessions that have rows, in those that are slow as a whole, and in head.
+    /// Returns the common shift in the stored sessions that have rows, in those that are slow as a whole, and
+    /// in head.
     pub fn shifts(&self) -> CommonShifts {
         let middle = |deviations: &Vec<f64>| describe::quantile_sorted(deviations, 0.5);
         let (stored, slow) = self.stored.split_at(self.sessions);
@@ -98,7 +103,7 @@ impl Common {
     }
 }
 
-/// The median of sorted values with one of them left out; zero if nothing else is there.
+/// Returns the median of sorted values with one of them left out; zero if no other is left.
 fn median_of_others(sorted: &[f64], own: f64) -> f64 {
     let others = sorted.len().saturating_sub(1);
     if others == 0 {
@@ -122,7 +127,7 @@ mod tests {
         assert_eq!(median_of_others(&[7.0], 7.0), 0.0);
     }
 
-    /// Six rows in four sessions, each day shifting all of them.
+    /// Returns six rows in four sessions, each of which shifts all rows.
     fn days(shifts: [f64; 4]) -> Vec<Vec<(usize, f64)>> {
         let row = |row: usize| {
             let own = |day: usize| 0.001 * ((row * 7 + day * 3) % 5) as f64;

@@ -1,4 +1,4 @@
-//! The row of the common shift of a stored comparison.
+//! The row for the common shift in a comparison with stored sessions.
 
 use benchgate_core::model::{BenchmarkName, Metric, MetricSeries, Series, Summary, Verdict};
 
@@ -8,11 +8,11 @@ use super::matching::Matched;
 use super::rules::Rules;
 use super::{Estimate, Method, Reason, context, history, series};
 
-/// The name of the row; no benchmark can have it, because theirs have no parentheses around them.
+/// The name of the row. No benchmark can have it, because names of benchmarks are not in parentheses.
 pub const ALL_BENCHMARKS: &str = "(all benchmarks)";
 
-/// The draft of the common row, if a common shift was removed from the others. It is judged as latency is: a change
-/// that slows everything shows here and nowhere else.
+/// Returns the draft of the common row, if a common shift was removed from the others. It is judged like
+/// latency: a change that slows down everything is visible here and nowhere else.
 pub fn draft(session: &ComparedSession<'_>, rules: &Rules<'_>) -> Option<Draft> {
     let metric = Metric::LATENCY;
     let sessions = session.history.as_ref()?;
@@ -29,7 +29,8 @@ pub fn draft(session: &ComparedSession<'_>, rules: &Rules<'_>) -> Option<Draft> 
     let rule = rules.metric(&name, &metric);
     let nothing = Matched { base: None, head: None };
     let mut row = blank(&name, nothing, Verdict::Inconclusive, Reason::Open, rule.fatal);
-    // A separate name: its spread is that of days and chips, which says nothing about the spread of a row.
+    // The metric has its own name, because its spread is that of days and chips, which says nothing about the
+    // spread of a row.
     row.metric = Some(Metric { name: "common-latency".into(), ..metric });
     row.policy = Some(rule.clone());
     row.estimate = Some(Estimate::unjudged(Method::History, head.stats.location / base.stats.location));

@@ -1,4 +1,4 @@
-//! Two runs and a policy in, a comparison out.
+//! Turns two runs and a policy into a comparison.
 
 use std::collections::BTreeMap;
 
@@ -20,39 +20,42 @@ use super::{
     threads,
 };
 
-/// Settings of a comparison in addition to the runs and the policy.
+/// Settings of a comparison besides the runs and the policy.
 #[derive(Debug, Clone, Default)]
 pub struct CompareOptions {
-    /// Seed of every resampling; the same files, policy and seed give the same bytes.
+    /// Seed of every resampling; equal files, policy and seed give equal bytes.
     pub seed: u64,
-    /// Today, `YYYY-MM-DD`, for waivers' expiry.
+    /// Today's date, `YYYY-MM-DD`, for the expiry of waivers.
     pub today: String,
-    /// Fatal rows that share the error budget, where these runs are only a part of a suite; 0 for the rows there are.
+    /// Number of fatal rows that share the error budget, if these runs are only a part of a suite; 0 to count
+    /// the rows of these runs.
     pub suite_rows: u32,
-    /// This program measured both runs just now, so impossible times come from a disturbed host and not from a forger.
+    /// Whether this program measured both runs just now, so that impossible times come from a disturbed host
+    /// and not from a forged file.
     pub measured_here: bool,
-    /// The blocks were drawn with replacement from what was measured, so that equal ones are no copies.
+    /// Whether the blocks were drawn with replacement from what was measured, so that equal blocks don't
+    /// count as copies.
     pub resampled: bool,
-    /// The comparison is a look between two blocks, which needs the gating rows only: metrics without such a row stay
-    /// undecided, and no row says which change it could have shown.
+    /// Whether this is an interim look, which only needs the gating rows: metrics without such a row stay
+    /// undecided, and no row states which change it could have detected.
     pub looking: bool,
 }
 
 impl CompareOptions {
-    /// The options for a look at what this program has measured so far.
+    /// Returns the options for an interim look at what this program has measured so far.
     pub fn at_look() -> Self {
         Self { measured_here: true, looking: true, ..Self::default() }
     }
 }
 
-/// Compares head with base. Total: every benchmark of either side gets at least one row.
+/// Compares head with base. Every benchmark of either side gets at least one row.
 pub fn compare(base: &Run, head: &Run, policy: &Policy, options: &CompareOptions) -> Comparison {
     compared(base, head, None, policy, options)
 }
 
-/// Compares one session with the stored sessions of a baseline, oldest first. Outcomes, verification
-/// and exact metrics are compared with the newest session of head's testbed; times with all of them,
-/// so that how much sessions differ counts. Without a session of that testbed every row is missing.
+/// Compares one session with the stored sessions of a baseline, oldest first. Outcomes, verification and
+/// exact metrics are compared with the newest session of head's testbed; times are compared with all of its
+/// sessions, which show how much sessions differ. Without a session of that testbed, every row is missing.
 pub fn compare_with_history<'a>(
     head: &Run,
     stored: impl Into<StoredSessions<'a>>,
@@ -86,7 +89,7 @@ fn compared(
     let head = compared.as_ref().unwrap_or(head);
     let rules = Rules::new(policy, &options.today).of_runs(base, head);
     let mut lints = context::deduplicate(context::of_runs(base, head));
-    // Stored sessions hold summaries of processes, which are never equal to samples.
+    // Stored sessions hold summaries of processes, which never equal samples.
     if history.is_none() && !options.resampled {
         lints.extend(copied::copied_sessions(&[base, head]));
     }
@@ -116,7 +119,8 @@ fn compared(
             row
         })
         .collect();
-    // Only what was measured to the end is held against a limit: one that is asked at every look is met by chance.
+    // Limits are only checked against complete measurements: a limit that is checked at every look would be
+    // met by chance.
     if !options.looking {
         limits::judge(&mut rows, &pairs, head, &rules, policy.alpha);
     }
@@ -150,8 +154,8 @@ fn compared(
     }
 }
 
-/// Names, for each latency, the kernels whose code changed, and for a latency that moved also the kernel that moved
-/// most, if both sides were profiled.
+/// Names, for each latency, the kernels whose code changed. For a latency that changed, also names the kernel
+/// that changed most, if both sides were profiled.
 fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>], rules: &Rules<'_>) {
     let both = pairs.iter().filter_map(|pair| pair.base.zip(pair.head));
     let known = both.filter(|(base, head)| {
@@ -169,7 +173,8 @@ fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>], rules: &Rules<'_>) {
     }
 }
 
-/// Benchmarks from which starting threads costs less than it saves: a draft takes ten microseconds.
+/// Number of benchmarks from which threads save more time than starting them takes: a draft takes ten
+/// microseconds.
 const WORTH_SHARING: usize = 500;
 
 fn summary(run: &Run) -> RunSummary {
@@ -184,8 +189,8 @@ fn summary(run: &Run) -> RunSummary {
     }
 }
 
-/// The alignment of a gating row that moved or is undecided; its repetitions are known where it was measured in
-/// blocks.
+/// Returns the alignment of a gating row that moved or is undecided. Only rows that were measured in blocks
+/// keep their repetitions for this.
 fn alignment(row: &Row, open: &Open) -> Option<Alignment> {
     let worth_a_look = matches!(row.verdict, Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive);
     let ratio = row.estimate.as_ref()?.ratio;
@@ -199,17 +204,17 @@ fn alignment(row: &Row, open: &Open) -> Option<Alignment> {
     Alignment::of_processes(&values(&base.costs), &values(&head.costs), ratio)
 }
 
-/// How the compared sessions were measured, and whether head's is stored.
+/// The way in which the compared sessions were measured, and whether head's is stored.
 #[derive(Debug, Clone, Copy)]
 struct ComparedSessions {
-    /// It joins the baseline if it is good.
+    /// Whether head's session joins the baseline if it is good.
     storing: bool,
-    /// Each row was judged alone while it was measured.
+    /// Whether each row was judged alone while it was measured.
     in_shards: bool,
 }
 
-/// Gives all open drafts their verdicts at once: neighbors stabilize the estimates, and the error budget is shared.
-/// Returns the effects as head/base, by row.
+/// Gives all open drafts their verdicts at once, because neighbors stabilize the estimates and the error
+/// budget is shared. Returns the effects as head/base, by row.
 fn judge(
     drafts: &mut [Draft],
     policy: &Policy,
@@ -227,7 +232,7 @@ fn judge(
         let name = row.metric.as_ref().map_or_else(String::new, |metric| metric.name.to_string());
         by_metric.entry(name).or_default().push(index);
     }
-    // Rows of one metric steady each other, gating or not.
+    // Rows of one metric stabilize each other, whether they are gating or not.
     let gates = |at: &usize| drafts[*at].open.as_ref().is_some_and(|open| open.rule.fatal);
     by_metric.retain(|_, indices| !options.looking || indices.iter().any(gates));
     for indices in by_metric.values() {
@@ -238,7 +243,7 @@ fn judge(
     decide_all(drafts, &questions, policy, options)
 }
 
-/// The indices of rows whose evidence `of` selects, with the selected evidence.
+/// Returns the indices of rows whose evidence `of` selects, with the selected evidence.
 fn picked<'a, T>(
     drafts: &'a [Draft],
     indices: &[usize],
@@ -247,7 +252,7 @@ fn picked<'a, T>(
     indices.iter().filter_map(|&i| Some((i, of(drafts[i].open.as_deref()?)?))).unzip()
 }
 
-/// The questions of rows with stored sessions, of one metric.
+/// Asks the questions of the rows of one metric that have stored sessions.
 fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>], storing: bool) {
     let (rows, histories_of) = picked(drafts, indices, |open| match &open.evidence {
         Evidence::History { stored, slow, earlier, now, assumed_sd, .. } => Some(HistoryRow {
@@ -267,7 +272,8 @@ fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<
         if let Some(estimate) = &mut row.estimate {
             estimate.method = Method::History;
         }
-        // The larger evidence of the two is the row's.
+        // The row gets the effect with the stronger evidence: relative to the newest sessions, or to an
+        // earlier level.
         let p_newest = found.effect.p_above(open.floor);
         let gradual = found.gradual.as_ref();
         let certain =
@@ -282,7 +288,7 @@ fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<
     }
 }
 
-/// The questions of all paired rows of one metric.
+/// Asks the questions of all paired rows of one metric.
 fn ask_paired(
     drafts: &mut [Draft],
     indices: &[usize],
@@ -331,7 +337,7 @@ fn decide_all(
         decide(&open, &worse, policy, options).into_iter().zip(&open).zip(&asked)
     {
         let Draft { row, open: Some(open) } = &mut drafts[index] else { continue };
-        // Effects are costs; a row has the ratio head/base.
+        // Effects are costs, but a row states the ratio head/base.
         let effect = question.effect.effect();
         let effect = if open.worse < 0.0 { effect.swapped() } else { effect };
         effects[index] = Some(effect);
@@ -358,7 +364,8 @@ fn decide_all(
     effects
 }
 
-/// A truncated result may have lost a regression, so none of its rows passes, not even those that need no statistics.
+/// Turns passes into inconclusive rows: a truncated result may have lost a regression, so none of its rows
+/// may pass, not even those that need no statistics.
 fn withhold_green(row: &mut Row, cut: Option<&Lint>) {
     let cut = row.lints.iter().find(|lint| lint.code == LintCode::TruncatedInput).or(cut);
     if let Some(lint) = cut
@@ -369,12 +376,14 @@ fn withhold_green(row: &mut Row, cut: Option<&Lint>) {
     }
 }
 
-/// A waiver that still holds takes the row out of the whole verdict; its own verdict stays visible.
+/// Applies a waiver that has not expired: the row no longer counts for the overall verdict, but its own
+/// verdict stays visible.
 pub(super) fn waive(row: &mut Row, rules: &Rules<'_>) {
     if matches!(row.verdict, Verdict::Pass | Verdict::Improved) || !row.fatal {
         return;
     }
-    // A finding about the whole benchmark is not the slowdown that was reviewed: only a waiver of all metrics covers it.
+    // A finding about the whole benchmark is not the slowdown that was reviewed, so only a waiver of all
+    // metrics covers it.
     let metric =
         row.metric.as_ref().filter(|_| !row.lints.iter().any(|lint| context::is_about_benchmark(lint.code)));
     row.waiver = rules.waiver(&row.benchmark, metric);
@@ -383,7 +392,7 @@ pub(super) fn waive(row: &mut Row, rules: &Rules<'_>) {
     }
 }
 
-/// Number of kernels that changed, if generated code is compared.
+/// Returns the number of kernels that changed, if generated code is compared.
 fn kernels(pairs: &[Matched<'_>]) -> Option<String> {
     fn digest(side: Option<&Benchmark>) -> Option<&str> {
         side.and_then(|kernel| kernel.code_sha256.as_deref())
@@ -392,7 +401,7 @@ fn kernels(pairs: &[Matched<'_>]) -> Option<String> {
     code::kernel_counts(states)
 }
 
-/// The source of the spread between this machine's processes, if it was measured.
+/// Returns the source of the spread between this machine's processes, if the spread was measured.
 fn calibrated(calibration: Option<&Calibration>) -> Option<String> {
     calibration.map(|calibration| {
         format!("the spread between processes comes from a calibration: {}", calibration.source)
@@ -413,7 +422,7 @@ fn notes(rows: &[Row]) -> Vec<String> {
     notes
 }
 
-/// How rows were judged.
+/// Describes how rows were judged.
 fn method(rows: &[Row], policy: &Policy) -> Vec<String> {
     let mut notes = Vec::new();
     let of = |method| rows.iter().filter_map(|row| row.estimate.as_ref()).any(|e| e.method == method);

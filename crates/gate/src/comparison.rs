@@ -1,4 +1,4 @@
-//! The result of comparing two runs: data that every renderer reads and none recomputes.
+//! The result of comparing two runs, which every renderer reads and none recomputes.
 
 use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::{
@@ -9,22 +9,23 @@ pub use benchgate_core::model::{Estimate, Interval, Method, RunSummary, SideStat
 use super::evidence::SpreadSource;
 use super::{Alignment, LimitReading, MetricPolicy, Policy};
 
-/// Why a row has its verdict; every renderer words it from here.
+/// The reason for a row's verdict; every renderer words it from this value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reason {
-    /// Interval wholly beyond the floor, in the bad direction.
+    /// The whole interval lies beyond the floor, in the bad direction.
     BeyondFloor,
-    /// Interval wholly beyond the floor, in the good direction.
+    /// The whole interval lies beyond the floor, in the good direction.
     BelowFloor,
-    /// Interval wholly below the tolerance.
+    /// The whole interval lies below the tolerance.
     WithinTolerance,
-    /// The interval includes both answers.
+    /// The interval includes both a pass and a regression.
     Open,
     /// Everything executed is identical on both sides.
     Identical,
-    /// Location is unchanged, but head is slow more often or spreads wider.
+    /// The location is unchanged, but head is slow more often or spreads wider.
     Stability,
-    /// Location is unchanged, but rare repetitions of head take many times as long, so that its mean is worse.
+    /// The location is unchanged, but rare repetitions of head take many times as long, so that its mean is
+    /// worse.
     Tail,
     /// A deterministic value changed (or did not).
     Exact,
@@ -32,38 +33,38 @@ pub enum Reason {
     OnlyOn(SideName),
     /// The metric exists on one side only.
     MetricOnlyOn(SideName),
-    /// It worked at base; this stage fails at head.
+    /// The benchmark worked at base, but this stage fails at head.
     FailsAtHead { stage: Stage, why: String },
-    /// It failed at base, so there is nothing to compare with.
+    /// The benchmark failed at base, so there is nothing to compare with.
     FailsAtBase { stage: Stage, why: String },
-    /// It fails on both sides.
+    /// The benchmark fails on both sides.
     FailsOnBoth { stage: Stage, why: String },
-    /// It fails as the suite expects, for the reason that the suite gives.
+    /// The benchmark fails as the suite expects, for the reason that the suite gives.
     ExpectedFailure { failure: FailureKind, reason: String },
-    /// Its outputs are right on both sides, and nothing is timed.
+    /// The outputs are right on both sides, and nothing is timed.
     Verified,
-    /// Declared unsupported or skipped on a side.
+    /// The benchmark is declared unsupported, or was skipped, on one side.
     NotMeasured(Outcome),
     /// Head's outputs are wrong.
     WrongOutput,
     /// Base's outputs are wrong too.
     WrongOutputOnBase,
-    /// A lint of consequence `error` or `inconclusive` forbids judging.
+    /// A lint with the consequence `error` or `inconclusive` forbids a verdict.
     Unusable(Lint),
-    /// The data does not support a verdict (one sample, no spread, repetitions on a grid).
+    /// The data do not support a verdict (one sample, no spread, repetitions on a grid).
     TooLittle(TooLittle),
     /// Head's typical value is beyond an absolute limit or, if the row is inconclusive, may be.
     Limit(LimitReading),
-    /// The two sides have units of different kinds.
+    /// The units of the two sides are of different kinds.
     UnitMismatch { base: String, head: String },
 }
 
-/// The condition of a verdict that the data do not meet.
+/// A condition of a verdict that the data do not meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TooLittle {
-    /// Fits a cell.
+    /// A short text that fits into a table cell.
     pub short: &'static str,
-    /// A whole sentence without a capital and without a full stop; it may quote a tool.
+    /// A whole sentence without a capital letter and a full stop; it may quote a tool.
     pub why: String,
 }
 
@@ -98,7 +99,7 @@ pub struct Row {
     pub estimate: Option<Estimate>,
     pub base: Option<SideStats>,
     pub head: Option<SideStats>,
-    /// The values that reports show; they go with the effect.
+    /// The values that reports show; they agree with the effect.
     pub typical: Typical,
     /// The floor and tolerance that applied, after overrides.
     pub policy: Option<MetricPolicy>,
@@ -106,14 +107,14 @@ pub struct Row {
     pub head_verification: Option<Verification>,
     pub lints: Vec<Lint>,
     pub waiver: Option<WaiverUse>,
-    /// Both sides' densities, for a row that decides and moved or is still open.
+    /// Both sides' densities, for a row that decides and has changed or is undecided.
     pub alignment: Option<Alignment>,
-    /// The spread that its interval has from elsewhere than its own data.
+    /// The spread that its interval takes from elsewhere than its own data.
     pub assumed: Option<AssumedSpread>,
 }
 
 impl Row {
-    /// A row that counts, about a benchmark as a whole, without any data.
+    /// Creates a row that counts, about a benchmark as a whole, without any data.
     pub fn new(benchmark: BenchmarkName, verdict: Verdict, reason: Reason) -> Self {
         Self {
             benchmark,
@@ -140,9 +141,10 @@ impl Row {
 /// A standard deviation that the data of a row does not show, and its source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AssumedSpread {
-    /// As a fraction: between sessions if it is the default, between processes otherwise.
+    /// Standard deviation as a fraction: between sessions if it is the default, between processes otherwise.
     pub sd: f64,
-    /// How much the repetitions vary, or wait, from which the default follows; `None` if they don't show it.
+    /// The disturbance (how much the repetitions vary, or wait) from which the default follows; `None` if the
+    /// repetitions don't show it.
     pub disturbance: Option<f64>,
     pub source: SpreadSource,
 }
@@ -162,7 +164,7 @@ pub struct Geomean {
 pub struct Comparison {
     pub suite: Option<String>,
     pub verdict: Verdict,
-    /// From the verdicts of fatal rows and the policy's `fail-on`.
+    /// The exit code, from the verdicts of fatal rows and the policy's `fail-on`.
     pub exit_code: ExitCode,
     pub base: RunSummary,
     pub head: RunSummary,
@@ -172,9 +174,9 @@ pub struct Comparison {
     pub policy: Policy,
     /// Findings about the runs as a whole.
     pub lints: Vec<Lint>,
-    /// Sentences that are about this comparison only.
+    /// Sentences that concern only this comparison.
     pub notes: Vec<String>,
-    /// Sentences about how it was judged, which are the same in every comparison of its kind: a short report leaves
-    /// them out.
+    /// Sentences about how it was judged, which are the same in every comparison of its kind; a short report
+    /// omits them.
     pub method: Vec<String>,
 }

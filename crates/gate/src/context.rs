@@ -2,15 +2,15 @@
 
 use benchgate_core::model::{Consequence, Context, Lint, LintCode, Run, SideName, Subject, Testbed};
 
-/// Share of the processors, beyond the one that the benchmark itself needs, that may be busy before a
-/// host counts as overloaded. At three quarters the scheduler has stopped finding idle cores quickly.
+/// Share of the processors, beyond the one that the benchmark itself needs, that may be busy before a host
+/// counts as overloaded. At three quarters, the scheduler no longer finds idle cores quickly.
 const BUSY_SHARE: f64 = 0.75;
 
-/// Findings that say "measure more". They are not reported for informational metrics.
+/// Findings that ask for more data. They are not reported for informational metrics.
 pub const ABOUT_LITTLE_DATA: [LintCode; 3] =
     [LintCode::SingleRepetition, LintCode::AssumedSpread, LintCode::AggregatesOnly];
 
-/// Findings from the context of one side.
+/// Returns the findings from the context of one side.
 pub fn of_context(context: &Context) -> Vec<Lint> {
     let mut lints = Vec::new();
     if let (Some(&load), Some(cpus)) = (context.load_avg.first(), context.num_cpus)
@@ -29,7 +29,8 @@ pub fn of_context(context: &Context) -> Vec<Lint> {
     lints
 }
 
-/// Findings about both runs, each naming its side. Findings that a reader attached to the run are kept.
+/// Returns findings about both runs, each of which names its side, including those that a reader attached to
+/// the run.
 pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
     let mut lints = Vec::new();
     for (side, run) in [(SideName::Base, base), (SideName::Head, head)] {
@@ -58,14 +59,15 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
     lints
 }
 
-/// Returns whether the two runs may be compared at all: by fingerprints where both have one, and by what
-/// tools print about the machine.
+/// Returns the finding that forbids comparing the two runs, by their fingerprints if both have one and
+/// otherwise by what tools print about the machine.
 fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
     let fingerprints = base.testbed.as_ref().zip(head.testbed.as_ref());
     if let Some(differing) = fingerprints.and_then(|(base, head)| differing_facts(base, head)) {
         return Some(Lint::new(LintCode::TestbedMismatch, differing));
     }
-    // One session measures both sides on one machine, and two versions of a tool may count its processors differently.
+    // One session measures both sides on one machine, but two versions of a tool may count its processors
+    // differently.
     let together = base.session.is_some() && base.session == head.session;
     match (base.context.num_cpus, head.context.num_cpus) {
         (Some(base), Some(head)) if base != head && !(together && fingerprints.is_some()) => {
@@ -84,13 +86,13 @@ fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
     }
 }
 
-/// Facts in which two fingerprints differ, if they are of different machines.
+/// Returns the facts in which two fingerprints differ, if they belong to different machines.
 fn differing_facts(base: &Testbed, head: &Testbed) -> Option<String> {
     let same_id = base.id == head.id;
     let keys = base.facts.keys().chain(head.facts.keys().filter(|key| !base.facts.contains_key(*key)));
     let differing = keys.filter(|key| match (base.facts.get(*key), head.facts.get(*key)) {
         (Some(base), Some(head)) => base != head,
-        // Many tools name a machine without saying everything about it each time.
+        // Many tools identify a machine but don't state all of its facts each time.
         _ => !same_id,
     });
     let fact =
@@ -104,7 +106,8 @@ fn differing_facts(base: &Testbed, head: &Testbed) -> Option<String> {
     }
 }
 
-/// Machines of one kind are one testbed, and chips of one kind still differ by up to a tenth.
+/// Returns the finding that the chips differ. Machines of one kind are one testbed, but their chips can still
+/// differ by up to a tenth.
 fn other_chip(base: &Testbed, head: &Testbed) -> Option<Lint> {
     let chips = base.notes.get("gpu-id").zip(head.notes.get("gpu-id"));
     let (base, head) = chips.filter(|(base, head)| base != head)?;
@@ -115,8 +118,8 @@ fn other_chip(base: &Testbed, head: &Testbed) -> Option<Lint> {
 const GPU_WORDS: [&str; 10] =
     ["cuda", "hip", "rocm", "vulkan", "metal", "gpu", "nvidia", "amdgpu", "gfx", "webgpu"];
 
-/// Returns whether a benchmark ran on a GPU, from its labels or its name. Unknown counts as a processor,
-/// whose assumed spread is the larger one.
+/// Returns whether a benchmark ran on a GPU, from its labels or its name. If that is unknown, a processor is
+/// assumed, because its assumed spread is larger.
 pub fn on_gpu(benchmark: &benchgate_core::model::Benchmark) -> bool {
     let says = |text: &str| {
         let text = text.to_ascii_lowercase();
@@ -131,12 +134,12 @@ pub fn on_gpu(benchmark: &benchgate_core::model::Benchmark) -> bool {
     says(benchmark.name.as_str())
 }
 
-/// The target a benchmark belongs to, if it is known.
+/// Returns the target that a benchmark belongs to, if known.
 pub fn target(pair: super::matching::Matched<'_>) -> Option<String> {
     pair.any()?.labels.get("target").cloned()
 }
 
-/// Lints that forbid judging any noisy row, first one wins.
+/// Returns the first lint that forbids judging any noisy row.
 pub fn forbidding(lints: &[Lint]) -> Option<&Lint> {
     use Consequence::{Error, Inconclusive};
     let first = |consequence| lints.iter().find(move |lint| lint.code.consequence() == consequence);

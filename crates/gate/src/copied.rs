@@ -1,6 +1,6 @@
-//! Processes, blocks and files whose samples were copied. Clocks tick and tools round, so some values agree by chance;
-//! all values of a process, of many processes in a row, or of every benchmark of a file don't. Values are compared in
-//! any order: whoever copies a measurement can shuffle it as well.
+//! Processes, blocks and files whose samples were copied. Clocks have a resolution and tools round, so some
+//! values agree by chance, but not all values of a process, of many consecutive processes, or of every
+//! benchmark in a file. Values are compared in any order, because a copied measurement can also be shuffled.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,33 +10,35 @@ use benchgate_core::model::{
     Summary, Unit,
 };
 
-/// Samples count as copied if chance makes them agree like this in at most one row of a billion: a gate that judges a
-/// thousand rows a hundred times a day is wrong once in twenty-seven years. If the clock shows no value twice, it takes
-/// eight different values of a single process, four of each of three processes, or one of each of eight processes. A
-/// coarser clock takes more values, and no number of them suffices where hardly any two values differ.
+/// Samples count as copied if chance would make them agree like this in at most one row of a billion: a gate
+/// that judges a thousand rows a hundred times a day then makes one mistake in twenty-seven years. If the
+/// clock shows no value twice, this takes eight different values of a single process, four of each of three
+/// processes, or one of each of eight processes. A coarser clock needs more values, and if hardly any two
+/// values differ, no number of them is enough.
 const BY_CHANCE: f64 = 1e-9;
 
-/// Values that a process recorded.
+/// The values that a process recorded.
 #[derive(PartialEq)]
 struct Record {
-    /// Bits of its values, in order.
+    /// Bits of the values, in order.
     bits: Vec<u64>,
     block: Option<u32>,
     session: u32,
 }
 
-/// The values of one process, or the values of one block with a part for each side.
+/// The values of one process, or those of one block with a part for each side.
 type UnitOfTime = Vec<Vec<u64>>;
 
-/// The finding about a pair of series in which the same samples are recorded for several processes. Of one file,
-/// series that are equal are one series, however few values they have.
+/// Returns the finding about a pair of series in which several processes have the same samples. Equal series
+/// from one file are treated as one series, however few values they have.
 pub fn lint(base: &MetricSeries, head: &MetricSeries, one_file: bool) -> Option<Lint> {
     if ![base, head].into_iter().all(is_timed) {
         return None;
     }
     let sides = [records(base), records(head)];
     if one_file && sides[0] == sides[1] {
-        // A paired session has two sides, which were measured apart. Any other file was given for both of them.
+        // The sides of a paired session were measured separately. Without blocks, the same file was passed
+        // for both sides.
         let is_paired = sides.iter().flatten().any(|record| record.block.is_some());
         return Some(match is_paired {
             true => Lint::new(LintCode::RepeatedSamples, "both sides are the same samples of one file"),
@@ -54,7 +56,7 @@ pub fn lint(base: &MetricSeries, head: &MetricSeries, one_file: bool) -> Option<
     Some(Lint::new(LintCode::RepeatedSamples, detail))
 }
 
-/// The blocks that both sides have, each with the values of a side as one part.
+/// Returns the blocks that both sides have, each with the values of a side as one part.
 fn blocks(sides: &[Vec<Record>; 2]) -> Vec<UnitOfTime> {
     let mut blocks: BTreeMap<u32, UnitOfTime> = BTreeMap::new();
     for (side, records) in sides.iter().enumerate() {
@@ -66,13 +68,14 @@ fn blocks(sides: &[Vec<Record>; 2]) -> Vec<UnitOfTime> {
     blocks.into_values().filter(|block| block.iter().all(|part| !part.is_empty())).collect()
 }
 
-/// The units of one side in order, each with its values sorted: blocks if there are any, otherwise processes.
+/// Returns the units of one side in order, each with its values sorted: blocks if there are any, otherwise
+/// processes.
 fn sequence(records: &[Record]) -> Vec<UnitOfTime> {
     let blocks = records.chunk_by(|a, b| a.block.is_some() && a.block == b.block);
     blocks.map(|block| vec![sorted(block.iter().flat_map(|record| &record.bits))]).collect()
 }
 
-/// Units with the values of each part sorted.
+/// Returns units with the values of each part sorted.
 fn in_any_order(units: &[UnitOfTime]) -> Vec<UnitOfTime> {
     units.iter().map(|unit| unit.iter().map(sorted).collect()).collect()
 }
@@ -83,7 +86,8 @@ fn sorted<'a>(bits: impl IntoIterator<Item = &'a u64>) -> Vec<u64> {
     bits
 }
 
-/// Counted or computed values may repeat exactly; times of a clock don't.
+/// Returns whether a series is measured by a clock. Counted or computed values may repeat exactly; times
+/// don't.
 fn is_timed(series: &MetricSeries) -> bool {
     let timed = matches!(series.metric.unit, Unit::Nanoseconds | Unit::PerSecond);
     series.metric.kind == MetricKind::Noisy && timed
@@ -109,12 +113,13 @@ fn records(series: &MetricSeries) -> Vec<Record> {
     records
 }
 
-/// How often values of a row agree by chance.
+/// Rates at which values of a row agree by chance.
 struct Agreement {
-    /// The share among any two values of one side. Copies are included, so this is an upper bound.
+    /// The share of equal pairs among any two values of one side. Copies are included, so this is an upper
+    /// bound.
     first: f64,
-    /// The share of equal pairs among the values of one unit, or among the values of neighboring units at one place,
-    /// because warming up looks alike in all of them.
+    /// The share of equal pairs among the values of one unit, or among values at the same position in
+    /// neighboring units, because all of them warm up alike.
     further: f64,
 }
 
@@ -130,13 +135,14 @@ impl Agreement {
             pair[0].iter().zip(pair[1]).flat_map(|(one, two)| one.iter().zip(two).map(|(a, b)| a == b))
         });
         let (same, compared) = neighbors.fold((0, 0), |(same, all), is| (same + usize::from(is), all + 1));
-        // Where no neighbors agree, they say less than the values of a unit, of which there are more.
+        // If no neighbors agree, they say less than the values within a unit, of which there are more.
         let alike = if same == 0 { 0.0 } else { share_equal([(same, compared)]) };
         Self { first: share_equal((0..parts).map(of_part)).max(alike), further: within.max(alike) }
     }
 
-    /// Logarithm of the chance that a certain other unit has the values of this one. On each side, the first value and
-    /// each further value that differs from those before it must agree, in any order unless `in_order`.
+    /// Returns the logarithm of the chance that a given other unit has the same values as this one. On each
+    /// side, the first value must agree, and so must each further value that differs from those before it; in
+    /// any order unless `in_order`.
     fn log_p(&self, unit: &UnitOfTime, in_order: bool) -> f64 {
         let of_part = |part: &Vec<u64>| {
             let values = sorted(part);
@@ -150,8 +156,9 @@ impl Agreement {
     }
 }
 
-/// The finding about units that have the values of an earlier unit. Each of them could have agreed with any of the
-/// units, and the units that agree could have been any choice of as many.
+/// Returns the finding about units that have the values of an earlier unit. Each of them could have agreed
+/// with any of the units, and the agreeing units could have been any other choice of the same number; the
+/// probability accounts for both.
 fn copied_units(units: &[UnitOfTime], what: &str) -> Option<String> {
     let (mut orders, mut contents) = (HashSet::new(), HashSet::new());
     let (mut distinct, mut copies) = (Vec::new(), Vec::new());
@@ -173,8 +180,8 @@ fn copied_units(units: &[UnitOfTime], what: &str) -> Option<String> {
     })
 }
 
-/// The finding about sessions that agree in so many rows that one is a copy of the other: files of a side or of both sides.
-/// One row may have too few values to show it.
+/// Returns the finding about sessions (files of one side or of both sides) that agree in so many rows that
+/// one is a copy of the other. A single row may have too few values to show it.
 pub fn copied_sessions(runs: &[&Run]) -> Option<Lint> {
     type Session = (usize, u32);
     let mut rows: BTreeMap<(&BenchmarkName, &str), Vec<(usize, &MetricSeries)>> = BTreeMap::new();
@@ -211,7 +218,7 @@ pub fn copied_sessions(runs: &[&Run]) -> Option<Lint> {
             continue;
         }
         let agreement = Agreement::new(&units, &distinct);
-        // Where the clock is coarse, a machine in the same state shows the same values in every row.
+        // If the clock is coarse, a machine in the same state shows the same values in every row.
         if agreement.first > COARSE {
             continue;
         }
@@ -232,14 +239,15 @@ pub fn copied_sessions(runs: &[&Run]) -> Option<Lint> {
     Some(Lint::new(LintCode::RepeatedSamples, detail))
 }
 
-/// Share of equal values from which a clock is too coarse for sessions to be told apart by them.
+/// Share of equal values above which a clock is too coarse to distinguish sessions.
 const COARSE: f64 = 0.1;
 
-/// Processes or blocks in a row that were recorded twice, on one side or on both, where each has too few values to show
-/// it. They must all differ: a clock that is coarse often shows one value for a while.
+/// Returns the finding about consecutive processes or blocks that were recorded twice, on one side or on
+/// both, even if each has too few values to show it. They must all be different, because a coarse clock often
+/// shows one value for a while.
 fn copied_sequence(sequences: &[Vec<UnitOfTime>]) -> Option<String> {
     let mut places: HashMap<&UnitOfTime, (usize, usize)> = HashMap::new();
-    // The row that ends here, and the longest one, by where it ends.
+    // The current sequence of copies, and the longest one, by its last position.
     let (mut row, mut longest) = (HashSet::new(), (0, 0, 0));
     let mut before = None;
     for (number, units) in sequences.iter().enumerate() {
@@ -257,7 +265,7 @@ fn copied_sequence(sequences: &[Vec<UnitOfTime>]) -> Option<String> {
         }
     }
     let (length, number, end) = longest;
-    // What is left without the copies shows how coarse the clock is.
+    // The values other than the copies show how coarse the clock is.
     let is_left = |side: usize, at: usize| side != number || at > end || at + length <= end;
     let parts = sequences.iter().flatten().next()?.len();
     let of_part = |part: usize| {
@@ -272,14 +280,15 @@ fn copied_sequence(sequences: &[Vec<UnitOfTime>]) -> Option<String> {
     };
     let agreement = share_equal((0..parts).map(of_part));
     let all = sequences.iter().map(Vec::len).sum::<usize>() as f64;
-    // Any two places may be where the row begins.
+    // The sequence may begin at any two positions.
     let log_p = 2.0 * all.ln() + (length * parts) as f64 * agreement.ln();
     (length > 1 && log_p < BY_CHANCE.ln()).then(|| {
         format!("{length} processes or blocks in a row recorded exactly the samples of {length} others")
     })
 }
 
-/// A side whose processes all recorded the same, while the other one shows that the clock is not that coarse.
+/// Returns the finding about a side whose processes all recorded the same values, while the other side shows
+/// that the clock is not that coarse.
 fn constant_side([base, head]: &[Vec<UnitOfTime>; 2]) -> Option<String> {
     [(SideName::Base, base, head), (SideName::Head, head, base)].into_iter().find_map(
         |(name, side, other)| {
@@ -291,7 +300,7 @@ fn constant_side([base, head]: &[Vec<UnitOfTime>; 2]) -> Option<String> {
     )
 }
 
-/// Number of equal pairs of a list, and of all pairs.
+/// Returns the number of equal pairs in a list, and the number of all pairs.
 fn equal_pairs<T: Ord>(list: &[T]) -> (usize, usize) {
     let mut sorted: Vec<&T> = list.iter().collect();
     sorted.sort_unstable();
@@ -299,24 +308,25 @@ fn equal_pairs<T: Ord>(list: &[T]) -> (usize, usize) {
     (sorted.chunk_by(|a, b| a == b).map(|equal| pairs(equal.len())).sum(), pairs(list.len()))
 }
 
-/// The share of pairs that are equal. One equal pair and one different pair count in addition (Laplace's rule of
+/// Returns the share of pairs that are equal. One equal and one different pair are added (Laplace's rule of
 /// succession), so that the share is never zero, however few pairs were compared.
 fn share_equal(pairs: impl IntoIterator<Item = (usize, usize)>) -> f64 {
     let (equal, all) = pairs.into_iter().fold((0, 0), |sum, found| (sum.0 + found.0, sum.1 + found.1));
     (equal as f64 + 1.0) / (all as f64 + 2.0)
 }
 
-/// Logarithm of the number of ways to choose `some` of `all`.
+/// Returns the logarithm of the number of ways to choose `some` of `all`.
 fn log_choices(all: usize, some: usize) -> f64 {
     (0..some).map(|at| ((all - at) as f64 / (at + 1) as f64).ln()).sum()
 }
 
-/// Fewer different values than this may agree by chance, because clocks tick and tools round.
+/// Number of different values below which processes may agree by chance, because clocks have a resolution and
+/// tools round.
 const ENOUGH_VALUES: usize = 4;
-/// Fewer different values than this may agree by chance if their order differs.
+/// Number of different values below which processes may agree by chance in another order.
 const ENOUGH_IN_ANY_ORDER: usize = 8;
 
-/// Benchmarks of one run that share a process's samples with another benchmark of it.
+/// Returns the benchmarks of a run that share a process's samples with another of its benchmarks.
 pub fn repeated(run: &Run) -> BTreeSet<BenchmarkName> {
     let mut owners: HashMap<u64, &BenchmarkName> = HashMap::new();
     let mut found = BTreeSet::new();
@@ -332,7 +342,7 @@ pub fn repeated(run: &Run) -> BTreeSet<BenchmarkName> {
     found
 }
 
-/// The finding about a benchmark that either side repeats.
+/// Returns the finding about a benchmark that shares samples with another one on either side.
 pub fn lint_repeated(name: &BenchmarkName, repeated: &BTreeSet<BenchmarkName>) -> Option<Lint> {
     let detail = "the same samples are recorded for another benchmark of this run";
     repeated.contains(name).then(|| Lint::new(LintCode::RepeatedSamples, detail))
@@ -345,7 +355,8 @@ fn processes(benchmark: &Benchmark) -> impl Iterator<Item = &Process> {
     })
 }
 
-/// A digest of a process's samples, `None` if they are too few to be distinguished from another's.
+/// Returns a digest of a process's samples; `None` if there are too few to distinguish them from another
+/// process's.
 fn digest(process: &Process) -> Option<u64> {
     let values: Vec<u64> = process.samples.iter().map(|value| value.to_bits()).collect();
     let mut in_any_order = values.clone();

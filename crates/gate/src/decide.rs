@@ -1,4 +1,4 @@
-//! The verdict of a row: the two thresholds, and the error budget over looks and rows.
+//! Decides the verdict of a row, from the two thresholds and the error budget over looks and rows.
 
 use benchgate_core::model::{Verdict, percents};
 use benchgate_stats::multiplicity::{benjamini_hochberg, holm, holm_levels};
@@ -10,46 +10,47 @@ use super::estimate::{Paired, Quickest, WORTH_SHARING};
 use super::gradual::Gradual;
 use super::{CompareOptions, Interval, MetricPolicy, Policy, Reason, Row, SideStats, TooLittle, threads};
 
-/// Exponent of the spending function: evenly over the blocks, so that the first look, at which most rows are
-/// decided, has half of the budget (Kim and DeMets 1987).
+/// Exponent of the spending function. The budget is spent evenly over the blocks, so that the first look, at
+/// which most rows are decided, has half of it (Kim and DeMets 1987).
 const RHO: f64 = 1.0;
-/// Number of head's processes that a pass needs. A head that is slow in one process of five shows itself in 21 of them
-/// with 99 %.
+/// Number of head processes that a pass needs. If one process in five is slow, 21 of them include a slow one
+/// with 99 % probability.
 pub(crate) const LEAST_HEAD_PROCESSES: usize = 21;
-/// Shares of a paired row's red budget: for its location, for how often its processes are slow, and for how often its
-/// repetitions stall.
+/// Shares of the budget for regressions of a paired row: for its location, for how often its processes are
+/// slow, and for how often its repetitions stall.
 const LOCATION_SHARE: f64 = 0.75;
 const STABILITY_SHARE: f64 = 0.2;
 const TAIL_SHARE: f64 = 0.05;
-/// At the last look, a row with a smaller p of stability than this does not pass.
+/// p-value of stability below which a row does not pass at the last look.
 const STABILITY_LIMIT: f64 = 0.01;
-/// Before the last look, a row whose stability is more doubtful than this is measured further.
+/// p-value of stability below which a row is measured further before the last look.
 const STABILITY_HINT: f64 = 0.4;
-/// A row whose head has more repetitions far from the rest, by coins that say so at one in two hundred, is not green.
+/// p-value at which a row does not pass because more of head's repetitions lie far from the rest.
 const FAR_SHARE_LIMIT: f64 = 0.005;
-/// At the last look, a row is not green if head's repetitions stall so much more often that its mean rises by more
-/// than the tolerance, and if the coins do that with at most this probability: that of two stalls of head and none of
-/// base. Before the last look, such a row is measured further.
+/// p-value of the tail up to which a row does not pass at the last look, if head's stalls raise its mean by
+/// more than the tolerance: that of two stalls of head and none of base. Before the last look, such a row is
+/// measured further.
 pub(super) const TAIL_LIMIT: f64 = 0.26;
-/// A row is not green at this p if head's slow processes take so much longer than base's that the mean of all
-/// processes rises by more than the tolerance: both sides may have equally many slow processes.
+/// p-value up to which a row does not pass because head's slow processes take longer than base's, so that the
+/// mean of all processes rises by more than the tolerance. Both sides may have equally many slow processes.
 const SLOW_SIZE_LIMIT: f64 = 0.05;
-/// At the last look, a row is not green if head's mean lies above base's by more than the tolerance, and the coins do
-/// that with at most this probability for each tolerance that it rises by: the more a pass would hide, the less has to
-/// be shown.
+/// Limit for the p-value of the mean, for each tolerance by which the mean rises. At the last look, a row
+/// does not pass if head's mean exceeds base's by more than the tolerance and p is within this limit: the
+/// more a pass would hide, the less evidence against it is needed.
 const MEAN_RATE: f64 = 0.04;
-/// The largest such probability: about that of three slow processes of head and none of base.
+/// Largest limit for the p-value of the mean: about the p of three slow processes of head and none of base.
 const MEAN_LIMIT: f64 = 0.15;
-/// Before the last look, a row whose mean rises by more than this share of the tolerance is measured further.
+/// Share of the tolerance: if the mean rises by more, a row is measured further before the last look.
 const MEAN_HINT: f64 = 0.5;
-/// If the quickest repetitions contradict the others at this level, there is no verdict.
+/// p-value of a contradiction between the quickest repetitions and the others up to which there is no
+/// verdict.
 const CONTRADICTED: f64 = 0.05;
-/// There is no verdict either if this share of pairs points the other way by at least half of the effect: a process
-/// may have no repetition that ran alone, so the sign alone shows too little.
+/// Share of pairs that point the other way by at least half of the effect, above which there is no verdict
+/// either. A process may have no repetition that ran undisturbed, so the sign alone shows too little.
 const OPPOSED: f64 = 0.5;
-/// Allowed difference of a bound and its p-value, as a log ratio.
+/// Allowed difference between a bound and its p-value, as a log ratio.
 const ROUNDING: f64 = 1e-9;
-/// Power that the minimum detectable effect is stated for.
+/// Power for which the minimum detectable effect is stated.
 pub const MDE_POWER: f64 = 0.9;
 
 /// The question that one noisy row asks. Effects are costs: positive is worse.
@@ -60,25 +61,26 @@ pub struct Question {
     pub floor: f64,
     /// Largest log change that a pass may hide.
     pub tolerance: f64,
-    /// Share of the budgets for regressions and passes that this look may spend.
+    /// Shares of the budgets for regressions and for passes that this look may spend.
     red_share: f64,
     green_share: f64,
-    /// One-sided p for stability and for the tail where this look judges them.
+    /// One-sided p for stability and for the tail, at looks that judge them.
     p_stability: Option<f64>,
     p_tail: Option<f64>,
-    /// The stability or the tail may have got worse, so that more blocks are wanted before a green.
+    /// The reason to measure more blocks before a pass: the stability or the tail may have got worse.
     in_question: Option<Reason>,
     /// The reason why the row can't pass, whatever the interval is.
     unshown: Option<TooLittle>,
-    /// Why a slowdown of earlier sessions may not be over.
+    /// The reason why a slowdown of earlier sessions may not be over.
     unsettled: Option<TooLittle>,
-    /// Why it may be slower than an earlier level, though not than the newest sessions.
+    /// The reason why the row may be slower than at an earlier level, though not slower than the newest
+    /// sessions.
     gradual: Option<TooLittle>,
-    /// How fast each side is when nothing disturbs it, if that is known.
+    /// The undisturbed speed of each side, if known.
     quickest: Option<Quickest>,
     fatal: bool,
     classical: Option<Classical>,
-    /// p of the effect beyond the floor, for the worse and for the better: asked several times a row.
+    /// p of the effect beyond the floor in either direction, stored because each row needs it several times.
     p_above_floor: f64,
     p_below_floor: f64,
 }
@@ -86,7 +88,7 @@ pub struct Question {
 /// The p-values of a classical test, which replace the effect's own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Classical {
-    /// One-sided, head worse and head better than base.
+    /// One-sided p-values for head being worse, and better, than base.
     pub p_worse: f64,
     pub p_better: f64,
     /// One-sided p of "head is worse than base by the tolerance or more".
@@ -95,22 +97,22 @@ pub struct Classical {
     pub below_floor: bool,
 }
 
-/// The floor of a row on the log scale: the larger of its relative part and its absolute part, the
-/// latter measured on the smaller side so that swapping the sides changes nothing.
+/// Returns the floor of a row on the log scale: the larger of its relative and its absolute part. The
+/// absolute part is taken relative to the smaller side, so that swapping the sides changes nothing.
 pub fn log_floor(rule: &MetricPolicy, base: &SideStats, head: &SideStats) -> f64 {
     let smaller = base.location.min(head.location);
     let absolute = if smaller > 0.0 { (rule.floor.absolute.max(0.0) / smaller).ln_1p() } else { 0.0 };
     rule.floor.relative.max(0.0).ln_1p().max(absolute)
 }
 
-/// The tolerance on the log scale; never below the floor.
+/// Returns the tolerance on the log scale, which is never below the floor.
 pub fn log_tolerance(rule: &MetricPolicy, floor: f64) -> f64 {
     rule.tolerance.max(0.0).ln_1p().max(floor)
 }
 
 impl Row {
-    /// The largest change that a pass may hide in this row: the policy's tolerance, or its floor if its absolute part
-    /// is larger here.
+    /// Returns the largest change that a pass may hide in this row: the policy's tolerance, or the floor if
+    /// its absolute part is larger in this row.
     pub fn tolerance(&self) -> Option<f64> {
         let rule = self.policy.as_ref()?;
         let sides = self.base.as_ref().zip(self.head.as_ref());
@@ -120,18 +122,19 @@ impl Row {
 }
 
 impl Question {
-    /// About independent processes or a history: one look, no stability.
+    /// Creates the question about independent processes or a history, which has one look and no test of
+    /// stability.
     pub fn unpaired(effect: Inference, rule: &MetricPolicy, floor: f64) -> Self {
         let p = (effect.p_above(floor), effect.p_below(-floor));
         Self::new(effect, p, rule, floor)
     }
 
-    /// With the reason for which it must not be green, if the stability or the tail may have got worse.
+    /// Adds the reason why the row must not pass, if the stability or the tail may have got worse.
     pub fn in_question(self, in_question: Option<Reason>) -> Self {
         Self { in_question, ..self }
     }
 
-    /// This question for a head with this many processes: if they are too few for a pass, it says so.
+    /// Adds the number of head processes; if there are too few for a pass, the question says so.
     pub fn shown_by(self, head_processes: usize) -> Self {
         let or_declared = |few: TooLittle| {
             TooLittle::new(few.short, format!("{}, or a declared spread (`between-cv`)", few.why))
@@ -139,14 +142,14 @@ impl Question {
         Self { unshown: self.unshown.or_else(|| too_few(head_processes).map(or_declared)), ..self }
     }
 
-    /// This question about a compiler, where too few processes don't prevent a pass: a compiler that is slow now and
-    /// then harms no user of its modules.
+    /// Turns the question into one about a compiler, for which too few processes don't prevent a pass: a
+    /// compiler that is occasionally slow does not affect users of its modules.
     pub fn of_compiler(self) -> Self {
         Self { unshown: None, ..self }
     }
 
-    /// This question after sessions that were slow. `slow` is their number, if this session doesn't show that the
-    /// slowdown is over.
+    /// Adds earlier slow sessions. `slow` is their number, if this session doesn't show that the slowdown is
+    /// over.
     pub fn after_slow_sessions(self, slow: Option<usize>) -> Self {
         let unsettled = slow.map(|slow| {
             let sessions = benchgate_core::model::counted(slow, "stored session");
@@ -156,7 +159,8 @@ impl Question {
         Self { unsettled, ..self }
     }
 
-    /// Likely slower than at an earlier level, which forbids a pass whatever the newest sessions show.
+    /// Adds that the row is likely slower than at an earlier level, which forbids a pass whatever the newest
+    /// sessions show.
     pub fn since_earlier(self, gradual: Option<&Gradual>) -> Self {
         let gradual = gradual.map(|gradual| {
             let (short, what) = gradual.since.words();
@@ -191,7 +195,7 @@ impl Question {
         }
     }
 
-    /// About blocks, at the look that their number makes.
+    /// Creates the question about blocks, for the look after this number of blocks.
     pub fn paired(paired: &Paired, rule: &MetricPolicy, floor: f64, looks: &Looks) -> Self {
         let blocks = paired.counts.blocks;
         let last = blocks >= looks.last();
@@ -199,7 +203,7 @@ impl Question {
         Self {
             red_share: LOCATION_SHARE * share,
             green_share: share,
-            // The row's own lopsided blocks must show it by their coins alone, independent of its neighbors.
+            // The row's own uneven blocks must show it by their coins alone, independently of its neighbors.
             p_stability: last.then_some(paired.p_stability.max(paired.p_split)),
             p_tail: last.then_some(paired.tail.p),
             in_question: in_question(paired, log_tolerance(rule, floor), last),
@@ -209,12 +213,12 @@ impl Question {
         }
     }
 
-    /// The question for a classical test.
+    /// Creates the question for a classical test.
     pub fn classical(effect: Effect, rule: &MetricPolicy, floor: f64, classical: Classical) -> Self {
         Self { classical: Some(classical), ..Self::unpaired(Inference::Modelled(effect), rule, floor) }
     }
 
-    /// p of "not worse by location", as if all budget were spent on it at this look.
+    /// Returns the p of "not worse by location", as if the whole budget were spent on it at this look.
     fn p_location(&self) -> f64 {
         match self.classical {
             Some(test) => test.p_worse,
@@ -253,12 +257,12 @@ impl Question {
     }
 
     /// Returns whether the interval lies beyond the floor. The p-value is not enough: with several modes it
-    /// can reject the floor while the printed interval still contains it.
+    /// can reject the floor although the printed interval still contains it.
     fn shows_worse(&self, level: f64) -> bool {
         self.classical.is_some() || self.effect.lower(level) >= self.floor - ROUNDING
     }
 
-    /// The verdict, its reason, and the one-sided level of the interval that decided.
+    /// Returns the verdict, its reason, and the one-sided level of the interval that decided.
     fn judge(&self, worse_level: f64, better_level: f64, alpha: f64) -> (Verdict, Reason, f64) {
         let beyond = self.classical.is_none_or(|test| test.beyond_floor);
         let below = self.classical.is_none_or(|test| test.below_floor);
@@ -269,7 +273,7 @@ impl Question {
                 Some(quickest) => (Verdict::Inconclusive, contradicted(quickest, "slower"), red_level),
             };
         }
-        // A head that is clearly faster, and only less even about it, is not slower; it is not green either.
+        // A head that is clearly faster and only less even is not slower; but it does not pass either.
         let uneven = [(self.p_unstable(), Reason::Stability), (self.p_stalls(), Reason::Tail)];
         if let Some((_, reason)) = uneven.into_iter().find(|(p, _)| *p <= worse_level)
             && self.p_better() > better_level
@@ -286,8 +290,8 @@ impl Question {
                 Some(quickest) => (Verdict::Inconclusive, contradicted(quickest, "faster"), level),
             };
         }
-        // No correction over rows: "every row is within tolerance" is an intersection of claims, each
-        // of which must be shown, so the whole is at most as likely wrong as one of them (Berger 1982,
+        // There is no correction over rows: "every row is within tolerance" requires each row to be shown, so
+        // the whole is at most as likely wrong as one of them (intersection-union test, Berger 1982,
         // Technometrics 24:295–300).
         let within = self.is_within(alpha);
         let level = alpha * self.green_share;
@@ -295,8 +299,9 @@ impl Question {
             return (Verdict::Inconclusive, Reason::TooLittle(why.clone()), red_level);
         }
         if within && self.in_question.is_none() && self.unshown.is_none() {
-            // The interval that shows that head is no worse may show more: if it lies wholly below the floor, head is
-            // better. An improvement fails no gate, so it needs no share of the budget for false positives.
+            // The interval that shows that head is no worse may show more: if all of it lies below the floor,
+            // head is better. An improvement never fails a gate, so it needs no share of the budget for false
+            // positives.
             let better = self.classical.is_none() && self.p_below_floor <= level;
             return if better {
                 (Verdict::Improved, Reason::BelowFloor, level)
@@ -313,8 +318,8 @@ impl Question {
     }
 }
 
-/// The reason that keeps a row with a good interval from passing. If every repetition of head is faster than every one
-/// of base, nothing can be slower.
+/// Returns the reason that keeps a row with a good interval from passing. If every repetition of head is
+/// faster than every one of base, nothing can be slower.
 fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
     if paired.outruns {
         return None;
@@ -341,8 +346,8 @@ fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
     mean_in_question(paired, tolerance, last)
 }
 
-/// Returns whether head's mean may lie above base's by more than the tolerance, whatever raised it. Slow
-/// processes of head alone have no others to be compared with, so several are enough.
+/// Returns a reason if head's mean may exceed base's by more than the tolerance, whatever raised it. If only
+/// head has slow processes, they can't be compared with any of base's, so several of them are enough.
 fn mean_in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
     let (mean, counts) = (paired.mean, paired.counts);
     let limit = (MEAN_RATE * mean.rise / tolerance).min(MEAN_LIMIT);
@@ -369,13 +374,13 @@ fn mean_in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reaso
     })
 }
 
-/// Returns whether the quickest repetitions point the other way, by the sign test for that or by their size.
+/// Returns whether the quickest repetitions point the other way, by their sign test or by their size.
 fn contradicts(quickest: &Quickest, p_other_way: f64) -> bool {
     p_other_way <= CONTRADICTED || quickest.opposed >= OPPOSED
 }
 
-/// A program that shares its processor may be faster when it runs alone and slower when it has to wait, or the other
-/// way round: then the other programs decide the result.
+/// Returns the reason for a contradiction. A program that shares its processor may be faster when it runs
+/// alone but slower when it has to wait, or the other way round; the other programs then decide the result.
 fn contradicted(quickest: Quickest, most: &str) -> Reason {
     let Quickest { pairs, head_faster, .. } = quickest;
     let why = format!(
@@ -385,7 +390,7 @@ fn contradicted(quickest: Quickest, most: &str) -> Reason {
     Reason::too_little("contradictory", why)
 }
 
-/// The condition of a pass, beyond an interval within the tolerance, that is not met.
+/// Returns a condition of a pass that is not met, other than an interval within the tolerance.
 fn unshown(paired: &Paired) -> Option<TooLittle> {
     match paired.blur {
         Some(Blur::Grid) => Some(TooLittle::new(
@@ -417,19 +422,20 @@ fn too_few(head_processes: usize) -> Option<TooLittle> {
 pub struct Decision {
     pub verdict: Verdict,
     pub reason: Reason,
-    /// Turned back to head/base.
+    /// The interval, converted back to head/base.
     pub interval: Interval,
     pub p_worse: f64,
     pub p_adjusted: f64,
-    /// After Benjamini and Hochberg, for ordering a listing.
+    /// p-value with Benjamini and Hochberg's adjustment, for ordering a list.
     pub q_value: f64,
-    /// Absent at a look, which asks for a verdict alone.
+    /// Absent at an interim look, which only needs a verdict.
     pub minimum_detectable: Option<f64>,
 }
 
-/// Decides all questions of a comparison at once. Fatal and other rows are two families: a row that
-/// is only reported must not cost a fatal one its power. `worse` holds each metric's direction. Of a part of a
-/// suite, `suite_rows` is how many fatal rows the whole has: those that are not here count as undecided.
+/// Decides all questions of a comparison at once. Fatal and other rows are two families, because a row that
+/// is only reported must not reduce the power of a fatal one. `worse` holds each metric's direction. For a
+/// part of a suite, `suite_rows` is the number of fatal rows in the whole suite; those that are not here
+/// count as undecided.
 pub fn decide(
     questions: &[Question],
     worse: &[f64],
@@ -480,7 +486,7 @@ fn interval(effect: &Inference, level: f64, worse: f64) -> Interval {
     Interval { low: low.exp(), high: high.exp(), level: 1.0 - 2.0 * level }
 }
 
-/// A deterministic value: any change beyond both parts of the floor counts.
+/// Decides about a deterministic value: any change that exceeds both parts of the floor counts.
 pub fn decide_exact(base: f64, head: f64, worse: f64, rule: &MetricPolicy) -> (Verdict, Reason) {
     let change = (head - base) * worse;
     let relative = change.abs() / base.abs();

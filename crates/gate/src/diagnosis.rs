@@ -1,4 +1,4 @@
-//! Lints that the numbers themselves give rise to.
+//! Findings that follow from the numbers themselves.
 
 use benchgate_core::model::{Lint, LintCode, SideName, percents};
 use benchgate_stats::robust::{ScalePrior, fit};
@@ -9,19 +9,20 @@ use benchgate_stats::{describe, diagnose};
 use super::evidence::Evidence;
 use super::series::Readings;
 
-/// Within-process coefficient of variation from which a row is called noisy: beyond it, the location
-/// of ten repetitions is itself uncertain by more than the default tolerance.
+/// Coefficient of variation within a process above which a row is called noisy: the location of ten
+/// repetitions is then itself uncertain by more than the default tolerance.
 const HIGH_CV: f64 = 0.10;
-/// Least separation of two modes worth a lint, as a log ratio: the default tolerance.
+/// Smallest separation of two modes that is reported, as a log ratio: the default tolerance.
 const MODES_APART: f64 = 0.03;
-/// Level of the order and drift findings: they are notes, one in a hundred calm rows may carry one.
+/// Level of the findings about order and drift: they are notes, so one in a hundred calm rows may have one.
 const LEVEL: f64 = 0.01;
-/// This level as a two-sided normal quantile.
+/// The same level as a two-sided normal quantile.
 const LEVEL_Z: f64 = 2.576;
-/// Total drift over a session worth a lint, as a log ratio: paired blocks cancel it, people should know.
+/// Smallest total drift over a session that is reported, as a log ratio. Paired blocks cancel it, but people
+/// should know.
 const DRIFT_TOTAL: f64 = 0.03;
 
-/// Findings about one row's series.
+/// Returns findings about one row's series.
 pub fn of_row(base: &Readings, head: &Readings, evidence: Option<&Evidence>) -> Vec<Lint> {
     let mut lints = Vec::new();
     for (side, readings) in [(SideName::Base, base), (SideName::Head, head)] {
@@ -52,7 +53,7 @@ fn of_series(readings: &Readings, side: SideName) -> Vec<Lint> {
         let detail = format!("{side}: repetitions vary by {}", percents(cv));
         lints.push(Lint::new(LintCode::HighCv, detail));
     }
-    // Repetitions of a single process show its own modes; several processes show theirs.
+    // The repetitions of a single process show modes within it; several processes show modes between them.
     let repetitions: Vec<f64> = readings.samples.iter().map(|v| v.ln()).collect();
     let (values, what) = match readings.clean.len() {
         1 => (&repetitions, "repetitions"),
@@ -69,12 +70,12 @@ fn of_series(readings: &Readings, side: SideName) -> Vec<Lint> {
     lints
 }
 
-/// Cost of a block over all of its processes.
+/// Returns the cost of a block over all of its processes.
 fn level(block: &BlockCosts) -> Option<f64> {
     describe::mean(&block.iter().map(|process| process.clean).collect::<Vec<f64>>())
 }
 
-/// The finding that head was slow more often, if it is large enough to mention.
+/// Returns the finding that head was slow more often, if that is large enough to mention.
 pub fn of_stability(counts: &Counts, p: f64, processes: (usize, usize)) -> Option<Lint> {
     if p >= 0.05 || counts.head_slower <= counts.base_slower {
         return None;
@@ -87,9 +88,9 @@ pub fn of_stability(counts: &Counts, p: f64, processes: (usize, usize)) -> Optio
     Some(Lint::new(LintCode::Intermittent, detail))
 }
 
-/// How much costlier the first process of a pair was than the second, averaged over the two pairs of a complete block.
-/// Only a block in which base is first in one pair and head in the other counts, so that no difference between the
-/// sides enters.
+/// Returns how much slower the first process of a pair was than the second, averaged over the two pairs of a
+/// complete block. Only blocks with base first in one pair and head first in the other are used, so that a
+/// difference between the sides cancels.
 fn order_effect(block: &BlockCosts) -> Option<f64> {
     let mut costs: Vec<(u8, bool, f64)> = block.iter().map(|p| (p.slot, p.head, p.clean)).collect();
     costs.sort_by_key(|(slot, ..)| *slot);
@@ -101,8 +102,8 @@ fn order_effect(block: &BlockCosts) -> Option<f64> {
     }
 }
 
-/// Findings about the whole session: does the first process of a pair differ from the second? Each row
-/// gives its robust mean; rows are weighted alike.
+/// Returns findings about the whole session: whether the first process of a pair differs from the second.
+/// Each row contributes its robust mean with equal weight.
 pub fn of_session<'a>(rows: impl Iterator<Item = &'a Evidence>) -> Option<Lint> {
     let effects: Vec<f64> = rows
         .filter_map(|evidence| match evidence {

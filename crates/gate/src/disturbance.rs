@@ -10,21 +10,21 @@ use benchgate_stats::diagnose::lopsided;
 use super::series::Readings;
 use super::{context, copied, series};
 
-/// Share of a side's processes that may be disturbed, beyond the other side's, before its result counts as
-/// moved: the location of a row is robust, and bears a quarter of bad values.
+/// Excess of one side's share of disturbed processes over the other's, above which its result may have moved:
+/// the location of a row is robust and tolerates a quarter of bad values.
 const BEARABLE: f64 = 0.25;
 
-/// Sides that take turns are disturbed alike except by chance, and the interval includes chance already. Below this
-/// probability it is not chance: that happens to one row in a thousand on a machine that is never quiet, and then
-/// costs another look.
+/// Probability below which the sides' disturbances don't differ by chance. Sides that take turns are
+/// disturbed alike except by chance, and the interval already includes chance. At this level, one row in a
+/// thousand on a machine that is never quiet needs another look.
 const NOT_CHANCE: f64 = 0.001;
 
-/// Change of the device's temperature over a session that is reported. Leakage and the clock that a chip chooses move
-/// by about a percent over this range.
+/// Change of the device's temperature over a session, in degrees, that is reported. Leakage and the clock
+/// that a chip chooses change by about a percent over this range.
 const DEGREES: f64 = 10.0;
 
-/// Findings that forbid a verdict about a run without any comparison, for the whole run (`None`) or one benchmark.
-/// Such a run must not join the baseline.
+/// Returns findings that forbid a verdict about a run without any comparison, for the whole run (`None`) or
+/// for one benchmark. Such a run must not join the baseline.
 pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
     let forbids = |lint: &Lint| {
         lint.code.consequence() != Consequence::Note && !context::ABOUT_LITTLE_DATA.contains(&lint.code)
@@ -34,20 +34,20 @@ pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
         whole.filter(|lint| forbids(lint)).map(|lint| (None, lint)).collect();
     let repeated = copied::repeated(run);
     for benchmark in &run.benchmarks {
-        // No other side shared the disturbances of this run.
+        // This run has no other side that shared its disturbances.
         let alone = of_row(&Benchmark::new(benchmark.name.as_str()), benchmark, false);
         let alone = alone.into_iter().chain(copied::lint_repeated(&benchmark.name, &repeated));
         let lints = benchmark.lints.iter().cloned().chain(alone).filter(|lint| forbids(lint));
         found.extend(lints.map(|lint| (Some(benchmark.name.clone()), lint)));
-        // A record that can't be read can't be compared.
+        // A series that can't be read can't be compared.
         let unusable = benchmark.metrics.iter().filter_map(|series| series::read(series).err());
         found.extend(unusable.map(|lint| (Some(benchmark.name.clone()), lint)));
     }
     found
 }
 
-/// Records on each benchmark the findings that forbid a verdict and that only telemetry and samples show, for formats
-/// that keep neither.
+/// Adds to each benchmark the findings that forbid a verdict and that only telemetry and samples show, for
+/// formats that keep neither.
 pub fn record_unfit(run: &mut Run) {
     for (name, lint) in unfit(run) {
         let found = run.benchmarks.iter_mut().find(|benchmark| Some(&benchmark.name) == name.as_ref());
@@ -57,7 +57,7 @@ pub fn record_unfit(run: &mut Run) {
     }
 }
 
-/// Findings about one row. `together`: both sides were measured in one session, process by process.
+/// Returns findings about one row. `together`: both sides were measured in one session, process by process.
 pub fn of_row(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     let sides = [(SideName::Base, base), (SideName::Head, head)];
     let mut lints = Vec::new();
@@ -76,7 +76,7 @@ pub fn of_row(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     lints
 }
 
-/// A description of other programs' use of the measured devices.
+/// Describes other programs' use of the measured devices.
 fn foreign(telemetry: &Telemetry) -> Option<String> {
     let who = telemetry.foreign.join(", ");
     match telemetry.foreign_share {
@@ -89,8 +89,8 @@ fn foreign(telemetry: &Telemetry) -> Option<String> {
     }
 }
 
-/// If the disturbance affects so many more processes of one side that it may explain the result, the finding forbids a
-/// verdict; otherwise it is a note.
+/// Returns a finding that forbids a verdict if the disturbance affects so many more processes of one side
+/// that it may explain the result; otherwise a note.
 fn of_kind(
     sides: &[(SideName, &Benchmark); 2],
     together: bool,
@@ -145,11 +145,11 @@ fn drift(side: SideName, telemetry: &[Telemetry]) -> Option<Lint> {
     })
 }
 
-// Blocks of a paired session that lost a process: the rest is not the schedule, and the lost process may have been
-// slow.
+// Blocks of a paired session that lost a process: the remaining processes don't follow the schedule, and the
+// lost one may have been slow.
 
-/// The finding about a pair of series whose blocks don't all hold the same number of processes of either side, or hold one
-/// slot twice. Processes without a slot were not scheduled in blocks.
+/// Returns the finding about a pair of series in which blocks differ in the number of processes of a side, or
+/// use one slot twice. Processes without a slot were not scheduled in blocks.
 pub fn lint_incomplete(base: &Readings, head: &Readings) -> Option<Lint> {
     let mut blocks: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
     let mut slots = BTreeSet::new();
@@ -213,9 +213,9 @@ mod tests {
     fn a_burner_that_found_one_side_only_forbids_a_verdict() {
         let all = &[0, 1, 2, 3, 4, 5, 6, 7];
         assert_eq!(codes(&of_row(&burnt(&[]), &burnt(all), true)), ["foreign-process"]);
-        // Chance alone does this to a machine that is never quiet.
+        // On a machine that is never quiet, chance alone can cause this.
         assert_eq!(codes(&of_row(&burnt(&[0, 1]), &burnt(&[0, 2, 4, 5, 6]), true)), ["disturbed"]);
-        // In another session base did not share it.
+        // In another session, base did not share the disturbance.
         assert_eq!(codes(&of_row(&burnt(&[0, 1, 2]), &burnt(&[0, 1, 2]), false)), ["foreign-process"]);
     }
 

@@ -1,4 +1,4 @@
-//! Rows before the error budget is shared out: what each benchmark and metric is evidence of.
+//! Rows before the error budget is divided: the evidence for each benchmark and metric.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ use super::{
 /// Metrics of compiler output, which need no device.
 const OF_MODULES: [&str; 4] = ["compile-time", "compile-instructions", "vmfb-size", "dispatch-count"];
 
-/// A row before the error budget is shared out among all rows.
+/// A row before the error budget is divided among all rows.
 pub struct Draft {
     pub row: Row,
     /// The part that is left to decide; `None` if the row is settled.
@@ -34,18 +34,18 @@ pub struct Open {
     pub evidence: Evidence,
     /// The lint that forbids a verdict, whatever the numbers are.
     pub forbidden: Option<Lint>,
-    /// +1 where a larger value is worse.
+    /// +1 if a larger value is worse.
     pub worse: f64,
     pub rule: MetricPolicy,
-    /// Log scale.
+    /// The floor on the log scale.
     pub floor: f64,
-    /// Base's and head's repetitions, where a classical test or a picture reads them again. All rows of a large
+    /// Base's and head's repetitions, if a classical test or a chart reads them again. All rows of a large
     /// comparison are open at once, so they keep nothing else.
     pub readings: Option<[Readings; 2]>,
 }
 
 impl ComparedSession<'_> {
-    /// Both sides were read from one file.
+    /// Returns whether both sides were read from one file.
     fn one_file(&self) -> bool {
         let [base, head] = [self.base, self.head].map(|run| &run.origin.label);
         base == head && !base.is_empty()
@@ -60,17 +60,17 @@ impl Draft {
 
 /// Data that all rows of a comparison share.
 pub struct ComparedSession<'a> {
-    /// Both sides were measured together, so that their blocks pair up.
+    /// Whether both sides were measured together, so that their blocks pair up.
     pub together: bool,
     pub measured_here: bool,
-    /// As in [`super::CompareOptions`].
+    /// The same as in [`super::CompareOptions`].
     pub resampled: bool,
     pub base: &'a Run,
     pub head: &'a Run,
     /// The stored sessions that head is judged against, if requested.
     pub history: Option<history::Sessions<'a>>,
     pub forbidden: Option<Lint>,
-    /// Benchmarks that share their samples with another one, on either side.
+    /// Benchmarks that share samples with another one, on either side.
     pub repeated: BTreeSet<BenchmarkName>,
 }
 
@@ -86,7 +86,7 @@ pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: 
     }
 }
 
-/// All rows of one benchmark.
+/// Returns all rows of one benchmark.
 pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_>) -> Vec<Draft> {
     let Some(any) = pair.any() else { return Vec::new() };
     let name = &any.name;
@@ -148,7 +148,8 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
                 let is_lost = is_for_time(base) && TIMES.contains(&series.metric);
                 (row.verdict, row.reason) =
                     if is_lost { not_timed() } else { only_on(SideName::Head, unusable) };
-                // Only a usable value of base makes this metric required, if base has a measure at all.
+                // The metric is only required if base has a usable value for it, or if base has no metric at
+                // all.
                 row.fatal = fatal && (row.verdict == Verdict::Error || base.metrics.is_empty());
                 Draft::settled(row)
             }
@@ -159,7 +160,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     for series in of_base.filter(|series| head.metric(&series.metric.name).is_none()) {
         let rule = rules.metric(name, &series.metric);
         let (verdict, reason) = only_on(SideName::Base, unusable);
-        // Compilers split, fuse and rename kernels, so the totals judge the effect of removed ones.
+        // Compilers split, fuse and rename kernels, so the effect of removed kernels is judged by the totals.
         let fatal = rule.fatal && Metric::kernel_fact(&series.metric.name).is_none();
         let mut row = blank(name, pair, verdict, reason, fatal);
         row.metric = Some(series.metric.clone());
@@ -168,14 +169,14 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     }
     drafts.extend(untimed);
     drafts.extend(untimed_on_both(pair, (base, head), rules));
-    // A reader found values that can't be used. If no gating row shows it, the benchmark would pass by its remaining
-    // rows.
+    // The reader found unusable values. If no gating row shows that, the benchmark would pass by its
+    // remaining rows.
     let shows = |draft: &Draft| draft.row.fatal && draft.row.verdict == Verdict::Error;
     if let Some(lint) = unusable.filter(|_| !drafts.iter().any(shows)) {
         drafts.push(Draft::settled(blank(name, pair, Verdict::Error, Reason::Unusable(lint.clone()), true)));
     }
-    // Different work is inconclusive too, and so is another measure of what is right: correct outputs and equal modules are
-    // not the whole benchmark.
+    // Different work is inconclusive too, and so is another reference for the outputs: correct outputs and
+    // equal modules are not the whole benchmark.
     if let Some(lint) = asked.into_iter().next()
         && !drafts.iter().any(|draft| draft.row.fatal && draft.row.lints.contains(&lint))
     {
@@ -184,7 +185,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
         drafts.push(Draft::settled(row));
     }
     if drafts.is_empty() {
-        // This also applies to identical sides: nothing shows that either of them ran.
+        // This also applies to identical sides, because nothing shows that either of them ran.
         let reason = Reason::too_little("nothing measured", "no metric was measured on either side");
         drafts.push(Draft::settled(blank(name, pair, Verdict::Error, reason, true)));
     }
@@ -200,7 +201,7 @@ fn is_judged_by_outputs(side: &Benchmark) -> bool {
     side.labels.get(JUDGED_BY).is_some_and(|by| by == JUDGED_BY_OUTPUTS) || !side.printed.is_empty()
 }
 
-/// The row of a benchmark that is judged by its outputs, if they are right.
+/// Returns the row of a benchmark that is judged by its outputs, if they are right.
 fn outputs_row(name: &BenchmarkName, pair: Matched<'_>, head: &Benchmark) -> Row {
     let is_compared = || head.verification.as_ref().is_some_and(|found| !found.against_base.is_empty());
     let is_printed = !head.printed.is_empty();
@@ -222,12 +223,13 @@ fn outputs_row(name: &BenchmarkName, pair: Matched<'_>, head: &Benchmark) -> Row
     blank(name, pair, Verdict::Inconclusive, reason, true)
 }
 
-/// The finding of a side's reader that some of its values can't be used.
+/// Returns the finding of a side's reader that some of its values can't be used.
 fn unusable(side: &Benchmark) -> Option<&Lint> {
     side.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error)
 }
 
-/// A metric that one side lacks: because its values were unusable, if the reader said so.
+/// Returns the verdict about a metric that one side lacks; if the reader reported unusable values, these are
+/// the reason.
 fn only_on(side: SideName, unusable: Option<&Lint>) -> (Verdict, Reason) {
     match unusable {
         Some(lint) => (Verdict::Error, Reason::Unusable(lint.clone())),
@@ -235,8 +237,8 @@ fn only_on(side: SideName, unusable: Option<&Lint>) -> (Verdict, Reason) {
     }
 }
 
-/// Rows that are compared if a module was compiled on both sides but its device is missing on one or both: size,
-/// dispatches, compile time. The module's own time is never compared.
+/// Returns the rows that can be compared if a module was compiled on both sides but its device is missing on
+/// at least one: size, dispatches, compile time. The module's own time is never compared.
 fn compiled_only(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_>) -> Vec<Draft> {
     let unsupported = |side: &Benchmark| matches!(side.outcome, Outcome::Unsupported { .. });
     let settled = |side: &Benchmark| unsupported(side) || side.outcome.is_ok();
@@ -261,16 +263,17 @@ fn compiled_only(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules
         .collect()
 }
 
-/// The rows that decide about compile times and compilers' instructions, and that a side lacks because its module came
-/// from a cache or a bundle, or because nothing was counted. Without these rows, a gate on such a metric would pass
-/// wherever the metric is missing.
+/// Returns rows for compile times and compilers' instructions that decide but that a side lacks, because its
+/// module came from a cache or a bundle or because nothing was counted. Otherwise, a gate on such a metric
+/// would pass whenever the metric is missing.
 fn untimed(
     pair: Matched<'_>,
     (base, head): (&Benchmark, &Benchmark),
     session: &ComparedSession<'_>,
     rules: &Rules<'_>,
 ) -> Vec<Draft> {
-    // A stored session may have been compiled from a cache, and later ones are still compared with the others.
+    // A stored session may have been compiled from a cache, but later ones can still be compared with the
+    // other sessions.
     if session.history.is_some() || base.artifact.is_none() || head.artifact.is_none() {
         return Vec::new();
     }
@@ -301,7 +304,7 @@ fn untimed(
     lacking.collect()
 }
 
-/// The times of a module that decide.
+/// Times of a module that can decide.
 const TIMES: [Metric; 2] = [Metric::LATENCY, Metric::CPU_TIME];
 
 /// Returns whether a side ran a module to time it.
@@ -314,7 +317,8 @@ fn not_timed() -> (Verdict, Reason) {
     (Verdict::Error, Reason::too_little("not timed", "base was not timed"))
 }
 
-/// The rows of times that decide and that neither side has, although their modules ran: sizes alone are not the benchmark.
+/// Returns rows for times that decide but that neither side has although their modules ran: sizes alone are
+/// not the benchmark.
 fn untimed_on_both(
     pair: Matched<'_>,
     (base, head): (&Benchmark, &Benchmark),
@@ -335,7 +339,7 @@ fn untimed_on_both(
     .collect()
 }
 
-/// Returns whether a series was taken by the processes that were watched. Compile time was not.
+/// Returns whether a series was measured by the processes that were watched, which compile time was not.
 fn is_timed(series: &MetricSeries) -> bool {
     match &series.series {
         Series::Processes(processes) => processes.iter().any(|process| process.started.is_some()),
@@ -343,8 +347,8 @@ fn is_timed(series: &MetricSeries) -> bool {
     }
 }
 
-/// A module that benchgate compiled and that was not checked. Foreign files never have a verification, so its absence
-/// is not reported.
+/// Returns the finding that a module compiled by benchgate was not checked. Foreign files never have a
+/// verification, so it is not reported for them.
 fn unverified(head: &Benchmark) -> Option<Lint> {
     let code = head.verification.as_ref().map(Verification::supported_code);
     let checked = matches!(code, Some(VerifyCode::Pass | VerifyCode::Fail));
@@ -356,11 +360,11 @@ fn unverified(head: &Benchmark) -> Option<Lint> {
     })
 }
 
-/// How far apart, as a ratio, the processes of two identical programs may lie. States of one machine differ by less;
-/// beyond it, the measured programs are not those of the hashes.
+/// Ratio by which the processes of two identical programs may differ. States of one machine differ by less;
+/// if the ratio is larger, the measured programs are not those that the hashes identify.
 const IDENTICAL_RATIO: f64 = 1.5;
 
-/// Returns why identical programs can't have these times: every process of one side is far beyond every
+/// Returns why identical programs can't have these times, if every process of one side is far beyond every
 /// process of the other.
 fn contradiction(base: &Readings, head: &Readings) -> Option<String> {
     if !(base.has_ratio() && head.has_ratio()) {
@@ -377,16 +381,17 @@ fn contradiction(base: &Readings, head: &Readings) -> Option<String> {
     })
 }
 
-/// Returns why programs that look identical are not shown to be equally fast although each side has more than
-/// one block: the sides differ by more than a green may hide. Their times then decide like those of any other
-/// row.
+/// Returns why programs that look identical were not shown to be equally fast although each side has more
+/// than one block: the sides differ by more than a pass may hide. Their times then decide like those of any
+/// other row.
 fn disagreement(base: &Readings, head: &Readings, together: bool, tolerance: f64) -> Option<String> {
     const OF_ONE_BLOCK: usize = 2;
     let checked = [base, head].iter().all(|side| side.has_ratio() && side.clean.len() > OF_ONE_BLOCK);
     if !checked {
         return None;
     }
-    // On a busy host the sides as a whole differ a lot by chance; processes that took turns agree much more closely.
+    // On a busy host, the sides as a whole differ a lot by chance; processes that took turns agree much more
+    // closely.
     let blocks = if together { evidence::blocks(base, head) } else { None };
     let paired = blocks.filter(|blocks| blocks.len() > 1).and_then(shift);
     let apart = paired.map_or((head.stats.location / base.stats.location).ln(), |shift| shift.center()).abs();
@@ -395,8 +400,9 @@ fn disagreement(base: &Readings, head: &Readings, together: bool, tolerance: f64
     })
 }
 
-/// The draft of one metric that both sides have. `identical`: everything executed is the same; `gpu`: the benchmark ran
-/// on a GPU; `waiting`: how much the wall-clock time says about other programs.
+/// Returns the draft of one metric that both sides have. `identical`: everything executed is the same; `gpu`:
+/// the benchmark ran on a GPU; `waiting`: how much the wall-clock time suggests interference from other
+/// programs.
 fn metric_draft(
     mut row: Row,
     base_series: &MetricSeries,
@@ -478,10 +484,10 @@ fn metric_draft(
         }
         let question = contradiction.or_else(|| {
             let disagreement = || disagreement(&base_readings, &head_readings, session.together, tolerance);
-            // Files of two days may differ by what the days did to the machine.
+            // Files of two days may differ because the machine did.
             (session.together || session.history.is_some()).then(disagreement).flatten()
         });
-        // The newest session alone does not show a slowdown that came before it.
+        // The newest session alone does not show a slowdown that began before it.
         let was_slowed = || {
             let Some((sessions, rule)) = session.history.as_ref().zip(row.policy.as_ref()) else {
                 return false;
@@ -500,9 +506,10 @@ fn metric_draft(
                 (row.verdict, row.reason) = (Verdict::Pass, Reason::Identical);
                 return Draft::settled(row);
             }
-            // Few processes of a busy host can be as far apart. With more blocks, identical sides should agree;
-            // otherwise a different program ran, and their times are judged like those of any other row. The same
-            // applies to other sessions: a machine that became slower is not a baseline either.
+            // A few processes on a busy host can differ by this much. With more blocks, identical sides
+            // should agree; otherwise a different program ran, and the times are judged like those of any
+            // other row. The same applies to other sessions, because a machine that became slower is not a
+            // baseline either.
             Some(detail) => row.lints.push(Lint::new(LintCode::Disturbed, detail)),
         }
     }
@@ -543,7 +550,7 @@ fn metric_draft(
         Ok(mut evidence) => {
             row.lints.extend(evidence.take_lints());
             if let Evidence::Unpaired { .. } = &evidence {
-                // The medians that are compared, as the tools print them.
+                // These medians are compared, in the form in which the tools print them.
                 for (stats, readings) in [(&mut row.base, &base_readings), (&mut row.head, &head_readings)] {
                     if let Some((stats, location)) = stats.as_mut().zip(evidence::location(readings, worse)) {
                         stats.location = location;
@@ -555,12 +562,12 @@ fn metric_draft(
             let rule = rules.metric(&row.benchmark, metric);
             let forbidding = context::forbidding(&row.lints).cloned();
             if !rule.fatal {
-                // Compile time is measured once by design. Too little data is reported only if a verdict depends on
-                // it.
+                // Compile time is measured once by design. Too little data is only reported if a verdict
+                // depends on it.
                 row.lints.retain(|lint| !context::ABOUT_LITTLE_DATA.contains(&lint.code));
             }
             let floor = log_floor(&rule, &base_readings.stats, &head_readings.stats);
-            // One repetition shows as little about the processor time as about the latency.
+            // A single repetition shows as little about the processor time as about the latency.
             let plain = matches!(evidence, Evidence::Unpaired { .. }) && !metric.is_compile_time();
             let forbidden = if plain { forbidding } else { context::forbidding(&row.lints).cloned() };
             let forbidden = forbidden.or_else(|| session.forbidden.clone());

@@ -1,4 +1,4 @@
-//! From the evidence of all rows to an effect for each.
+//! Estimates an effect for each row from the evidence of all rows.
 
 use std::sync::Arc;
 
@@ -15,51 +15,51 @@ use super::gradual::{Earlier, Gradual};
 use super::newest::{ASSUMED_DF, GradualQuestion, is_over};
 use super::threads;
 
-/// The evidence of blocks about one row.
+/// The evidence that blocks give about one row.
 #[derive(Debug, Clone)]
 pub struct Paired {
     pub shift: Inference,
-    /// p of the shift beyond the floor, for the worse and for the better.
+    /// p of the shift beyond the floor, in either direction.
     pub p_above_floor: f64,
     pub p_below_floor: f64,
     pub counts: Counts,
     pub slow_size: SlowSize,
     /// One-sided p of "head is not slow more often than base".
     pub p_stability: f64,
-    /// Sign test of the lopsided blocks alone, independent of neighbors.
+    /// Sign test of the uneven blocks alone, independent of neighbors.
     pub p_split: f64,
-    /// Processes of base and of head that could have been slow.
+    /// Numbers of base's and head's processes that could have been slow.
     pub processes: [usize; 2],
-    /// p of "head has no larger share of repetitions far above or far below", by the coins: a mode doesn't see
-    /// them.
+    /// p of "head has no larger share of repetitions far above or far below", by redrawing the coins: a mode
+    /// ignores such repetitions.
     pub p_far_share: f64,
     pub tail: StallTail,
     pub mean: MeanCost,
-    /// Every repetition of head took less than every one of base.
+    /// Whether every repetition of head took less time than every repetition of base.
     pub outruns: bool,
     /// The reason why the repetitions can't show that nothing changed.
     pub blur: Option<Blur>,
     pub quickest: Quickest,
 }
 
-/// Comparison of the quickest repetition of each process: how fast the program is when nothing disturbs it. Sign tests
-/// over the pairs, each with the number of pairs that say so.
+/// Comparison of the quickest repetition of each process, which shows how fast the program is when
+/// undisturbed: sign tests over the pairs, each with the number of pairs that agree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quickest {
     pub pairs: usize,
     pub head_faster: usize,
     pub p_head_faster: f64,
     pub p_head_slower: f64,
-    /// Share of the pairs whose difference has the other sign than the effect, and at least half its size; 0 if the
-    /// differences only scatter around the effect.
+    /// Share of the pairs whose difference has the opposite sign of the effect and at least half its size; 0
+    /// if the differences only scatter around the effect.
     pub opposed: f64,
 }
 
-/// The quickest repetitions show another effect than all repetitions at this level of a sign test.
+/// Level of a sign test at which the quickest repetitions show another effect than all repetitions together.
 const OTHER_EFFECT: f64 = 0.05;
 
 impl Quickest {
-    /// `effect` is the result of all repetitions together.
+    /// Compares the quickest repetitions with `effect`, the result of all repetitions together.
     fn new(blocks: &[BlockCosts], effect: f64) -> Self {
         let mut differences = Vec::new();
         for block in blocks {
@@ -78,8 +78,8 @@ impl Quickest {
         let opposed =
             |difference: &&f64| **difference * effect < 0.0 && difference.abs() >= effect.abs() / 2.0;
         let opposed = differences.iter().filter(opposed).count();
-        // If processes of both sides differ by more than the effect, half of the pairs point the other way by chance, but
-        // as many show more than the effect as less.
+        // If processes of both sides differ by more than the effect, half of the pairs point the other way by
+        // chance; but then equally many differences lie above the effect and below it.
         let less = differences.iter().filter(|difference| (**difference - effect) * effect < 0.0).count();
         let is_other = sign_test(less, differences.len()) <= OTHER_EFFECT;
         Self {
@@ -92,23 +92,23 @@ impl Quickest {
     }
 }
 
-/// Rows from which starting threads costs less than it saves: a row takes a millisecond.
+/// Number of rows from which threads save more time than starting them takes: a row takes a millisecond.
 pub(super) const WORTH_SHARING: usize = 16;
 
-/// Bytes of intermediate data that all rows of a metric together keep from their estimate to their decision: computing
-/// a row's again takes a millisecond.
+/// Bytes of intermediate data that all rows of a metric together may keep between estimate and decision:
+/// recomputing a row's data takes a millisecond.
 const KEPT: usize = 32 << 20;
 
 /// One row's blocks with its policy.
 pub struct PairedRow<'a> {
     pub blocks: &'a Arc<[BlockCosts]>,
-    /// Floor and tolerance are on the log scale.
+    /// The floor, on the log scale like the tolerance.
     pub floor: f64,
     pub tolerance: f64,
 }
 
-/// Estimates all paired rows of one metric: shifts row by row, the rate of slow processes together, or of each row
-/// `alone`. `None` for a row whose blocks can't be compared.
+/// Estimates all paired rows of one metric: shifts row by row; the rate of slow processes for all rows
+/// together, or for each row `alone`. `None` for a row whose blocks can't be compared.
 pub fn paired(rows: &[PairedRow<'_>], alone: bool) -> Vec<Option<Paired>> {
     let shifts = threads::each(rows, WORTH_SHARING, |row| {
         let shift = Shift::new(Arc::clone(row.blocks))?;
@@ -149,7 +149,7 @@ pub fn paired(rows: &[PairedRow<'_>], alone: bool) -> Vec<Option<Paired>> {
         .collect()
 }
 
-/// The evidence of blocks about the shift alone.
+/// Returns the inference about the shift alone.
 pub fn shift(blocks: Vec<BlockCosts>) -> Option<Inference> {
     Shift::new(blocks).map(|shift| Inference::Randomised(Arc::new(shift)))
 }
@@ -158,8 +158,8 @@ fn side(blocks: &[BlockCosts], head: bool) -> impl Iterator<Item = &ProcessCosts
     blocks.iter().flatten().filter(move |process| process.head == head)
 }
 
-/// Returns whether the slowest repetition of head lies below the fastest one of base. If quantiles represent
-/// the repetitions of a process, their mean is used too.
+/// Returns whether the slowest repetition of head is faster than the fastest one of base. If quantiles
+/// represent the repetitions of a process, their mean is used too.
 fn outruns(blocks: &[BlockCosts]) -> bool {
     let slowest = side(blocks, true)
         .flat_map(|process| process.costs.last().copied().into_iter().chain([process.mean]));
@@ -167,8 +167,9 @@ fn outruns(blocks: &[BlockCosts]) -> bool {
     slowest.fold(f64::NEG_INFINITY, f64::max) < fastest.fold(f64::INFINITY, f64::min)
 }
 
-/// p of "not more of head's repetitions than of base's lie farther from the block's median than the tolerance, above or
-/// below it", once head's shift is taken out. If the share did not change, either side is equally likely to have more.
+/// Returns the p of "not more of head's repetitions than of base's lie farther from the block's median than
+/// the tolerance, above or below it", after head's shift is removed. If the share did not change, either side
+/// is equally likely to have more.
 fn far_share(row: &PairedRow<'_>, shift: &Shift) -> f64 {
     let of_block = |block: &BlockCosts, sign: f64| {
         let moved = |head: bool, by: f64| -> Vec<f64> {
@@ -194,7 +195,7 @@ fn slow_processes(row: &PairedRow<'_>, shift: &Shift) -> (Counts, SlowSize) {
     };
     let blocks: Vec<(Vec<f64>, Vec<f64>)> =
         row.blocks.iter().map(|block| (costs(block, false), costs(block, true))).collect();
-    // Processes of one side and block are alike but for the noise.
+    // Processes of one side and block differ only by noise.
     let differences: Vec<f64> = blocks
         .iter()
         .flat_map(|(base, head)| [base, head])
@@ -209,7 +210,7 @@ fn slow_processes(row: &PairedRow<'_>, shift: &Shift) -> (Counts, SlowSize) {
 /// One row of a comparison with stored sessions.
 pub struct HistoryRow<'a> {
     pub stored: &'a [f64],
-    /// Later sessions that are excluded because they were slow.
+    /// Costs of later sessions that are excluded because they were slow.
     pub slow: &'a [f64],
     pub earlier: &'a Earlier,
     pub now: f64,
@@ -218,24 +219,24 @@ pub struct HistoryRow<'a> {
     pub tolerance: f64,
 }
 
-/// The evidence of a row's history.
+/// The evidence from a row's history.
 #[derive(Debug, Clone)]
 pub struct HistoryEstimate {
-    /// Against the newest sessions.
+    /// The effect relative to the newest sessions.
     pub effect: Effect,
-    /// Compared with its best level since the last acceptance, if it is likely slower.
+    /// The comparison with the best level since the last acceptance, if the row is likely slower.
     pub gradual: Option<Gradual>,
-    /// The number of sessions that were likely slower and that this one doesn't show to be over.
+    /// The number of sessions that were likely slower, if this one doesn't show that the slowdown is over.
     pub unsettled: Option<usize>,
 }
 
-/// Sessions from which rows' own histories outweigh the assumed spread. With fewer, all rows share the chip and the
-/// conditions of a few days, so that many rows don't help.
+/// Number of sessions from which rows' own histories outweigh the assumed spread. With fewer, all rows share
+/// the chip and the conditions of a few days, so many rows don't help.
 pub const ENOUGH_SESSIONS: usize = 5;
 
-/// The effects of one session against history: the prediction of a further session, whose variance is
-/// the spread between sessions plus that of their centre. If the session joins the baseline (`storing`), a slowdown is over
-/// after two sessions at the earliest.
+/// Returns the effects of one session relative to its history: the prediction of a further session, whose
+/// variance is the spread between sessions plus the variance of their center. If the session joins the
+/// baseline (`storing`), a slowdown is over after two sessions at the earliest.
 pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEstimate>> {
     let long: Vec<Fit> = rows
         .iter()
@@ -254,7 +255,7 @@ pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEs
             let enough = row.stored.len() >= ENOUGH_SESSIONS && neighbors != ScalePrior::NONE;
             let assumed = ScalePrior { variance: row.assumed_sd * row.assumed_sd, df: ASSUMED_DF };
             let Some(fit) = fit(row.stored, if enough { neighbors } else { assumed }) else {
-                // With one stored session the spread is assumed, and may have tails.
+                // With one stored session, the spread is assumed and may have heavy tails.
                 let stored = row.stored.first()?;
                 let se = row.assumed_sd * std::f64::consts::SQRT_2;
                 let effect = Effect { center: row.now - stored, se, df: ASSUMED_DF };
@@ -270,9 +271,10 @@ pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEs
         .collect()
 }
 
-/// A slow session lies this many scales above the floor: the point from which an undecided row is likely slower.
+/// Number of scales above the floor at which a session counts as slow: from this point on, an undecided row
+/// is likely slower.
 const LIKELY_SLOW: f64 = 1.7;
-/// The slow sessions, if neither they nor this one show that the slowdown is over.
+/// Returns the number of slow sessions, if neither they nor this one show that the slowdown is over.
 fn unsettled(row: &HistoryRow<'_>, center: f64, scale: f64, storing: bool) -> Option<usize> {
     let slower: Vec<f64> =
         row.slow.iter().copied().filter(|cost| *cost > center + row.floor + LIKELY_SLOW * scale).collect();

@@ -19,22 +19,22 @@ use super::{Method, Reason, TooLittle};
 /// Evidence about one row, as costs: larger is worse, whatever the metric's direction.
 #[derive(Debug, Clone)]
 pub enum Evidence {
-    /// Blocks of pairs; their effect is estimated together with the neighboring rows'.
+    /// Blocks of pairs; the effect is estimated together with that of neighboring rows.
     Paired(Arc<[BlockCosts]>),
-    /// Independent sessions, or processes whose spread is known; their effect is estimated together with the neighboring
-    /// rows'.
+    /// Independent sessions, or processes with a known spread; the effect is estimated together with that of
+    /// neighboring rows.
     Unpaired {
         row: UnpairedRow,
         method: Method,
         source: SpreadSource,
         counts: [UnitCounts; 2],
-        /// The stability or the tail, if head may be worse in it.
+        /// The stability or the tail, if head may be worse in that respect.
         uneven: Option<Reason>,
         /// p of "these two runs do not differ", by Mann and Whitney's test on the repetitions, if they were kept.
         p_runs: Option<f64>,
     },
-    /// Head's session against stored ones; sessions of neighboring rows steady the spread.
-    /// `slow`: sessions after the stored ones that are excluded because they were slow.
+    /// Head's session and the stored ones; sessions of neighboring rows stabilize the spread. `slow`:
+    /// sessions after the stored ones that are excluded because they were slow.
     History {
         stored: Vec<f64>,
         slow: Vec<f64>,
@@ -46,7 +46,7 @@ pub enum Evidence {
 }
 
 impl Evidence {
-    /// Takes the findings about assumptions of this evidence, for the row.
+    /// Takes the findings about this evidence's assumptions, to add them to the row.
     pub fn take_lints(&mut self) -> Vec<Lint> {
         match self {
             Self::Paired(_) | Self::Unpaired { .. } => Vec::new(),
@@ -55,7 +55,7 @@ impl Evidence {
     }
 }
 
-/// Number of units on each level for one side of a row.
+/// Number of units on each level, for one side of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnitCounts {
     pub sessions: usize,
@@ -98,12 +98,12 @@ impl SpreadSource {
     }
 }
 
-/// A measured or declared spread, where zero may mean unknown.
+/// Returns whether a measured or declared spread can be used; zero may mean that it is unknown.
 pub fn usable(value: &f64) -> bool {
     value.is_finite() && *value > 0.0
 }
 
-/// Declaration first, then calibration, then the model's own default.
+/// Returns the declared spread, otherwise the calibrated one, otherwise the model's default.
 pub fn prior_spread(calibrated: Option<&Spread>, declared: Option<f64>) -> PriorSpread {
     if let Some(between) = declared.filter(usable) {
         return PriorSpread { between, source: SpreadSource::Declared };
@@ -114,7 +114,7 @@ pub fn prior_spread(calibrated: Option<&Spread>, declared: Option<f64>) -> Prior
     PriorSpread { between: 0.0, source: SpreadSource::Default }
 }
 
-/// Blocks that hold at least one process of each side, in order. `None` if a process has no slot.
+/// Returns the blocks that have at least one process of each side, in order; `None` if a process has no slot.
 pub fn blocks(base: &Readings, head: &Readings) -> Option<Vec<BlockCosts>> {
     let mut blocks: BTreeMap<u32, BlockCosts> = BTreeMap::new();
     for (readings, head) in [(base, false), (head, true)] {
@@ -132,8 +132,8 @@ pub fn blocks(base: &Readings, head: &Readings) -> Option<Vec<BlockCosts>> {
     Some(blocks)
 }
 
-/// The evidence of head against base, or why there is none. `worse` is +1 if a larger value is worse; the tolerance is
-/// on the log scale.
+/// Gathers the evidence of head against base, or returns why there is none. `worse` is +1 if a larger value
+/// is worse; the tolerance is on the log scale.
 pub fn gather(
     base: &Readings,
     head: &Readings,
@@ -162,7 +162,7 @@ pub fn gather(
     let known = (prior.source != SpreadSource::Default).then_some(prior.between);
     Ok(Evidence::Unpaired {
         row: UnpairedRow { base: base_side, head: head_side, known },
-        // A file with samples and one with summaries only meet at the median.
+        // A file with samples and one with only summaries have just the median in common.
         method: if base.summaries_only || head.summaries_only { Method::Summaries } else { Method::Unpaired },
         source: prior.source,
         counts: [base, head].map(UnitCounts::counted_in),
@@ -174,24 +174,26 @@ pub fn gather(
     })
 }
 
-/// Minimum repetitions a side: with five and five, the most extreme order is one of 252, twice.
+/// Minimum number of repetitions on each side: with five and five, the most extreme order is one of 252, in
+/// either direction.
 const LEAST_FOR_RUNS: usize = 5;
 
-/// Probability up to which an excess of head's slow processes counts as more than chance: that of three slow processes
-/// of head and none of base.
+/// Probability up to which an excess of slow processes in head is not attributed to chance: that of three
+/// slow processes of head and none of base.
 const UNEVEN_LIMIT: f64 = 0.13;
 
-/// Probability of a rise of the mean by chance at which a row is not green, whatever the rise beyond the tolerance is.
+/// Probability that a rise of the mean is due to chance, up to which a row does not pass even if the rise
+/// barely exceeds the tolerance.
 const MEAN_LIMIT: f64 = 0.02;
 
-/// The limit of Welch's test grows by this for each tolerance by which the rise exceeds the tolerance: the more a pass
-/// would hide, the less has to be shown.
+/// Increase of the limit of Welch's test for each tolerance by which the rise exceeds the tolerance: the more
+/// a pass would hide, the less evidence against it is needed.
 const MEAN_RATE: f64 = 0.1;
 const LARGEST_MEAN_LIMIT: f64 = 0.15;
 
-/// Returns whether head is slow, or stalls, more often or for longer than base. The location of a side does
-/// not show this, and without a schedule the machine may be the cause: it prevents a pass but does not make a
-/// row red.
+/// Returns a reason if head is slow, or stalls, more often or for longer than base. The location of a side
+/// does not show this. Without a schedule the machine may be the cause, so it prevents a pass but does not
+/// make a row regressed.
 fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Option<Reason> {
     let quicker = |costs: &[f64]| describe::quantile_sorted(&describe::sorted(costs), 0.25);
     let by_process = base.middle.len().min(head.middle.len()) > 1;
@@ -204,7 +206,8 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     };
     let (base_units, head_units) = (units(base), units(head));
     if let Some((base_level, head_level)) = quicker(&base_units).zip(quicker(&head_units)) {
-        // A faster head keeps its lead: it is slow only if base would be.
+        // A faster head keeps its advantage: its process is slow only if a process of base with this time
+        // would be.
         let levels = [base_level, head_level.max(base_level)];
         if SlowShare::new(&base_units, &head_units, levels, tolerance).p <= UNEVEN_LIMIT {
             return Some(Reason::Stability);
@@ -225,14 +228,15 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     let level = quicker(&base_tails)?;
     let stalled = SlowShare::new(&base_tails, &head_tails, [level, level], tolerance);
     let excess = log_mean_exp(&head_tails) - log_mean_exp(&base_tails);
-    // A summary keeps no repetitions that could be counted, only their mean.
+    // A summary has no repetitions to count, only their mean.
     let uncounted = base.summaries_only || head.summaries_only;
     (excess > tolerance && (uncounted || by_process && stalled.p <= TAIL_LIMIT)).then_some(Reason::Tail)
 }
 
-/// The rise of the mean from base's units to head's, as a share, if it exceeds the tolerance and chance does not explain
-/// it: the slow units of head may be as many as base's and take longer. Welch's test needs a clear mean; where the times have several modes, the
-/// slower halves of both sides tell them apart.
+/// Returns the rise of the mean from base's units to head's, as a share, if it exceeds the tolerance and
+/// chance does not explain it: head may have as many slow units as base, but slower ones. Welch's test needs
+/// means that are clearly separated; if the times have several modes, the slower halves of both sides
+/// distinguish them.
 fn mean_rise(base: &[f64], head: &[f64], tolerance: f64) -> Option<f64> {
     let level = describe::median(base)?;
     let values =
@@ -247,7 +251,8 @@ fn mean_rise(base: &[f64], head: &[f64], tolerance: f64) -> Option<f64> {
     (rise > tolerance && (by_mean <= limit || by_halves <= MEAN_LIMIT)).then_some(rise)
 }
 
-/// One side as the model reads it; `by_process`: each process is a unit, and not each session.
+/// Returns one side in the form that the model reads. With `by_process`, each process is a unit; otherwise
+/// each session is.
 fn side(readings: &Readings, by_process: bool, waiting: f64) -> SeparateSide {
     let sessions = &readings.sessions;
     let disturbances: Vec<f64> = sessions.iter().filter_map(|session| session.disturbance).collect();
@@ -266,16 +271,16 @@ fn side(readings: &Readings, by_process: bool, waiting: f64) -> SeparateSide {
     }
 }
 
-/// Share of the wall-clock time that a program may spend without its processor before other programs are suspected:
-/// reading a file, starting a process.
+/// Share of the wall-clock time that a program may spend without its processor before other programs are
+/// suspected: time for reading a file or starting a process.
 const OWN_WAITING: f64 = 0.02;
-/// How much of the logarithm of that share counts as disturbance. A program may wait for itself, so only part of it
-/// counts.
+/// Share of the waiting (the logarithm of wall-clock over processor time) that counts as disturbance. A
+/// program may wait for itself, so only part of it counts.
 const SUSPECTED: f64 = 0.5;
 
-/// How far the wall-clock time exceeds the processor time, as a disturbance: another session may wait more or less. It
-/// counts only if a file states the time of whole processes, as hyperfine does: a thread that waits for a device or for
-/// its workers is not disturbed.
+/// Returns how far the wall-clock time exceeds the processor time, as a disturbance: another session may wait
+/// more or less. It counts only if a file states the time of whole processes, as hyperfine does, because a
+/// thread that waits for a device or for its workers is not disturbed.
 pub fn waiting(benchmark: &Benchmark) -> f64 {
     let stated = benchmark.metric(&Metric::CPU_TIME.name).and_then(|series| match &series.series {
         Series::Summaries(summaries) => summaries.first()?.mean,
@@ -287,7 +292,7 @@ pub fn waiting(benchmark: &Benchmark) -> f64 {
     (SUSPECTED * (-share.ln() - OWN_WAITING)).clamp(0.0, unpaired::BUSY)
 }
 
-/// The median over sessions, in the metric's unit; `worse` is +1 where a larger value is worse.
+/// Returns the median over sessions, in the metric's unit; `worse` is +1 if a larger value is worse.
 pub fn location(readings: &Readings, worse: f64) -> Option<f64> {
     let costs: Vec<f64> = readings.sessions.iter().map(|session| session.location).collect();
     describe::median(&costs).map(|cost| (cost * worse).exp())

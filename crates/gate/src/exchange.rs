@@ -1,7 +1,7 @@
-//! Which kernel is to blame, proved by exchange: base with one kernel of head, and head with one of base, each in paired
-//! blocks.
+//! Finds which kernel is to blame by exchanging kernels: base with one kernel of head, and head with one of
+//! base, each measured in paired blocks.
 //!
-//! Evidence for a person who looks for a cause. Nothing here decides anything.
+//! This is evidence for a person who looks for a cause. Nothing here affects a verdict.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +12,33 @@ use benchgate_stats::student_quantile;
 use super::Interval;
 use super::matching::matched;
 
-/// Chance that an interval misses on one side.
+/// Probability that an interval misses the true value on one side.
 const MISSED: f64 = 0.025;
 
-/// End of the name under which a kernel is exchanged in the opposite order, after the kernels that follow it.
+/// Suffix of the name under which a kernel is exchanged in the opposite order, after the kernels that follow
+/// it.
 pub const REVERSED: &str = "-reversed";
 
-/// The effect of an exchange on base's time, as a fraction of it: 0.5 if base takes 1.5 times as long with this kernel.
+/// The effect of an exchange, as a fraction of base's time: 0.5 if base takes 1.5 times as long with this
+/// kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchanged {
-    /// The kernel, or the name under which all of them were exchanged.
+    /// Name of the kernel, or the name under which all kernels were exchanged.
     pub name: String,
-    /// The mean of the two effects below, so that what two kernels add only together is divided between them.
+    /// The mean of the two effects below, so that an effect that two kernels only have together is divided
+    /// between them.
     pub change: f64,
     /// Bounds of the change.
     pub interval: Interval,
-    /// The effect of this kernel after those before it.
+    /// The effect of this kernel after the preceding ones were exchanged.
     pub in_order: f64,
-    /// The effect of this kernel after those that follow it.
+    /// The effect of this kernel after the following ones were exchanged.
     pub reversed: f64,
     pub blocks: usize,
 }
 
-/// The difference of two times, in their unit: what a program adds does not depend on what else runs, but a ratio does, since
-/// other programs add to both times.
+/// The difference of two times, in their unit. What a program adds does not depend on other programs, but a
+/// ratio does, because other programs add to both times.
 struct Difference {
     /// The mean time of base's processes.
     base: f64,
@@ -61,7 +64,7 @@ impl Difference {
     }
 }
 
-/// The mean times of the processes of each block.
+/// Returns the times of the processes of each block, averaged over repetitions.
 fn by_block(metric: &MetricSeries) -> Option<BTreeMap<u32, Vec<f64>>> {
     let Series::Processes(processes) = &metric.series else { return None };
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
@@ -71,24 +74,24 @@ fn by_block(metric: &MetricSeries) -> Option<BTreeMap<u32, Vec<f64>>> {
     Some(blocks)
 }
 
-/// The time of base with head's kernels: all of them, and each.
+/// The time of base with head's kernels: with all of them, and with each one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
-    /// Whether it is the time of processors, which other programs disturb less, rather than of the call.
+    /// Whether this is processor time, which other programs disturb less, and not the time of the call.
     pub by_processor: bool,
     pub whole: Exchanged,
-    /// The one that changed the time most first.
+    /// The kernels, with the one that changed the time most first.
     pub kernels: Vec<Exchanged>,
     /// Kernels that were not measured, each with the reason.
     pub failed: Vec<(String, String)>,
 }
 
-/// Whether the changes of the kernels add up to that of all of them.
+/// Result of checking that the changes of the kernels add up to the change of all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sum {
     AddsUp,
     Differs,
-    /// Some were not measured, or the intervals are as wide as what is divided.
+    /// Some kernels were not measured, or the intervals are as wide as the change itself.
     Unknown,
 }
 
@@ -103,13 +106,13 @@ impl Sum {
 }
 
 impl Exchange {
-    /// From this time in the runs of both sides, whose benchmarks are the exchanges. `None` if exchanging all kernels was
-    /// not measured.
+    /// Computes the exchange from this time in the runs of both sides, in which each benchmark is an
+    /// exchange. `None` if exchanging all kernels was not measured.
     pub fn new(base: &Run, head: &Run, whole: &str, time: &Metric) -> Option<Self> {
         let mut differences: BTreeMap<&str, Result<Difference, &str>> = BTreeMap::new();
         for pair in matched(base, head) {
             let Some(benchmark) = pair.any() else { continue };
-            // A command's benchmark has the command's name in front.
+            // A command's benchmark has the command's name as a prefix.
             let name = benchmark.name.as_str();
             let name = name.split_once('/').map_or(name, |(command, _)| command);
             let outcome = [pair.head, pair.base].into_iter().flatten().find(|side| !side.outcome.is_ok());
@@ -148,44 +151,44 @@ impl Exchange {
         Some(Self { by_processor: *time == Metric::CPU_TIME, whole, kernels, failed })
     }
 
-    /// Returns whether exchanging all kernels is known to have changed the time: otherwise there is nothing
+    /// Returns whether exchanging all kernels is known to have changed the time; otherwise there is nothing
     /// to divide.
     pub fn has_changed(&self) -> bool {
         self.whole.interval.low > 0.0 || self.whole.interval.high < 0.0
     }
 
-    /// The share of a kernel in the change of the whole, with its bounds.
+    /// Returns the share of a kernel in the change of the whole, with its bounds.
     pub fn share(&self, kernel: &Exchanged) -> [f64; 3] {
         let whole = self.whole.change;
         let [low, high] = [kernel.interval.low / whole, kernel.interval.high / whole];
         [kernel.change / whole, low.min(high), low.max(high)]
     }
 
-    /// The changes of all kernels together.
+    /// Returns the sum of the changes of all kernels.
     pub fn sum(&self) -> f64 {
         self.kernels.iter().map(|kernel| kernel.change).sum()
     }
 
-    /// The effects of all kernels together, in each of the two orders.
+    /// Returns the sums of the effects of all kernels, in each of the two orders.
     pub fn sums(&self) -> [f64; 2] {
         [|it: &Exchanged| it.in_order, |it: &Exchanged| it.reversed]
             .map(|effect| self.kernels.iter().map(effect).sum())
     }
 
-    /// How far the sum may lie from the change of the whole by chance: the exchanges are measured independently, so the
-    /// squares of their uncertainties add up.
+    /// Returns how far the sum may differ from the change of the whole by chance: the exchanges are measured
+    /// independently, so the squares of their uncertainties add up.
     pub fn allowance(&self) -> f64 {
         let exchanges = self.kernels.iter().chain([&self.whole]);
         let half_widths = exchanges.map(|it| (it.interval.high - it.interval.low) / 2.0);
         half_widths.map(|half| half * half).sum::<f64>().sqrt()
     }
 
-    /// Returns whether the changes of the kernels add up to that of the whole, within their intervals. Each
-    /// order leads from base to head, so they do whatever kernels add only together, unless the machine
-    /// changed while it measured.
+    /// Returns whether the changes of the kernels add up to the change of the whole, within their intervals.
+    /// Each order leads from base to head, so the sum also includes the effects that kernels only have
+    /// together; it is wrong only if the machine changed while it measured.
     pub fn sum_is(&self) -> Sum {
         let allowance = self.allowance();
-        // If the uncertainty is as large as the change of the whole, any kernels add up.
+        // If the uncertainty is as large as the change of the whole, any kernels would add up.
         let is_known = self.failed.is_empty() && self.has_changed() && allowance < self.whole.change.abs();
         if !is_known {
             Sum::Unknown
@@ -196,8 +199,8 @@ impl Exchange {
         }
     }
 
-    /// The kernels that explain 80 % of the change of the whole, the largest first; all that are known to change the
-    /// time in its direction if these explain less.
+    /// Returns the kernels that explain 80 % of the change of the whole, largest first; if all kernels that
+    /// are known to change the time in its direction explain less, returns all of those.
     pub fn to_blame(&self) -> Vec<&Exchanged> {
         const ENOUGH: f64 = 0.8;
         let mut explained = 0.0;
@@ -219,14 +222,14 @@ mod tests {
     use super::*;
     use benchgate_core::model::{BlockSlot, Process};
 
-    /// Both sides of an exchange that take so long, with noise of `spread`.
+    /// Returns both sides of an exchange with these times and noise of `spread`.
     fn exchanged(name: &str, [base, head]: [f64; 2], spread: f64) -> [Benchmark; 2] {
         let side = |is_head: bool| {
             let slots = (0..8_u32).flat_map(|block| [(block, 0_u8), (block, 1), (block, 2), (block, 3)]);
             let own = slots.filter(|(_, slot)| matches!(slot, 1 | 2) == is_head);
             let process = |(block, slot): (u32, u8)| {
                 let at = f64::from(block * 4 + u32::from(slot));
-                // Digits of a sine are as good as noise.
+                // The digits of a sine serve as noise.
                 let noise = |repetition: u32| {
                     let seed = at * 12.989_8 + f64::from(repetition) * 78.233 + head + 10.0 * base;
                     ((seed.sin() * 43_758.545_3).fract() - 0.5) * spread
@@ -248,7 +251,7 @@ mod tests {
         [side(false), side(true)]
     }
 
-    /// Kernels with what each adds in both orders, and the time with all of them.
+    /// Returns kernels with the time that each adds in both orders, and the time with all of them.
     fn exchange(kernels: &[(&str, f64, f64)], all: f64, spread: f64) -> Exchange {
         let (mut base, mut head) = (Run::default(), Run::default());
         let mut push = |name: &str, times| {
@@ -282,7 +285,8 @@ mod tests {
         assert!((b - 0.6).abs() < 0.02 && (a - 0.4).abs() < 0.02, "{a} {b}");
     }
 
-    /// Other programs add half of base's time to every time of `a`, and nothing to those of other kernels.
+    /// Other programs add half of base's time to every time of `a`, and nothing to the times of other
+    /// kernels.
     #[test]
     fn other_programs_do_not_change_what_a_kernel_adds() {
         let mut sides = [Run::default(), Run::default()];

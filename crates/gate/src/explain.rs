@@ -13,34 +13,34 @@ use super::code::{CodeChange, code_changes};
 use super::matching::matched;
 use super::{Comparison, Row};
 
-/// One benchmark, explained as far as both runs know.
+/// One benchmark, explained as far as both runs have data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     pub benchmark: BenchmarkName,
-    /// Its rows of the comparison; the verdicts are theirs.
+    /// Its rows of the comparison, with their verdicts.
     pub rows: Vec<Row>,
-    /// Every kernel of either side, the one that moved most first.
+    /// Every kernel of either side, with the one that changed most first.
     pub kernels: Vec<KernelChange>,
-    /// Why a side has no kernels, base first.
+    /// The reason why a side has no kernels, base first.
     pub unprofiled: [Option<String>; 2],
-    /// The code of every kernel of either side, if both sides have code for one processor.
+    /// The code of every kernel of either side, if both sides have code for the same processor.
     pub code: Vec<CodeChange>,
-    /// Why a side's code could not be read, base first.
+    /// The reason why a side's code could not be read, base first.
     pub unread: [Option<String>; 2],
-    /// Counts of the compiler that differ, by its own names.
+    /// Compiler statistics that differ, by the compiler's own names.
     pub counts: Vec<CountChange>,
     /// The state of the machine while each side was measured; absent if it was not watched.
     pub machine: [Option<Machine>; 2],
 }
 
-/// One kernel on both sides, or on the one that has it.
+/// One kernel on both sides, or on the side that has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelChange {
     pub base: Option<Kernel>,
     pub head: Option<Kernel>,
 }
 
-/// A count that the compiler gives on both sides, or on one.
+/// A statistic that the compiler reports on one side or on both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountChange {
     pub name: String,
@@ -48,28 +48,28 @@ pub struct CountChange {
     pub head: Option<u64>,
 }
 
-/// The machine over the processes of one side.
+/// The state of the machine during the processes of one side.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Machine {
-    /// Processes that were watched.
+    /// Number of processes that were watched.
     pub processes: u32,
-    /// Processes in which something other than the power limit held the clock down.
+    /// Number of processes in which something other than the power limit reduced the clock.
     pub throttled: u32,
-    /// Processes in which the power limit held the clock down.
+    /// Number of processes in which the power limit reduced the clock.
     pub power_capped: u32,
-    /// Processes during which other programs ran.
+    /// Number of processes during which other programs ran.
     pub disturbed: u32,
     /// Median over the processes, in degrees Celsius.
     pub temperature: Option<f64>,
 }
 
 impl KernelChange {
-    /// Head's name, or base's if head has no such kernel.
+    /// Returns head's name, or base's if head has no such kernel.
     pub fn name(&self) -> &str {
         self.head.as_ref().or(self.base.as_ref()).map_or("", |kernel| kernel.name.as_str())
     }
 
-    /// The time that it adds to one iteration, in nanoseconds; below zero if it became quicker.
+    /// Returns the time that it adds to one iteration, in nanoseconds; negative if it became faster.
     pub fn delta(&self) -> f64 {
         let time = |kernel: &Option<Kernel>| kernel.as_ref().map_or(0.0, |kernel| kernel.nanoseconds);
         time(&self.head) - time(&self.base)
@@ -77,27 +77,28 @@ impl KernelChange {
 }
 
 impl Explanation {
-    /// The row of this metric.
+    /// Returns the row of this metric.
     pub fn row(&self, metric: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.metric.as_ref().is_some_and(|it| it.name == metric))
     }
 
-    /// A latency that may have changed, another metric that has changed, or a count.
+    /// Returns whether the latency may have changed, or whether another metric or a statistic has changed.
     pub fn moved(&self) -> bool {
         self.rows.iter().any(|row| {
-            // Other metrics only if they are known to differ: a compile time from the cache does not count.
+            // Other metrics count only if they are known to differ, which a compile time from the cache is
+            // not.
             let other = row.metric.as_ref().is_some_and(|metric| metric.name != Metric::LATENCY.name);
             let changed = matches!(row.verdict, Verdict::Regressed | Verdict::Improved);
             if other { changed } else { row.verdict != Verdict::Pass }
         }) || !self.counts.is_empty()
     }
 
-    /// Returns whether both sides were profiled: without that no kernel is new, gone or slower.
+    /// Returns whether both sides were profiled; otherwise no kernel is known to be new, removed or slower.
     pub fn compares_kernels(&self) -> bool {
         self.unprofiled.iter().all(Option::is_none)
     }
 
-    /// Head's latency less base's, in nanoseconds.
+    /// Returns head's latency minus base's, in nanoseconds.
     pub fn latency_delta(&self) -> Option<f64> {
         let row = self.row(&Metric::LATENCY.name)?;
         Some(row.typical.head? - row.typical.base?)
@@ -128,8 +129,9 @@ pub fn explain(base: &Run, head: &Run, comparison: &Comparison) -> Vec<Explanati
         .collect()
 }
 
-/// For the row of a latency that moved: the kernel that moved most in the direction of all kernels together, where both
-/// sides were profiled. In ratios only, so that it may be published wherever a ratio may.
+/// Returns a finding for the row of a latency that changed: the kernel that changed most, in the same
+/// direction as all kernels together, if both sides were profiled. It contains only ratios, so that it may be
+/// published wherever ratios may.
 pub fn kernel_lint(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let both = |benchmark: &Benchmark| benchmark.profile.as_ref().is_some_and(|it| !it.kernels.is_empty());
     if !both(base) || !both(head) {
@@ -145,7 +147,7 @@ pub fn kernel_lint(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
             if was.calls == now.calls {
                 format!("{name} takes {factor:.2} times as long")
             } else {
-                // More launches are not a slower kernel.
+                // A kernel that is launched more often did not get slower.
                 let (was, now) = (was.calls, now.calls);
                 format!(
                     "{name} takes {factor:.2} times as long in total and runs {now} times instead of {was}"
@@ -157,7 +159,7 @@ pub fn kernel_lint(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     };
     let total: f64 = changes.iter().map(|change| change.delta().abs()).sum();
     let share = 100.0 * most.delta().abs() / total;
-    // The values of a file are untrusted.
+    // The values in a file are untrusted.
     if !share.is_finite() {
         return None;
     }
@@ -165,8 +167,8 @@ pub fn kernel_lint(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     Some(Lint::new(LintCode::KernelMoved, detail))
 }
 
-/// Kernels by name. The compiler numbers them, so what is left over is matched by name without the number,
-/// first with first.
+/// Pairs kernels by name. The compiler numbers them, so the remaining ones are paired by name without the
+/// number, in order.
 fn kernels(base: Option<&Benchmark>, head: Option<&Benchmark>) -> Vec<KernelChange> {
     let of = |benchmark: Option<&Benchmark>| -> Vec<Kernel> {
         benchmark.and_then(|it| it.profile.as_ref()).map(|it| it.kernels.clone()).unwrap_or_default()
@@ -191,7 +193,7 @@ fn exactly(name: &str) -> String {
     name.to_owned()
 }
 
-/// `main_dispatch_9_matmul` as `main_dispatch__matmul`.
+/// Returns `main_dispatch__matmul` for `main_dispatch_9_matmul`.
 fn without_number(name: &str) -> String {
     const MARK: &str = "_dispatch_";
     match name.split_once(MARK) {

@@ -1,6 +1,7 @@
-//! A night against earlier levels of its history. The newest sessions move along with a gradual slowdown, each of them
-//! within the tolerance of those before; the level that was good months ago does not. Nor do the first sessions of all,
-//! which are too few for a level: a slowdown right after them would otherwise be most of the first level.
+//! Compares a session with earlier levels of its history. The newest sessions move along with a gradual
+//! slowdown, each of them within the tolerance of its predecessors; the level that was good months ago does
+//! not. The very first sessions don't either, but they are too few for a level: a slowdown right after them
+//! would otherwise make up most of the first level.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use super::newest::{
 /// Sessions of some days in the past that are part of the baseline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EarlierSessions {
-    /// The first of these days, `2026-08-01`.
+    /// The first of these days, such as `2026-08-01`.
     pub since: String,
     pub runs: Vec<Run>,
 }
@@ -26,50 +27,52 @@ pub struct EarlierSessions {
 pub struct EarlierCosts {
     pub since: String,
     pub costs: Vec<f64>,
-    /// The difference of all rows between these sessions and the newest ones: a machine that was faster for a week.
+    /// The difference of all rows between these sessions and the newest ones, for example because the machine
+    /// was faster for a week.
     pub shift: f64,
 }
 
-/// Rows below which their median says little about the machine.
+/// Minimum number of rows whose median says something about the machine.
 const LEAST_ROWS: usize = 5;
 
-/// Further data that a row is compared with, besides its newest sessions: its best level since the last acceptance, and all
-/// sessions between then and now that were read.
+/// Further data with which a row is compared, in addition to its newest sessions: its best level since the
+/// last acceptance, and all sessions between then and now that were read.
 #[derive(Debug, Clone, Default)]
 pub struct Earlier {
     levels: Vec<EarlierCosts>,
     /// The first sessions since the last acceptance, however few.
     first: EarlierCosts,
-    /// Costs as measured, without the shift of all rows taken out: a machine that gets slower over months makes every row
-    /// slower.
+    /// Costs as measured, including the shift of all rows: a machine that gets slower over months makes every
+    /// row slower.
     newest: NewestCosts,
-    /// Costs without that shift: the end of a week in which the machine is faster is not a slowdown of every row.
+    /// Costs without that shift: the end of a week in which the machine was faster is not a slowdown of every
+    /// row.
     alone: NewestCosts,
 }
 
 /// The comparison of the newest session with an earlier level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradual {
-    /// Effect of the sessions since the slowdown is visible, against the earlier level.
+    /// Effect of the sessions in which the slowdown is visible, relative to the earlier level.
     pub effect: Effect,
     pub since: SlowSince,
-    /// The evidence is enough for a verdict, if the effect is beyond the floor.
+    /// Whether the evidence is enough for a verdict, if the effect is beyond the floor.
     pub is_certain: bool,
 }
 
-/// The sessions that a slowdown is relative to.
+/// The sessions relative to which the newest ones are slower.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SlowSince {
-    /// Those from a day on.
+    /// The sessions from this day on.
     Day(String),
-    /// So many first ones, from a day on, which may be too few for a level.
+    /// The given number of first sessions, from this day on, which may be too few for a level.
     First(usize, String),
-    /// So many good ones after an improvement.
+    /// The given number of good sessions after an improvement.
     Improvement(usize),
 }
 
 impl SlowSince {
-    /// A short name of the slowdown, and the words for it in "… can't be excluded".
+    /// Returns a short name of the slowdown, and its description for the sentence "… can't be excluded".
     pub fn words(&self) -> (&'static str, &'static str) {
         match self {
             Self::Day(_) => ("may be gradual", "a gradual slowdown"),
@@ -84,7 +87,8 @@ impl Gradual {
         Self { effect: slowdown.effect, since, is_certain: slowdown.is_certain }
     }
 
-    /// `+4.1 % since 2026-08-01 (gradual)`, or `+4.1 % compared with the first 2 stored sessions (from 2026-08-01)`.
+    /// Returns `+4.1 % since 2026-08-01 (gradual)`, or `+4.1 % compared with the first 2 stored sessions
+    /// (from 2026-08-01)`.
     pub fn text(&self) -> String {
         let slower = match self.effect.center.exp_m1() {
             slower if slower > 10.0 => format!("slower by {}", percents(slower)),
@@ -106,7 +110,7 @@ impl Gradual {
 }
 
 impl Earlier {
-    /// `groups` of sessions of different days, oldest first.
+    /// Creates the comparison from `groups` of sessions of different days, oldest first.
     pub fn new(mut groups: Vec<EarlierCosts>, newest: NewestCosts) -> Self {
         let first = groups.first().cloned().unwrap_or_default();
         groups.retain(|group| group.costs.len() >= LEVEL_SESSIONS);
@@ -118,7 +122,7 @@ impl Earlier {
         self.alone = alone;
     }
 
-    /// Adds how much rows of one metric differ between sessions to each of them.
+    /// Tells each row how much the rows of one metric differ between sessions.
     pub fn share_scale(rows: &mut [&mut Self]) {
         let both: [fn(&mut Self) -> &mut NewestCosts; 2] = [|row| &mut row.newest, |row| &mut row.alone];
         for of in both {
@@ -144,8 +148,9 @@ impl Earlier {
         }
     }
 
-    /// The level that counts: the first one, unless a later one is clearly better. If all rows were faster on those days,
-    /// the next days must be better too: a machine that is faster for a week is not a level.
+    /// Returns the level that counts: the first one, unless a later one is clearly better. If all rows were
+    /// faster on those days, the following days must be better too, because a machine that is faster for a
+    /// week does not make a level.
     fn level(&self, scale: f64, floor: f64) -> Option<(&EarlierCosts, f64)> {
         let centered = |level: &'_ EarlierCosts| describe::median(&level.costs);
         let levels: Vec<(&EarlierCosts, f64)> =
@@ -166,9 +171,10 @@ impl Earlier {
         Some(best)
     }
 
-    /// The slowdown of the newest session, or of the sessions before it, against the earlier level, or against the first
-    /// sessions if they are clearly better. `None` if the newest session does not continue a slowdown. `storing` as in
-    /// [`super::StoredSessions`]; `assumed_sd` is the spread between sessions that is assumed while they are few.
+    /// Returns the slowdown of the newest session, or of the sessions before it, relative to the earlier
+    /// level, or to the first sessions if they are clearly better. `None` if the newest session does not
+    /// continue a slowdown. `storing` is that of [`super::StoredSessions`]; `assumed_sd` is the spread
+    /// between sessions that is assumed while they are few.
     pub fn judge(&self, question: &GradualQuestion) -> Option<Gradual> {
         let of_level = self.since_level(question);
         if of_level.as_ref().is_some_and(|gradual| gradual.is_certain) {
@@ -190,8 +196,9 @@ impl Earlier {
             .map(|it| Gradual::new(it, SlowSince::Day(level.since.clone())))
     }
 
-    /// The slowdown after the last improvement of the newest sessions, if it takes back a part of it: the interval of these
-    /// sessions spans the levels before and after the improvement, and the levels in the past are older than it.
+    /// Returns the slowdown after the last improvement of the newest sessions, if it cancels a part of that
+    /// improvement. The interval of these sessions spans the levels before and after the improvement, and the
+    /// levels in the past are older than it, so neither shows such a slowdown.
     fn since_improvement(&self, question: &GradualQuestion) -> Option<Gradual> {
         let (scale, df) = self.alone.scale()?;
         let improved = improved(&self.alone.good, scale, question.floor)?;
@@ -203,9 +210,10 @@ impl Earlier {
             .map(|it| Gradual::new(it, SlowSince::Improvement(improved.len())))
     }
 
-    /// The clearest slowdown after any number of the first sessions, if the first level contains it or there is none yet.
+    /// Returns the clearest slowdown relative to any number of the first sessions, if the first level
+    /// contains the slowdown or does not exist yet.
     fn since_first(&self, question: &GradualQuestion) -> Option<Gradual> {
-        // So few sessions may agree by luck.
+        // So few sessions may agree by chance.
         let (scale, df) = self.newest.steadied_scale(question.assumed_sd);
         let clear = |error: f64| question.floor.max(BETTER * error);
         let is_level = self.first.costs.len() >= LEVEL_SESSIONS;
@@ -226,8 +234,8 @@ impl Earlier {
         found.max_by(|a, b| (a.effect.center / a.effect.se).total_cmp(&(b.effect.center / b.effect.se)))
     }
 
-    /// Returns whether the newest session is slower than the first ones by more than the tolerance, and the
-    /// spread between sessions is assumed, so that nothing shows whether that is noise.
+    /// Returns whether the newest session is slower than the first ones by more than the tolerance while the
+    /// spread between sessions is only assumed, so that nothing shows whether that is noise.
     pub fn may_be_slower_than_first(&self, tolerance: f64) -> bool {
         let counts = 1..=self.first.costs.len().min(LEVEL_SESSIONS - 1);
         self.newest.known_prior().is_none()
@@ -236,7 +244,7 @@ impl Earlier {
                 .any(|center| self.newest.now - center > tolerance)
     }
 
-    /// The standard deviation between sessions and its degrees of freedom.
+    /// Returns the standard deviation between sessions and its degrees of freedom.
     fn scale(&self) -> Option<(f64, f64)> {
         scale_of(&[&self.levels.first()?.costs, &self.newest.stored()])
     }
@@ -261,7 +269,7 @@ mod tests {
         (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
     }
 
-    /// Nights at these levels after ten at zero.
+    /// Returns sessions at these levels after ten at zero.
     fn nights(seed: u64, sd: f64, levels: &[f64]) -> Earlier {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut cost = |level: f64| level + sd * noise(&mut random);
@@ -355,7 +363,8 @@ mod tests {
         assert_eq!(judged([0.0, -0.04, -0.04]), 6);
     }
 
-    /// Good sessions at these levels with a slow one after them, of a row whose first level is not read.
+    /// Returns the judgment of good sessions at these levels with slow ones after them, for a row whose first
+    /// level is not read.
     fn after(seed: u64, sd: f64, levels: &[f64], slow: &[f64], now: f64) -> Option<Gradual> {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut costs =
@@ -379,7 +388,8 @@ mod tests {
             let what = format!("{gain} for {nights}, then {slow}, {sd}");
             assert!(found(0, slow - gain).0 >= 198, "{what}: {:?}", found(0, slow - gain));
             assert!(found(2, slow - gain).1 >= 198, "{what}: {:?}", found(2, slow - gain));
-            // It is gone after the second night; on a noisier machine, three fast nights say less.
+            // The slowdown is over after the second session; on a noisier machine, three fast sessions show
+            // less.
             let good = if sd < 0.01 { 2 } else { 5 };
             let gone = [vec![slow - gain; 3], vec![-gain; good - 1]].concat();
             let open = (0..200).filter(|seed| after(*seed, sd, &levels, &gone, -gain).is_some()).count();

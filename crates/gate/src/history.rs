@@ -1,5 +1,5 @@
-//! One session against the stored sessions of a baseline, which come from another day and maybe another chip, or against a
-//! frozen toolchain that was measured in the same session.
+//! Compares one session with the stored sessions of a baseline, which come from other days and possibly other
+//! chips, or with a reference toolchain that was measured in the same session.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,23 +16,24 @@ use super::gradual::{Earlier, EarlierCosts, EarlierSessions};
 use super::newest::{GradualQuestion, NewestCosts};
 use super::{CompareOptions, Method, Policy, TooLittle, compare, series};
 
-/// Assumed standard deviation between sessions on one GPU testbed where neither history, calibration
-/// nor policy says better: clocks and temperatures of another day, as a log ratio.
+/// Assumed standard deviation between sessions on one GPU testbed, if neither history, calibration nor policy
+/// states it: clocks and temperatures differ between days. It is a log ratio.
 pub const DEFAULT_GPU_SESSION_CV: f64 = 0.03;
-/// Default spread between sessions on processors.
+/// Assumed standard deviation between sessions on processors.
 pub const DEFAULT_CPU_SESSION_CV: f64 = 0.05;
 
 /// The stored sessions that a run is compared with, oldest first.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredSessions<'a> {
-    /// The baseline.
+    /// The sessions of the baseline.
     pub good: &'a [Run],
-    /// Sessions after the last good one of a benchmark that are excluded because they were slow, with those benchmarks
-    /// alone. While there are any, one session must be clearly at the earlier level to pass.
+    /// Sessions after a benchmark's last good one that are excluded because they were slow, each with only
+    /// those benchmarks. While there are any, a session must clearly be at the earlier level to pass.
     pub slow: &'a [Run],
-    /// Good sessions of days in the past, since the last acceptance: the newest ones move along with a gradual slowdown.
+    /// Good sessions of days in the past, since the last acceptance. They are needed because the newest
+    /// sessions move along with a gradual slowdown.
     pub earlier: &'a [EarlierSessions],
-    /// The run joins the baseline if it is good, so a slowdown must be over in two sessions.
+    /// Whether the run joins the baseline if it is good; a slowdown must then be over for two sessions.
     pub storing: bool,
 }
 
@@ -42,8 +43,8 @@ impl<'a> From<&'a [Run]> for StoredSessions<'a> {
     }
 }
 
-/// The sessions that head may be compared with: those of its testbed. If either side has no fingerprint, the
-/// comparison's own lints report it.
+/// Returns the sessions that head may be compared with: those of its testbed. If either side has no
+/// fingerprint, the comparison's own lints report it.
 pub fn same_testbed<'a>(head: &Run, sessions: &'a [Run]) -> Vec<&'a Run> {
     sessions.iter().filter(|session| is_same_testbed(head, session)).collect()
 }
@@ -55,36 +56,37 @@ fn is_same_testbed(head: &Run, session: &Run) -> bool {
     }
 }
 
-/// The costs of one row: benchmark and metric.
+/// The costs of one row, which is a benchmark and a metric.
 struct Costs<'a> {
     metric: &'a Metric,
     /// Stored sessions by number, oldest first, with the row's cost in each.
     stored: Vec<(usize, f64)>,
-    /// Sessions that are excluded because they were slow, likewise.
+    /// Sessions that are excluded because they were slow, in the same form.
     slow: Vec<(usize, f64)>,
     now: Option<f64>,
-    /// A stored session has a value that no ratio can be taken of.
+    /// Whether a stored session has a value of which no ratio can be formed.
     has_zero: bool,
-    /// Values of sessions on earlier days.
+    /// Costs in sessions on earlier days.
     earlier: Vec<EarlierCosts>,
 }
 
-/// Stored sessions, found by benchmark: histories of years and suites of thousands stay linear.
+/// Stored sessions, indexed by benchmark, so that the time stays linear for histories of years and suites of
+/// thousands.
 pub struct Sessions<'a> {
     rows: HashMap<(&'a BenchmarkName, &'a str), Costs<'a>>,
-    /// Levels in the past, of the rows in which head was measured.
+    /// Earlier levels of the rows in which head was measured.
     earlier: HashMap<(&'a BenchmarkName, &'a str), Earlier>,
-    /// The best value of each exact metric of head since the last acceptance: the newest one moves along with a gradual
-    /// change.
+    /// The best value of each exact metric of head since the last acceptance. The newest value is not enough,
+    /// because it moves along with a gradual change.
     best: HashMap<(&'a BenchmarkName, &'a str), &'a MetricSeries>,
     /// Common shifts, by metric name.
     common: BTreeMap<&'a str, Common>,
-    /// Head's; with one, costs are ratios to it.
+    /// Head's anchor, if any; costs are then ratios to it.
     anchor: Option<&'a Anchor>,
 }
 
 impl<'a> Sessions<'a> {
-    /// `runs` in the order given, oldest first; `slow` and `earlier` as in [`StoredSessions`].
+    /// Indexes `runs`, oldest first; `slow` and `earlier` are those of [`StoredSessions`].
     pub fn new(runs: &[&'a Run], slow: &[&'a Run], earlier: &'a [EarlierSessions], head: &'a Run) -> Self {
         let best = best_exact(runs, earlier, head);
         let mut rows = costs(runs, slow, head);
@@ -124,17 +126,17 @@ impl<'a> Sessions<'a> {
         Self { rows, earlier, best, common, anchor: head.anchor.as_ref() }
     }
 
-    /// The best stored value of an exact metric of head.
+    /// Returns the best stored value of an exact metric of head.
     pub fn best(&self, name: &BenchmarkName, metric: &Metric) -> Option<&'a MetricSeries> {
         self.best.get(&(name, metric.name.as_ref())).copied()
     }
 
-    /// Costs are ratios to an anchor that both sessions measured.
+    /// Returns whether costs are ratios to an anchor that both sessions measured.
     pub fn is_anchored(&self) -> bool {
         self.anchor.is_some()
     }
 
-    /// The finding that no stored ratio of this row has the artifact of head's anchor.
+    /// Returns the finding that no stored ratio of this row refers to the artifact of head's anchor.
     pub fn other_anchor(&self, name: &BenchmarkName, metric: &Metric) -> Option<Lint> {
         let anchor = self.anchor?;
         let row = self.rows.get(&(name, metric.name.as_ref())).filter(|row| row.stored.is_empty())?;
@@ -146,8 +148,8 @@ impl<'a> Sessions<'a> {
         Some(Lint::new(LintCode::AnchorChanged, detail))
     }
 
-    /// Returns whether this row was slowed before: sessions are excluded because they were slow, or head
-    /// continues a slowdown that came by small steps or that the first sessions can't exclude.
+    /// Returns whether this row has been slowed down: sessions are excluded because they were slow, or head
+    /// continues a slowdown that is gradual or that the first sessions can't exclude.
     pub fn is_slowed(&self, name: &BenchmarkName, metric: &Metric, question: &GradualQuestion) -> bool {
         let key = (name, metric.name.as_ref());
         let was_slowed = |earlier: &Earlier| {
@@ -157,13 +159,13 @@ impl<'a> Sessions<'a> {
             || self.earlier.get(&key).is_some_and(was_slowed)
     }
 
-    /// The common shift of all rows of a metric, by session, and head's; absent if none was removed.
+    /// Returns the common shift of all rows of a metric, by session, and head's; `None` if none was removed.
     pub fn common(&self, metric: &str) -> Option<CommonShifts> {
         self.common.get(metric).map(Common::shifts)
     }
 }
 
-/// The cost of every noisy row of head, in head and in the sessions.
+/// Returns the cost of every noisy row of head, in head and in the sessions.
 fn costs<'a>(
     runs: &[&'a Run],
     slow: &[&'a Run],
@@ -200,7 +202,7 @@ fn costs<'a>(
     rows
 }
 
-/// The best value of every exact metric of head in the sessions.
+/// Returns the best value in the sessions for every exact metric of head.
 fn best_exact<'a>(
     runs: &[&'a Run],
     earlier: &'a [EarlierSessions],
@@ -239,7 +241,7 @@ fn best_exact<'a>(
 }
 
 impl Costs<'_> {
-    /// Returns whether these costs are of this metric. Another unit is another quantity.
+    /// Returns whether these costs belong to this metric. Another unit is another quantity.
     fn is_of(&self, metric: &Metric) -> bool {
         metric.unit == self.metric.unit && metric.better == self.metric.better
     }
@@ -255,7 +257,7 @@ impl Costs<'_> {
     }
 }
 
-/// Adds the costs in sessions on days in the past to the rows of head.
+/// Adds the costs of sessions on earlier days to the rows of head.
 fn add_earlier<'a>(
     rows: &mut HashMap<(&'a BenchmarkName, &'a str), Costs<'a>>,
     sessions: &'a EarlierSessions,
@@ -278,8 +280,8 @@ fn add_earlier<'a>(
     }
 }
 
-/// The cost of one benchmark in one session: the median over its processes, or, with an anchor, its ratio to the same
-/// module of the same tools.
+/// Returns the cost of one benchmark in one session: the median over its processes or, with an anchor, its
+/// ratio to the same module of the reference toolchain.
 fn cost(run: &Run, benchmark: &Benchmark, series: &MetricSeries, anchor: Option<&Anchor>) -> Option<f64> {
     if let Some(anchor) = anchor {
         let own = run.anchor.as_ref().filter(|own| own.toolchain == anchor.toolchain)?;
@@ -293,12 +295,12 @@ fn cost(run: &Run, benchmark: &Benchmark, series: &MetricSeries, anchor: Option<
             Better::Higher => -ratio.ln(),
         });
     }
-    // A session of samples and one of summaries only meet at the median.
+    // A session with samples and one with only summaries have just the median in common.
     describe::median(&series::read(series).ok()?.middle).filter(|cost| cost.is_finite())
 }
 
-/// The newest session. A benchmark whose device was missing in it is taken from the newest session that measured the
-/// benchmark: one night with a broken driver must not teach the gate to expect nothing.
+/// Returns the newest session. If a benchmark's device was missing in it, the benchmark is taken from the
+/// newest session that measured it: one night with a broken driver must not make the gate expect no result.
 pub fn newest_measured(sessions: &[&Run]) -> Option<Run> {
     let (newest, older) = sessions.split_last()?;
     let mut run = (*newest).clone();
@@ -322,7 +324,7 @@ pub fn newest_measured(sessions: &[&Run]) -> Option<Run> {
     Some(run)
 }
 
-/// Notes about the history for the reader.
+/// Returns notes about the history for the reader.
 pub fn notes(stored: usize, used: usize) -> Vec<String> {
     let mut notes =
         vec![format!("compared with {}; how much sessions differ counts", counted(used, "stored session"))];
@@ -332,7 +334,7 @@ pub fn notes(stored: usize, used: usize) -> Vec<String> {
     notes
 }
 
-/// How a history with an anchor, or with a common shift of its sessions, is used.
+/// Describes how a history with an anchor, or with a common shift of its sessions, is used.
 pub fn method(anchored: bool, common: bool) -> Vec<String> {
     let anchored = anchored.then_some("times are ratios to the anchor of the same session, block by block");
     let common = common.then_some(
@@ -341,7 +343,7 @@ pub fn method(anchored: bool, common: bool) -> Vec<String> {
     anchored.into_iter().chain(common).map(str::to_owned).collect()
 }
 
-/// Head's session against the history of this row.
+/// Gathers the evidence of head's session against the history of this row.
 pub fn gather(
     sessions: &Sessions<'_>,
     name: &BenchmarkName,
@@ -381,7 +383,7 @@ pub fn gather(
     Ok(Evidence::History { stored: costs, slow, earlier, now, assumed_sd: between, lints })
 }
 
-/// The common shift of all rows of a metric, as a row's evidence.
+/// Returns the common shift of all rows of a metric, as the evidence of a row.
 pub fn gather_common(sessions: &Sessions<'_>, metric: &str, gpu: bool) -> Option<Evidence> {
     let CommonShifts { stored, slow, now } = sessions.common(metric)?;
     let (assumed_sd, _) = prior(None, None, gpu);
@@ -389,7 +391,7 @@ pub fn gather_common(sessions: &Sessions<'_>, metric: &str, gpu: bool) -> Option
     Some(Evidence::History { stored, slow, earlier, now, assumed_sd, lints })
 }
 
-/// The spread between sessions without their history, and where it is from.
+/// Returns the spread between sessions without their history, and its source.
 pub fn prior(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> (f64, SpreadSource) {
     if let Some(between) = declared.filter(usable) {
         return (between, SpreadSource::Declared);
@@ -400,14 +402,15 @@ pub fn prior(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> (
     (if gpu { DEFAULT_GPU_SESSION_CV } else { DEFAULT_CPU_SESSION_CV }, SpreadSource::Default)
 }
 
-/// `head` with its ratios to `anchor`, block by block as a paired gate estimates them.
+/// Returns `head` with its ratios to `anchor`, block by block as a paired gate estimates them.
 pub fn anchored(anchor: &Run, head: Run, policy: &Policy) -> Run {
     let mut measured = anchor.clone();
     let mut artifacts = BTreeMap::new();
     for benchmark in &mut measured.benchmarks {
         if let Some(artifact) = &mut benchmark.artifact {
             artifacts.insert(benchmark.name.clone(), executed(artifact));
-            // A head that is still the anchor has a measured ratio like any other, and not exactly one.
+            // Even if head is still the same as the anchor, its ratio is measured like any other and is not
+            // exactly one.
             artifact.execution_sha256.clear();
         }
     }

@@ -1,6 +1,6 @@
-//! Absolute limits, next to the comparison with base. A limit is about the median of what head's processes show: the sign
-//! test bounds how often a value within its limit is red, whatever the distribution, and a value that is not clearly
-//! within it is not green.
+//! Absolute limits, in addition to the comparison with base. A limit applies to the median of head's
+//! processes. A sign test bounds how often a value within its limit fails, whatever the distribution; a value
+//! that is not clearly within its limit does not pass.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,18 @@ use super::matching::Matched;
 use super::rules::Rules;
 use super::{Limit, Reason, Row, series};
 
-/// A value next to its limit.
+/// A value together with its limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitReading {
-    /// Larger values are beyond it.
+    /// Whether larger values are beyond the limit.
     pub is_max: bool,
-    /// In the metric's unit; 1 if values are withheld, and the others are relative to it.
+    /// The limit in the metric's unit. If values are withheld, it is 1 and the other values are relative to
+    /// it.
     pub limit: f64,
     /// The interval of the typical value.
     pub low: f64,
     pub high: f64,
-    /// Processes, if they are too few to show which side of the limit the value is on.
+    /// Number of processes, if there are too few to show on which side of the limit the value is.
     pub too_few: Option<usize>,
     pub owner: Option<String>,
     pub withheld: bool,
@@ -41,7 +42,7 @@ impl LimitReading {
     }
 }
 
-/// One bound of a limit, and the values that are held against it.
+/// One bound of a limit, and the values that are compared with it.
 struct Question<'a> {
     pair: Matched<'a>,
     /// The row of this metric, if there is one.
@@ -49,17 +50,17 @@ struct Question<'a> {
     limit: &'a Limit,
     is_max: bool,
     bound: f64,
-    /// One per process, or one that is exact; sorted.
+    /// One value per process, or a single exact one; sorted.
     values: Vec<f64>,
     is_exact: bool,
 }
 
-/// Judges each row that has a limit. A row that is red already stays as it is and gains the finding.
+/// Judges each row that has a limit. A row that has failed already keeps its verdict and gets the finding.
 pub(super) fn judge(rows: &mut Vec<Row>, pairs: &[Matched<'_>], head: &Run, rules: &Rules<'_>, alpha: f64) {
     let mut questions: Vec<Question<'_>> = Vec::new();
     let mut places: Option<BTreeMap<(String, String), usize>> = None;
     for pair in pairs {
-        // Without a result of head its row says why, and is not green unless the suite expects that.
+        // Without a result of head, the row says why, and does not pass unless the suite expects that.
         let Some(benchmark) = pair.head.filter(|benchmark| benchmark.outcome.is_ok()) else { continue };
         for limit in rules.limits(&benchmark.name).filter(|limit| is_for(limit, head.testbed.as_ref())) {
             let places = places.get_or_insert_with(|| places_of(rows));
@@ -68,7 +69,8 @@ pub(super) fn judge(rows: &mut Vec<Row>, pairs: &[Matched<'_>], head: &Run, rule
                 unjudged(rows, row, *pair, limit);
                 continue;
             };
-            // Sides that execute the same bytes are measured too briefly, and head did not change the time.
+            // Sides that execute the same bytes are not measured long enough, and head did not change the
+            // time.
             if row.is_some_and(|row| rows[row].reason == Reason::Identical) && !is_exact {
                 continue;
             }
@@ -94,18 +96,18 @@ fn places_of(rows: &[Row]) -> BTreeMap<(String, String), usize> {
     let named = rows.iter().enumerate().filter_map(|(at, row)| {
         Some(((row.benchmark.to_string(), row.metric.as_ref()?.name.to_string()), at))
     });
-    // If several rows have one name, the first counts.
+    // If several rows have the same name, the first one counts.
     named.rev().collect()
 }
 
-/// Returns whether a limit holds on a machine. An unknown machine may be any.
+/// Returns whether a limit applies to a machine. An unknown machine may be any machine.
 fn is_for(limit: &Limit, testbed: Option<&Testbed>) -> bool {
     let (Some(glob), Some(testbed)) = (&limit.testbed, testbed) else { return true };
     let glob = BenchmarkGlob::new(glob);
     testbed.facts.values().any(|fact| glob.matches(fact))
 }
 
-/// The value of each process, or the one exact value.
+/// Returns the value of each process, or the only exact value.
 fn values(series: Option<&MetricSeries>) -> Option<(Vec<f64>, bool)> {
     let series = series?;
     let readings = series::read(series).ok()?;
@@ -119,7 +121,7 @@ fn values(series: Option<&MetricSeries>) -> Option<(Vec<f64>, bool)> {
     Some((describe::sorted(&readings.clean.iter().map(value).collect::<Vec<f64>>()), false))
 }
 
-/// A limit without a value: the benchmark must not be green.
+/// Records a limit without a value: the benchmark must not pass.
 fn unjudged(rows: &mut Vec<Row>, place: Option<usize>, pair: Matched<'_>, limit: &Limit) {
     let Some(benchmark) = pair.head else { return };
     let is_settled = |row: &Row| {
@@ -141,7 +143,7 @@ fn unjudged(rows: &mut Vec<Row>, place: Option<usize>, pair: Matched<'_>, limit:
 }
 
 impl Question<'_> {
-    /// A row for a metric that base does not have.
+    /// Returns a row for a metric that base does not have.
     fn row_of_its_own(&self) -> Option<Row> {
         let benchmark = self.pair.head?;
         let series = benchmark.metric(&self.limit.metric)?;
@@ -158,7 +160,7 @@ impl Question<'_> {
         self.values.iter().filter(|value| self.is_beyond(**value)).count()
     }
 
-    /// The chance of this many values beyond the limit if the median is within it.
+    /// Returns the chance that so many values are beyond the limit if the median is within it.
     fn p_beyond(&self) -> f64 {
         match self.beyond() {
             0 => 1.0,
@@ -167,7 +169,7 @@ impl Question<'_> {
         }
     }
 
-    /// The chance of this many values within the limit if the median is beyond it.
+    /// Returns the chance that so many values are within the limit if the median is beyond it.
     fn p_within(&self) -> f64 {
         match self.values.len() - self.beyond() {
             0 => 1.0,
@@ -177,7 +179,8 @@ impl Question<'_> {
     }
 
     fn apply(&self, row: &mut Row, level: f64, alpha: f64) {
-        // What forbids a verdict about the change forbids one about the value, and it is not green either.
+        // A finding that forbids a verdict about the change also forbids one about the value, which must not
+        // pass either.
         if matches!(row.reason, Reason::Unusable(_) | Reason::UnitMismatch { .. }) {
             row.fatal = true;
             return;
@@ -200,7 +203,8 @@ impl Question<'_> {
         row.fatal = true;
     }
 
-    /// `beyond` and `within`: levels of the interval's end on either side of the limit.
+    /// Returns the reading; `beyond` and `within` are the levels of the interval's end on either side of the
+    /// limit.
     fn reading(&self, beyond: f64, within: f64) -> LimitReading {
         let n = self.values.len();
         let skipped = |level: f64| (0..n).rev().find(|skipped| sign_test(n - skipped, n) <= level);
@@ -262,12 +266,12 @@ mod tests {
         let (benchmark, owner) = ("m/*".to_owned(), Some("@o".to_owned()));
         let limits = vec![Limit { benchmark, metric, max, min, testbed: None, owner }];
         let mut policy = Policy { limits, ..Policy::default() };
-        // The change is not what these tests are about.
+        // These tests are not about changes.
         policy.metrics.iter_mut().for_each(|(_, rule)| rule.fatal = false);
         policy
     }
 
-    /// Base and head alike: `spread` percent around `center`.
+    /// Judges equal sides with values that vary by `spread` percent around `center`.
     fn judged(policy: &Policy, metric: &Metric, center: f64, spread: f64, processes: usize) -> Row {
         let values: Vec<f64> = (0..processes)
             .map(|at| center * (1.0 + spread / 100.0 * (2.0 * at as f64 / (processes - 1) as f64 - 1.0)))

@@ -1,4 +1,5 @@
-//! Pairs of benchmarks of base and head: by name only. Benchmarks that have another name at head are pointed out.
+//! Pairs the benchmarks of base and head, by name only. A benchmark that seems to have another name at head
+//! is pointed out.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,14 +15,14 @@ pub struct Matched<'a> {
 }
 
 impl<'a> Matched<'a> {
-    /// Either side; head if both are present.
+    /// Returns either side; head's if both are present.
     pub fn any(&self) -> Option<&'a Benchmark> {
         self.head.or(self.base)
     }
 }
 
-/// Every benchmark of either run, once: in the order of head, then what only base has. If a run repeats a name, the
-/// first pairs with the first, the second with the second.
+/// Returns every benchmark of either run once: in the order of head, followed by those that only base has. If
+/// a run repeats a name, the first one is paired with the first, the second with the second.
 pub fn matched<'a>(base: &'a Run, head: &'a Run) -> Vec<Matched<'a>> {
     let mut waiting: HashMap<&BenchmarkName, Vec<usize>> = HashMap::with_capacity(base.benchmarks.len());
     for (index, benchmark) in base.benchmarks.iter().enumerate().rev() {
@@ -41,7 +42,7 @@ pub fn matched<'a>(base: &'a Run, head: &'a Run) -> Vec<Matched<'a>> {
     pairs
 }
 
-/// A note about benchmarks that were compared under another name.
+/// Returns a note about benchmarks that were compared under another name.
 pub(super) fn notes(base: &Run) -> Option<String> {
     let renamed = base.benchmarks.iter().filter_map(|benchmark| {
         let from = benchmark.labels.get(RENAMED_FROM)?;
@@ -51,7 +52,7 @@ pub(super) fn notes(base: &Run) -> Option<String> {
     (!renamed.is_empty()).then(|| format!("renamed by head, and judged as before: {}", renamed.join(", ")))
 }
 
-/// Adds a finding to each benchmark that only base has, if one of head's looks like it.
+/// Adds a finding to each benchmark that only base has, if one of head's looks like the same one.
 pub(super) fn point_out(rows: &mut [Row], pairs: &[Matched<'_>]) {
     let gone = pairs.iter().filter(|pair| pair.head.is_none()).filter_map(|pair| pair.base);
     let new: Vec<&Benchmark> =
@@ -59,7 +60,7 @@ pub(super) fn point_out(rows: &mut [Row], pairs: &[Matched<'_>]) {
     let alike: BTreeMap<&BenchmarkName, &BenchmarkName> = gone
         .filter_map(|gone| {
             let mut found = new.iter().filter(|new| is_alike(gone, new));
-            // With several candidates, none is more likely than the others.
+            // If there are several candidates, none is more likely than the others.
             let one = found.next().filter(|_| found.next().is_none())?;
             Some((&gone.name, &one.name))
         })
@@ -72,12 +73,12 @@ pub(super) fn point_out(rows: &mut [Row], pairs: &[Matched<'_>]) {
     }
 }
 
-/// Returns whether both do the same with the same inputs, as far as the results say.
+/// Returns whether two benchmarks do the same work with the same inputs, as far as the results show.
 fn is_alike(gone: &Benchmark, new: &Benchmark) -> bool {
     let asked = |benchmark: &Benchmark| {
         let Workload { device, inputs_sha256, reference_sha256, .. } =
             benchmark.artifact.as_ref()?.workload.clone()?;
-        // Without reference outputs the inputs are mostly those of every other model.
+        // Reference outputs are required, because without them many models share the same inputs.
         Some((device, inputs_sha256, reference_sha256?))
     };
     let module = |benchmark: &Benchmark| Some(benchmark.artifact.as_ref()?.vmfb_sha256.clone());

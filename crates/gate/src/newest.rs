@@ -1,41 +1,44 @@
-//! The newest sessions of a row as a series: how much they differ, whether the last ones are slower than a level, and
-//! which of them are a faster level of their own.
+//! The newest sessions of a row as a series: how much they differ, whether the last ones are slower than a
+//! level, and which of them form a faster level.
 
 use benchgate_stats::robust::{Fit, ScalePrior};
 use benchgate_stats::{Effect, describe};
 
-/// Sessions that make a level. A single session may be fast by chance.
+/// Minimum number of sessions that form a level. A single session may be fast by chance.
 pub const LEVEL_SESSIONS: usize = 5;
 
-/// Evidence from which a slowdown is certain, or certainly over: the logarithm of a thousand.
+/// Evidence at which a slowdown is certain, or certainly over: the logarithm of a thousand.
 const CERTAIN: f64 = 7.0;
-/// The most that one session can contribute, so that two are needed: a single outlier has no effect on the verdict.
+/// Largest contribution of one session, chosen so that two are needed: a single outlier must not change the
+/// verdict.
 const OF_ONE: f64 = 5.0;
-/// Evidence from which sessions before and after an improvement are two levels. More than for a slowdown, because the
-/// session that divides them is chosen among many, and one lucky night must not make all later ones slow.
+/// Evidence at which the sessions before and after an improvement form two levels. It is more than for a
+/// slowdown, because the dividing session is chosen among many, and one lucky night must not make all later
+/// ones look slow.
 const IMPROVED: f64 = 2.0 * OF_ONE;
-/// Orders of the sessions, of which one has the fast ones last, from which that order is not chance: 2 of 20, 3 of 11, or 5
-/// of 10. A benchmark that is fast now and then has them in any order.
+/// Minimum number of possible orders of the sessions, so that "the fast ones come last" is not chance: it
+/// takes 2 fast sessions of 20, 3 of 11, or 5 of 10. A benchmark that is occasionally fast has them in any
+/// order.
 const ORDERS: f64 = 150.0;
-/// Standard errors from which a slowdown is likely: one unchanged night in a hundred.
+/// Number of standard errors at which a slowdown is likely: one unchanged night in a hundred exceeds it.
 pub(super) const LIKELY: f64 = 2.33;
-/// Standard errors by which another level must be better than the first one, and by more than the floor, to be the one
-/// that counts. Otherwise the best of several levels is a lucky one.
+/// Number of standard errors by which another level must be better than the first one to replace it, in
+/// addition to exceeding the floor. Otherwise the best of several levels would be a lucky one.
 pub(super) const BETTER: f64 = 3.0;
-/// Sessions at the end of a slowdown that determine its current size.
+/// Number of sessions at the end of a slowdown that determine its current size.
 const NEWEST: usize = 10;
 /// Smallest plausible standard deviation between sessions, as a log ratio.
 const LEAST_SCALE: f64 = 2e-4;
-/// Degrees of freedom of an assumed spread in addition to data.
+/// Degrees of freedom of an assumed spread when it is combined with data.
 pub(super) const ASSUMED_DF: f64 = 4.0;
-/// Variance of a median, relative to that of a mean (normal distribution).
+/// Variance of a median relative to that of a mean, for a normal distribution.
 pub(super) const OF_MEDIAN: f64 = std::f64::consts::FRAC_PI_2;
 
 /// The costs of one row in its newest sessions, oldest first.
 #[derive(Debug, Clone, Default)]
 pub struct NewestCosts {
     pub good: Vec<f64>,
-    /// In later sessions that are excluded because they were slow.
+    /// Costs in later sessions that are excluded because they were slow.
     pub slow: Vec<f64>,
     pub now: f64,
     /// The spread between sessions of the metric's other rows, once these have enough sessions.
@@ -59,7 +62,8 @@ impl NewestCosts {
         self.good.len() + self.slow.len() >= LEVEL_SESSIONS
     }
 
-    /// With few sessions, rows share the conditions of a few days, so that many rows don't help.
+    /// Returns the spread of other rows, if there are enough sessions. With few sessions, all rows share the
+    /// conditions of a few days, so many rows don't help.
     pub(super) fn known_prior(&self) -> Option<ScalePrior> {
         self.neighbors.filter(|_| self.is_long())
     }
@@ -69,13 +73,13 @@ impl NewestCosts {
         Some(Fit { center: 0.0, scale, n: df as usize + 1, df })
     }
 
-    /// The scale and its degrees of freedom, together with that of other rows if it is known.
+    /// Returns the scale and its degrees of freedom, combined with that of other rows if known.
     pub(super) fn scale(&self) -> Option<(f64, f64)> {
         let (scale, df) = scale_of(&[&self.stored()]).filter(|_| self.is_long())?;
         Some(self.known_prior().map_or((scale, df), |prior| steadied((scale, df), prior)))
     }
 
-    /// The scale and its degrees of freedom, together with that of other rows, or with an assumed one.
+    /// Returns the scale and its degrees of freedom, combined with that of other rows or with an assumed one.
     pub(super) fn steadied_scale(&self, assumed_sd: f64) -> (f64, f64) {
         let assumed = ScalePrior { variance: assumed_sd * assumed_sd, df: ASSUMED_DF };
         let own = scale_of(&[&self.stored()]).unwrap_or_default();
@@ -83,11 +87,11 @@ impl NewestCosts {
     }
 }
 
-/// A slowdown against some sessions.
+/// A slowdown relative to some sessions.
 pub(super) struct Slowdown {
     pub(super) effect: Effect,
     pub(super) is_certain: bool,
-    /// The sessions in which it is visible, oldest first.
+    /// Costs of the sessions in which it is visible, oldest first.
     pub(super) nights: Vec<f64>,
 }
 
@@ -97,12 +101,12 @@ impl Slowdown {
     }
 }
 
-/// A row's question to its past. Floor and tolerance are on the log scale.
+/// A row's question to its history. Floor and tolerance are on the log scale.
 #[derive(Debug, Clone, Copy)]
 pub struct GradualQuestion {
     pub floor: f64,
     pub tolerance: f64,
-    /// The session joins the baseline if it is good.
+    /// Whether the session joins the baseline if it is good.
     pub storing: bool,
     /// The spread between sessions that is assumed while they are few.
     pub assumed_sd: f64,
@@ -114,8 +118,9 @@ fn steadied((scale, df): (f64, f64), prior: ScalePrior) -> (f64, f64) {
     (variance.sqrt().max(LEAST_SCALE), both)
 }
 
-/// The slowdown of the last of these nights against a level of so many sessions: a cumulative sum of the log likelihood
-/// ratio between that level and one that is slower by the tolerance (Page 1954, Biometrika 41:100–115).
+/// Returns the slowdown of the last of these sessions relative to a level from the given number of sessions:
+/// a cumulative sum of the log likelihood ratio between that level and one that is slower by the tolerance
+/// (Page 1954, Biometrika 41:100–115).
 pub(super) fn slowdown(
     mut nights: Vec<f64>,
     (center, sessions): (f64, usize),
@@ -133,7 +138,8 @@ pub(super) fn slowdown(
             began = night;
         }
         let ratio = distance * (cost - center - middle) / scale;
-        // A change that repairs a slowdown passes at once, but joins the baseline only after a second night.
+        // After a slowdown is repaired, the first session passes at once, but joins the baseline only after a
+        // second one.
         let least = if storing || night + 1 < nights.len() { -OF_ONE } else { f64::NEG_INFINITY };
         evidence = (evidence + ratio.clamp(least, OF_ONE)).clamp(0.0, CERTAIN);
     }
@@ -148,7 +154,7 @@ pub(super) fn slowdown(
     Some(Slowdown { effect, is_certain, nights })
 }
 
-/// The good sessions since the last clear improvement.
+/// Returns the good sessions since the last clear improvement.
 pub(super) fn improved(good: &[f64], scale: f64, floor: f64) -> Option<&[f64]> {
     let mut found = None;
     while let Some(at) = improvement(found.unwrap_or(good), scale, floor) {
@@ -157,9 +163,9 @@ pub(super) fn improved(good: &[f64], scale: f64, floor: f64) -> Option<&[f64]> {
     found
 }
 
-/// The first session of the faster one of two levels, if these sessions clearly have two: each session is likely of its
-/// own level, and none of the slower level was as fast as the other one. A benchmark that is fast now and then has no new
-/// level.
+/// Returns the first session of the faster of two levels, if these sessions clearly have two: each session
+/// likely belongs to its own level, and none at the slower level was as fast as the faster level. A benchmark
+/// that is occasionally fast has no new level.
 fn improvement(good: &[f64], scale: f64, floor: f64) -> Option<usize> {
     let divided = (1..good.len()).filter_map(|at| {
         let (before, after) = good.split_at(at);
@@ -168,7 +174,7 @@ fn improvement(good: &[f64], scale: f64, floor: f64) -> Option<usize> {
             return None;
         }
         let (old, new) = (describe::median(before)?, describe::median(after)?);
-        // Sessions that resemble those before them differ more than neighbors do.
+        // If sessions resemble their predecessors, all of them differ more than neighbors do.
         let off = |(costs, level): (&[f64], f64)| costs.iter().map(|cost| (cost - level).abs()).collect();
         let off: Vec<Vec<f64>> = [(before, old), (after, new)].into_iter().map(off).collect();
         let scale = scale.max(describe::MEDIAN_DEVIATION * describe::median(&off.concat())?);
@@ -185,8 +191,8 @@ fn improvement(good: &[f64], scale: f64, floor: f64) -> Option<usize> {
     divided.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
 }
 
-/// Returns whether the last of these sessions show that a slowdown from `center` to `slow` is over: a
-/// cumulative sum of the log likelihood ratio between the two levels. `storing` as in
+/// Returns whether the last of these sessions show that a slowdown from `center` to `slow` is over, by a
+/// cumulative sum of the log likelihood ratio between the two levels. `storing` is that of
 /// [`super::StoredSessions`].
 pub(super) fn is_over(costs: &[f64], (center, slow): (f64, f64), scale: f64, storing: bool) -> bool {
     let distance = (slow - center) / scale;
@@ -198,14 +204,15 @@ pub(super) fn is_over(costs: &[f64], (center, slow): (f64, f64), scale: f64, sto
     evidence >= CERTAIN
 }
 
-/// Variance of the median of so many sessions. That of two is their mean.
+/// Returns the variance of the median of so many sessions, relative to that of one. The median of two is
+/// their mean.
 pub(super) fn share_of_median(sessions: usize) -> f64 {
     let relative = if sessions > 2 { OF_MEDIAN } else { 1.0 };
     relative / sessions as f64
 }
 
-/// The standard deviation between sessions and its degrees of freedom, from differences of neighbors: a gradual slowdown
-/// hardly shows in them.
+/// Returns the standard deviation between sessions and its degrees of freedom, from differences of neighbors,
+/// which a gradual slowdown hardly affects.
 pub(super) fn scale_of(series: &[&Vec<f64>]) -> Option<(f64, f64)> {
     let neighbors =
         |costs: &&Vec<f64>| -> Vec<f64> { costs.windows(2).map(|two| (two[1] - two[0]).abs()).collect() };

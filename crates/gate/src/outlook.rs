@@ -1,10 +1,10 @@
-//! Standing of each row during measurement, and the probable rest of the time. It has no effect on verdicts.
+//! The state of each row during measurement, and the probable remaining time. It has no effect on verdicts.
 
 use benchgate_core::model::{BenchmarkName, Better, Metric, Verdict};
 
 use super::{Comparison, Method, Row};
 
-/// One benchmark between two looks.
+/// The state of one benchmark between two looks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outlook {
     pub benchmark: BenchmarkName,
@@ -19,10 +19,10 @@ pub struct Outlook {
     pub blocks_needed: Option<f64>,
 }
 
-/// Gating paired rows, one per benchmark: the least decided one represents it.
+/// Returns the gating paired rows, one per benchmark: the one that is farthest from a decision represents it.
 pub fn outlook(comparison: &Comparison) -> Vec<Outlook> {
     let mut all: Vec<Outlook> = Vec::new();
-    // Compilations are over before a process is timed.
+    // Compilations are finished before a process is timed.
     let paired = |row: &&Row| {
         let is_paired = row.estimate.as_ref().is_some_and(|e| e.method == Method::Paired);
         row.fatal && is_paired && !row.metric.as_ref().is_some_and(Metric::is_compile_time)
@@ -52,8 +52,9 @@ fn of_row(row: &Row) -> Option<Outlook> {
     })
 }
 
-/// An interval narrows with the root of the blocks. It decides when its worse end is below the tolerance or its
-/// better end beyond the floor, whichever is nearer to the estimate.
+/// Estimates the blocks that a decision needs. An interval narrows with the square root of the number of
+/// blocks. It decides when its worse end is below the tolerance or its better end is beyond the floor,
+/// whichever is nearer to the estimate.
 fn blocks_needed(row: &Row, ratio: f64, (low, high): (f64, f64), blocks: u32) -> Option<f64> {
     let (policy, metric) = (row.policy.as_ref()?, row.metric.as_ref()?);
     let worse = match metric.better {
@@ -95,7 +96,8 @@ mod tests {
         let (wide, narrow) = (row(1.0, 0.90, 1.11), row(1.0, 0.96, 1.04));
         assert!(needed(&wide) > needed(&narrow));
         assert!(needed(&narrow) > 8.0);
-        // Three percent of room and an interval twice as wide: four times the blocks.
+        // The distance to the limit is three percent, and the interval is twice as wide: that takes four
+        // times the blocks.
         let twice = row(1.0, 1.0 / 1.03 / 1.03, 1.03 * 1.03);
         assert!((needed(&twice) - 32.0).abs() < 0.01, "{}", needed(&twice));
     }

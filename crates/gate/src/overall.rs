@@ -1,4 +1,4 @@
-//! From rows to one verdict and one exit code.
+//! Combines rows into one verdict and one exit code.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use benchgate_stats::Effect;
 
 use super::{FailOn, Geomean, Interval, Reason, Row};
 
-/// The exit codes in the order in which they win.
+/// The exit codes in order of precedence.
 const PRECEDENCE: [ExitCode; 6] = [
     ExitCode::Error,
     ExitCode::Diverged,
@@ -18,10 +18,10 @@ const PRECEDENCE: [ExitCode; 6] = [
     ExitCode::Pass,
 ];
 
-/// The verdict of the whole, and the exit code that `fail_on` lets through.
+/// Returns the overall verdict, and its exit code if `fail_on` contains it.
 ///
-/// A waived row still shows its verdict and counts as judged. If nothing fatal was judged there is nothing to pass:
-/// the whole is *missing* when head or base has no partner, else *error*.
+/// A waived row still shows its verdict and counts as judged. If nothing fatal was judged, nothing can pass:
+/// the whole is *missing* if head or base has no partner, otherwise *error*.
 pub fn overall(rows: &[Row], fail_on: &FailOn) -> (Verdict, ExitCode) {
     let waived = |row: &Row| row.waiver.as_ref().is_some_and(|waiver| !waiver.expired);
     let mut counted: Vec<Verdict> = rows.iter().filter(|row| row.fatal).map(|row| row.verdict).collect();
@@ -35,14 +35,15 @@ pub fn overall(rows: &[Row], fail_on: &FailOn) -> (Verdict, ExitCode) {
     (verdict, PRECEDENCE.into_iter().find(asked).unwrap_or(ExitCode::Pass))
 }
 
-/// The exit code of several comparisons together.
+/// Returns the exit code of several comparisons together.
 pub fn first_of(codes: impl Iterator<Item = ExitCode> + Clone) -> ExitCode {
     PRECEDENCE.into_iter().find(|code| codes.clone().any(|other| other == *code)).unwrap_or(ExitCode::Error)
 }
 
-/// Geometric means per target and metric over rows whose numbers can be used, in order of first appearance. Benchmarks
-/// with wrong outputs are left out, because their speed has no meaning. The interval is for these benchmarks, not for
-/// benchmarks in general: errors of rows add up, the spread between rows doesn't count.
+/// Returns geometric means per target and metric over rows whose numbers can be used, in order of first
+/// appearance. Benchmarks with wrong outputs are left out, because their speed has no meaning. The interval
+/// is for these benchmarks, not for benchmarks in general: it includes the errors of the rows, but not the
+/// spread between rows.
 pub fn geomeans(rows: &[Row], effects: &[Option<Effect>], alpha: f64) -> Vec<Geomean> {
     let mut groups: Vec<(Option<String>, Metric, Vec<Effect>)> = Vec::new();
     let is_wrong = |row: &&Row| {
@@ -79,7 +80,7 @@ pub fn geomeans(rows: &[Row], effects: &[Option<Effect>], alpha: f64) -> Vec<Geo
         .collect()
 }
 
-/// The mean of independent effects, with Satterthwaite's degrees of freedom.
+/// Returns the mean of independent effects, with Satterthwaite's degrees of freedom.
 fn mean_effect(effects: &[Effect]) -> Effect {
     let n = effects.len() as f64;
     let variances = || effects.iter().map(|e| e.se * e.se);

@@ -1,4 +1,5 @@
-//! Which policy applies to a row: metric defaults, overrides, waivers and numerical tolerances by glob.
+//! Determines which policy applies to a row: metric defaults, overrides, waivers and numerical tolerances by
+//! glob.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -25,13 +26,14 @@ pub struct Rules<'a> {
     expectations: Vec<(BenchmarkGlob, &'a Expectation)>,
     limits: Vec<(BenchmarkGlob, &'a Limit)>,
     today: &'a str,
-    /// The names that the policy knows, by the new names of renamed benchmarks.
+    /// The names by which the policy knows renamed benchmarks, by their new names.
     renamed: BTreeMap<&'a str, BenchmarkName>,
-    /// The metrics that decide because their benchmarks have none that decides by the policy.
+    /// The metrics that decide because their benchmark has none that decides by the policy.
     own: BTreeSet<(&'a BenchmarkName, &'a str)>,
 }
 
-/// The metric whose rule holds: a fact about one kernel is judged as that of all kernels together.
+/// Returns the metric whose rule applies: a fact about one kernel is judged like the fact about all kernels
+/// together.
 fn judged_as(metric: &Metric) -> Cow<'_, Metric> {
     Metric::kernel_fact(&metric.name).map_or(Cow::Borrowed(metric), Cow::Owned)
 }
@@ -47,7 +49,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Only floors, tolerances and fatality.
+    /// Compiles only floors, tolerances and fatality.
     fn of_metrics(policy: &'a Policy) -> Self {
         Self {
             policy,
@@ -61,7 +63,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// For the benchmarks of two runs.
+    /// Adds what the rules need to know about the benchmarks of two runs.
     pub fn of_runs(self, base: &'a Run, head: &'a Run) -> Self {
         let mut rules = self.with_renames(base);
         let in_head: HashMap<&BenchmarkName, &Benchmark> =
@@ -71,10 +73,10 @@ impl<'a> Rules<'a> {
         rules
     }
 
-    /// The metrics that decide about a benchmark of another tool that has none which decides by the policy, as a benchmark
-    /// of throughput has none: its rates or, without one, all its measures. A metric that the policy names is as
-    /// informational as the policy says, and so is a benchmark that has a time. Base chooses; head does only if base has
-    /// no measure.
+    /// Returns the metrics that decide about another tool's benchmark if the policy makes none of its metrics
+    /// decide, as for a benchmark of throughput: its rates or, without rates, all its metrics. A metric that
+    /// the policy names is as informational as the policy says, and so are the others of a benchmark that has
+    /// a latency. Base's metrics are used; head's only if base has none.
     fn own_measures(
         &self,
         base: &'a Benchmark,
@@ -83,7 +85,7 @@ impl<'a> Rules<'a> {
         let side = if base.metrics.is_empty() { head } else { base };
         let name = &side.name;
         let metrics = || side.metrics.iter().map(|series| &series.metric);
-        // A module that only head names is a claim that must not leave base's measures unjudged.
+        // An artifact that only head states must not keep base's metrics from being judged.
         let is_judged = base.artifact.is_some()
             || metrics().any(|metric| metric.name == Metric::LATENCY.name || self.metric(name, metric).fatal);
         let is_free = |metric: &&Metric| {
@@ -98,7 +100,8 @@ impl<'a> Rules<'a> {
         deciding.map(move |metric| (name, metric.name.as_ref()))
     }
 
-    /// With the old names of what head renamed: no name that head chooses leaves or enters the reach of a glob.
+    /// Adds the old names of the benchmarks that head renamed: by choosing a name, head must not move a
+    /// benchmark into or out of a glob.
     fn with_renames(mut self, base: &'a Run) -> Self {
         let renamed = base.benchmarks.iter().filter_map(|benchmark| {
             let from = benchmark.labels.get(RENAMED_FROM)?;
@@ -127,7 +130,7 @@ impl<'a> Rules<'a> {
             .map(|(_, rule)| *rule)
     }
 
-    /// The floor, tolerance and fatality of one row. Later overrides win.
+    /// Returns the floor, tolerance and fatality of one row. Later overrides take precedence.
     pub fn metric(&self, name: &BenchmarkName, metric: &Metric) -> MetricPolicy {
         let judged = judged_as(metric);
         let named = self.policy.metrics.iter().find(|(known, _)| *known == judged.name);
@@ -157,12 +160,12 @@ impl<'a> Rules<'a> {
         self.policy.test != TestKind::Auto
     }
 
-    /// The declared standard deviation between processes, if the policy has one for this row.
+    /// Returns the declared standard deviation between processes, if the policy has one for this row.
     pub fn between_cv(&self, name: &BenchmarkName, metric: &Metric) -> Option<f64> {
         self.overrides(name, metric).filter_map(|o| o.between_cv).last().or(self.policy.between_cv)
     }
 
-    /// How a benchmark is known to fail. The last one that matches wins.
+    /// Returns how a benchmark is known to fail. The last matching expectation takes precedence.
     pub fn expectation(&self, name: &BenchmarkName) -> Option<&'a Expectation> {
         let name = self.known_as(name);
         let mut matching =
@@ -170,13 +173,13 @@ impl<'a> Rules<'a> {
         matching.next().map(|(_, expectation)| *expectation)
     }
 
-    /// The absolute limits of a benchmark; all of them hold.
+    /// Returns the absolute limits of a benchmark, all of which apply.
     pub fn limits<'b>(&'b self, name: &'b BenchmarkName) -> impl Iterator<Item = &'a Limit> {
         let name = self.known_as(name);
         self.limits.iter().filter(|(pattern, _)| pattern.matches(name.as_str())).map(|(_, limit)| *limit)
     }
 
-    /// The waiver for a row: one that still holds, or else one that has expired.
+    /// Returns the waiver for a row: one that is valid or, failing that, one that has expired.
     pub fn waiver(&self, name: &BenchmarkName, metric: Option<&Metric>) -> Option<WaiverUse> {
         let name = self.known_as(name);
         let matching = self.waivers.iter().filter(|(pattern, waiver)| {
@@ -191,7 +194,7 @@ impl<'a> Rules<'a> {
             owner: waiver.owner.clone(),
             reason: waiver.reason.clone(),
             expires: waiver.expires.clone(),
-            // A waiver without a readable last day would be one without an end.
+            // A waiver whose last day can't be read counts as expired; otherwise it would never end.
             expired: !is_date(&waiver.expires)
                 || !is_date(self.today)
                 || waiver.expires.as_str() < self.today,
@@ -207,7 +210,7 @@ impl<'a> Rules<'a> {
 pub struct NumericsPolicy {
     /// One tolerance for every element type.
     pub types: Vec<NumericsTolerance>,
-    /// Globs over benchmark names, and the tolerance of one type for what they match. Later ones win.
+    /// Globs over benchmark names, each with the tolerance of one type. Later ones take precedence.
     pub overrides: Vec<(String, NumericsTolerance)>,
 }
 
@@ -218,7 +221,7 @@ impl Default for NumericsPolicy {
 }
 
 impl NumericsPolicy {
-    /// The tolerance of every element type for one benchmark.
+    /// Returns the tolerance of every element type for one benchmark.
     pub fn for_benchmark(&self, name: &BenchmarkName) -> Vec<NumericsTolerance> {
         let mut types = self.types.clone();
         for (_, own) in

@@ -1,5 +1,5 @@
-//! Sides that were measured separately: the questions for the model of `stats::unpaired`, and the effect of its
-//! answers on the row.
+//! Sides that were measured separately: builds the questions for the model in `stats::unpaired`, and applies
+//! its results to the rows.
 
 use benchgate_core::model::{Lint, LintCode, Metric, Verdict, counted};
 use benchgate_stats::Inference;
@@ -10,7 +10,7 @@ use super::draft::{Draft, Open};
 use super::evidence::{Evidence, SpreadSource, UnitCounts};
 use super::{AssumedSpread, Interval, Method, Reason, Row};
 
-/// The questions of all rows of one metric whose sides were measured separately.
+/// Asks the questions of all rows of one metric whose sides were measured separately.
 pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>]) {
     let of = |index: usize| match &drafts[index].open.as_deref()?.evidence {
         Evidence::Unpaired { row, .. } => Some((index, row.clone())),
@@ -36,7 +36,7 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
             let sessions: u32 = counts[0].sessions.min(counts[1].sessions).try_into().unwrap_or(u32::MAX);
             (estimate.sessions, estimate.p_runs) = (Some(sessions), *p_runs);
         }
-        // Among that many sessions, what was assumed of their spread weighs next to nothing.
+        // With this many sessions, the assumption about their spread has next to no weight.
         let is_measured = *source == SpreadSource::Default
             && counts.iter().all(|side| side.sessions >= LEAST_HEAD_PROCESSES);
         if *source != SpreadSource::Calibrated && rule.fatal && !is_measured {
@@ -52,7 +52,7 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
         let of_compiler = row.metric.as_ref().is_some_and(Metric::is_compile_time);
         let head_processes = counts[1].processes;
         questions[index] = Some(match source {
-            // It states that no process is occasionally slow, so few processes are enough.
+            // A declared spread says that no process is occasionally slow, so a few processes are enough.
             SpreadSource::Declared => question,
             _ if of_compiler && head_processes > 1 => question.of_compiler(),
             _ => question.shown_by(head_processes),
@@ -60,7 +60,7 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
     }
 }
 
-/// A finding about the assumed spread behind an effect.
+/// Returns a finding about the assumed spread behind an effect.
 fn assumed(source: SpreadSource, counts: &[UnitCounts; 2], estimated: &Estimated) -> Lint {
     let between = 100.0 * estimated.between;
     let [base, head] = counts;
@@ -89,10 +89,10 @@ fn assumed(source: SpreadSource, counts: &[UnitCounts; 2], estimated: &Estimated
     Lint::new(LintCode::AssumedSpread, detail)
 }
 
-/// A ratio so large that no sentence is made of it: the sessions were disturbed too much for any.
+/// Ratio above which no interval is stated: the sessions were disturbed too much for any.
 const BEYOND_WORDS: f64 = 11.0;
 
-/// Removes an interval that is too wide to be useful, and gives the reason.
+/// Removes an interval that is too wide to be useful, and states the reason.
 pub fn withhold(row: &mut Row) {
     let Some(estimate) = &mut row.estimate else { return };
     let separate = matches!(estimate.method, Method::Unpaired | Method::Summaries);

@@ -1,4 +1,4 @@
-//! Sequential sampling: which rows need more blocks.
+//! Sequential testing: decides which rows need more blocks.
 
 use benchgate_core::model::{Benchmark, BenchmarkName, Calibration, Metric, Run, Verdict};
 
@@ -6,43 +6,47 @@ use benchgate_stats::spending::Looks;
 
 use super::{CompareOptions, Comparison, Method, Policy, Reason, Row, SequentialPolicy, compare, threads};
 
-/// Blocks of a row whose sides are identical, unless more are asked for: enough for a free A/A sample
-/// of the machine's noise.
+/// Number of blocks for a row whose sides are identical, unless more are requested: enough for a free A/A
+/// sample of the machine's noise.
 pub const IDENTICAL_BLOCKS: u32 = 1;
 
-/// Blocks of identical artifacts whose sides differ in sources or tools: unobserved inputs may differ too, so their
-/// times are checked.
+/// Number of blocks for identical artifacts whose sides differ in sources or tools: inputs that were not
+/// recorded may differ too, so their times are checked.
 pub const CHECKED_IDENTICAL_BLOCKS: u32 = 4;
 
-/// Pairs of compilations before which nothing is decided: fewer can't fail a row at the level of a small suite.
+/// Number of pairs of compilations before which nothing is decided: fewer can't fail a row at the level of a
+/// small suite.
 const LEAST_COMPILE_PAIRS: u32 = 12;
 
-/// After how many blocks rows are judged. Of compile time, a block is one pair of compilations.
+/// Returns the numbers of blocks after which rows are judged. For compile time, a block is one pair of
+/// compilations.
 pub fn looks(policy: &Policy, metric: &Metric) -> Looks {
     let SequentialPolicy { min_blocks, max_blocks } = policy.sequential;
     let least = if metric.is_compile_time() { LEAST_COMPILE_PAIRS } else { 0 };
     Looks::new(min_blocks.max(least), max_blocks)
 }
 
-/// The answer after a look.
+/// The rows that are still undecided after a look.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OpenRows {
     /// Benchmarks that need more blocks before they can be judged.
     pub open: Vec<BenchmarkName>,
-    /// Blocks each of them should have at the next look; `None` when measuring is over.
+    /// Number of blocks that each of them should have at the next look; `None` if measuring is over.
     pub next_blocks: Option<u32>,
 }
 
-/// The undecided rows after the blocks measured so far, and the number of blocks to measure next. Open benchmarks are
-/// measured in step: all of them get `next_blocks` blocks before the next call.
+/// Returns the undecided rows after the blocks measured so far, and the number of blocks to measure next.
+/// Open benchmarks are measured in step: all of them get `next_blocks` blocks before the next call.
 ///
-/// A pure function of what was measured, so an interrupted job asks again and gets the same answer.
+/// The result is a pure function of what was measured, so an interrupted job gets the same result when it
+/// resumes.
 pub fn open_rows(base: &Run, head: &Run, policy: &Policy) -> OpenRows {
     open_in(&compare(base, head, policy, &CompareOptions::at_look()), policy)
 }
 
-/// Like [`open_rows`], for one shard of a suite with this many fatal rows. Each benchmark is asked about alone and
-/// against the whole suite's error budget, so how long it is measured does not depend on which others share its shard.
+/// Returns the same as [`open_rows`], for one shard of a suite with this many fatal rows. Each benchmark is
+/// judged alone and against the whole suite's error budget, so the time for which it is measured does not
+/// depend on the other benchmarks of its shard.
 pub fn open_in_shard(base: &Run, head: &Run, policy: &Policy, suite_rows: u32) -> OpenRows {
     let options = CompareOptions { suite_rows, ..CompareOptions::at_look() };
     let alone = |benchmark: &Benchmark| {
@@ -57,10 +61,11 @@ pub fn open_in_shard(base: &Run, head: &Run, policy: &Policy, suite_rows: u32) -
     all
 }
 
-/// Benchmarks from which starting threads costs less than it saves: asking about one takes a millisecond.
+/// Number of benchmarks from which threads save more time than starting them takes: each benchmark takes a
+/// millisecond.
 const WORTH_SHARING: usize = 8;
 
-/// One benchmark of a run, with the data that all its benchmarks share.
+/// Returns a run with one benchmark, and with the data that all its benchmarks share.
 fn only(run: &Run, name: &BenchmarkName) -> Run {
     let spreads_of = |calibration: &Calibration| Calibration {
         source: calibration.source.clone(),
@@ -88,12 +93,14 @@ fn only(run: &Run, name: &BenchmarkName) -> Run {
     }
 }
 
-/// The undecided rows of an existing comparison. Processes of a module say nothing about its compiler.
+/// Returns the undecided rows of an existing comparison. Processes of a module say nothing about its
+/// compiler, so compile times are not included.
 pub fn open_in(comparison: &Comparison, policy: &Policy) -> OpenRows {
     open_of(comparison, policy, false)
 }
 
-/// Benchmarks whose compile time needs more pairs of compilations, as [`open_in`]; among this many fatal rows.
+/// Returns benchmarks whose compile time needs more pairs of compilations, like [`open_in`]; `suite_rows` is
+/// the number of fatal rows.
 pub fn open_compile_times(base: &Run, head: &Run, policy: &Policy, suite_rows: u32) -> OpenRows {
     let options = CompareOptions { suite_rows, ..CompareOptions::at_look() };
     open_of(&compare(base, head, policy, &options), policy, true)

@@ -1,4 +1,4 @@
-//! One side's values of one metric, made ready for statistics: checked, located, described.
+//! One side's values of one metric, prepared for statistics: checked, located, described.
 
 use std::ops::RangeInclusive;
 use std::slice;
@@ -11,33 +11,33 @@ use benchgate_stats::{describe, unpaired};
 
 use super::SideStats;
 
-/// The quantile of a process's repetitions that is its location. Interference only adds time, so the lower part of the
-/// repetitions is what the code does when left alone (Chen and Revels 2016, arXiv:1608.04295, argue for the minimum);
-/// the quartile doesn't hang on one lucky repetition as the minimum does.
+/// The quantile of a process's repetitions that is its location. Interference only adds time, so the lower
+/// repetitions show the undisturbed code (Chen and Revels 2016, arXiv:1608.04295, argue for the minimum);
+/// unlike the minimum, the quartile doesn't depend on one lucky repetition.
 const LOCATION_QUANTILE: f64 = 0.25;
 
 /// The values of one side that can be used.
 #[derive(Debug, Clone)]
 pub struct Readings {
     pub stats: SideStats,
-    /// One per process: its undisturbed location, as a cost (log scale, larger is worse).
+    /// The undisturbed location of each process, as a cost (log scale, larger is worse).
     pub clean: Vec<f64>,
-    /// One per process: the median of its repetitions, as a cost.
+    /// The median of each process's repetitions, as a cost.
     pub middle: Vec<f64>,
-    /// One per process: the mean of its repetitions, as a cost. For a rate it is the quantile of the corresponding
+    /// The mean of each process's repetitions, as a cost. For a rate, it is the mean of the corresponding
     /// times.
     pub mean: Vec<f64>,
-    /// Place of each process in the paired schedule, if it has one.
+    /// Position of each process in the paired schedule, if it has one.
     pub slots: Vec<Option<BlockSlot>>,
-    /// Repetitions of each process as costs, sorted; empty if no process has a place in a schedule.
+    /// Repetitions of each process as costs, sorted; empty if no process has a position in a schedule.
     pub costs: Vec<Vec<f64>>,
-    /// Coefficient of variation of repetitions inside a process, the median over processes.
+    /// Coefficient of variation of the repetitions inside a process, as the median over processes.
     pub within_cv: Option<f64>,
-    /// The sessions that the processes were started in, in order.
+    /// The sessions that started the processes, in order.
     pub sessions: Vec<SessionReading>,
     /// All repetitions of all processes; empty if only summaries were kept.
     pub samples: Vec<f64>,
-    /// A deterministic value, the same wherever it was read.
+    /// The value of a deterministic metric, which is the same wherever it was read.
     pub exact: Option<f64>,
     pub summaries_only: bool,
 }
@@ -49,29 +49,29 @@ impl Readings {
     }
 }
 
-/// One session: the content of a file unless it states otherwise.
+/// One session, which is the content of a file unless the file says otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionReading {
-    /// The median over its processes of the median of each one's repetitions, as a cost.
+    /// The median of its processes' medians, as a cost.
     pub location: f64,
     pub processes: usize,
     /// Disturbance as a standard deviation; `None` if the data do not show it.
     pub disturbance: Option<f64>,
 }
 
-/// Returns whether zero can be a value of this metric. A time or a rate of zero was not measured; a count, a
-/// size or a user's counter may well be zero.
+/// Returns whether zero is a possible value of this metric. A time or a rate of zero was not measured, but a
+/// count, a size or a user's counter may be zero.
 fn may_be_zero(metric: &Metric) -> bool {
     metric.kind == MetricKind::Exact || !matches!(metric.unit, Unit::Nanoseconds | Unit::PerSecond)
 }
 
-/// The range of plausible measurements. A time of a femtosecond or of thirty years was computed or damaged, and so was
-/// any value at the edge of the number format.
+/// Returns the range of plausible measurements. A time of a femtosecond or of thirty years was computed or
+/// damaged, and so was any value at the edge of the number format.
 fn plausible(metric: &Metric) -> RangeInclusive<f64> {
     if metric.unit == Unit::Nanoseconds { 1e-6..=1e18 } else { f64::MIN_POSITIVE..=1e300 }
 }
 
-/// A value that is not a measurement, as a lint.
+/// Returns the lint for a value that is not a measurement.
 fn unusable(value: f64, metric: &Metric) -> Option<Lint> {
     if !value.is_finite() {
         return Some(Lint::new(LintCode::NonFinite, format!("a value is {value}")));
@@ -109,7 +109,7 @@ pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
     Ok(readings)
 }
 
-/// Location of one process, from its repetitions: the only definition of its value.
+/// Returns the location of one process from its repetitions. This is the only definition of it.
 pub fn location(samples: &[f64], better: Better) -> Option<f64> {
     describe::quantile_sorted(&describe::sorted(samples), location_quantile(better))
 }
@@ -121,12 +121,12 @@ fn location_quantile(better: Better) -> f64 {
     }
 }
 
-/// Statistics of one side's values, unjudged; `None` if they can't be used.
+/// Describes one side's values without judging them; `None` if they can't be used.
 pub fn described(series: &MetricSeries) -> Option<SideStats> {
     read(series).ok().map(|readings| readings.stats)
 }
 
-/// A value as a cost: its logarithm, turned so that larger is worse.
+/// Converts a value to a cost: its logarithm, with a sign such that larger is worse.
 fn cost(value: f64, better: Better) -> f64 {
     match better {
         Better::Lower => value.ln(),
@@ -134,18 +134,18 @@ fn cost(value: f64, better: Better) -> f64 {
     }
 }
 
-/// Maximum number of repetitions of a process that are compared with others; more are represented by this many
-/// quantiles.
+/// Maximum number of repetitions of a process that are compared with others; if there are more, this many
+/// quantiles represent them.
 const MOST_COMPARED: usize = 32;
 
-/// A process's repetitions, its place in the schedule, and the standard deviation that its tool stated.
+/// A process's repetitions, its position in the schedule, and the standard deviation that its tool stated.
 type Repetitions<'a> = (&'a [f64], Option<BlockSlot>, Option<f64>);
 
 fn from_processes(groups: &[Repetitions<'_>], better: Better) -> Readings {
     let mut sorted: Vec<Vec<f64>> = groups.iter().map(|(samples, ..)| describe::sorted(samples)).collect();
     let at = |q: f64| sorted.iter().filter_map(|s| describe::quantile_sorted(s, q)).collect::<Vec<f64>>();
     let (locations, middles) = (at(location_quantile(better)), at(0.5));
-    // Sorted, so that the order of processes can't change the last bit of a mean.
+    // The values are sorted, so that the order of processes can't change the last bit of a mean.
     let samples = match sorted.as_mut_slice() {
         [only] => std::mem::take(only),
         several => describe::sorted(&several.concat()),
@@ -198,7 +198,7 @@ fn from_processes(groups: &[Repetitions<'_>], better: Better) -> Readings {
     }
 }
 
-/// Readings of the repetitions of each session.
+/// Returns the readings of each session from its repetitions.
 fn sessions(series: &Series, better: Better) -> Vec<SessionReading> {
     let Series::Processes(processes) = series else { return Vec::new() };
     let kept: Vec<&Process> = processes.iter().filter(|process| !process.samples.is_empty()).collect();
@@ -216,7 +216,7 @@ fn sessions(series: &Series, better: Better) -> Vec<SessionReading> {
     kept.chunk_by(|a, b| a.session == b.session).filter_map(of_session).collect()
 }
 
-/// Readings of the summaries of each session, one for each of its processes.
+/// Returns the readings of each session from its summaries, of which each process has one.
 fn sessions_of_summaries(summaries: &[Summary], better: Better) -> Vec<SessionReading> {
     let of_session = |summaries: &[Summary]| {
         let stated = summaries.iter().filter_map(|summary| summary.median.or(summary.mean));
@@ -232,17 +232,18 @@ fn sessions_of_summaries(summaries: &[Summary], better: Better) -> Vec<SessionRe
     summaries.chunk_by(|a, b| a.session == b.session).filter_map(of_session).collect()
 }
 
-/// Disturbance of a session of which only a summary was kept: from its quartiles and the interval of its median, if it
-/// has them. Its deviation, which a few values far away can make large, counts only without them.
+/// Returns the disturbance of a session of which only a summary was kept: from its quartiles and the interval
+/// of its median, if stated. Its standard deviation, which a few extreme values can make large, is only used
+/// without them.
 fn stated_disturbance(summary: &Summary) -> Option<f64> {
-    /// Quartiles of normal values are this many standard deviations apart, and 99 % of the values lie within this
-    /// many.
+    /// Distance between the quartiles of a normal distribution, in standard deviations; and the range that
+    /// holds 99 % of its values.
     const QUARTILES: f64 = 1.349;
     const INTERVAL: f64 = 5.152;
-    /// Standard error of a median of normal values, times the root of their number.
+    /// Standard error of the median of normal values, times the square root of their number.
     const OF_MEDIAN: f64 = 1.2533;
     let apart = |(low, high): (f64, f64)| {
-        // asv's interval of a very uneven time may begin below zero.
+        // asv's interval for a very uneven time may begin below zero.
         let apart = if low > 0.0 { (high / low).ln() } else { 1.0 };
         (apart.is_finite() && apart >= 0.0).then_some(apart)
     };

@@ -1,4 +1,5 @@
-//! The verdict of a benchmark without statistics: missing, failed, not measured, wrong, identical, or expected to fail.
+//! Decides about a benchmark without statistics: missing, failed, not measured, wrong, identical, or expected
+//! to fail.
 
 use benchgate_core::model::{
     Artifact, Benchmark, FailureKind, Lint, LintCode, Outcome, OutputCheck, SideName, Stage, Verdict,
@@ -27,7 +28,7 @@ impl Status {
     }
 }
 
-/// A side's outcome, where rows that the tool marked as failed count as failed.
+/// Returns a side's outcome; rows that the tool marked as failed count as failed.
 fn outcome(side: &Benchmark) -> Outcome {
     if !side.outcome.is_ok() {
         return side.outcome.clone();
@@ -38,12 +39,12 @@ fn outcome(side: &Benchmark) -> Outcome {
     }
 }
 
-/// Returns whether there is a module to describe, measured or not.
+/// Returns whether there is a module to describe, whether it was measured or not.
 pub fn is_compiled(side: Option<&Benchmark>) -> bool {
     side.is_some_and(|side| side.artifact.is_some())
 }
 
-/// Returns whether a tool was ended from outside while it worked for this side.
+/// Returns whether a tool was killed from outside while it worked for this side.
 pub fn was_killed(side: Option<&Benchmark>) -> bool {
     side.is_some_and(|side| side.lints.iter().any(|lint| lint.code == LintCode::Killed))
 }
@@ -54,13 +55,13 @@ fn was_rejected(side: Option<&Benchmark>) -> bool {
     side.is_some_and(|side| side.lints.iter().any(|lint| lint.code == LintCode::CompilerRejected))
 }
 
-/// The finding that the baseline has no usable session of it.
+/// Returns the finding that the baseline has no usable session of this benchmark.
 fn quarantined(base: Option<&Benchmark>) -> Option<&Lint> {
     base.into_iter().flat_map(|side| &side.lints).find(|lint| lint.code == LintCode::Quarantined)
 }
 
-/// `None` if both sides were measured, so that their numbers decide. Wrong outputs are wrong even if there is nothing
-/// to compare head with.
+/// Returns `None` if both sides were measured, so that their numbers decide. Wrong outputs count even if
+/// there is nothing to compare head with.
 pub fn of_outcomes(pair: Matched<'_>) -> Option<Status> {
     let status = of_pair(pair)?;
     let code = pair.head.and_then(|head| head.verification.as_ref()).map(Verification::supported_code);
@@ -72,16 +73,16 @@ fn of_pair(pair: Matched<'_>) -> Option<Status> {
     use Verdict::{Error, Missing, Regressed};
     let (base, head) = match (pair.base, pair.head) {
         (Some(base), Some(head)) => (outcome(base), outcome(head)),
-        // Compilers split and fuse kernels. The row of all kernels judges the cost of the new ones.
+        // Compilers split and fuse kernels. The row of all kernels judges the cost of new ones.
         (Some(kernel), None) | (None, Some(kernel)) if kernel.code_sha256.is_some() => {
             let side = if pair.base.is_some() { SideName::Base } else { SideName::Head };
             return Some(Status::reported(Missing, Reason::OnlyOn(side)));
         }
-        // A benchmark that vanished can't be judged, and a rename must not be a way past the gate.
+        // A benchmark that disappeared can't be judged, and renaming it must not bypass the gate.
         (Some(_), None) => return Some(Status::fatal(Missing, Reason::OnlyOn(SideName::Base))),
         (None, Some(head)) => {
             return Some(match outcome(head) {
-                // New, and it doesn't even run.
+                // The benchmark is new and does not run.
                 Outcome::Failed { stage, why } => Status::fatal(Error, Reason::FailsAtHead { stage, why }),
                 _ => Status::reported(Missing, Reason::OnlyOn(SideName::Head)),
             });
@@ -90,7 +91,8 @@ fn of_pair(pair: Matched<'_>) -> Option<Status> {
     };
     match (base, head) {
         (Outcome::Ok, Outcome::Ok) => None,
-        // Ended from outside: the result of that side is unknown, whatever the other side did.
+        // The tool was killed from outside, so the result of that side is unknown, whatever the other side
+        // did.
         (_, Outcome::Failed { stage, why }) if was_killed(pair.head) => {
             Some(Status::fatal(Error, Reason::FailsAtHead { stage, why }))
         }
@@ -103,24 +105,25 @@ fn of_pair(pair: Matched<'_>) -> Option<Status> {
         (Outcome::Ok, Outcome::Failed { stage, why }) => {
             Some(Status::fatal(Regressed, Reason::FailsAtHead { stage, why }))
         }
-        // Newly declared as supported, and it fails.
+        // The benchmark is newly declared as supported, but fails.
         (_, Outcome::Failed { stage, why }) => Some(Status::fatal(Error, Reason::FailsAtHead { stage, why })),
         (Outcome::Failed { stage, why }, Outcome::Ok) => {
             let reason = Reason::FailsAtBase { stage, why };
-            // Any other failure may be caused by the machine: base has no result, and a head of any speed would pass.
+            // Any other failure may be caused by the machine: base has no result, so a head of any speed
+            // would pass.
             let is_repaired = stage == Stage::Compile && was_rejected(pair.base);
             Some(if is_repaired { Status::reported(Missing, reason) } else { Status::fatal(Error, reason) })
         }
-        // Compiled, but its device is gone: this stage worked at base and no longer does.
+        // The module was compiled, but its device is gone: this stage worked at base and no longer does.
         (Outcome::Ok, Outcome::Unsupported { reason }) if is_compiled(pair.head) => {
             let reason = Reason::FailsAtHead { stage: Stage::Benchmark, why: reason };
             Some(Status::fatal(Regressed, reason))
         }
-        // Base's configuration has it, but there is nothing to compare head with.
+        // Base's configuration declares it, but there is nothing to compare head with.
         (Outcome::Unsupported { reason }, Outcome::Ok) if is_compiled(pair.base) => {
             Some(Status::fatal(Error, Reason::FailsAtBase { stage: Stage::Benchmark, why: reason }))
         }
-        // Base measured it, and head no longer does.
+        // Base measured it, but head no longer does.
         (Outcome::Ok, unmeasured) => Some(Status::fatal(Missing, Reason::NotMeasured(unmeasured))),
         (_, Outcome::Ok) => Some(match quarantined(pair.base) {
             // This is not a new benchmark: its stored results can't be trusted.
@@ -132,10 +135,10 @@ fn of_pair(pair: Matched<'_>) -> Option<Status> {
     }
 }
 
-/// What is lacking where head's outputs may be right or wrong.
+/// Short reason if head's outputs may be right or wrong.
 pub const NOT_VERIFIED: &str = "not verified";
 
-/// The row that the verification of two measured sides adds, if any.
+/// Returns the row that the verification of two measured sides adds, if any.
 pub fn of_verification(
     base: &Benchmark,
     head: &Benchmark,
@@ -155,7 +158,8 @@ pub fn of_verification(
     let failed_at_base = matches!(base_code, Some(VerifyCode::ExceptionRaised | VerifyCode::EagerFailed));
     let proved_on_both = worked_at_base && code == VerifyCode::Pass;
     let is_noted = verification.model_changed && rules.changed_reference() == ChangedReference::Note;
-    // One reference that both sides agree with says more about an unchanged model than their distance.
+    // For an unchanged model, a reference with which both sides agree is better evidence than their distance
+    // from each other.
     let allowed = is_noted || (proved_on_both && !workload::model_changed(base, head));
     let is_comparable = matches!(code, VerifyCode::Pass | VerifyCode::VerifierSkipped);
     if is_comparable && verification.differs_from_base() && !allowed {
@@ -175,12 +179,13 @@ pub fn of_verification(
             Some(Status::fatal(Verdict::Inconclusive, reason))
         }
         VerifyCode::Pass => match base_code {
-            // Repaired at head. Its time is still compared, and this row reports that base's numbers came from a wrong
-            // module.
+            // The outputs are repaired at head. The time is still compared, and this row reports that base's
+            // numbers came from a wrong module.
             Some(VerifyCode::Fail) => Some(Status::reported(Verdict::Missing, Reason::WrongOutputOnBase)),
             _ => None,
         },
-        // Wrong on both sides: this change is not the cause, but the results can't be trusted.
+        // The outputs are wrong on both sides: this change is not the cause, but the results can't be
+        // trusted.
         VerifyCode::Fail if base_code == Some(VerifyCode::Fail) => {
             Some(Status::fatal(Verdict::Error, Reason::WrongOutputOnBase))
         }
@@ -188,13 +193,13 @@ pub fn of_verification(
         VerifyCode::ExceptionRaised | VerifyCode::EagerFailed if failed_at_base => {
             Some(Status::fatal(Verdict::Error, Reason::FailsOnBoth { stage, why: why() }))
         }
-        // Base's module ran, whether its outputs were verified or not. Without an eager run there is no reference.
+        // Base's module ran, whether its outputs were verified or not. If eager fails, there is no reference.
         VerifyCode::ExceptionRaised | VerifyCode::EagerFailed => {
             let ran = worked_at_base || code == VerifyCode::ExceptionRaised;
             let verdict = if ran { Verdict::Regressed } else { Verdict::Error };
             Some(Status::fatal(verdict, Reason::FailsAtHead { stage, why: why() }))
         }
-        // Base proved it, and head leaves it unproved.
+        // Base's outputs were verified, but head's are not.
         VerifyCode::NondeterministicEagerRun | VerifyCode::VerifierDidntRun | VerifyCode::VerifierSkipped
             if worked_at_base =>
         {
@@ -202,7 +207,7 @@ pub fn of_verification(
                 Reason::too_little(NOT_VERIFIED, format!("head's outputs were not verified: {}", why()));
             Some(Status::fatal(Verdict::Inconclusive, reason))
         }
-        // There was a reference, and whether the output agrees with it could not be determined.
+        // There was a reference, but it could not be determined whether the output agrees with it.
         VerifyCode::VerifierDidntRun => {
             let reason = match base_code {
                 Some(VerifyCode::VerifierDidntRun) => Reason::FailsOnBoth { stage, why: why() },
@@ -215,9 +220,9 @@ pub fn of_verification(
     }
 }
 
-/// Returns whether a side's outputs were compared with their references and agree. A constant reference
-/// proves little about a model; for a test of one operator it may be the right result, and the row has a
-/// note.
+/// Returns whether a side's outputs were compared with their references and agree with them. A constant
+/// reference proves little about a model; for a test of one operator it may be the right result, and the row
+/// has a note.
 pub fn agrees(side: &Benchmark) -> bool {
     side.verification.as_ref().is_some_and(|found| match found.supported_code() {
         VerifyCode::Pass => true,
@@ -226,7 +231,7 @@ pub fn agrees(side: &Benchmark) -> bool {
     })
 }
 
-/// Returns whether two different modules' outputs were not compared with each other.
+/// Returns whether the sides have different modules whose outputs were not compared with each other.
 fn is_uncompared(base: &Benchmark, head: &Benchmark) -> bool {
     let module = |side: &Benchmark| side.artifact.as_ref().map(|artifact| artifact.vmfb_sha256.clone());
     let compared = head.verification.as_ref().is_some_and(|found| !found.against_base.is_empty());
@@ -242,7 +247,7 @@ fn covers(head: &Verification, base: Option<&Verification>) -> bool {
     })
 }
 
-/// Everything executed is the same on both sides.
+/// Returns whether everything executed is the same on both sides.
 pub fn identical(base: &Benchmark, head: &Benchmark) -> bool {
     match (&base.artifact, &head.artifact) {
         (Some(base), Some(head)) => {
@@ -253,16 +258,16 @@ pub fn identical(base: &Benchmark, head: &Benchmark) -> bool {
     }
 }
 
-/// How the result of a benchmark on one side relates to an expectation.
+/// The relation between the result of a benchmark on one side and an expectation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Met {
-    /// It fails in this way, and that is expected.
+    /// The benchmark fails in the expected way.
     Fails(FailureKind),
-    /// It works, and is expected to fail.
+    /// The benchmark works although it is expected to fail.
     Works,
 }
 
-/// Looks up the benchmarks of one side in the expectations of a policy.
+/// Compares the benchmarks of one side with the expectations of a policy.
 pub struct Expectations<'a>(Rules<'a>);
 
 impl<'a> Expectations<'a> {
@@ -270,7 +275,7 @@ impl<'a> Expectations<'a> {
         Self(Rules::new(policy, ""))
     }
 
-    /// `None` if nothing is expected, or it fails in another way.
+    /// Returns `None` if nothing is expected, or if the benchmark fails in another way.
     pub fn met(&self, benchmark: &Benchmark) -> Option<Met> {
         let expectation = self.0.expectation(&benchmark.name).filter(|expectation| !expectation.removed)?;
         met(expectation, benchmark)
@@ -287,13 +292,13 @@ fn met(expectation: &Expectation, side: &Benchmark) -> Option<Met> {
     }
 }
 
-/// Returns whether a side fails as expected, in a later stage than this one.
+/// Returns whether a side fails as expected, but in a later stage than this one.
 fn got_further(expectation: &Expectation, side: &Benchmark, failure: FailureKind) -> bool {
     matches!(met(expectation, side), Some(Met::Fails(other)) if other > failure)
 }
 
-/// The verdict about a benchmark that is expected to fail. `None` if the usual rules decide: nothing is expected, it
-/// fails in another way than expected, or it worked at base.
+/// Returns the verdict about a benchmark that is expected to fail. `None` if the usual rules decide: nothing
+/// is expected, it fails in another way than expected, or it worked at base.
 pub fn status(pair: Matched<'_>, rules: &Rules<'_>) -> Option<Status> {
     let head = pair.head?;
     let expectation = rules.expectation(&head.name)?;
@@ -310,7 +315,7 @@ pub fn status(pair: Matched<'_>, rules: &Rules<'_>) -> Option<Status> {
             let reason = Reason::ExpectedFailure { failure, reason: expectation.reason.clone() };
             Some(Status::fatal(Verdict::Pass, reason))
         }
-        // Repaired by this change: like a new benchmark, it has nothing to compare with.
+        // This change repaired the benchmark: like a new one, it has nothing to compare with.
         Met::Works if expectation.removed && !worked_at_base && agrees(head) => {
             Some(Status::reported(Verdict::Missing, Reason::OnlyOn(SideName::Head)))
         }

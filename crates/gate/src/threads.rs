@@ -1,12 +1,13 @@
-//! Work on many items, divided among threads.
+//! Divides work on many items among threads.
 
 use std::thread::{Builder, ScopedJoinHandle};
 
-/// Fixed, because verdicts must not depend on the machine; items are independent, so the number of threads only
+/// The number is fixed, because verdicts must not depend on the machine. Items are independent, so it only
 /// affects the duration.
 pub const THREADS: usize = 4;
 
-/// Applies `of` to each item and returns the results in order. Fewer than `worth` items aren't worth a thread.
+/// Applies `of` to each item and returns the results in order. Fewer than `worth` items don't justify
+/// starting a thread.
 pub fn each<T: Sync, R: Send>(items: &[T], worth: usize, of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     each_on(THREADS, items, worth, of)
 }
@@ -31,7 +32,7 @@ pub fn each_on<T: Sync, R: Send>(
             match thread.map(ScopedJoinHandle::join) {
                 Ok(Ok(more)) => made.extend(more),
                 Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                // No thread can be started (`ulimit -u`).
+                // No thread can be started (for example because of `ulimit -u`).
                 Err(part) => made.extend(in_turn(part)),
             }
         }

@@ -1,5 +1,5 @@
-//! The values that a report shows of both sides: computed here once, so that every report shows the same
-//! numbers and the percentage always belongs to the numbers next to it.
+//! The values that a report shows for both sides. They are computed once, here, so that every report shows
+//! the same numbers and the percentage always agrees with the numbers next to it.
 
 use benchgate_core::model::Metric;
 use benchgate_stats::describe;
@@ -7,12 +7,13 @@ use benchgate_stats::describe;
 use super::{Method, Row, SideStats, Typical};
 
 impl Row {
-    /// The values to show of both sides, which go with the effect.
+    /// Returns the values to show for both sides, which agree with the effect.
     ///
-    /// Effects are estimated from pairs of processes, so no location of one side alone has exactly the estimated
-    /// ratio. The level of both sides (the geometric mean of their locations) is measured well; the two values lie
-    /// around it, apart by the effect. An outlier may move an effect without moving a median, so both values are
-    /// shifted together until each is within the range of its side.
+    /// Effects are estimated from pairs of processes, so the locations of the two sides don't have exactly
+    /// the estimated ratio. The level of both sides together (the geometric mean of their locations) is
+    /// measured well, so the two values are placed around it with the ratio of the effect. An outlier may
+    /// change an effect without changing a median, so both values are shifted together until each is within
+    /// the range of its side.
     pub fn values_to_show(&self) -> Typical {
         let ratio = self.estimate.as_ref().map(|estimate| (&estimate.method, estimate.ratio));
         let value = match ratio {
@@ -36,13 +37,14 @@ impl Row {
         match method {
             Method::Exact => measured,
             _ if (head / base / ratio - 1.0).abs() < ROUNDING => measured,
-            // The stored side of a history has many sessions; head is the new measurement.
+            // In a comparison with a history, the stored side has many sessions, and only head is a new
+            // measurement.
             Method::History => Typical { base: Some(head / ratio), head: Some(head) },
             _ => {
                 let around = base.sqrt() * head.sqrt() / ratio.sqrt();
                 let [base, head] = measured_range;
                 let both = (base.0.max(head.0 / ratio), base.1.min(head.1 / ratio));
-                // If no two values of both sides are this far apart, base's range is used.
+                // If no value of base and value of head are this far apart, base's range is used.
                 let (low, high) = if both.0 <= both.1 { both } else { base };
                 let base = around.max(low).min(high);
                 Typical { base: Some(base), head: Some(base * ratio) }
@@ -55,15 +57,15 @@ impl Row {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Latency {
     pub typical: f64,
-    /// The fastest and the slowest process.
+    /// Times of the fastest and the slowest process.
     pub least: f64,
     pub most: f64,
     pub processes: usize,
 }
 
 impl Latency {
-    /// From the repetitions of each process; `None` if nothing usable was measured. The typical value is the location
-    /// that a comparison would describe this side with.
+    /// Computes the latency from the repetitions of each process; `None` if nothing usable was measured. The
+    /// typical value is the location with which a comparison would describe this side.
     pub fn of_processes<'a>(processes: impl Iterator<Item = &'a [f64]>) -> Option<Self> {
         let better = Metric::LATENCY.better;
         let mut locations: Vec<f64> = processes
@@ -79,13 +81,13 @@ impl Latency {
         })
     }
 
-    /// These processes around another typical value: the one that belongs to an effect.
+    /// Returns these processes with another typical value, which belongs to an effect.
     pub fn around(self, typical: f64) -> Self {
         Self { typical, least: self.least.min(typical), most: self.most.max(typical), ..self }
     }
 
-    /// Half of the range between the fastest and the slowest process, as a fraction of the typical one; absent with
-    /// one process.
+    /// Returns half of the range between the fastest and the slowest process, as a fraction of the typical
+    /// value; `None` for a single process.
     pub fn half_range(self) -> Option<f64> {
         (self.processes > 1).then(|| (self.most - self.least) / 2.0 / self.typical)
     }
@@ -123,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_values_shown_have_exactly_the_ratio_of_the_effect() {
-        // The medians of the sides are slower and the pairs faster: the report must not state both.
+        // The medians of the sides are slower but the pairs are faster: the report must not state both.
         for method in [Method::Paired, Method::Unpaired, Method::Welch, Method::MannWhitney, Method::History]
         {
             let shown = row(method, 0.932, 13.47, 14.65).values_to_show();
@@ -135,7 +137,8 @@ mod tests {
 
     #[test]
     fn values_are_shown_inside_of_what_their_side_measured() {
-        // One of thirty processes of a side took ten times as long: the mean of logarithms moves, the median doesn't.
+        // One of thirty processes of a side took ten times as long: the mean of logarithms changes, the
+        // median doesn't.
         for (slow, ratio) in [(1, 1.08), (0, 1.0 / 1.08)] {
             let mut row = row(Method::Unpaired, ratio, 100.0, 100.0);
             for (at, side) in [&mut row.base, &mut row.head].into_iter().flatten().enumerate() {

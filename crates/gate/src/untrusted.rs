@@ -1,5 +1,6 @@
-//! Compares results that untrusted code could write: the job of a pull request made them. Facts that are known without
-//! the result come from elsewhere, and facts from the result alone are not a reason to pass.
+//! Compares results that untrusted code could have written, because the job of a pull request made them.
+//! Facts that are known without the result come from elsewhere, and facts from the result alone are not a
+//! reason to pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,28 +13,29 @@ use super::compare::{CompareOptions, compare, waive};
 use super::rules::Rules;
 use super::{Comparison, Policy, Reason, Row, looks, overall, status, workload};
 
-/// A benchmark that the base's configuration declares, so the result has to hold it.
+/// A benchmark that the base's configuration declares, so that the result must contain it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
     pub benchmark: BenchmarkName,
     /// The name by which the base's policy knows it.
     pub judged_as: BenchmarkName,
-    /// The device that its module runs on.
+    /// The device on which its module runs.
     pub device: Option<String>,
-    /// It runs on a device other than the processor.
+    /// Whether it runs on a device other than the CPU.
     pub on_gpu: bool,
-    /// There are reference outputs, so head's outputs can be verified.
+    /// Whether there are reference outputs, so that head's outputs can be verified.
     pub has_reference: bool,
-    /// The configuration names reference outputs, so a check without any contradicts it.
+    /// Whether the configuration names reference outputs, so that a verification without any contradicts it.
     pub names_reference: bool,
     /// Whether its time is judged.
     pub is_timed: bool,
-    /// What a command prints of it; `None` for a benchmark of a module, of which benchgate knows the metrics.
+    /// The metrics that a command prints for it; `None` for a benchmark of a module, whose metrics benchgate
+    /// knows.
     pub printed: Option<Vec<String>>,
 }
 
-/// Like [`compare`], for a result that is not trusted: every expected benchmark has to be measured on both sides, in
-/// all blocks up to a look of the schedule, and equal digests count for nothing.
+/// Compares like [`compare`], for a result that is not trusted: every expected benchmark must be measured on
+/// both sides, in all blocks up to a look of the schedule, and equal digests are ignored.
 pub fn compare_untrusted(
     base: &Run,
     head: &Run,
@@ -83,7 +85,8 @@ fn by_name(run: &Run) -> BTreeMap<&BenchmarkName, &Benchmark> {
     run.benchmarks.iter().map(|benchmark| (&benchmark.name, benchmark)).collect()
 }
 
-/// A run without trusted artifacts: its writer could have copied the other side's digests.
+/// Returns a run without its artifacts, which are not trusted: its writer could have copied the other side's
+/// digests.
 fn without_identity(run: &Run) -> Run {
     let mut run = run.clone();
     for artifact in run.benchmarks.iter_mut().filter_map(|benchmark| benchmark.artifact.as_mut()) {
@@ -92,11 +95,11 @@ fn without_identity(run: &Run) -> Run {
     run
 }
 
-/// Checks that no block of a metric is left out: blocks must be complete, consecutive from the first, and end at a
-/// look of the schedule. Otherwise the writer of the result could leave out slow blocks.
+/// Checks that no block of a metric is left out: blocks must be complete, consecutive from the first, and end
+/// at a look of the schedule. Otherwise the writer of the result could omit slow blocks.
 fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], policy: &Policy) -> Option<String> {
     let metric = row.metric.as_ref()?;
-    // Compilations are paired, and processes form quadruples.
+    // Compilations form pairs, and processes form quadruples.
     let a_side = if metric.is_compile_time() { 1 } else { 2 };
     let mut blocks: BTreeMap<u32, [BTreeSet<u8>; 2]> = BTreeMap::new();
     for (at, side) in sides.into_iter().enumerate() {
@@ -116,20 +119,20 @@ fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], policy: &Policy) -> Optio
         .then(|| format!("the result ends after {count} blocks, and the schedule has no look there"))
 }
 
-/// A row of an expected benchmark without a comparison is fatal, whatever reason the result gives.
+/// Makes the row of an expected benchmark fatal if it has no comparison, whatever reason the result gives.
 fn insist(row: &mut Row, rules: &Rules<'_>) {
     if row.verdict != Verdict::Missing || row.fatal || row.waiver.is_some() {
         return;
     }
     row.fatal = match &row.metric {
         None => true,
-        // A cached compile has no time, so one side often lacks it.
+        // A cached compilation has no time, so one side often lacks it.
         Some(metric) => !metric.is_compile_time() && rules.metric(&row.benchmark, metric).fatal,
     };
     waive(row, rules);
 }
 
-/// Rows for benchmarks that neither side of the result has.
+/// Returns rows for benchmarks that neither side of the result has.
 fn absent(
     expected: &Expected,
     sides: (Option<&Benchmark>, Option<&Benchmark>),
@@ -182,7 +185,7 @@ fn absent(
             .as_ref()
             .is_some_and(|check| fails(check) || !claims(check) || !check.outputs.is_empty())
     };
-    // Without a reference of its own, a model's outputs are compared with base's.
+    // Without its own reference, a model's outputs are compared with base's.
     let is_compared = |check: &Verification| {
         check.code != VerifyCode::VerifierSkipped
             || !check.outputs.is_empty()
@@ -201,7 +204,7 @@ fn absent(
     rows
 }
 
-/// Returns whether every benchmark that is measured has this metric. A cached compile has no time.
+/// Returns whether every benchmark that is measured has this metric. A cached compilation has no time.
 fn is_measured(metric: &Metric, expected: &Expected) -> bool {
     match &*metric.name {
         name if metric.is_compile_time() || name == Metric::THROUGHPUT.name => false,

@@ -1,14 +1,14 @@
-//! Whether both sides did the same work.
+//! Checks whether both sides did the same work.
 
 use benchgate_core::model::{ARCHITECTURE, Benchmark, Lint, LintCode, SideName, Workload};
 
-/// Findings about differences in the work of the two sides. Results of tools that do not record it are accepted, but
-/// in a session that measured both sides either both record it or neither does.
+/// Returns findings about differences between the work of the two sides. Results of tools that do not record
+/// it are accepted, but in a session that measured both sides, either both must record it or neither.
 pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     let code = [base, head].map(|side| side.labels.get(ARCHITECTURE).map(String::as_str));
     let other_code = match code {
         [Some(base), Some(head)] => Some((base, head)),
-        // Older results don't name it.
+        // Older results don't contain it.
         [None, None] => None,
         [base, head] => together.then(|| (base.unwrap_or("unknown"), head.unwrap_or("unknown"))),
     };
@@ -49,8 +49,8 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
         let detail = format!("head was measured with {}", differing.join(", "));
         return vec![Lint::new(LintCode::WorkloadChanged, detail)];
     }
-    // An fp64 reference makes larger errors acceptable. A new fp64 reference together with a new reference is judged
-    // like that reference.
+    // An fp64 reference makes larger errors acceptable. If both the fp64 reference and the ordinary one are
+    // new, they are judged as a new reference.
     let detail = match (&base.reference64_sha256, &head.reference64_sha256) {
         (None, Some(_)) => "head adds an fp64 reference, which can make a larger error acceptable",
         (Some(old), Some(new)) if old != new && !other_reference(base, head) => {
@@ -67,7 +67,7 @@ fn other_reference(base: &Workload, head: &Workload) -> bool {
 }
 
 /// Returns whether head's outputs were compared with a reference that base's outputs were not compared with,
-/// for the same inputs. A reference for other inputs is different work, which is a separate finding.
+/// for the same inputs. A reference for other inputs means different work, which is a separate finding.
 pub fn has_other_reference(base: &Benchmark, head: &Benchmark) -> bool {
     let both = recorded(base).zip(recorded(head));
     both.is_some_and(|(base, head)| base.inputs_sha256 == head.inputs_sha256 && other_reference(base, head))
@@ -78,13 +78,14 @@ pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
     has_other_reference(base, head) || head.verification.as_ref().is_some_and(|found| found.model_changed)
 }
 
-/// Foreign results and those of commands identify benchmarks by name and labels.
+/// Returns the finding that labels differ: foreign results and those of commands identify benchmarks by name
+/// and labels.
 fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let axis = base.differing_preparation(head).or_else(|| base.differing_axis(head))?;
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
 }
 
-/// The recorded workload of this side.
+/// Returns the recorded workload of this side.
 pub fn recorded(side: &Benchmark) -> Option<&Workload> {
     side.artifact.as_ref().and_then(|artifact| artifact.workload.as_ref())
 }

@@ -1,4 +1,4 @@
-//! Evidence about two candidates.
+//! Evidence from comparing two candidates.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,67 +10,69 @@ use benchgate_stats::Inference;
 
 use super::found::BisectOptions;
 
-/// Two candidates by their place in the order; `base` comes first.
+/// Two candidates by their position in the order; `base` comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pair {
     pub base: usize,
     pub head: usize,
 }
 
-/// In which way a range is worse at its end than at its start.
+/// The way in which a range is worse at its end than at its start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
-    /// The level is worse by this much on the log scale (or in units, for exact values).
+    /// The level is worse by this much, on the log scale (or in units, for exact values).
     Shift(f64),
-    /// Slow more often, or with more stalls.
+    /// Head is slow more often, or stalls more.
     Stability,
 }
 
-/// Limits, as shares of the step, below which a level counts as that of the good end and above which as that of the
-/// bad end. The margin is for the error of the step's own estimate, and for small differences that any rebuild makes.
+/// Shares of the step below which a level counts as that of the good end, and above which it counts as that
+/// of the bad end. The margin covers the error of the step's own estimate, and the small differences that any
+/// rebuild causes.
 const NEAR_NONE: f64 = 0.25;
 const NEAR_ALL: f64 = 0.75;
 
-/// Share of the whole step that the rest of a range may make without being searched: a twentieth is below the error of
-/// the step's own estimate.
+/// Share of the whole step that the rest of a range may make without being searched: a twentieth is smaller
+/// than the error of the step's own estimate.
 pub(super) const MINOR: f64 = 0.05;
 
-/// p-values of the two things that can be true of a pair if one change makes the whole step.
+/// p-values of the two hypotheses about a pair if one change makes the whole step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tested {
-    /// Nothing of the step lies between the two.
+    /// No part of the step lies between the two.
     pub none: f64,
-    /// All of the step lies between the two.
+    /// The whole step lies between the two.
     pub all: f64,
 }
 
 /// The result of comparing a pair of candidates.
 #[derive(Debug, Clone)]
 pub struct Observed {
-    /// All that were measured, regardless of their result.
+    /// Number of blocks that were measured, whatever their result.
     pub blocks: u32,
     pub verdict: Verdict,
     pub reason: Reason,
-    /// Head against base as a cost: log scale, or in units for exact values. Positive is worse.
+    /// Head relative to base as a cost: log scale, or in units for exact values. Positive is worse.
     pub change: f64,
-    /// The interval that the decision was made by, on the same scale.
+    /// The interval on which the decision is based, on the same scale.
     pub interval: Option<(f64, f64)>,
-    /// The smallest change that the gate calls one.
+    /// The smallest change that the gate reports.
     pub(super) floor: f64,
     shift: Option<Inference>,
     p_stability: f64,
     exact: bool,
-    /// p-values that were asked for, by the size of the step: the search asks again before every probe.
+    /// p-values that were computed, by the size of the step: the search asks for them again before every
+    /// probe.
     known: Arc<Mutex<Vec<(f64, Tested)>>>,
 }
 
 impl Observed {
-    /// Evidence of two identical programs.
+    /// Returns the evidence for two identical programs.
     pub fn identical() -> Self {
         Self::exact(0.0, Verdict::Pass)
     }
 
-    /// Evidence from two values of an exact metric, judged as the gate judges them.
+    /// Returns the evidence from two values of an exact metric, judged as the gate judges them.
     pub fn of_values(base: f64, head: f64, options: &BisectOptions) -> Self {
         let sign = if options.metric.better == Better::Lower { 1.0 } else { -1.0 };
         let rule = options.policy.metrics.first().map(|(_, rule)| rule);
@@ -78,7 +80,7 @@ impl Observed {
         Self::exact(sign * (head - base), verdict)
     }
 
-    /// Evidence from a value that a candidate always has.
+    /// Returns the evidence from a value that a candidate always has.
     pub fn exact(change: f64, verdict: Verdict) -> Self {
         Self {
             blocks: 0,
@@ -94,8 +96,8 @@ impl Observed {
         }
     }
 
-    /// The observation from a paired session of one benchmark, as the gate judges it; or the finding because of which
-    /// the session can't be used and more blocks would not help.
+    /// Returns the observation from a paired session of one benchmark, as the gate judges it; or the finding
+    /// that makes the session unusable, so that more blocks would not help.
     pub fn paired(base: &Run, head: &Run, metric: &Metric, policy: &Policy) -> Result<Self, Lint> {
         let comparison = compare(base, head, policy, &CompareOptions::default());
         let judged = comparison.rows.iter().find(|row| row.metric.as_ref() == Some(metric));
@@ -126,7 +128,7 @@ impl Observed {
         })
     }
 
-    /// The step in a regressed pair.
+    /// Returns the step between the two candidates of a regressed pair.
     pub fn step(&self) -> Option<Step> {
         if self.verdict != Verdict::Regressed {
             return None;
@@ -134,9 +136,9 @@ impl Observed {
         Some(if self.reason.is_uneven() { Step::Stability } else { Step::Shift(self.change) })
     }
 
-    /// Returns whether the gate says that the pair is not worse. With several modes, an improvement can be
-    /// shown although the interval reaches far beyond the floor: such an improvement does not rule out a
-    /// slowdown.
+    /// Returns whether the gate considers the pair not worse. With several modes, the gate can report an
+    /// improvement although the interval reaches far beyond the floor: such an improvement does not rule out
+    /// a slowdown.
     pub fn is_not_worse(&self) -> bool {
         match self.verdict {
             Verdict::Pass => true,
@@ -145,9 +147,10 @@ impl Observed {
         }
     }
 
-    /// The pair with the interval at this one-sided level, if that interval shows that the pair is worse by less than
-    /// a share of a step. The p-value alone is not enough: with several modes, a rejected limit may lie inside the
-    /// interval. If head is slow more often, the pair is not minor: more than the shift got worse.
+    /// Returns the pair with its interval at this one-sided level, if that interval shows that the pair is
+    /// worse by less than [`MINOR`] of a step. The p-value alone is not enough: with several modes, a
+    /// rejected limit may lie inside the interval. A pair in which head is slow more often is not minor,
+    /// because more than the typical time got worse.
     pub fn minor(&self, size: f64, level: f64) -> Option<Self> {
         let shift = self.shift.as_ref().filter(|_| !self.is_final() && !self.reason.is_uneven())?;
         let limit = MINOR * size;
@@ -155,7 +158,7 @@ impl Observed {
             .then(|| Self { interval: Some((shift.lower(level), shift.upper(level))), ..self.clone() })
     }
 
-    /// The interval; of an exact value, the value.
+    /// Returns the interval; for an exact value, the value itself.
     pub(super) fn bounds(&self) -> Option<(f64, f64)> {
         if self.exact { Some((self.change, self.change)) } else { self.interval }
     }
@@ -165,8 +168,8 @@ impl Observed {
         self.exact
     }
 
-    /// Returns whether more blocks would change nothing: an exact value settles the comparison, or a finding
-    /// forbids a verdict.
+    /// Returns whether more blocks would change nothing, because an exact value settles the comparison or a
+    /// finding forbids a verdict.
     pub fn is_final(&self) -> bool {
         self.exact || matches!(self.reason, Reason::Unusable(_))
     }
@@ -192,7 +195,7 @@ impl Observed {
     }
 }
 
-/// Blocks with samples of both sides.
+/// Returns the number of blocks with samples of both sides.
 fn blocks(base: &Run, head: &Run, metric: &Metric) -> u32 {
     let measured = |run: &Run| -> BTreeSet<u32> {
         let series = run.benchmarks.first().and_then(|benchmark| benchmark.metric(&metric.name));
@@ -205,13 +208,13 @@ fn blocks(base: &Run, head: &Run, metric: &Metric) -> u32 {
     measured(base).intersection(&measured(head)).count() as u32
 }
 
-/// p of "head is neither slow nor stalled more often", of the two together.
+/// Returns the p of "head is neither slow nor stalled more often", from the two tests together.
 fn uneven(estimate: &Estimate) -> f64 {
     let (stability, tail) = (estimate.p_stability.unwrap_or(1.0), estimate.p_tail.unwrap_or(1.0));
     (2.0 * stability.min(tail)).min(1.0)
 }
 
-/// The finding for which a row is an error.
+/// Returns the finding because of which a row is an error.
 fn unusable(row: &Row, metric: &Metric) -> Lint {
     let found = match &row.reason {
         Reason::Unusable(lint) => Some(lint),

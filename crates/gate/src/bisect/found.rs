@@ -1,4 +1,4 @@
-//! The options of a search, how probable each position is, and the result.
+//! The options of a search, the probability of each position, and the result.
 
 use crate::{MetricPolicy, Policy, looks};
 use benchgate_core::model::Metric;
@@ -6,29 +6,30 @@ use benchgate_stats::spending::Looks;
 
 use super::evidence::{Observed, Pair, Tested};
 
-/// The gate's verdict about the two ends.
+/// The gate's verdict about the two ends of the range.
 #[derive(Debug, Clone)]
 pub enum Ends {
     Unknown,
     /// The bad end is worse.
     Worse(Observed),
-    /// Shown to be not worse, or better.
+    /// The bad end is shown to be better, or not worse.
     NotWorse(Observed),
-    /// Neither could be shown with all blocks that were allowed.
+    /// Neither was shown with all blocks that were allowed.
     Open(Observed),
 }
 
-/// One piece of the whole.
+/// One part of the whole range.
 #[derive(Debug, Clone)]
 pub enum Part {
-    /// A change between two candidates that the gate compared directly. If `after + 1 == upto`, one change is named;
-    /// otherwise the candidates between the two couldn't be measured.
+    /// A change between two candidates that the gate compared directly. If `after + 1 == upto`, the change is
+    /// that of a single candidate; otherwise the candidates between the two couldn't be measured.
     Culprit { after: usize, upto: usize, observed: Observed, probability: f64 },
-    /// Worse from end to end, and no pair of neighbors inside shows it. `likely` holds most of the probability.
+    /// The part is worse from end to end, but no pair of neighbors inside shows it. `likely` holds most of
+    /// the probability.
     Unexplained { after: usize, upto: usize, likely: (usize, usize), observed: Observed },
-    /// Not shown to be unchanged within the blocks that were allowed.
+    /// The part was not shown to be unchanged within the blocks that were allowed.
     Open { after: usize, upto: usize, observed: Observed },
-    /// Judged and not worse.
+    /// The part was judged and is not worse.
     Quiet { after: usize, upto: usize, observed: Observed },
 }
 
@@ -39,31 +40,32 @@ pub struct Probe {
     pub observed: Observed,
 }
 
-/// The range that is searched now.
+/// The range that is being searched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchProgress {
     pub after: usize,
     pub upto: usize,
-    /// By position, from `after + 1`.
+    /// Probability of each position, from `after + 1` on.
     pub posterior: Vec<f64>,
     /// The shortest range with most of the probability.
     pub likely: (usize, usize),
-    /// Bits until one position is left: about the number of probes still to come.
+    /// Remaining uncertainty in bits: about the number of probes still to come.
     pub bits: f64,
 }
 
-/// The answer so far; complete once [`Next::Done`](super::Next::Done) was returned.
+/// The result so far; complete once the search has returned [`Next::Done`](super::Next::Done).
 #[derive(Debug, Clone)]
 pub struct Found {
     pub ends: Ends,
-    /// In order of place.
+    /// The parts in the order of the candidates.
     pub parts: Vec<Part>,
     pub probes: Vec<Probe>,
     pub skipped: Vec<(usize, String)>,
-    /// Probability of each position of the whole range, if one change made the whole step.
+    /// Probability of each position in the whole range, if one change made the whole step.
     pub posterior: Vec<f64>,
     pub progress: Option<SearchProgress>,
-    /// Sum of the partial changes (log scale, least and most) if it differs from the change between the ends.
+    /// Least and greatest sum of the partial changes (log scale), if it differs from the change between the
+    /// ends.
     pub mismatch: Option<(f64, f64)>,
 }
 
@@ -95,35 +97,36 @@ impl Found {
         })
     }
 
-    /// Blocks of all pairs.
+    /// Returns the number of blocks of all pairs.
     pub fn blocks(&self) -> u32 {
         self.probes.iter().map(|probe| probe.observed.blocks).sum()
     }
 }
 
-// How probable each position is, from the p-values of all probes.
+// The probability of each position, from the p-values of all probes.
 //
-// A p-value becomes a Bayes factor: where the hypothesis holds it is uniform, and where it doesn't its density is
-// taken to be ξ p^(ξ − 1). Over ξ that factor can't exceed 1 / (−e p ln p) (Sellke, Bayarri and Berger 2001, The
-// American Statistician 55:62–71); for one fixed ξ it is also an e-value: its mean is one where the hypothesis holds,
-// whatever the noise is, so that products over probes, chosen one after the other, exceed 1/δ with probability δ at
-// most (Ville's inequality; Vovk and Wang 2021, Annals of Statistics 49:1736–1754). The exactness of the gate's test
-// thus extends to the search.
+// A p-value becomes a Bayes factor: if the hypothesis holds, the p-value is uniform; otherwise its density is
+// assumed to be ξ p^(ξ − 1). Whatever ξ is, that factor can't exceed 1 / (−e p ln p) (Sellke, Bayarri and
+// Berger 2001, The American Statistician 55:62–71); for one fixed ξ it is also an e-value: its mean is one if
+// the hypothesis holds, whatever the noise is, so that products over probes that are chosen one after the
+// other exceed 1/δ with probability δ at most (Ville's inequality; Vovk and Wang 2021, Annals of Statistics
+// 49:1736–1754). Thus the search is as exact as the gate's test.
 //
 // Weighing every position by all answers and asking at the weighted median is the noisy binary search of
 // Horstein (1963), Karp and Kleinberg (SODA 2007) and Ben-Or and Hassidim (FOCS 2008).
 
-/// Small, because probes are measured until they say something: their p-values are tiny or ordinary.
+/// Exponent of the assumed density. It is small, because probes are measured until they are conclusive: their
+/// p-values are either tiny or ordinary.
 const XI: f64 = 0.2;
-/// A p-value below it depends on more than the measurements.
+/// Smallest p-value that is used: smaller ones depend on more than the measurements.
 const SMALLEST_P: f64 = 1e-9;
 
-/// ln of the evidence against a hypothesis with this p-value.
+/// Returns the natural logarithm of the evidence against a hypothesis with this p-value.
 pub fn ln_e(p: f64) -> f64 {
     XI.ln() + (XI - 1.0) * p.clamp(SMALLEST_P, 1.0).ln()
 }
 
-/// One answer: the positions `(after, upto]` lie between the two that were compared.
+/// The result of one comparison; the positions `(after, upto]` lie between the two candidates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Answer {
     pub after: usize,
@@ -132,14 +135,15 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// ln of the odds that the change lies between the two rather than outside, from this answer alone.
+    /// Returns the log odds that the change lies between the two candidates rather than outside, from this
+    /// result alone.
     pub fn ln_odds(&self) -> f64 {
         ln_e(self.tested.none) - ln_e(self.tested.all)
     }
 }
 
-/// Probability of each position of `(low, high]`, if one change makes the whole step. Every position is as
-/// probable as the others beforehand.
+/// Returns the probability of each position of `(low, high]`, if one change makes the whole step. All
+/// positions have equal prior probabilities.
 pub fn posterior(low: usize, high: usize, answers: &[Answer]) -> Vec<f64> {
     let log: Vec<f64> = (low + 1..=high)
         .map(|position| {
@@ -156,7 +160,8 @@ pub fn posterior(low: usize, high: usize, answers: &[Answer]) -> Vec<f64> {
     weights.into_iter().map(|weight| weight / sum).collect()
 }
 
-/// The shortest run of positions that holds at least `share` of the probability, as indices into `posterior`.
+/// Returns the shortest run of positions that holds at least `share` of the probability, as indices into
+/// `posterior`.
 pub fn credible(posterior: &[f64], share: f64) -> (usize, usize) {
     let mut best = (0, posterior.len().saturating_sub(1));
     let (mut first, mut sum) = (0, 0.0);

@@ -9,19 +9,19 @@ use super::found::{
     Answer, BisectOptions, Ends, Found, Part, Probe, SearchProgress, credible, entropy, ln_e, posterior,
 };
 
-/// A probe is measured until its odds are at least this.
+/// Odds up to which a probe is measured.
 const CLEAR_ODDS: f64 = 20.0;
-/// Evidence against both hypotheses from which the step is taken to lie on both sides.
+/// Evidence against both hypotheses above which the step is assumed to lie partly on either side.
 const PARTLY: f64 = 20.0;
-/// A position is compared with its predecessor once it is this probable.
+/// Probability above which a position is compared with its predecessor.
 const SURE: f64 = 0.95;
-/// A probe that can move less of the probability is not measured.
+/// Smallest share of the probability that a probe must be able to move to be worth measuring.
 const WORTH: f64 = 0.02;
 
 /// The next comparison that the search needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Total number of blocks of this pair, including those that it has.
+    /// Measures this pair up to a total of `blocks` blocks, including those that it has.
     Measure {
         pair: Pair,
         blocks: u32,
@@ -29,18 +29,18 @@ pub enum Next {
     Done,
 }
 
-/// All results so far. Candidate 0 is the good end, the last one the bad end.
+/// All results so far. Candidate 0 is the good end, the last candidate is the bad end.
 #[derive(Debug, Clone)]
 pub struct Search {
     last: usize,
     options: BisectOptions,
     skipped: BTreeMap<usize, String>,
-    /// A candidate that is the same program as an earlier one.
+    /// Candidates that are the same program as an earlier one.
     same: BTreeMap<usize, usize>,
     observed: BTreeMap<Pair, Observed>,
 }
 
-/// A range of candidates: those behind `low`, up to `high`.
+/// A range of candidates: those after `low`, up to and including `high`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
     low: usize,
@@ -51,14 +51,15 @@ struct Segment {
 enum Examined {
     NotWorse(Observed),
     Open(Observed),
-    /// Split in two: the parts before and after are examined further.
+    /// A single change was found; the parts before and after it are examined further.
     Culprit {
         after: usize,
         upto: usize,
         observed: Observed,
         probability: f64,
     },
-    /// No single change makes the step; in two at this candidate, if one was measured.
+    /// No single change makes the step. If a candidate was measured to lie in between, the segment is split
+    /// there.
     Split {
         at: Option<usize>,
         likely: (usize, usize),
@@ -66,14 +67,14 @@ enum Examined {
     },
 }
 
-/// A segment that needs another comparison before it can be examined further.
+/// The comparison that a segment needs before it can be examined further.
 struct PendingSegment {
     segment: Segment,
     next: Next,
 }
 
 impl Search {
-    /// Over `candidates` candidates in order, both ends included.
+    /// Starts a search over `candidates` candidates in order, including both ends.
     pub fn new(candidates: usize, options: BisectOptions) -> Self {
         Self {
             last: candidates.saturating_sub(1),
@@ -84,29 +85,31 @@ impl Search {
         }
     }
 
-    /// Candidates that are the same program as an earlier one, with the first such.
+    /// Returns the candidates that are the same program as an earlier one, each with the first such
+    /// candidate.
     pub fn duplicates(&self) -> impl Iterator<Item = (usize, usize)> {
         self.same.keys().map(|&later| (later, self.program(later)))
     }
 
-    /// Blocks of a pair so far.
+    /// Returns the number of blocks of a pair so far.
     pub fn blocks(&self, pair: Pair) -> u32 {
         self.observed.get(&self.programs(pair)).map_or(0, |observed| observed.blocks)
     }
 
-    /// A candidate can't be measured.
+    /// Records that a candidate can't be measured.
     pub fn skip(&mut self, candidate: usize, why: impl Into<String>) {
         self.skipped.insert(candidate, why.into());
     }
 
-    /// Two candidates are the same program.
+    /// Records that two candidates are the same program.
     pub fn same(&mut self, one: usize, other: usize) {
         let (one, other) = (self.program(one), self.program(other));
         if one == other {
             return;
         }
         self.same.insert(one.max(other), one.min(other));
-        // Results of the two are now results of one; the one with more blocks is kept.
+        // Results of the two candidates now belong to one; if both were compared with the same candidate, the
+        // result with more blocks is kept.
         for (pair, observed) in std::mem::take(&mut self.observed) {
             let pair = self.programs(pair);
             let known = self.observed.entry(pair).or_insert_with(|| observed.clone());
@@ -136,7 +139,7 @@ impl Search {
         self.walk().1
     }
 
-    /// The first candidate that is the same program.
+    /// Returns the first candidate that is the same program.
     pub fn program(&self, candidate: usize) -> usize {
         let mut at = candidate;
         while let Some(earlier) = self.same.get(&at) {
@@ -192,7 +195,7 @@ impl Search {
         (next, found)
     }
 
-    /// Examines a segment and its parts. Whether it contains a worse candidate.
+    /// Examines a segment and its parts. Returns whether it contains a worse candidate.
     fn solve(&self, segment: Segment, found: &mut Found) -> Result<bool, PendingSegment> {
         let Segment { low, high } = segment;
         let part = |low, high| Segment { low, high };
@@ -221,7 +224,7 @@ impl Search {
                     None => false,
                 };
                 if !inside {
-                    // Worse as a whole, although neither half is worse.
+                    // The segment is worse as a whole, although neither half is.
                     found.parts.truncate(known);
                     found.parts.push(Part::Unexplained { after: low, upto: high, likely, observed });
                 }
@@ -239,20 +242,20 @@ impl Search {
         Some(SearchProgress { after: low, upto: high, bits: entropy(&posterior), posterior, likely })
     }
 
-    /// By how much the bad end is worse, once that is known.
+    /// Returns by how much the bad end is worse, once that is known.
     fn whole_step(&self) -> Option<Step> {
         self.seen(0, self.last)?.step()
     }
 
-    /// The part of the step that a pair makes, if the gate calls it worse. In a range that got slower, a pair that is
-    /// only less stable makes no part of it.
+    /// Returns the part of the step that a pair makes, if the gate finds it worse. In a range that got
+    /// slower, a pair that is only less stable makes no part of the step.
     fn step_of(&self, observed: &Observed) -> Option<Step> {
         let step = observed.step()?;
         let slower = matches!(self.whole_step(), Some(Step::Shift(_)));
         (!slower || step != Step::Stability).then_some(step)
     }
 
-    /// Judges a pair as the gate would, or asks for the blocks that the gate would ask for.
+    /// Judges a pair as the gate would, or requests the blocks that the gate would request.
     fn judged(&self, base: usize, head: usize) -> Result<Observed, Next> {
         let looks = self.options.looks();
         let pair = self.programs(Pair { base, head });
@@ -260,7 +263,7 @@ impl Search {
         let Some(observed) = self.seen(base, head) else {
             return measure(looks.points().first().copied().unwrap_or(1));
         };
-        // A probe may have stopped before the gate's first look, or between two.
+        // A probe may have stopped before the gate's first look, or between two looks.
         let at_look = looks.points().contains(&observed.blocks);
         let decided =
             at_look && (observed.verdict == Verdict::Regressed || self.not_worse(&observed).is_some());
@@ -270,7 +273,8 @@ impl Search {
         }
     }
 
-    /// The pair, if it is shown to be not worse: by the gate, or because it makes less of the step than matters.
+    /// Returns the pair if it is shown to be not worse, by the gate or because it makes a negligible part of
+    /// the step.
     fn not_worse(&self, observed: &Observed) -> Option<Observed> {
         if observed.is_not_worse() {
             return Some(observed.clone());
@@ -279,8 +283,8 @@ impl Search {
         observed.minor(size, self.options.policy.alpha * self.options.looks().share(observed.blocks, 1.0))
     }
 
-    /// Sum of the partial changes if it differs from the change between the ends. Then the machine changed between
-    /// measurements, and the named changes don't explain the whole.
+    /// Returns the sum of the partial changes if it differs from the change between the ends. In that case
+    /// the machine changed between measurements, and the named changes don't explain the whole.
     fn mismatch(&self, found: &Found) -> Option<(f64, f64)> {
         let Ends::Worse(whole) = &found.ends else { return None };
         let Some(Step::Shift(size)) = whole.step().filter(|_| !whole.is_settled()) else { return None };
@@ -291,8 +295,8 @@ impl Search {
         (high + allowed < whole_low || whole_high + allowed < low).then_some((low, high))
     }
 
-    /// Candidates of a segment that can be measured, both ends included. Of candidates that are the same program, the
-    /// first is measured.
+    /// Returns the candidates of a segment that can be measured, including both ends. Of several candidates
+    /// that are the same program, the first is measured.
     fn usable(&self, Segment { low, high }: Segment) -> Vec<usize> {
         let is_skipped = |at: usize| [at, self.program(at)].iter().any(|at| self.skipped.contains_key(at));
         (low..=high).filter(|at| *at == low || *at == high || !is_skipped(*at)).collect()
@@ -317,7 +321,7 @@ impl Search {
         {
             return Ok(Examined::Split { at: Some(at), likely, observed: whole });
         }
-        // Between two measurable neighbors: the probability of all positions there.
+        // Probability of all positions between two measurable neighbors.
         let gap = |two: &[usize]| weights[two[0] - segment.low..two[1] - segment.low].iter().sum();
         let gaps: Vec<f64> = usable.windows(2).map(gap).collect();
         let (at, probability) =
@@ -334,7 +338,8 @@ impl Search {
         Ok(Examined::Split { at: partly.map(|(_, at)| at), likely, observed: whole })
     }
 
-    /// The candidate whose answer divides the probability best, among those that can still add information.
+    /// Returns the candidate whose result would divide the probability best, among those that can still add
+    /// information.
     fn probe(&self, segment: Segment, step: Step, usable: &[usize], gaps: &[f64]) -> Option<Next> {
         let mut before = 0.0;
         let mut inner: Vec<(f64, usize)> = Vec::new();
@@ -347,7 +352,7 @@ impl Search {
         worth.into_iter().find_map(|(_, candidate)| {
             let mut pairs = [(segment.low, candidate), (candidate, segment.high)];
             if step == Step::Stability {
-                // The absence of evidence means little here, so both ends are compared in turn.
+                // For stability, the absence of evidence means little, so both ends are compared in turn.
                 pairs
                     .sort_by_key(|&(base, head)| self.seen(base, head).map_or(0, |observed| observed.blocks));
             }
@@ -355,7 +360,7 @@ impl Search {
         })
     }
 
-    /// The blocks after which a pair is examined again, unless it is exhausted.
+    /// Returns the blocks after which a pair is examined again, unless it has reached the maximum.
     fn more(&self, base: usize, head: usize, step: Step) -> Option<Next> {
         let pair = self.programs(Pair { base, head });
         let blocks = match self.seen(base, head) {
@@ -371,7 +376,7 @@ impl Search {
         Some(Next::Measure { pair, blocks })
     }
 
-    /// Evidence of a pair, corrected for the looks that it may get.
+    /// Returns the evidence from a pair, corrected for the looks that it may get.
     fn answer(&self, after: usize, upto: usize, observed: &Observed, step: Step) -> Answer {
         let mut tested = observed.tested(step);
         if !observed.is_settled() {
@@ -382,7 +387,7 @@ impl Search {
         Answer { after, upto, tested }
     }
 
-    /// Answers of all pairs inside a segment, without its own ends.
+    /// Returns the results of all pairs inside a segment, except for the pair of its own ends.
     fn answers(&self, segment: Segment, step: Step) -> Vec<Answer> {
         let inside = |candidate: usize| {
             let here = |at: &usize| self.program(*at) == candidate;
@@ -402,8 +407,8 @@ impl Search {
     }
 }
 
-/// The candidate inside a segment that is most clearly neither as good as its start nor as bad as its end, with the
-/// evidence for it.
+/// Returns the candidate inside a segment that is most clearly neither as good as its start nor as bad as its
+/// end, with the evidence for it.
 fn most_partly(segment: Segment, answers: &[Answer], usable: &[usize]) -> Option<(f64, usize)> {
     let inner = |answer: &Answer| match (answer.after == segment.low, answer.upto == segment.high) {
         (true, false) => Some(answer.upto),

@@ -7,14 +7,15 @@ use benchgate_core::model::{
     Benchmark, BlockSlot, Lint, LintCode, Metric, MetricSeries, Process, Run, Series, Verdict,
 };
 
-/// A machine with 1 % of noise that measures candidates of these levels.
+/// A machine with 1 % of noise that measures candidates with these levels.
 struct Machine {
     levels: Vec<f64>,
-    /// How often a repetition of each candidate takes [`WAIT`] times as long, because another program has the processor.
+    /// Share of each candidate's repetitions that take [`WAIT`] times as long, because another program has
+    /// the processor.
     waits: Vec<f64>,
-    /// Repetitions of a process.
+    /// Number of repetitions in a process.
     repetitions: usize,
-    /// A finding about every benchmark.
+    /// A finding that is added to every benchmark.
     finding: Option<Lint>,
     options: BisectOptions,
     random: ChaCha8Rng,
@@ -174,7 +175,7 @@ fn an_exact_value_takes_one_probe_a_step() {
     let values: Vec<f64> = (0..1025).map(|at| if at < 700 { 12.0 } else { 15.0 }).collect();
     let (found, probes) = exact(&values);
     assert_eq!(culprits(&found), [(699, 700)]);
-    // The ends, ten halvings, the neighbors, and what lies before and behind.
+    // The ends, ten halvings, the pair of neighbors, and the ranges before and after it.
     assert!(probes <= 1 + 10 + 3, "{probes}");
 }
 
@@ -218,7 +219,7 @@ fn samples_that_can_not_be_used_are_a_finding_and_not_a_reason_to_measure_more()
 #[test]
 fn blocks_are_counted_whatever_they_are_evidence_of() {
     let mut machine = Machine::new(9, &[(4, 1.3)]);
-    // A classical test pools samples and knows no blocks.
+    // A classical test pools samples and does not use blocks.
     machine.options.policy.test = TestKind::MannWhitney;
     assert_eq!(machine.measure(Pair { base: 0, head: 1 }, 12).blocks, 12);
     assert_eq!(culprits(&machine.search(|_| ())), [(3, 4)]);
@@ -259,7 +260,7 @@ fn parts_that_do_not_make_the_whole_are_said() {
     let mut machine = Machine::new(9, &[(4, 1.5)]);
     let mut search = Search::new(9, latency());
     while let Next::Measure { pair, blocks } = search.next() {
-        // The ends were measured while something else made the bad one slower.
+        // While the ends were measured, something else made the bad one slower.
         machine.levels[8] = if pair == ends { 3.0 } else { 1.5 };
         let observed = machine.measure(pair, blocks);
         search.observe(pair, observed);

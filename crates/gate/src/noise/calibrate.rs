@@ -1,4 +1,4 @@
-//! The calibration itself: spreads, floors, and the measured error rates.
+//! The calibration itself: spreads, floors, and measured error rates.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
@@ -18,9 +18,9 @@ use super::resample::{MeasuredSession, Recording, measure};
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseOptions {
     pub seed: u64,
-    /// Resampled sessions without a change, and as many for each slowdown.
+    /// Number of resampled sessions without a change, and for each slowdown.
     pub resamples: u32,
-    /// Fewer of them, as soon as every figure is precise enough.
+    /// Whether to stop earlier, as soon as every figure is precise enough.
     pub until_precise: bool,
     /// Number of sessions that are judged at once; it does not affect the figures.
     pub threads: usize,
@@ -46,10 +46,10 @@ impl Default for NoiseOptions {
     }
 }
 
-/// Chance that a bound of an interval is missed.
+/// Chance that an interval misses the true value on one side.
 const MISSED: f64 = 0.025;
 
-/// Hits among trials.
+/// Number of hits among a number of trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share {
     pub hits: u64,
@@ -57,15 +57,16 @@ pub struct Share {
 }
 
 impl Share {
-    /// The share itself; NaN without trials.
+    /// Returns the share itself; NaN without trials.
     pub fn value(&self) -> f64 {
         self.hits as f64 / self.of as f64
     }
 
-    /// The shares that these trials leave possible, each bound missed by one such count in forty (Clopper and Pearson
-    /// 1934, Biometrika 26:404–413). Everything is possible without trials.
+    /// Returns the range of shares that are compatible with these trials; each bound is exceeded in one of
+    /// forty cases (Clopper and Pearson 1934, Biometrika 26:404–413). Without trials, every share is
+    /// possible.
     pub fn interval(&self) -> (f64, f64) {
-        // The tail grows with the share, so sixty halvings find where it passes the level.
+        // The tail grows with the share, so sixty halvings find where it crosses the level.
         let where_tail_is = |hits: u64, level: f64| {
             let (mut low, mut high) = (0.0_f64, 1.0_f64);
             for _ in 0..60 {
@@ -99,8 +100,8 @@ pub struct PowerPoint {
 pub struct NoiseRow {
     pub benchmark: BenchmarkName,
     pub spread: Spread,
-    /// The smallest floor this row can hold with 90 % power at the last look, as a fraction: below it a
-    /// red would ask for more blocks than the policy allows.
+    /// The smallest floor at which this row has 90 % power at the last look, as a fraction: for a smaller
+    /// floor, detecting a regression would take more blocks than the policy allows.
     pub floor: f64,
     /// Number of unchanged sessions in which this row passed.
     pub green: Share,
@@ -111,37 +112,38 @@ pub struct NoiseRow {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseReport {
     pub rows: Vec<NoiseRow>,
-    /// Rounds of blocks that were recorded; every session is drawn from them, so that no number of resamples knows more.
+    /// Number of recorded rounds of blocks. Every session is drawn from them, so more resamples don't add
+    /// information.
     pub rounds: u32,
-    /// Number of unchanged sessions that turned red.
+    /// Share of the unchanged sessions that failed.
     pub red_suites: Share,
     pub green_rows: Share,
     pub inconclusive_rows: Share,
     /// Blocks per row in unchanged sessions.
     pub blocks: f64,
-    /// By slowdown, over all benchmarks.
+    /// Power by slowdown, over all benchmarks.
     pub power: Vec<PowerPoint>,
     pub calibration: Calibration,
 }
 
 impl NoiseReport {
-    /// The calibration for later runs of this machine. `None` if unchanged code certainly turns red more often than
-    /// `alpha` promises: then the blocks violate the assumptions of the method, and their spreads would make later
-    /// verdicts too certain.
+    /// Returns the calibration for later runs on this machine. `None` if unchanged code certainly fails more
+    /// often than `alpha` promises: then the blocks violate the assumptions of the method, and their spreads
+    /// would make later verdicts too certain.
     pub fn calibration(&self, alpha: f64) -> Option<&Calibration> {
         (self.red_suites.interval().0 <= alpha).then_some(&self.calibration)
     }
 
-    /// The session that was calibrated from.
+    /// Returns the session from which the calibration was made.
     pub fn source(&self) -> &str {
         &self.calibration.source
     }
 }
 
-/// Calibrates from an A/A session: `base` and `head` ran the same program.
+/// Calibrates from an A/A session, in which `base` and `head` ran the same program.
 ///
-/// Resampling can't show disturbances the session didn't have, nor how sessions differ: a longer A/A
-/// session says more.
+/// Resampling can't show disturbances that the session didn't have, nor differences between sessions; a
+/// longer A/A session shows more.
 pub fn noise(base: &Run, head: &Run, policy: &Policy, options: &NoiseOptions) -> NoiseReport {
     let mut calibrating = Calibrating::new(base, head, policy, options);
     while !calibrating.is_done() {
@@ -150,10 +152,10 @@ pub fn noise(base: &Run, head: &Run, policy: &Policy, options: &NoiseOptions) ->
     calibrating.into_report()
 }
 
-/// Sessions that are drawn and judged at once, for each figure that is not precise yet.
+/// Number of sessions that are drawn and judged at once, for each figure that is not precise yet.
 const BATCH: u32 = 16;
-/// Widest intervals at which the figures are precise enough for resampling to stop: for the share of unchanged suites
-/// that turn red, and for a power.
+/// Widths of the intervals at which the figures are precise enough for resampling to stop: for the share of
+/// unchanged suites that fail, and for a power.
 const RED_WITHIN: f64 = 0.02;
 const POWER_WITHIN: f64 = 0.15;
 
@@ -163,7 +165,7 @@ pub struct Calibrating<'a> {
     policy: &'a Policy,
     options: &'a NoiseOptions,
     report: NoiseReport,
-    /// Sessions judged without a change, and with each slowdown.
+    /// Numbers of sessions judged without a change, and with each slowdown.
     judged: Vec<u32>,
 }
 
@@ -177,7 +179,7 @@ struct JudgedSession {
 }
 
 impl<'a> Calibrating<'a> {
-    /// The spreads are known immediately.
+    /// Creates a calibration, which knows the spreads immediately.
     pub fn new(base: &Run, head: &Run, policy: &'a Policy, options: &'a NoiseOptions) -> Self {
         let recording = Recording::new(base, head, &options.metric);
         let rows = spreads(base, head, policy, options);
@@ -201,7 +203,7 @@ impl<'a> Calibrating<'a> {
         Self { recording, policy, options, report, judged: vec![0; 1 + options.slowdowns.len()] }
     }
 
-    /// The benchmarks and their spreads.
+    /// Returns the benchmarks and their spreads.
     pub fn rows(&self) -> &[NoiseRow] {
         &self.report.rows
     }
@@ -210,7 +212,7 @@ impl<'a> Calibrating<'a> {
         self.recording.is_empty() || (0..self.judged.len()).all(|figure| self.is_settled(figure))
     }
 
-    /// Share of the work that is done, at least.
+    /// Returns the share of the work that is done, at least.
     pub fn progress(&self) -> f64 {
         let of = |(figure, judged): (usize, &u32)| {
             let most = f64::from(self.options.resamples.max(1));
@@ -219,8 +221,8 @@ impl<'a> Calibrating<'a> {
         self.judged.iter().enumerate().map(of).sum::<f64>() / self.judged.len() as f64
     }
 
-    /// Returns whether a figure needs no more sessions. The first figure is that of unchanged sessions; each
-    /// of the others is that of one slowdown.
+    /// Returns whether a figure needs no more sessions. The first figure belongs to unchanged sessions, each
+    /// of the others to one slowdown.
     fn is_settled(&self, figure: usize) -> bool {
         let judged = self.judged[figure];
         if judged >= self.options.resamples || !self.options.until_precise || judged == 0 {
@@ -239,7 +241,7 @@ impl<'a> Calibrating<'a> {
     /// Judges another batch of sessions, or as many as time allows: at least one for each figure.
     pub fn judge_more(&mut self, is_late: impl Fn() -> bool) {
         let open = (0..self.judged.len()).filter(|&figure| !self.is_settled(figure));
-        // The number of the first session that each figure lacks.
+        // The number of the next session for each figure.
         let open: Vec<(usize, u32)> = open.map(|figure| (figure, self.judged[figure])).collect();
         let of_all = |more: u32| open.iter().map(move |&(figure, first)| (figure, first + more));
         let batch: Vec<(usize, u32)> = (0..BATCH).flat_map(of_all).collect();
@@ -259,7 +261,8 @@ impl<'a> Calibrating<'a> {
         }
     }
 
-    /// Sessions of one number are made of the same blocks whatever the slowdown, so that only the slowdown differs.
+    /// Draws and judges a session. Sessions with the same number consist of the same blocks whatever the
+    /// slowdown, so that they differ only in the slowdown.
     fn judged_session(&self, slowdown: Option<f64>, number: u32) -> JudgedSession {
         let mut random = ChaCha12Rng::seed_from_u64(self.options.seed);
         random.set_stream(u64::from(number));
@@ -332,8 +335,8 @@ fn points(options: &NoiseOptions) -> Vec<PowerPoint> {
     options.slowdowns.iter().map(point).collect()
 }
 
-/// A larger slowdown is detected at least as often. If figures contradict this, that is chance, and they are pooled
-/// (Ayer et al. 1955, Ann. Math. Stat. 26:641–647).
+/// Makes the power non-decreasing. A larger slowdown is detected at least as often, so figures that
+/// contradict this do so by chance, and are pooled (Ayer et al. 1955, Ann. Math. Stat. 26:641–647).
 fn rising(points: &mut [PowerPoint]) {
     let mut order: Vec<usize> = (0..points.len()).filter(|&at| points[at].seen.of > 0).collect();
     order.sort_by(|&a, &b| points[a].slowdown.total_cmp(&points[b].slowdown));
@@ -358,7 +361,7 @@ fn is_green(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Pass | Verdict::Improved)
 }
 
-/// The spreads that the session shows at each level.
+/// Returns the spreads that the session shows at each level.
 fn spreads(base: &Run, head: &Run, policy: &Policy, options: &NoiseOptions) -> Vec<NoiseRow> {
     let metric = &options.metric;
     let mut rows = Vec::new();
@@ -396,7 +399,7 @@ fn within(base: &Readings, head: &Readings) -> Option<f64> {
     describe::mean(&both)
 }
 
-/// Head's typical cost less base's, in one block.
+/// Returns head's typical cost minus base's, in one block.
 fn difference(block: &BlockCosts) -> Option<f64> {
     let typical = |head: bool| {
         let side = block.iter().filter(|process| process.head == head);
@@ -405,8 +408,8 @@ fn difference(block: &BlockCosts) -> Option<f64> {
     Some(typical(true)? - typical(false)?)
 }
 
-/// The distance beyond the floor that is seen with 90 % power when the last look decides one row, if an
-/// interval narrows with the square root of the blocks.
+/// Returns the distance beyond the floor that is detected with 90 % power when the last look decides one row,
+/// assuming that intervals narrow with the square root of the number of blocks.
 fn smallest_floor(shift: &Inference, measured: usize, policy: &Policy) -> f64 {
     let blocks = f64::from(policy.sequential.max_blocks.max(2));
     let seen = shift.detectable(policy.alpha, crate::decide::MDE_POWER);
@@ -436,7 +439,7 @@ mod tests {
 
     #[test]
     fn the_interval_of_a_share_is_that_of_clopper_and_pearson() {
-        // scipy.stats.binomtest(hits, of).proportion_ci()
+        // Computed by `scipy.stats.binomtest(hits, of).proportion_ci()`.
         for (hits, of, low, high) in [
             (0, 20, 0.0, 0.168_433_470_98),
             (20, 20, 0.831_566_529_02, 1.0),

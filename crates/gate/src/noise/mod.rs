@@ -1,4 +1,4 @@
-//! A/A calibration: spread, false positives and power from a machine's unchanged runs.
+//! A/A calibration: spread, false positives and power from runs of unchanged code on a machine.
 
 mod calibrate;
 mod resample;

@@ -1,8 +1,8 @@
-//! Sessions that could have been: a recorded A/A session, resampled and measured as the gate would.
+//! Simulated sessions: a recorded A/A session is resampled, and measured as the gate would.
 //!
-//! Blocks are drawn with replacement, the same rounds for all benchmarks, because a disturbance of the host hits all
-//! of them. The side labels of each block are swapped at random, which makes head unchanged by construction. A known
-//! slowdown is added by scaling head's samples.
+//! Blocks are drawn with replacement, in the same rounds for all benchmarks, because a disturbance of the
+//! host affects all of them. The side labels of each block are swapped at random, which makes head unchanged
+//! by construction. A known slowdown is added by scaling head's samples.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ struct RecordedBenchmark {
 }
 
 impl Recording {
-    /// The noisy metric `metric` of every benchmark that both runs measured in blocks.
+    /// Takes the noisy metric `metric` of every benchmark that both runs measured in blocks.
     pub fn new(base: &Run, head: &Run, metric: &str) -> Self {
         let mut benchmarks = Vec::new();
         for side in &head.benchmarks {
@@ -46,7 +46,7 @@ impl Recording {
             }
             blocks.retain(|_, (base, head)| !base.is_empty() && !head.is_empty());
             if !blocks.is_empty() {
-                // Findings about the recorded session are not findings about those made from its blocks.
+                // Findings about the recorded session don't apply to sessions that are made from its blocks.
                 let template =
                     Benchmark { metrics: Vec::new(), telemetry: Vec::new(), profile: None, ..side.clone() };
                 benchmarks.push(RecordedBenchmark { template, metric: head.clone(), blocks });
@@ -58,17 +58,17 @@ impl Recording {
         Self { rounds, benchmarks }
     }
 
-    /// How many benchmarks can be resampled.
+    /// Returns the number of benchmarks that can be resampled.
     pub fn len(&self) -> usize {
         self.benchmarks.len()
     }
 
-    /// How many rounds there are to draw from.
+    /// Returns the number of rounds to draw from.
     pub fn rounds(&self) -> usize {
         self.rounds.len()
     }
 
-    /// The benchmarks' names, in order.
+    /// Returns the benchmarks' names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.benchmarks.iter().map(|benchmark| benchmark.template.name.as_str())
     }
@@ -77,9 +77,9 @@ impl Recording {
         self.benchmarks.is_empty()
     }
 
-    /// A session of `blocks` blocks drawn from the recorded rounds. `slowed` is the index of one
-    /// benchmark and the factor that its head samples are multiplied by.
-    /// Also returns which rounds were drawn, as indices, to cluster by them.
+    /// Draws a session of `blocks` blocks from the recorded rounds. `slowed` is the index of one benchmark
+    /// and the factor by which its head samples are multiplied. Also returns the indices of the rounds that
+    /// were drawn, to cluster by them.
     pub fn draw(
         &self,
         blocks: u32,
@@ -109,7 +109,7 @@ impl Recording {
             let (mut a, mut b) = (Vec::new(), Vec::new());
             for (number, &round) in drawn.iter().enumerate() {
                 let swap = [0, 1].map(|_| swaps && random.random::<bool>());
-                // A round that this benchmark missed is replaced by its next one.
+                // If a benchmark has no block in this round, the block of its next round is used.
                 let wanted = self.rounds[round];
                 let found =
                     benchmark.blocks.range(wanted..).next().or_else(|| benchmark.blocks.iter().next());
@@ -162,7 +162,7 @@ fn placed(process: &Process, block: u32, factor: f64) -> Process {
     }
 }
 
-/// The end of a sequentially measured session.
+/// The result of a sequentially measured session.
 #[derive(Debug, Clone)]
 pub struct MeasuredSession {
     pub comparison: Comparison,
@@ -170,8 +170,8 @@ pub struct MeasuredSession {
     pub blocks: Vec<u32>,
 }
 
-/// Measures a session whose blocks are all known, but looks at them only as far as the gate would
-/// have asked for: the looks, the stopping and the final comparison are the gate's own.
+/// Measures a session whose blocks are all known, but uses only as many as the gate would have requested: the
+/// looks, the stopping and the final comparison are the gate's own.
 pub fn measure(base: &Run, head: &Run, policy: &Policy) -> MeasuredSession {
     let options = CompareOptions { resampled: true, ..CompareOptions::default() };
     let looks = looks(policy, &Metric::LATENCY);
@@ -189,7 +189,7 @@ pub fn measure(base: &Run, head: &Run, policy: &Policy) -> MeasuredSession {
     }
 }
 
-/// The first blocks of each benchmark; both runs list the same benchmarks in the same order.
+/// Returns the first blocks of each benchmark; both runs list the same benchmarks in the same order.
 fn truncated(run: &Run, blocks: &[u32]) -> Run {
     let mut seen = Run { session: run.session.clone(), ..Run::default() };
     for (benchmark, &blocks) in run.benchmarks.iter().zip(blocks) {
