@@ -1,5 +1,5 @@
-//! Findings of a comparison with the fix of each, and how to settle what files of other tools leave open, in the words of the
-//! tool that wrote them.
+//! Findings of a comparison with the fix for each; and advice on how to settle the open rows of other tools'
+//! files, with the commands of the tool that wrote them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,23 +10,25 @@ use benchgate_gate::{Comparison, Row, RunSummary};
 use super::row_view::RowView;
 use super::words::ENOUGH_SESSIONS;
 
-/// One lint code and everywhere it was found.
+/// A lint code and every place where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintGroup {
     pub code: LintCode,
-    /// Benchmark (none for the run as a whole), with a metric other than latency, and detail; both unescaped.
+    /// Benchmark (`None` for the run as a whole), with the metric unless it is latency, and detail; both
+    /// unescaped.
     pub found: Vec<(Option<String>, String)>,
-    /// The benchmarks it was found in.
+    /// The benchmarks in which it was found.
     pub benchmarks: BTreeSet<String>,
     /// Advice on how to fix it.
     pub fix: &'static str,
-    /// The consequence in this comparison: a finding that can forbid a verdict is a note if each of its rows has one.
+    /// The consequence in this comparison: a finding that can forbid a verdict is a note if every row that
+    /// has it got a verdict.
     pub consequence: Consequence,
 }
 
 pub(super) fn lints(comparison: &Comparison) -> Vec<LintGroup> {
     let mut groups: Vec<LintGroup> = Vec::new();
-    // The row that a group's last findings are about, with their details.
+    // The row to which a group's last findings belong, with their details.
     let mut last: BTreeMap<LintCode, (Option<String>, Vec<String>)> = BTreeMap::new();
     let is_open = |row: &Row| matches!(row.verdict, Verdict::Inconclusive | Verdict::Error);
     let some_open = comparison.rows.iter().any(is_open);
@@ -40,7 +42,7 @@ pub(super) fn lints(comparison: &Comparison) -> Vec<LintGroup> {
         if known.0 != benchmark {
             *known = (benchmark.clone(), Vec::new());
         }
-        // Metrics of one benchmark share most findings; once is enough.
+        // Metrics of one benchmark share most findings, which are listed once.
         if known.1.iter().any(|known| known == detail) {
             return;
         }
@@ -88,7 +90,7 @@ pub(super) fn lints(comparison: &Comparison) -> Vec<LintGroup> {
     groups
 }
 
-/// The fix for a finding about results of this format.
+/// Returns the fix for a finding about results in this format.
 fn fix(code: LintCode, format: &str) -> &'static str {
     match (code, format) {
         (LintCode::SingleRepetition, "benchfmt" | "go-test-json") => "Repeat: `go test -bench . -count=10`.",
@@ -133,7 +135,7 @@ fn fix(code: LintCode, format: &str) -> &'static str {
     }
 }
 
-/// How to settle rows of files that hold one session of each side, or a few.
+/// Advice on how to settle rows of files that hold one session of each side, or a few.
 #[derive(Debug, Clone)]
 pub struct WayOut {
     pub advice: String,
@@ -141,7 +143,7 @@ pub struct WayOut {
     pub commands: String,
 }
 
-/// The advice if files of too few sessions leave rows undecided.
+/// Returns the advice if rows are undecided because files hold too few sessions.
 pub(super) fn way_out(comparison: &Comparison) -> Option<WayOut> {
     let few = |row: &Row| {
         let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
@@ -165,22 +167,22 @@ pub(super) fn way_out(comparison: &Comparison) -> Option<WayOut> {
     comparison.rows.iter().any(few).then(|| advice(&comparison.head, is_overloaded(), count))
 }
 
-/// Fewer repetitions show little about a process.
+/// Number of repetitions below which they say little about a process.
 const LEAST_REPETITIONS: u64 = 3;
-/// The repetitions that are recommended to those who have too few.
+/// The number of repetitions that is recommended if there are too few.
 const ENOUGH_REPETITIONS: u64 = 10;
 
-/// The arguments of `benchgate pair` for benchmarks of Rust.
+/// The arguments of `benchgate pair` for Rust benchmarks.
 const CARGO_BENCH: &str = "--cwd-base BASE --cwd-head HEAD \\\n  'cargo bench --bench NAME -- {filter}'";
 
-/// How a tool is run for a result that can be judged. `SIDE` and `side` stand for each side's name, `COUNT`
-/// for the number of repetitions.
+/// Commands that run a tool for a result that can be judged. `SIDE` and `side` stand for each side's name,
+/// `COUNT` for the number of repetitions.
 struct ToolCommands {
     /// The arguments of `benchgate pair`.
     pair: &'static str,
-    /// Measures one session of one side.
+    /// The command that measures one session of one side.
     session: &'static str,
-    /// The ending of the files that it writes.
+    /// The extension of the files that it writes.
     files: &'static str,
 }
 
@@ -244,7 +246,7 @@ fn tool_commands(summary: &RunSummary) -> ToolCommands {
     ToolCommands { pair, session, files }
 }
 
-/// Advice with the commands of the tool that wrote these results.
+/// Returns advice with the commands of the tool that wrote these results.
 fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut {
     let ToolCommands { pair, session, files } = tool_commands(summary);
     let session = session.replace("COUNT", &repetitions.to_string());
@@ -266,7 +268,7 @@ fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut
     }
 }
 
-/// The fix for an assumed spread if other advice precedes it.
+/// The fix for an assumed spread, if other advice precedes it.
 pub(super) const DECLARE: &str = "If you know how much processes differ, declare it: `--between-cv 1%`.";
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! IREE next to other backends: one row for each, as a table for people. Context, no verdict.
+//! Compares IREE with other backends in a table for people, with one row for each. It is context and has no
+//! verdict.
 
 use std::collections::HashMap;
 
@@ -15,16 +16,16 @@ use super::human::quantity;
 /// The name of IREE's own rows.
 pub(super) const IREE: &str = "iree";
 
-/// How long a compiler took.
+/// The time that a compiler took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CompileTime {
     pub seconds: f64,
-    /// Whether the compilation was in an earlier run, whose module this run used.
+    /// Whether the module was compiled in an earlier run and reused.
     pub cached: bool,
 }
 
 impl CompileTime {
-    /// Compile time of `iree-compile`, or of the compiler in another tool's file.
+    /// Returns the compile time of `iree-compile`, or of the compiler in another tool's file.
     pub(super) fn for_benchmark(benchmark: &BenchmarkRecord) -> Option<Self> {
         let Some(stage) = benchmark.stages.iter().find(|stage| stage.stage == Stage::Compile) else {
             return Self::in_samples(benchmark);
@@ -43,27 +44,27 @@ impl CompileTime {
         Some(Self { seconds: typical / 1e9, cached: false })
     }
 
-    /// `1.23 s`, `1.23 s (cached)`
+    /// Formats `1.23 s` or `1.23 s (cached)`.
     pub(super) fn text(self) -> String {
         let cached = if self.cached { " (cached)" } else { "" };
         format!("{}{cached}", quantity(self.seconds * 1e9, &Unit::Nanoseconds))
     }
 }
 
-/// One backend's row of one model. Names and reasons are unescaped.
+/// The row of one model on one backend. Names and reasons are unescaped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BackendRow {
     pub model: String,
-    /// `iree`, or a backend's name.
+    /// `iree`, or the name of another backend.
     pub backend: String,
-    /// The target of IREE's rows, otherwise the device.
+    /// The target for IREE's rows, the device for others.
     pub on: String,
     pub test: String,
-    /// Axes that are not the model's own: `batch 8, bf16`.
+    /// Axes that differ from the model's own: `batch 8, bf16`.
     pub axes: String,
     pub latency: Option<Latency>,
     pub compile: Option<CompileTime>,
-    /// IREE's speed divided by this row's; above 1, IREE is faster. Only if both compute the same.
+    /// IREE's speed divided by this row's; above 1, IREE is faster. `None` unless both compute the same.
     pub iree_is: Option<f64>,
     /// This row's speed divided by that of eager in the same test and on the same axes.
     pub over_eager: Option<f64>,
@@ -79,8 +80,8 @@ pub struct BackendTable {
 }
 
 impl BackendTable {
-    /// The head side's benchmarks (or the only side's), each model followed by its backends. Models that
-    /// have no other backend are left out.
+    /// Takes the benchmarks of the head side (or of the only side), each model followed by its other
+    /// backends. Models without any other backend are left out.
     pub fn new(run: &DrawnRun) -> Self {
         let file = &run.file;
         let side = file.side(SideName::Head).or(file.sides.first());
@@ -91,7 +92,7 @@ impl BackendTable {
         if file.backends.is_empty() {
             return Self { rows: side.map(|side| of_other_tools(run, side)).unwrap_or_default() };
         }
-        // Groups in the order of their first record.
+        // Groups are in the order of their first record.
         let mut groups: Vec<Vec<&BackendRecord>> = Vec::new();
         let mut known: HashMap<&[String], usize> = HashMap::new();
         for record in &file.backends {
@@ -125,7 +126,7 @@ impl BackendTable {
     }
 }
 
-/// The rows of a file in which another tool timed several backends of a model.
+/// Returns the rows of a file in which another tool timed several backends of a model.
 fn of_other_tools(run: &DrawnRun, side: &SideRecord) -> Vec<BackendRow> {
     let backends = side.benchmarks.iter().filter_map(|benchmark| {
         let label = |name: &str| benchmark.labels.get(name).cloned();
@@ -202,7 +203,8 @@ fn backend_row(record: &BackendRecord, iree: Option<Latency>, group: &[&BackendR
     }
 }
 
-/// Returns whether it computes what IREE's module computes: the forward, on the exported inputs and types.
+/// Returns whether it computes the same as IREE's module: the forward pass, with the exported inputs and
+/// types.
 fn is_same_work(record: &BackendRecord) -> bool {
     record.test == "eval" && record.batch_size.is_none() && record.dtype.is_none()
 }
@@ -238,12 +240,12 @@ fn why(outcome: &OutcomeRecord) -> Option<String> {
 }
 
 impl BackendRow {
-    /// `0.42 ms`
+    /// Formats the time: `0.42 ms`.
     pub fn time(&self) -> Option<String> {
         self.latency.map(|latency| quantity(latency.typical, &Unit::Nanoseconds))
     }
 
-    /// `± 1.2 %`: half of the range between the fastest and the slowest process.
+    /// Formats `± 1.2 %`: half of the range between the fastest and the slowest process.
     fn spread(&self) -> String {
         let half = self.latency.and_then(Latency::half_range);
         half.map(|half| format!(" ± {}", super::percent(half))).unwrap_or_default()
@@ -253,12 +255,12 @@ impl BackendRow {
         self.compile.map(CompileTime::text).unwrap_or_default()
     }
 
-    /// `IREE 1.79 × inductor`
+    /// Formats `IREE 1.79 × inductor`.
     fn against_iree(&self) -> String {
         self.iree_is.map_or_else(String::new, |ratio| format!("IREE {ratio:.2} × {}", self.backend))
     }
 
-    /// `eval`, `train, bf16`
+    /// Formats test and axes: `eval`, `train, bf16`.
     pub(super) fn work(&self) -> String {
         if self.axes.is_empty() { self.test.clone() } else { format!("{}, {}", self.test, self.axes) }
     }
@@ -284,13 +286,14 @@ const OUTPUTS: Figure = ("outputs", |row| match row.why.as_deref().and_then(|why
     Some(outcome) => outcome.into(),
     None => row.code.unwrap_or("not verified").into(),
 });
-/// Texts, numbers and texts, side by side and for a narrow terminal.
+/// Columns in the wide layout: text, numbers, text. The narrow layout stacks them.
 const WIDE: [&[&[Figure]]; 3] =
     [&[&[BACKEND], &[TEST]], &[&[LATENCY], &[COMPILE], &[AGAINST_IREE], &[OVER_EAGER]], &[&[OUTPUTS]]];
 const NARROW: [&[&[Figure]]; 3] =
     [&[&[BACKEND, TEST]], &[&[LATENCY, COMPILE], &[AGAINST_IREE, OVER_EAGER]], &[&[OUTPUTS]]];
 
-/// One table for each model and device, and why rows of it have no time; empty if IREE is the only backend.
+/// Returns one table for each model and device, and why some of its rows have no time; empty if IREE is the
+/// only backend.
 pub(super) fn blocks(backends: &BackendTable) -> Vec<Block<'_>> {
     let mut blocks = Vec::new();
     for rows in backends.rows.chunk_by(|one, next| (&one.model, &one.on) == (&next.model, &next.on)) {
@@ -327,12 +330,12 @@ fn table<'a>(rows: &'a [BackendRow], layout: [&[&[Figure]]; 3]) -> Table<'a> {
     table.without_empty_columns()
 }
 
-/// For a terminal; empty if IREE is the only backend.
+/// Renders the tables for a terminal; empty if IREE is the only backend.
 pub fn backends_table(run: &DrawnRun, options: TerminalOptions) -> String {
     document::terminal(&blocks(&BackendTable::new(run)), options)
 }
 
-/// As GitHub Markdown, safe against hostile names; empty if IREE is the only backend.
+/// Renders the tables as GitHub Markdown, safe against hostile names; empty if IREE is the only backend.
 pub fn backends_markdown(run: &DrawnRun) -> String {
     document::markdown(&blocks(&BackendTable::new(run)), usize::MAX)
 }

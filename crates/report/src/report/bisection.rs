@@ -1,4 +1,4 @@
-//! A bisection in words: the change, its position, and the certainty.
+//! A bisection in words: the change, its position, and how certain it is.
 
 use benchgate_core::model::counted;
 use benchgate_core::record::{
@@ -11,7 +11,7 @@ use super::chart::{Theme, bisection_svg};
 use super::document::{self, Block, Rules, Table, TerminalOptions, Text};
 use super::{human, percent};
 
-/// Facts that a search does not know about itself.
+/// Facts that the search itself does not know.
 #[derive(Debug, Clone, Default)]
 pub struct BisectionFacts {
     pub suite: String,
@@ -22,12 +22,12 @@ pub struct BisectionFacts {
     /// Candidates that are the same program as an earlier one.
     pub same: Vec<(usize, usize)>,
     pub seconds: f64,
-    /// The time budget ended before the search did.
+    /// Whether the time budget ended before the search did.
     pub unfinished: bool,
     pub notes: Vec<String>,
 }
 
-/// Places fit: more candidates than that are refused before anything is measured.
+/// A position always fits: a larger number of candidates is rejected before anything is measured.
 fn place(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
@@ -45,7 +45,7 @@ fn observation(observed: &Observed) -> ObservationRecord {
     }
 }
 
-/// The stored form of a bisection, which every other format is rendered from.
+/// Returns the stored form of a bisection, from which every other format is rendered.
 pub fn bisection_file(found: &Found, facts: &BisectionFacts) -> BisectionFile {
     let candidates = facts.candidates.iter().enumerate().map(|(at, (name, title))| CandidateRecord {
         name: name.clone(),
@@ -133,7 +133,7 @@ fn result(found: &Found, parts: &[PartRecord], unfinished: bool) -> BisectionRes
     }
 }
 
-/// The sum of the partial changes, if it differs from the total.
+/// Describes the sum of the partial changes, if it differs from the total.
 fn mismatch(found: &Found) -> Option<String> {
     let ((low, high), Ends::Worse(whole)) = (found.mismatch?, &found.ends) else { return None };
     let (whole_low, whole_high) = whole.interval?;
@@ -147,7 +147,7 @@ fn mismatch(found: &Found) -> Option<String> {
     ))
 }
 
-/// `+3.1 %`, `12.7× better`, or a difference of an exact value.
+/// Formats `+3.1 %`, `12.7× better`, or the difference of an exact value.
 fn change(observation: &ObservationRecord) -> String {
     let change = observation.change.0;
     let factor = human::Style::for_ratio(change);
@@ -177,7 +177,8 @@ fn name(file: &BisectionFile, at: u32) -> &str {
     file.candidates.get(at as usize).map_or("?", |candidate| candidate.name.as_str())
 }
 
-/// The candidates of a part: one name, or, as git writes it, the one before them and the last.
+/// Names the candidates of a part: a single name, or, in git's notation, the candidate before them and the
+/// last one.
 fn names(file: &BisectionFile, after: u32, upto: u32) -> String {
     if after + 1 == upto {
         name(file, upto).to_owned()
@@ -227,7 +228,7 @@ fn headline(file: &BisectionFile) -> String {
     }
 }
 
-/// The kind of a part, in words.
+/// Returns the kind of a part, in words.
 fn kind(part: &PartRecord) -> &'static str {
     match part.kind {
         PartKind::Culprit if part.after + 1 == part.upto => "culprit",
@@ -238,7 +239,7 @@ fn kind(part: &PartRecord) -> &'static str {
     }
 }
 
-/// What each part is, and what both ends differ by.
+/// Returns a table with the kind of each part, and with the difference between its ends.
 fn parts(file: &BisectionFile) -> Table<'_> {
     let row =
         |what: &'static str, (after, upto), observation: &ObservationRecord, probability: Option<Number>| {
@@ -262,7 +263,7 @@ fn parts(file: &BisectionFile) -> Table<'_> {
     table
 }
 
-/// Candidates that most probably made the step, likeliest first, if it is not yet settled.
+/// Returns the candidates that most probably made the step, likeliest first, if it is not settled yet.
 fn likeliest(file: &BisectionFile) -> Vec<(String, f64)> {
     const SHOWN: usize = 5;
     const LEAST: f64 = 0.01;
@@ -291,14 +292,14 @@ fn is_settled(file: &BisectionFile) -> bool {
     matches!(file.result, BisectionResult::Found | BisectionResult::NotWorse)
 }
 
-/// For a person at a terminal.
+/// Renders a bisection for a terminal.
 pub fn bisection_terminal(file: &BisectionFile, width: u16) -> String {
     let headline = Block::Prose(Text::named(&file.headline));
     let blocks: Vec<Block<'_>> = [headline, Block::Break].into_iter().chain(blocks(file)).collect();
     document::terminal(&blocks, TerminalOptions { width, ..TerminalOptions::default() })
 }
 
-/// For a comment or a job's summary, in at most so many bytes.
+/// Renders a bisection for a comment or a job summary, in at most `max_bytes` bytes.
 pub fn bisection_markdown(file: &BisectionFile, max_bytes: usize) -> String {
     let title = Block::Title(Text::from("Bisection of ").name(&file.benchmark));
     let blocks: Vec<Block<'_>> =
@@ -306,7 +307,7 @@ pub fn bisection_markdown(file: &BisectionFile, max_bytes: usize) -> String {
     document::markdown(&blocks, max_bytes)
 }
 
-/// A self-contained page with the picture, every candidate and every probe.
+/// Renders a bisection as a self-contained page with the chart, every candidate and every probe.
 pub fn bisection_html(file: &BisectionFile) -> String {
     let mut candidates = Table::new(&["candidate", "title", "state"], &["probability"], Rules::Header);
     candidates.rows.extend(file.candidates.iter().map(|candidate| {
@@ -341,7 +342,7 @@ pub fn bisection_html(file: &BisectionFile) -> String {
     document::html_page(&format!("Bisection of {}", file.benchmark), &page)
 }
 
-/// What every form says below the headline.
+/// Returns the content below the headline, which is the same in every form.
 fn blocks(file: &BisectionFile) -> Vec<Block<'_>> {
     let mut blocks = vec![Block::Table(vec![parts(file)])];
     let culprits = file.parts.iter().filter(|part| part.kind == PartKind::Culprit);

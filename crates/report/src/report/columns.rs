@@ -1,5 +1,5 @@
-//! Several results next to each other, as benchstat prints them: the first one's values, then a column for
-//! each other result with its value, its change from the first, and its verdict.
+//! Several results next to each other, as benchstat prints them: the values of the first one, then a column
+//! for each other result with its value, its change from the first, and its verdict.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::{Order, RowView, View, layout, quantity};
 /// One result that was compared with the first.
 #[derive(Debug)]
 pub struct Compared {
-    /// How the caller names the result.
+    /// The result as the caller named it.
     pub label: String,
     pub comparison: Comparison,
 }
@@ -22,11 +22,11 @@ pub struct Compared {
 struct ComparedRow<'a> {
     name: &'a str,
     metric: Option<&'a str>,
-    /// One cell per comparison; `None` if it has no such row.
+    /// One row per comparison; `None` if it has no such row.
     rows: Vec<Option<&'a Row>>,
 }
 
-/// Renders the comparisons, which share their base, as one table.
+/// Renders comparisons that share their base as one table.
 pub fn columns(
     base: &str,
     all: &[Compared],
@@ -52,7 +52,7 @@ pub fn columns(
     document::terminal(&blocks, options)
 }
 
-/// A table in GitHub Markdown, safe against hostile names.
+/// Renders a table in GitHub Markdown, safe against hostile names.
 pub fn columns_markdown(base: &str, all: &[Compared], order: Order, every: bool) -> String {
     let views = views(all, order);
     let blocks = [headlines(all, &views), Block::Table(vec![table(base, all, &views, every)])];
@@ -84,7 +84,7 @@ fn table<'a>(base: &'a str, all: &'a [Compared], views: &[View<'a>], every: bool
     Table { columns, rows, rules: Rules::Rows, one_line: false }
 }
 
-/// Every row that any of the tables of two would show, in their order.
+/// Returns every row that the table of any single comparison would show, in their order.
 fn lines<'a>(views: &[View<'a>], all: bool) -> Vec<ComparedRow<'a>> {
     let mut lines: Vec<ComparedRow<'a>> = Vec::new();
     let mut index: HashMap<(&str, Option<&str>), usize> = HashMap::new();
@@ -99,7 +99,7 @@ fn lines<'a>(views: &[View<'a>], all: bool) -> Vec<ComparedRow<'a>> {
             lines[place].rows[at].get_or_insert(row.row);
         }
     }
-    // A row that is shown in one column is shown in all.
+    // A row that one column shows is shown in all columns.
     for line in &mut lines {
         for (row, view) in line.rows.iter_mut().zip(views) {
             let same = |other: &&'a Row| {
@@ -122,8 +122,8 @@ fn base_value(row: &Row) -> Option<String> {
     Some(quantity(value_of_base(row)?, &row.metric.as_ref()?.unit))
 }
 
-/// The value is the base's times the effect, so that the percentage belongs to it: the base has one value in
-/// this table, whatever it was paired with.
+/// Returns the cell of a row. Its value is base's value times the effect, so that it agrees with the
+/// percentage: base has a single value in this table, whichever result it was compared with.
 fn cell<'a>(row: &Row) -> Cell<'a> {
     let ratio = row.estimate.as_ref().map(|estimate| estimate.ratio).filter(|ratio| ratio.is_finite());
     let own = row.head.as_ref().map(|side| side.location).filter(|value| value.is_finite());

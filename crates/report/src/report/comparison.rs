@@ -1,5 +1,5 @@
-//! What a comparison's report says, in which order. A terminal's default report is shorter than the others and has the
-//! verdict last, where the cursor is.
+//! The content of a comparison's report, and its order. A terminal's default report is shorter than the
+//! others and has the verdict last, next to the cursor.
 
 use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::{Consequence, LintCode, Metric, Subject, Unit, Verdict, counted};
@@ -13,32 +13,33 @@ use super::view::{self, MORE_COLUMNS};
 use super::words::{self, UNDECIDED, Words};
 use super::{Fact, LintGroup, RowView, View, provenance};
 
-/// Benchmarks whose cause stands at the top.
+/// Maximum number of benchmarks whose causes are listed at the top.
 const CAUSES: usize = 3;
-/// Rows of a terminal's table with those that pass. Of more, the table has what moved, and the rest is counted.
+/// Maximum number of rows for which a terminal's table includes those that pass. If there are more, the table
+/// has only rows that changed, and the others are counted.
 const WHOLE_TABLE: usize = 20;
-/// Names of one group before the rest is only counted.
+/// Maximum number of names in a group; the others are only counted.
 const NAMES: usize = 3;
-/// Cases of one finding before the rest is only counted.
+/// Maximum number of cases of a finding; the others are only counted.
 const CASES: usize = 3;
-/// Densities that a page shows: more are not looked at.
+/// Maximum number of densities on a page: nobody reads more.
 const ALIGNMENTS: usize = 20;
-/// Characters of a density: as wide as a name.
+/// Width of a density in characters: about that of a name.
 const SILHOUETTE: usize = 40;
 
-/// How much a report says.
+/// The amount of detail in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
-    /// A terminal's default.
+    /// The default for a terminal.
     Brief,
     /// A terminal with `--all`.
     All,
-    /// A page that can fold what few readers need.
+    /// A page, which can fold what few readers need.
     Page,
 }
 
-/// Renders a view as text: the rows that decide, their reasons, what was found besides, and the verdict last, where a
-/// terminal's cursor is.
+/// Renders a view as text: the rows that decide, their reasons, other findings, and the verdict last, next to
+/// the terminal's cursor.
 pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     let mut blocks = body(view, if options.all { Detail::All } else { Detail::Brief });
     blocks.push(Block::Break);
@@ -56,15 +57,16 @@ pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     document::terminal(&blocks, options)
 }
 
-/// How to lay a page out.
+/// Options for the layout of a page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MarkdownOptions {
-    /// Bytes the whole may have (a comment 60,000, a job summary 900 KiB). Rows are left out, and
-    /// counted, until it fits.
+    /// Maximum number of bytes of the whole (60,000 for a comment, 900 KiB for a job summary). Rows are left
+    /// out, and counted, until it fits.
     pub max_bytes: Option<usize>,
 }
 
-/// Renders a view as GitHub Markdown: the verdict first, what changed, what is wrong, then the rest folded.
+/// Renders a view as GitHub Markdown: the verdict first, then what changed, then problems, then the rest,
+/// folded.
 pub fn markdown(view: &View<'_>, options: MarkdownOptions) -> String {
     let (word, rest) = view.headline.split_once(": ").unwrap_or((&view.headline, ""));
     let title = Text::default().with(Part::Icon(icon(view.comparison.verdict))).say(word);
@@ -79,7 +81,7 @@ pub fn markdown(view: &View<'_>, options: MarkdownOptions) -> String {
     document::markdown(&blocks, options.max_bytes.unwrap_or(usize::MAX))
 }
 
-/// A page below its title and headline.
+/// Returns a page below its title and headline.
 pub(super) fn page<'a>(view: &'a View<'a>) -> Vec<Block<'a>> {
     let mut blocks: Vec<Block<'a>> = way_out(view).collect();
     blocks.extend(view.alerts.iter().map(|alert| Block::Callout("IMPORTANT", alert.as_str().into())));
@@ -95,7 +97,7 @@ fn way_out<'a>(view: &'a View<'_>) -> impl Iterator<Item = Block<'a>> {
     view.way_out.iter().flat_map(blocks)
 }
 
-/// Everything but the verdict.
+/// Returns everything but the verdict.
 fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
     let mut blocks = Vec::new();
     let table = |rows: &[RowView<'a>], layouts: &'static [Layout]| {
@@ -184,12 +186,12 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
     blocks
 }
 
-/// The rows that decide and don't pass.
+/// Returns the rows that decide and don't pass.
 fn moved<'a>(view: &View<'a>) -> Vec<RowView<'a>> {
     concat(&[&view.diverged, &view.failed, &view.changed, &view.open])
 }
 
-/// `1,200 rows pass, 1,180 of them identical (--all)`.
+/// Formats `1,200 rows pass, 1,180 of them identical (--all)`.
 fn unchanged(view: &View<'_>) -> String {
     let number = |count: usize| quantity(count as f64, &Unit::Count);
     let all = view.unchanged.len();
@@ -206,7 +208,7 @@ fn concat<'a>(sections: &[&Vec<RowView<'a>>]) -> Vec<RowView<'a>> {
     sections.iter().copied().flatten().copied().collect()
 }
 
-/// The number of informational rows, by verdict; `None` if there are none.
+/// Returns the number of informational rows, by verdict; `None` if there are none.
 fn informational(view: &View<'_>) -> Option<String> {
     let count = |verdict: Verdict| {
         let rows = view.reported.iter().filter(|row| row.row.verdict == verdict).count();
@@ -235,7 +237,8 @@ fn geomeans<'a>(view: &'a View<'a>, detail: Detail) -> impl Iterator<Item = Bloc
     })
 }
 
-/// That other programs had the processors while both sides were measured in turns, and what processor time says.
+/// Returns the note that other programs used the processors while both sides were measured in turns, with the
+/// changes of the processor time.
 fn busy<'a>(view: &View<'a>) -> Option<Block<'a>> {
     let is_busy = view.comparison.lints.iter().any(|lint| lint.code == LintCode::HostBusy);
     let deciding = view.deciding();
@@ -262,12 +265,13 @@ fn busy<'a>(view: &View<'a>) -> Option<Block<'a>> {
     Some(Block::Prose(text.say(".")))
 }
 
-/// What explains a red.
+/// Returns the explanations of regressions.
 fn causes<'a>(view: &'a View<'a>) -> Option<Block<'a>> {
     let causes = view.causes.iter().take(CAUSES).map(|cause| {
         let kernels = [cause.kernel, cause.code].into_iter().flatten().map(Text::message_of);
         let known = kernels.chain(cause.changes.iter().map(|change| change.as_str().into()));
-        // A runtime that times kernels can also exchange them. A name is not trusted in a command.
+        // A runtime that times kernels can also exchange them, so the command for that is suggested. An
+        // untrusted name must not become part of a command.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-".contains(c);
         let exchange = (cause.kernel.is_some() && cause.benchmark.chars().all(is_plain)).then(|| {
             Text::from("each kernel's share: ").name(format!("benchgate explain --swap {}", cause.benchmark))
@@ -306,7 +310,7 @@ fn accuracy<'a>(row: &RowView<'a>) -> Option<Item<'a>> {
     Some(text.say(format!(": {sentence}")).detail(detail).into())
 }
 
-/// Code that got worse, whatever the time of the row is.
+/// Returns the code that got worse, whatever the row's time is.
 fn regressed_code(row: &Row) -> Option<Item<'_>> {
     let lint = row.lints.iter().find(|lint| lint.code == LintCode::CodeRegressed)?;
     let text = Text::default().with(Part::Icon("⚠️")).name(row.benchmark.as_str());
@@ -314,7 +318,8 @@ fn regressed_code(row: &Row) -> Option<Item<'_>> {
     Some(text.say(": the generated code regressed").detail(detail).into())
 }
 
-/// Returns why rows have no verdict: an entry for each, or for all `alike` rows of one reason.
+/// Returns why rows have no verdict: an entry for each row, or one for all rows that `alike` accepts and that
+/// have the same reason.
 fn together<'a>(rows: &[RowView<'a>], alike: impl Fn(&RowView<'a>) -> bool) -> Vec<Item<'a>> {
     let alike = |row: &RowView<'a>| alike(row) && row.row.waiver.is_none();
     let mut groups: Vec<Vec<RowView<'a>>> = Vec::new();
@@ -338,7 +343,7 @@ fn together<'a>(rows: &[RowView<'a>], alike: impl Fn(&RowView<'a>) -> bool) -> V
     groups.iter().map(item).collect()
 }
 
-/// `a, b, c and 2 more`.
+/// Formats `a, b, c and 2 more`.
 fn first_names<'a>(rows: &[RowView<'a>]) -> Text<'a> {
     let names = Text::joined(rows.iter().take(NAMES).map(name), ", ");
     match rows.len().saturating_sub(NAMES) {
@@ -355,7 +360,7 @@ fn open<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
             let item = sentence(only);
             return Item { text: item.text.then(also_moved(view, &group.rows)), ..item };
         }
-        // That the row is inconclusive is said already.
+        // The section's title already says that the row is inconclusive.
         let said = Some(group.sentence).filter(|said| group.detail.is_none() || *said != UNDECIDED);
         let reason = said.map(Text::from).into_iter().chain(group.detail.map(Text::message_of));
         let smallest = group.smallest.filter(|_| !brief).map_or_else(String::new, |change| {
@@ -372,7 +377,8 @@ fn open<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     view.open_groups().into_iter().map(group).chain(waived).collect()
 }
 
-/// Processor times of open rows that changed: they decide nothing, and say more than a time that other programs disturb.
+/// Returns the processor times of open rows that changed. They decide nothing, but are more informative than
+/// times that other programs disturb.
 fn also_moved<'a>(view: &View<'a>, rows: &[RowView<'a>]) -> Text<'a> {
     let moved = view.moved_cpu_times(rows).take(NAMES).map(|row| {
         let change = format!("{} ({})", row.effect().unwrap_or_default(), row.interval().unwrap_or_default());
@@ -384,7 +390,7 @@ fn also_moved<'a>(view: &View<'a>, rows: &[RowView<'a>]) -> Text<'a> {
     }
 }
 
-/// Both sides' densities in a line each, so that a reader can check by eye what an estimate says.
+/// Returns both sides' densities, one line each, so that a reader can check an estimate by eye.
 fn alignments<'a>(view: &'a View<'a>) -> Vec<Item<'a>> {
     let rows = view.changed.iter().chain(&view.open);
     let rows = rows.filter_map(|row| Some((row, row.row.alignment.as_ref()?)));
@@ -404,11 +410,11 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
         return view.lints.iter().map(|group| finding(group, &said)).collect();
     }
     let repeated = |group: &&LintGroup| match group.code {
-        // That the tools differ is said with the facts, which name them.
+        // The facts already state that the tools differ, and name them.
         LintCode::ToolchainMismatch => {
             view.facts.iter().any(|fact| is_of_tools(fact) && is_telling(fact, view))
         }
-        // The rows and a note say it, and what to do is plain.
+        // The rows and a note already state it, and the fix is obvious.
         LintCode::SameFile => true,
         LintCode::RepeatedSamples if group.benchmarks.is_empty() => {
             view.lints.iter().any(|other| other.code == LintCode::SameFile)
@@ -416,7 +422,7 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
         _ => group.consequence == Consequence::Note && group.found.iter().all(|case| is_said(case, &said)),
     };
     let mut items = Vec::new();
-    // Notes that only say where they were made need no line each.
+    // Notes that are only counted share one line.
     let mut counts = Vec::new();
     for group in view.lints.iter().filter(|group| !repeated(group)) {
         let is_note = group.consequence == Consequence::Note;
@@ -424,7 +430,8 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
             _ if is_note && group.code.subject() == Some(Subject::Measuring) => counts.push(in_a_word(group)),
             (_, false) if is_note => counts.push(in_a_word(group)),
             (place, _) => {
-                // What to do about a note can wait for --all; anything else is in the way of a verdict.
+                // The fix for a note is only shown with `--all`; other findings prevent a verdict, so their
+                // fix is always shown.
                 let fix = if is_note { String::new() } else { format!(". {}", group.fix) };
                 let text = Text::from(format!("{} ({}): ", group.code, consequence(group)));
                 items.push(text.name(place).say(fix).into());
@@ -435,7 +442,7 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     let notes = has_codes.then(|| Text::from("notes: ").then(Text::joined(counts, ", ")));
     let rest: Vec<Text<'_>> = notes.into_iter().chain(informational(view).map(Text::from)).collect();
     if !rest.is_empty() {
-        // Where a file was written, its line has the command that shows everything.
+        // If a file was written, its line already has the command that shows everything.
         let more = match (&view.written, has_codes) {
             (Some(_), _) => "",
             (None, true) => "; --all and `compare --explain CODE` say more",
@@ -446,7 +453,7 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     items
 }
 
-/// Details of findings that stand above already, with their benchmarks.
+/// Returns the details of findings that are already mentioned above, with their benchmarks.
 fn said<'a>(view: &View<'a>) -> Vec<(&'a str, String)> {
     let causes = view.causes.iter().take(CAUSES).flat_map(|cause| {
         [cause.kernel, cause.code].into_iter().flatten().map(|text| (cause.benchmark, text.to_owned()))
@@ -460,7 +467,8 @@ fn said<'a>(view: &View<'a>) -> Vec<(&'a str, String)> {
     causes.chain(code).chain(outputs).collect()
 }
 
-/// Returns whether this case of a finding stands above; a finding about an output begins with its number.
+/// Returns whether this case of a finding is already mentioned above. A finding about an output begins with
+/// the output's number.
 fn is_said((place, detail): &(Option<String>, String), said: &[(&str, String)]) -> bool {
     let is_same = |(benchmark, text): &(&str, String)| {
         place.as_deref() == Some(benchmark)
@@ -469,7 +477,7 @@ fn is_said((place, detail): &(Option<String>, String), said: &[(&str, String)]) 
     said.iter().any(is_same)
 }
 
-/// A note and where it was made, without its detail.
+/// Returns a note and where it was found, without its detail.
 fn in_a_word(group: &LintGroup) -> Text<'_> {
     let code = Text::from(group.code.as_str());
     match (group.found.as_slice(), group.benchmarks.len()) {
@@ -479,7 +487,8 @@ fn in_a_word(group: &LintGroup) -> Text<'_> {
     }
 }
 
-/// A finding with its meaning, what to do about it, and its first cases; without details that were said above.
+/// Returns a finding with its meaning, its fix and its first cases, without details that were mentioned
+/// above.
 fn finding<'a>(group: &'a LintGroup, said: &[(&str, String)]) -> Item<'a> {
     let text = Text::named(group.code.as_str());
     let text = text.say(format!(" ({}): {} {}", consequence(group), group.code.description(), group.fix));
@@ -503,8 +512,8 @@ fn consequence(group: &LintGroup) -> &'static str {
     }
 }
 
-/// The text that says where a finding was made, and whether this text has its detail. The text about a single case
-/// does; about several benchmarks, it gives their number.
+/// Returns a text that says where a finding was made, and whether this text includes its detail. For a single
+/// case it does; for several benchmarks, it states only their number.
 fn places(group: &LintGroup) -> (String, bool) {
     match (group.found.as_slice(), group.benchmarks.len()) {
         ([(place, detail)], _) => {
@@ -536,8 +545,8 @@ fn facts<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     view.facts.iter().map(fact).collect()
 }
 
-/// Returns whether a fact that differs says something. Files have different names and times in every
-/// comparison, and another version of the tools has other commits and another benchmark library.
+/// Returns whether a differing fact is informative. In every comparison files have different names and times,
+/// and another version of the tools implies other commits and another benchmark library.
 fn is_telling(fact: &Fact, view: &View<'_>) -> bool {
     let other_version = || view.facts.iter().any(|fact| fact.name == "tools" && fact.base != fact.head);
     let expected = match fact.name {
@@ -552,7 +561,7 @@ fn is_of_tools(fact: &Fact) -> bool {
     matches!(fact.name, "tools" | "compiler commit" | "runtime commit")
 }
 
-/// `compiler commit 1a668193 → 89ece87b`.
+/// Formats `compiler commit 1a668193 → 89ece87b`.
 fn fact_in_short(fact: &Fact) -> Text<'_> {
     const DIGITS: usize = 8;
     let side = |value: &Option<String>| match value.as_deref() {

@@ -1,10 +1,10 @@
-//! Absolute values may be private; reports then only have ratios.
+//! Removes absolute values from reports if they are private; only ratios remain.
 
 use benchgate_core::model::Disclose;
 use benchgate_gate::{Comparison, Reason, SideStats, Typical};
 
-/// Removes values from a comparison that may not be disclosed. Verdicts, changes, intervals and counts of samples
-/// stay.
+/// Removes values from a comparison that must not be disclosed. Verdicts, changes, intervals and numbers of
+/// samples stay.
 pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
     if disclose == Disclose::All {
         return;
@@ -20,7 +20,7 @@ pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
         if let Some(policy) = &mut row.policy {
             policy.floor.absolute = 0.0;
         }
-        // Details quote measurements.
+        // Details contain measured values.
         for lint in &mut row.lints {
             lint.detail.clear();
         }

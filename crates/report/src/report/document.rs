@@ -1,5 +1,5 @@
-//! What a report says, apart from its form: titles, sentences, lists, tables, sections and pictures. Three renderers give
-//! it a form, and they are the only places that escape, shorten, wrap and arrange text.
+//! The content of a report without its form: titles, sentences, lists, tables, sections and charts. Three
+//! renderers give it a form; only they escape, shorten, wrap and arrange text.
 
 mod html;
 mod markdown;
@@ -18,22 +18,22 @@ pub use terminal::{TerminalOptions, harmless};
 #[cfg(test)]
 pub(super) use markdown::text as markdown_text;
 
-/// A part of a text. Every renderer escapes all of them; untrusted ones are also set apart if the form allows it.
+/// A part of a text. Every renderer escapes all parts; untrusted ones are also marked if the form allows it.
 #[derive(Debug, Clone)]
 pub(super) enum Part<'a> {
-    /// A sentence of ours. It may quote a unit or a metric.
+    /// A sentence by benchgate. It may quote a unit or a metric.
     Ours(Cow<'a, str>),
-    /// A sentence of ours in bold, in this color if there are colors.
+    /// A sentence by benchgate in bold, in this color if the form has colors.
     Strong(Cow<'a, str>, Tone),
     /// An untrusted name or value.
     Name(Cow<'a, str>),
-    /// What a tool said: untrusted, and possibly a whole log, of which the beginning is shown.
+    /// A tool's message: untrusted, and possibly a whole log, of which the beginning is shown.
     Message(Cow<'a, str>),
-    /// Untrusted text that is there to be copied, so that no line end is put into it.
+    /// Untrusted text that readers copy, so no line break is inserted into it.
     Copied(Cow<'a, str>),
-    /// A mark for forms with pictures; the words next to it say the same.
+    /// An icon for forms that can show it; the words next to it say the same.
     Icon(&'static str),
-    /// A link with an address of ours.
+    /// A link with an address that benchgate chose.
     Link(&'static str, Cow<'a, str>),
 }
 
@@ -62,7 +62,7 @@ impl<'a> Text<'a> {
         self.with(Part::Message(message.into()))
     }
 
-    /// `: ` and an untrusted message, if there is one.
+    /// Appends `: ` and an untrusted message, if there is one.
     pub(super) fn detail(self, detail: Option<impl Into<Cow<'a, str>>>) -> Self {
         match detail {
             Some(detail) => self.say(": ").message(detail),
@@ -84,7 +84,7 @@ impl<'a> Text<'a> {
         self.0.iter().all(|part| matches!(part, Part::Ours(text) if text.is_empty()))
     }
 
-    /// Texts with a separator of ours between them.
+    /// Joins texts with a separator.
     pub(super) fn joined(texts: impl IntoIterator<Item = Self>, separator: &'static str) -> Self {
         let mut joined = Self::default();
         for text in texts {
@@ -109,7 +109,7 @@ impl<'a> From<&'a str> for Text<'a> {
     }
 }
 
-/// How a text looks if there are colors.
+/// The appearance of a text if there are colors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Tone {
     #[default]
@@ -121,7 +121,7 @@ pub(super) enum Tone {
 }
 
 impl Tone {
-    /// What did not change has no color.
+    /// Returns the tone for a verdict; unchanged rows have no color.
     pub(super) const fn of_verdict(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Pass => Self::Plain,
@@ -137,24 +137,24 @@ impl Tone {
 pub(super) enum Block<'a> {
     Title(Text<'a>),
     Prose(Text<'a>),
-    /// Lines of ours for a shell, to be copied as they are.
+    /// Shell commands by benchgate, to be copied as they are.
     Commands(&'a str),
-    /// What a reader must know before anything else, with GitHub's word for its kind.
+    /// Something that a reader must know first, with GitHub's keyword for its kind.
     Callout(&'static str, Text<'a>),
     List(Vec<Item<'a>>),
-    /// One table in several layouts: a terminal takes the first that fits.
+    /// One table in several layouts: a terminal uses the first that fits.
     Table(Vec<Table<'a>>),
-    /// Blocks below a title; those with a count are folded if the form can fold.
+    /// Blocks below a title; a section with a count is folded if the form can fold.
     Section {
         title: &'static str,
         count: Option<usize>,
         blocks: Vec<Block<'a>>,
     },
-    /// An SVG for a light and one for a dark page.
+    /// One SVG for light pages and one for dark pages.
     Picture([String; 2]),
-    /// What a page ends with.
+    /// Text at the end of a page.
     Small(Text<'a>),
-    /// The end of a section in forms that don't show it.
+    /// The end of a section, for forms that don't show it otherwise.
     Break,
 }
 
@@ -171,13 +171,13 @@ impl<'a> Block<'a> {
         Self::counted(title, items.len(), items)
     }
 
-    /// A folded section about more or fewer things than it has entries.
+    /// Creates a folded section whose count differs from its number of entries.
     pub(super) fn counted(title: &'static str, count: usize, items: Vec<Item<'a>>) -> Self {
         Self::Section { title, count: Some(count), blocks: vec![Self::List(items)] }
     }
 }
 
-/// An entry of a list, and what is said below it.
+/// An entry of a list, and the text below it.
 #[derive(Debug, Clone)]
 pub(super) struct Item<'a> {
     pub(super) text: Text<'a>,
@@ -190,15 +190,15 @@ impl<'a> From<Text<'a>> for Item<'a> {
     }
 }
 
-/// Where a terminal's table has lines. No other form uses this.
+/// The position of lines in a terminal's table. Other forms ignore it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Rules {
     /// A line below the header.
     #[default]
     Header,
-    /// A line at the end as well, for tables with more rows than a screen.
+    /// A line at the end as well, for tables that are longer than a screen.
     Ends,
-    /// A line below each row, for rows of several lines.
+    /// A line below each row, for rows that have several lines.
     Rows,
 }
 
@@ -207,11 +207,11 @@ pub(super) struct Table<'a> {
     pub(super) columns: Vec<Column<'a>>,
     pub(super) rows: Vec<Vec<Cell<'a>>>,
     pub(super) rules: Rules,
-    /// A terminal takes this layout only if every row is one line.
+    /// Whether a terminal uses this layout only if every row fits on one line.
     pub(super) one_line: bool,
 }
 
-/// A column. `number` sets it to the right, and `whole` keeps each line of it in one piece.
+/// A column. `number` aligns it to the right, and `whole` keeps each of its lines in one piece.
 #[derive(Debug, Clone)]
 pub(super) struct Column<'a> {
     pub(super) title: Vec<Text<'a>>,
@@ -229,7 +229,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// A cell: its first line, and smaller ones below it.
+/// A cell: its first line, and smaller lines below it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cell<'a> {
     pub(super) lines: Vec<Text<'a>>,
@@ -243,14 +243,14 @@ impl<'a, T: Into<Text<'a>>> From<T> for Cell<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Columns of text, then columns of numbers.
+    /// Creates a table with columns of text, followed by columns of numbers.
     pub(super) fn new(texts: &[&'a str], numbers: &[&'a str], rules: Rules) -> Self {
         let texts = texts.iter().map(|title| Column::text(*title));
         let numbers = numbers.iter().map(|title| Column::number(*title));
         Self { columns: texts.chain(numbers).collect(), rules, ..Self::default() }
     }
 
-    /// This table without the columns, and without the lines of a column, in which no row has a text.
+    /// Returns this table without the columns, and the lines of columns, that are empty in every row.
     pub(super) fn without_empty_columns(mut self) -> Self {
         if self.rows.is_empty() {
             return self;
@@ -290,8 +290,8 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Text for an element or a quoted attribute of HTML, SVG or XML: never markup, and without characters that a reader
-/// can't see or XML 1.0 can't hold.
+/// Escapes text for an element or a quoted attribute in HTML, SVG or XML, without characters that are
+/// invisible or not allowed in XML 1.0.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -303,7 +303,7 @@ pub(super) fn escape(text: &str) -> String {
             '\'' => escaped.push_str("&apos;"),
             '\n' => escaped.push_str("&#10;"),
             '\t' => escaped.push_str("&#9;"),
-            // GitHub Actions obeys `##[` in a log.
+            // GitHub Actions would execute `##[` in a log.
             '#' => escaped.push_str("&#35;"),
             '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
             letter if is_hidden(letter) => escaped.push('\u{fffd}'),
@@ -313,12 +313,13 @@ pub(super) fn escape(text: &str) -> String {
     escaped
 }
 
-/// JSON that a log of GitHub Actions does not obey. `##[` can only be inside a string, where an escape means the same.
+/// Returns JSON that is safe in a log of GitHub Actions, which would execute `##[`. In JSON, `##[` can only
+/// be inside a string, where an escape has the same meaning.
 pub(super) fn json_for_logs(json: &str) -> String {
     json.replace("##[", "#\\u0023[")
 }
 
-/// The beginning of a message that may be a whole log.
+/// Returns the beginning of a message that may be a whole log.
 pub(super) fn first_lines(text: &str) -> String {
     const LETTERS: usize = 300;
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! Each kernel's share of a change, for people and for programs.
+//! Reports each kernel's share of a change, for people and for programs.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use super::document::{self, Block, Rules, Table, TerminalOptions, Text, json_for
 use super::human::signed_percent;
 use super::percent;
 
-/// An exchange of kernels, with what was not exchanged.
+/// An exchange of kernels, including the kernels that were not exchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExchangeReport {
     pub benchmark: String,
@@ -24,7 +24,7 @@ pub struct ExchangeReport {
 }
 
 impl ExchangeReport {
-    /// Exchanges that are missing in the sum, each with the reason.
+    /// Returns the exchanges that are missing in the sum, each with the reason.
     fn missing(&self) -> impl Iterator<Item = &(String, String)> {
         self.unmatched.iter().chain(&self.exchange.failed)
     }
@@ -33,7 +33,7 @@ impl ExchangeReport {
         if self.unmatched.is_empty() { self.exchange.sum_is() } else { Sum::Unknown }
     }
 
-    /// Returns whether the kernels add up, in words.
+    /// Describes whether the changes of the kernels add up.
     fn sum(&self) -> String {
         let [sum, whole] = [self.exchange.sum(), self.exchange.whole.change].map(signed_percent);
         let allowance = percent(self.exchange.allowance());
@@ -62,7 +62,7 @@ impl ExchangeReport {
     }
 }
 
-/// The exchange as a table.
+/// Renders the exchange as a table.
 pub fn exchange(report: &ExchangeReport, options: TerminalOptions) -> String {
     let exchange = &report.exchange;
     let mut table = Table::new(&["kernel of head"], &["adds", "95 % interval", "share of"], Rules::Header);
@@ -126,14 +126,15 @@ struct ExchangeJson<'a> {
 #[derive(Serialize)]
 struct ExchangedJson<'a> {
     kernel: &'a str,
-    /// As a fraction of base's time.
+    /// Change as a fraction of base's time.
     change: Number,
-    /// The change by this kernel after those before it, and after those that follow it; `change` is their mean.
+    /// The change by this kernel after the preceding ones, and after the following ones; `change` is their
+    /// mean.
     in_order: Number,
     reversed: Number,
     low: Number,
     high: Number,
-    /// Its part of the change by all of them; absent if that is not known to be one.
+    /// The kernel's share of the change by all kernels; absent if that is not known to be a change.
     #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<Number>,
     blocks: usize,
@@ -160,7 +161,7 @@ impl<'a> ExchangedJson<'a> {
     }
 }
 
-/// JSON for programs.
+/// Renders JSON for programs.
 pub fn exchange_json(report: &ExchangeReport) -> String {
     let exchange = &report.exchange;
     let json = ExchangeJson {
@@ -176,7 +177,7 @@ pub fn exchange_json(report: &ExchangeReport) -> String {
         missing: report.missing().map(|(kernel, why)| MissingJson { kernel, why }).collect(),
         reproduce: &report.reproduce,
     };
-    // Strings and numbers only: there is nothing that JSON can't hold.
+    // It has only strings and numbers, which JSON can always represent.
     let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
     text.push('\n');
     json_for_logs(&text)

@@ -1,4 +1,4 @@
-//! An explanation for people and for programs.
+//! Reports an explanation, for people and for programs.
 
 use serde::Serialize;
 
@@ -12,12 +12,12 @@ use super::document::{self, Block, Rules, Table, TerminalOptions, Text, json_for
 use super::human::change_of;
 use super::{RowView, percent, quantity};
 
-/// Kernels that moved by less than this share of the latency are only counted.
+/// Share of the latency below which the change of a kernel is not listed but only counted.
 const WORTH_A_LINE: f64 = 0.005;
-/// Kernels whose code changed before the rest is only counted.
+/// Maximum number of kernels that are listed because their code changed; the others are only counted.
 const KERNELS: usize = 5;
 
-/// Explanations as text. `all` shows every kernel.
+/// Renders explanations as text. `all` shows every kernel.
 pub fn explanations(explanations: &[Explanation], options: TerminalOptions) -> String {
     let blocks: Vec<Block<'_>> = explanations.iter().flat_map(|one| blocks(one, options.all)).collect();
     document::terminal(&blocks, TerminalOptions { all: true, ..options })
@@ -49,7 +49,7 @@ fn blocks(explanation: &Explanation, all: bool) -> Vec<Block<'_>> {
     [title, Block::list(before)].into_iter().chain(table).chain([Block::list(after)]).collect()
 }
 
-/// Latency always; another metric if it changed.
+/// Returns whether a row is shown: latency always, other metrics if they changed.
 fn is_shown(row: &Row) -> bool {
     let latency = row.metric.as_ref().is_none_or(|metric| metric.name == Metric::LATENCY.name);
     let exact = row.metric.as_ref().is_some_and(|metric| metric.kind == MetricKind::Exact);
@@ -58,7 +58,7 @@ fn is_shown(row: &Row) -> bool {
         || (exact && row.estimate.as_ref().is_some_and(|estimate| estimate.ratio != 1.0))
 }
 
-/// `latency regressed: 1.000 → 1.500 ms, +50 %`.
+/// Formats `latency regressed: 1.000 → 1.500 ms, +50 %`.
 fn sentence(row: &Row) -> String {
     let Some(metric) = &row.metric else {
         return format!("{}: {}", row.verdict, super::words::reason(row).sentence);
@@ -70,7 +70,7 @@ fn sentence(row: &Row) -> String {
     format!("{} {}: {}", metric.name, row.verdict, parts.collect::<Vec<_>>().join(", "))
 }
 
-/// The table of kernels, and what is said of those that are not in it.
+/// Returns the table of kernels, and sentences about those that are not in it.
 fn kernels(explanation: &Explanation, all: bool) -> (Option<Table<'_>>, Vec<Text<'_>>) {
     let mut said = Vec::new();
     if explanation.kernels.is_empty() {
@@ -109,7 +109,7 @@ fn kernels(explanation: &Explanation, all: bool) -> (Option<Table<'_>>, Vec<Text
     ((!shown.is_empty()).then(|| table(&shown, compared, moved)), said)
 }
 
-/// How many kernels are other code than at base, and the facts that differ of each.
+/// Describes how many kernels have other code than at base, and the facts in which each differs.
 fn code(explanation: &Explanation, all: bool) -> Vec<Text<'_>> {
     let Some(counts) = kernel_counts(explanation.code.iter().filter_map(CodeChange::state)) else {
         return Vec::new();
@@ -147,7 +147,7 @@ fn latency_moved(explanation: &Explanation) -> bool {
     row.is_some_and(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Improved))
 }
 
-/// The kernels, with the times of the only profiled side without a change.
+/// Returns the table of kernels; if only one side was profiled, with its times and without changes.
 fn table<'a>(kernels: &[&'a KernelChange], compared: bool, moved: Option<f64>) -> Table<'a> {
     let mut table = Table::new(&["kernel"], &["calls", "time", "change", "share of"], Rules::Header);
     table.columns[4].title.push("the change".into());
@@ -179,7 +179,7 @@ fn table<'a>(kernels: &[&'a KernelChange], compared: bool, moved: Option<f64>) -
     table.without_empty_columns()
 }
 
-/// `1`, or `1 → 2` if it is launched more often.
+/// Formats `1`, or `1 → 2` if the kernel is launched more often.
 fn calls(kernel: &KernelChange) -> String {
     let of = |side: &Option<benchgate_core::model::Kernel>| side.as_ref().map(|kernel| kernel.calls);
     match (of(&kernel.base), of(&kernel.head)) {
@@ -188,7 +188,7 @@ fn calls(kernel: &KernelChange) -> String {
     }
 }
 
-/// `16 processes, 3 disturbed by other programs, 54 °C`.
+/// Formats `16 processes, 3 disturbed by other programs, 54 °C`.
 fn state(machine: &Machine) -> String {
     let mut parts = vec![counted(machine.processes as usize, "process")];
     let states = [
@@ -236,7 +236,7 @@ struct MetricJson<'a> {
 #[derive(Serialize)]
 struct KernelJson<'a> {
     kernel: &'a str,
-    /// The name in base, if it differs.
+    /// The kernel's name in base, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     base_kernel: Option<&'a str>,
     base_ns: Option<Number>,
@@ -278,10 +278,10 @@ struct MachineJson {
     temperature_celsius: Option<Number>,
 }
 
-/// JSON for programs: a list of benchmarks.
+/// Renders JSON for programs: a list of benchmarks.
 pub fn explanations_json(explanations: &[Explanation]) -> String {
     let all: Vec<BenchmarkJson<'_>> = explanations.iter().map(benchmark_json).collect();
-    // Strings and numbers only: there is nothing that JSON can't hold.
+    // It has only strings and numbers, which JSON can always represent.
     let mut text = serde_json::to_string_pretty(&all).unwrap_or_default();
     text.push('\n');
     json_for_logs(&text)

@@ -1,4 +1,4 @@
-//! A comparison for programs: JSON (version 1), CSV for spreadsheets, JUnit XML for dashboards.
+//! Renders a comparison for programs: JSON (version 1), CSV for spreadsheets, JUnit XML for dashboards.
 
 use std::fmt::Write as _;
 
@@ -13,15 +13,15 @@ use super::document::{escape, json_for_logs};
 use super::view::unit;
 use super::{RowView, View, clean, words};
 
-/// Renders a view as `benchgate/comparison/v1`. The same comparison gives the same bytes.
+/// Renders a view as `benchgate/comparison/v1`. Equal comparisons give equal bytes.
 pub fn json(view: &View<'_>) -> String {
-    // serde_json writes UTF-8, so nothing is lost here.
+    // serde_json writes UTF-8, so the fallback is never used.
     let text = String::from_utf8(comparison_file(view).to_json())
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     json_for_logs(&text)
 }
 
-/// The stored form of a comparison.
+/// Returns the stored form of a comparison.
 pub fn comparison_file(view: &View<'_>) -> ComparisonFile {
     let comparison: &Comparison = view.comparison;
     let policy = &comparison.policy;
@@ -102,9 +102,9 @@ pub(super) fn code(reason: &Reason) -> ReasonCode {
         Reason::WithinTolerance => ReasonCode::WithinTolerance,
         Reason::Open => ReasonCode::Open,
         Reason::Identical => ReasonCode::Identical,
-        // The reasons of version 1 are fixed; `moved` distinguishes the two.
+        // Version 1 has a fixed set of reasons; `moved` distinguishes these two.
         Reason::Stability | Reason::Tail => ReasonCode::Stability,
-        // The reasons of version 1 are fixed; the text distinguishes them.
+        // Version 1 has a fixed set of reasons; the text distinguishes these two.
         Reason::Exact | Reason::Verified => ReasonCode::Exact,
         Reason::ExpectedFailure { .. } => ReasonCode::FailsOnBoth,
         Reason::OnlyOn(_) => ReasonCode::OnlyOn,
@@ -118,12 +118,12 @@ pub(super) fn code(reason: &Reason) -> ReasonCode {
         Reason::Unusable(_) => ReasonCode::Unusable,
         Reason::TooLittle(_) => ReasonCode::TooLittle,
         Reason::UnitMismatch { .. } => ReasonCode::UnitMismatch,
-        // The reasons of version 1 are fixed; the finding `limit-exceeded` and the text distinguish them.
+        // Version 1 has a fixed set of reasons; the finding `limit-exceeded` and the text identify this one.
         Reason::Limit(_) => ReasonCode::BeyondFloor,
     }
 }
 
-/// A column's name, and its field of a row.
+/// A column's name, and the function that returns its text for a row.
 type CsvColumn = (&'static str, fn(&Row, &RowRecord) -> String);
 
 /// The columns. New ones are added at the end.
@@ -170,7 +170,7 @@ const COLUMNS: [CsvColumn; 33] = [
 /// Renders a view as CSV with a header line. Numbers are plain, in the unit of their row.
 pub fn csv(view: &View<'_>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    // Memory has no IO errors, and every record has the header's length.
+    // Memory has no IO errors, and every record has as many fields as the header.
     drop(writer.write_record(COLUMNS.map(|(name, _)| name)));
     for (row, record) in view.comparison.rows.iter().zip(&comparison_file(view).rows) {
         drop(writer.write_record(COLUMNS.map(|(_, field)| field(row, record))));
@@ -190,7 +190,7 @@ fn shown(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// The kebab-case word of a stored enum.
+/// Returns the kebab-case name of a stored enum.
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
@@ -198,24 +198,24 @@ fn word(value: &impl serde::Serialize) -> String {
     }
 }
 
-/// Untrusted text. A spreadsheet runs a cell that begins like a formula, so such a cell gets an
-/// apostrophe in front (OWASP, "CSV Injection"); a log of GitHub Actions obeys a line that begins with
-/// `::`, so that gets one too. The exact text is in the JSON report.
+/// Makes untrusted text safe. A spreadsheet executes a cell that begins like a formula, so such a cell gets
+/// an apostrophe in front (OWASP, "CSV Injection"). So does a cell that begins with `::`, because a log of
+/// GitHub Actions would execute the line. The exact text is in the JSON report.
 fn text(text: &str) -> String {
     let flat = clean(&text.replace(['\r', '\n'], " "));
     let obeyed = flat.trim_start().starts_with(['=', '+', '-', '@']) || flat.trim_start().starts_with("::");
     if obeyed { format!("'{flat}") } else { flat }
 }
 
-/// Renders a view as one test suite with one test case a row that decides: a row that fails the gate
-/// is a failure, one that can't be judged an error, an open one is skipped, never passed.
+/// Renders a view as one test suite with a test case for each row that decides. A row that fails the gate is
+/// a failure, one that can't be judged is an error, and an open one is skipped, never passed.
 pub fn junit(view: &View<'_>) -> String {
     let sections = [&view.changed, &view.open, &view.diverged, &view.failed, &view.unchanged];
     let rows: Vec<&Row> = sections.into_iter().flatten().map(|row| row.row).collect();
     let count = |kind: CaseKind| rows.iter().filter(|row| CaseKind::from_row(view, row) == kind).count();
     let suite = view.comparison.suite.as_deref().unwrap_or("benchgate");
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    // Writing to a String can't fail.
+    // Writing to a `String` can't fail.
     let _ = writeln!(
         text,
         "<testsuites><testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">",

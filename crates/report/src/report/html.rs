@@ -35,7 +35,8 @@ pub fn html(runs: &[DrawnRun]) -> String {
     document::html_page(title, &blocks)
 }
 
-/// When it was measured: what the tool itself printed, because the record of a converted file is younger.
+/// Returns when it was measured. The tool's own time is preferred, because the record of a converted file is
+/// newer.
 fn measured_at(run: &RunFile) -> &str {
     let mut printed = run.sides.iter().filter_map(|side| side.context.as_ref()?.date.as_deref());
     printed.next().unwrap_or(&run.created)

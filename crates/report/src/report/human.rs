@@ -1,22 +1,23 @@
-//! Numbers as people read them, and a history in the height of one line.
+//! Formats numbers for people, and draws a history in the height of one line.
 
 use std::time::Duration;
 
 use benchgate_core::model::{Better, Unit};
 
-/// A value in the unit a person would choose: `22.15 ms`, `51.2 KiB`, `1,204`.
+/// Formats a value in the unit that a person would choose: `22.15 ms`, `51.2 KiB`, `1,204`.
 pub fn quantity(value: f64, unit: &Unit) -> String {
     let scale = UnitScale::for_value(value, unit);
     join(&scale.number(value), scale.suffix)
 }
 
-/// Two values in one unit, `22.15 → 31.92 ms`; each in its own where they are far apart.
+/// Formats two values in one unit, `22.15 → 31.92 ms`; if they differ by orders of magnitude, each in its own
+/// unit.
 pub(super) fn change_of(base: Option<f64>, head: Option<f64>, unit: &Unit) -> String {
     match (base, head) {
         (Some(base), Some(head)) => {
             let smaller = UnitScale::for_value(if base.abs() < head.abs() { base } else { head }, unit);
             let larger = base.abs().max(head.abs()) / smaller.divisor;
-            // Beyond this the common unit shows more digits of the larger than anyone reads.
+            // Ratio beyond which a common unit would need more digits for the larger value than anyone reads.
             const READABLE: f64 = 10_000.0;
             if larger.is_finite() && larger < READABLE {
                 join(&format!("{} → {}", smaller.number(base), smaller.number(head)), smaller.suffix)
@@ -30,7 +31,7 @@ pub(super) fn change_of(base: Option<f64>, head: Option<f64>, unit: &Unit) -> St
     }
 }
 
-/// A wait: `41 ms`, `3.2 s`, `4 min 10 s`.
+/// Formats a duration: `41 ms`, `3.2 s`, `4 min 10 s`.
 pub fn duration(duration: Duration) -> String {
     if duration.is_zero() {
         return "0 s".to_owned();
@@ -48,7 +49,7 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// A fraction as a percentage: 0.0144 is `1.4 %`, 0.01 is `1 %`.
+/// Formats a fraction as a percentage: 0.0144 is `1.4 %`, 0.01 is `1 %`.
 pub fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;
     if value.is_nan() {
@@ -60,16 +61,16 @@ pub fn percent(fraction: f64) -> String {
     format!("{} %", trim(&decimals(value)))
 }
 
-/// A level of confidence with four digits. None is certain, so that it never becomes 100 %.
+/// Formats a level of confidence with four digits. It is never rounded to 100 %, because nothing is certain.
 pub(super) fn confidence(level: f64) -> String {
     const HIGHEST: f64 = 99.99;
     let percents = level * 100.0;
-    // A number and its unit stay on one line.
+    // The space keeps a number and its unit on one line.
     let more = if percents > HIGHEST { "> " } else { "" };
     format!("{more}{}\u{a0}%", significant(percents.min(HIGHEST), 4))
 }
 
-/// Digits after the point that matter at this size, for a number of percents.
+/// Formats a percentage with as many decimals as its size needs.
 fn decimals(value: f64) -> String {
     if value == 0.0 {
         "0".to_owned()
@@ -84,14 +85,14 @@ fn trim(number: &str) -> &str {
     if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
-/// How a ratio is worded. Close to 1 as a signed percentage, far from it as a factor: "8.8× faster" is
-/// read at once where "−88.6 %" is not.
+/// The wording of a ratio: a signed percentage near 1, a factor otherwise, because "8.8× faster" is easier to
+/// read than "−88.6 %".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Percent,
-    /// head is this many times base.
+    /// Head is this many times base.
     TimesMore,
-    /// base is this many times head.
+    /// Base is this many times head.
     TimesLess,
 }
 
@@ -106,12 +107,13 @@ impl Style {
         }
     }
 
-    /// The style if no direction is established: a percentage, because a factor needs a word for its direction.
+    /// Returns the style if no direction is established: a percentage, because a factor needs a word for its
+    /// direction.
     pub(super) fn for_open_ratio(ratio: f64) -> Self {
         if (ratio - 1.0) * 100.0 > WIDEST { Self::TimesMore } else { Self::Percent }
     }
 
-    /// The number without its unit.
+    /// Formats the number without its unit.
     fn number(self, ratio: f64) -> String {
         if ratio.is_nan() {
             return "?".to_owned();
@@ -131,10 +133,11 @@ impl Style {
     }
 }
 
-/// A percentage or a factor beyond this is meaningless in detail, and its digits take the space of a name.
+/// Largest percentage or factor that is printed exactly: beyond it, digits mean nothing and take space away
+/// from names.
 const WIDEST: f64 = 1_000.0;
 
-/// From the smallest to the largest fraction.
+/// Formats the range from the smallest to the largest fraction.
 pub(super) fn range(fractions: impl Iterator<Item = f64>) -> Option<String> {
     let (low, high) =
         fractions.fold((f64::INFINITY, 0.0_f64), |(low, high), one| (low.min(one), high.max(one)));
@@ -142,7 +145,7 @@ pub(super) fn range(fractions: impl Iterator<Item = f64>) -> Option<String> {
     Some(if low == high { low } else { format!("{low} to {high}") })
 }
 
-/// A change as a fraction: `+12 %`.
+/// Formats a change that is given as a fraction: `+12 %`.
 pub(super) fn signed_percent(fraction: f64) -> String {
     format!("{} %", signed(fraction * 100.0))
 }
@@ -175,7 +178,7 @@ fn factor(value: f64) -> String {
     }
 }
 
-/// A ratio head/base as a change: `+44.1 %`, `8.76×`.
+/// Formats a ratio head/base as a change: `+44.1 %`, `8.76×`.
 pub fn change(ratio: f64) -> String {
     changed_by(ratio, Style::for_ratio(ratio))
 }
@@ -184,7 +187,7 @@ pub(super) fn changed_by(ratio: f64, style: Style) -> String {
     format!("{}{}", style.number(ratio), style.unit())
 }
 
-/// The interval of a ratio in the style of its estimate, smaller number first: `+43.2 … +45.1 %`.
+/// Formats the interval of a ratio in the style of its estimate, smaller number first: `+43.2 … +45.1 %`.
 pub fn interval(low: f64, high: f64, ratio: f64) -> String {
     interval_in(low, high, Style::for_ratio(ratio))
 }
@@ -198,7 +201,7 @@ pub(super) fn interval_in(low: f64, high: f64, style: Style) -> String {
     format!("{first} … {last}{}", style.unit())
 }
 
-/// The word for head/base = `ratio` of a quantity in this unit.
+/// Returns the word for head/base = `ratio` of a quantity in this unit.
 pub(super) fn direction(ratio: f64, unit: &Unit, better: Better) -> &'static str {
     match (unit, better, ratio > 1.0) {
         (Unit::Nanoseconds, _, true) | (Unit::PerSecond, Better::Higher, false) => "slower",
@@ -212,7 +215,8 @@ pub(super) fn direction(ratio: f64, unit: &Unit, better: Better) -> &'static str
     }
 }
 
-/// A change whose direction is established, in words and without a sign: `37.8 % faster`, `8.76× slower`.
+/// Formats a change with an established direction, in words and without a sign: `37.8 % faster`, `8.76×
+/// slower`.
 pub(super) fn directed(ratio: f64, unit: &Unit, better: Better) -> String {
     let text = change(ratio);
     format!("{} {}", text.trim_start_matches(['+', '−']), direction(ratio, unit, better))
@@ -222,7 +226,7 @@ pub(super) fn directed(ratio: f64, unit: &Unit, better: Better) -> String {
 struct UnitScale {
     divisor: f64,
     suffix: &'static str,
-    /// Whole numbers are exact and are written whole.
+    /// Whether values are whole numbers, which are exact and printed in full.
     whole: bool,
     own: Option<String>,
 }
@@ -236,7 +240,7 @@ impl UnitScale {
             Unit::Fraction => &[(0.01, "%")],
             Unit::Count | Unit::Other(_) => &[(1.0, "")],
         };
-        // 999.996 ms are printed as 1.000 s.
+        // Rounded first, so that 999.996 ms is printed as 1.000 s.
         let rounded = rounded(value, 4).abs();
         let step = steps.iter().find(|(divisor, _)| rounded >= *divisor).or(steps.last());
         let (divisor, suffix) = step.copied().unwrap_or((1.0, ""));
@@ -263,7 +267,8 @@ fn join(number: &str, suffix: &str) -> String {
     if suffix.is_empty() { number.to_owned() } else { format!("{number} {suffix}") }
 }
 
-/// This many significant digits, never in scientific notation between a thousandth and a million.
+/// Formats a value with this many significant digits, never in scientific notation between a thousandth and a
+/// million.
 pub(super) fn significant(value: f64, digits: i32) -> String {
     if !value.is_finite() {
         return if value.is_nan() {
@@ -286,13 +291,13 @@ pub(super) fn significant(value: f64, digits: i32) -> String {
     format!("{value:.*}", usize::try_from(decimals).unwrap_or(0))
 }
 
-/// The value with only this many significant digits.
+/// Rounds a value to this many significant digits.
 fn rounded(value: f64, digits: i32) -> f64 {
     let text = format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
     text.parse().unwrap_or(value)
 }
 
-/// `1,204`.
+/// Formats a number with groups of three digits: `1,204`.
 fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = String::new();
@@ -308,10 +313,11 @@ fn grouped(value: f64) -> String {
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Placeholder for a missing value.
 const GAP: char = '·';
-/// Values that lie within this share of each other look flat: noise must not fill the whole height.
+/// Share within which values look flat: noise must not fill the whole height.
 const LEAST_SPAN: f64 = 0.05;
 
-/// The newest `width` values, oldest first. `None` if a value is missing or not above zero.
+/// Draws the newest `width` values, oldest first. `None` stands for a value that is missing or not above
+/// zero.
 pub fn sparkline(values: &[Option<f64>], width: usize) -> String {
     let shown = &values[values.len().saturating_sub(width)..];
     let logs: Vec<Option<f64>> =
@@ -328,7 +334,7 @@ pub fn sparkline(values: &[Option<f64>], width: usize) -> String {
     logs.into_iter().map(|log| log.map_or(GAP, level)).collect()
 }
 
-/// A curve from zero up in `width` characters, each as high as the curve's highest point there.
+/// Draws a curve from zero up in `width` characters, each as high as the curve's highest point within it.
 pub fn silhouette(curve: &[f64], highest: f64, width: usize) -> String {
     let part = curve.len().div_ceil(width.max(1)).max(1);
     let level = |part: &[f64]| {

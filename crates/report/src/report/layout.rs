@@ -1,5 +1,5 @@
-//! The columns of a comparison's table. A figure is a line of a column: its title and its text. A layout says which figures
-//! stand where. A new column is one figure, named in the layouts that show it.
+//! The columns of a comparison's table. A figure is a line of a column, with its title and its text; a layout
+//! arranges figures. A new column is a new figure that is added to the layouts that show it.
 
 use benchgate_core::model::{Better, Verdict};
 use benchgate_gate::Reason;
@@ -8,7 +8,7 @@ use super::document::{Cell, Column, Part, Rules, Table, Text, Tone, icon};
 use super::view::Legend;
 use super::{RowView, View};
 
-/// A value of a row and what it is called.
+/// A value of a row and its title.
 struct Figure {
     title: &'static str,
     text: for<'a> fn(&RowView<'a>) -> Text<'a>,
@@ -54,7 +54,7 @@ figures! {
     MARK_AND_STANDING = "verdict", |row| Text::default().with(Part::Icon(mark(row))).say(standing(row));
 }
 
-/// Figures below one another.
+/// Figures on top of each other in one column.
 struct Stack {
     figures: &'static [&'static Figure],
     number: bool,
@@ -74,7 +74,7 @@ const fn number(figures: &'static [&'static Figure]) -> Stack {
     Stack { number: true, ..whole(figures) }
 }
 
-/// In bold if the verdict establishes a direction.
+/// Creates a column that is bold if the verdict establishes a direction.
 const fn change(figures: &'static [&'static Figure]) -> Stack {
     let tone = |row: &RowView<'_>| match row.row.verdict {
         Verdict::Regressed | Verdict::Improved => Tone::Strong,
@@ -87,12 +87,12 @@ const fn verdict(figures: &'static [&'static Figure]) -> Stack {
     Stack { tone: |row| Tone::of_verdict(row.row.verdict), ..words(figures) }
 }
 
-/// How a table shows its rows.
+/// The arrangement of a table's columns.
 pub(super) struct Layout {
     stacks: &'static [Stack],
     rules: Rules,
     one_line: bool,
-    /// The end that all names share stands in the title.
+    /// Whether the ending that all names share is moved into the title.
     shortened: bool,
 }
 
@@ -100,9 +100,9 @@ const LINE: Layout = Layout { stacks: &[], rules: Rules::Ends, one_line: false, 
 const RULED: Layout = Layout { rules: Rules::Rows, ..LINE };
 const SHORT: Layout = Layout { shortened: true, ..LINE };
 
-/// The figures that a reader has to weigh, one row per line. At 80 columns, the interval is next to the change, and the
-/// reason is shown only if the verdict does not say it, or, in the next layout, only if it does not follow below the
-/// table.
+/// The figures that a reader has to weigh, one line per row. At 80 columns, the interval is next to the
+/// change, and the reason is shown only if the verdict does not imply it or, in the next layout, only if it
+/// does not follow below the table.
 pub(super) const BRIEF: &[Layout] = &[
     Layout {
         stacks: &[
@@ -186,7 +186,7 @@ pub(super) const ALL: &[Layout] = &[
     },
 ];
 
-/// A page's first table: two lines a row.
+/// The first table of a page, with two lines per row.
 pub(super) const PAGE: &[Layout] = &[Layout {
     stacks: &[
         words(&[MARK]),
@@ -199,7 +199,7 @@ pub(super) const PAGE: &[Layout] = &[Layout {
     ..LINE
 }];
 
-/// A page's other tables: a line a row.
+/// The other tables of a page, with one line per row.
 pub(super) const PAGE_BRIEF: &[Layout] = &[Layout {
     stacks: &[
         words(&[MARK_AND_STANDING]),
@@ -213,7 +213,7 @@ pub(super) const PAGE_BRIEF: &[Layout] = &[Layout {
     ..LINE
 }];
 
-/// The rows in every layout.
+/// Returns the rows in every layout.
 pub(super) fn tables<'a>(
     rows: &[RowView<'a>],
     legend: Option<&Legend>,
@@ -252,7 +252,7 @@ fn table<'a>(rows: &[RowView<'a>], legend: Option<&Legend>, layout: &'static Lay
     table.without_empty_columns()
 }
 
-/// The end of the names, from a `/` on, that all rows share.
+/// Returns the ending, from a `/` on, that the names of all rows share.
 fn shared_end<'a>(rows: &[RowView<'a>]) -> &'a str {
     let [first, others @ ..] = rows else { return "" };
     let mut ends = first.name.match_indices('/').map(|(at, _)| &first.name[at..]);
@@ -260,7 +260,7 @@ fn shared_end<'a>(rows: &[RowView<'a>]) -> &'a str {
     ends.find(shared).filter(|_| !others.is_empty()).unwrap_or_default()
 }
 
-/// The name, and the metric if it is not latency.
+/// Returns the name, and the metric unless it is latency.
 pub(super) fn name<'a>(row: &RowView<'a>) -> Text<'a> {
     match row.metric {
         Some(metric) => Text::named(row.name).say(" ").name(metric),
@@ -268,7 +268,7 @@ pub(super) fn name<'a>(row: &RowView<'a>) -> Text<'a> {
     }
 }
 
-/// The icon of a row. A waived row claims nothing, so it has the icon of a missing one.
+/// Returns the icon of a row. A waived row makes no claim, so it has the icon of a missing one.
 pub(super) fn mark(row: &RowView<'_>) -> &'static str {
     icon(if row.waived() { Verdict::Missing } else { row.row.verdict })
 }
@@ -306,7 +306,7 @@ fn is_explained_below(row: &RowView<'_>) -> bool {
     matches!(row.row.verdict, Verdict::Inconclusive | Verdict::Diverged | Verdict::Error | Verdict::Missing)
 }
 
-/// The verdict of a row in a word or two, with its findings.
+/// Returns the verdict of a row in a word or two, with its findings.
 fn standing(row: &RowView<'_>) -> String {
     let words = match (&row.row.verdict, &row.row.reason) {
         // The change says the rest.
@@ -321,7 +321,7 @@ fn standing(row: &RowView<'_>) -> String {
     format!("{waived}{words}{separator}{findings}")
 }
 
-/// The order of the rows of a section. Wrong and failed rows stay above changed ones.
+/// The order of the rows in a section. Wrong and failed rows always come before changed ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Order {
@@ -335,7 +335,7 @@ pub enum Order {
 }
 
 impl View<'_> {
-    /// This view with its rows in this order.
+    /// Returns this view with its rows in this order.
     pub fn sorted(mut self, order: Order) -> Self {
         let sections = [
             &mut self.diverged,
@@ -358,7 +358,7 @@ impl View<'_> {
 }
 
 impl RowView<'_> {
-    /// Logarithm of the effect, above zero if head is worse.
+    /// Returns the logarithm of the effect, which is above zero if head is worse.
     fn worsening(&self) -> Option<f64> {
         let change = self.row.estimate.as_ref()?.ratio.ln();
         let better = self.row.metric.as_ref()?.better;

@@ -1,8 +1,9 @@
-//! L3: one view model, many small renderers.
+//! Level 3: one view model, many small renderers.
 //!
-//! [`View`] turns a [`benchgate_gate::Comparison`] into words and numbers once, `comparison` puts them into a document,
-//! and a renderer for each form (terminal, Markdown, HTML) lays documents out. Names, logs and reasons are untrusted: a
-//! document keeps them raw and apart from its own sentences, and every renderer makes them harmless in its own way.
+//! [`View`] turns a [`benchgate_gate::Comparison`] into words and numbers once, `comparison` puts these into
+//! a document, and a renderer for each form (terminal, Markdown, HTML) lays documents out. Names, logs and
+//! reasons are untrusted: a document keeps them raw and separate from its own sentences, and every renderer
+//! makes them harmless for its own form.
 
 mod advice;
 mod backends;

@@ -1,4 +1,4 @@
-//! A calibration for a person, and for a program.
+//! Renders a calibration for people and for programs.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use benchgate_gate::noise::{NoiseReport, NoiseRow, PowerPoint, Share};
 use super::document::{self, Block, Cell, Column, Rules, Table, TerminalOptions, Text, json_for_logs};
 use super::{clean, duration, percent};
 
-/// One line for each benchmark: how much it differs at each level.
+/// Returns one line for each benchmark: how much it varies at each level.
 pub fn spread_lines(rows: &[NoiseRow]) -> Vec<String> {
     let line = |row: &NoiseRow| {
         let spread = |value: Option<f64>| percent(value.unwrap_or(f64::NAN));
@@ -23,13 +23,13 @@ pub fn spread_lines(rows: &[NoiseRow]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// A slowdown that is detected this often can be gated,
+/// Power from which a gate can be relied on to detect a slowdown.
 const ENOUGH_POWER: f64 = 0.9;
-/// if the simulated sessions show that it is not detected less often than this.
+/// Smallest lower bound of that power: the simulated sessions must show that the power is not below it.
 const SURE_POWER: f64 = 0.8;
 
-/// The conclusion for a gate on this machine, as far as the simulated sessions are enough for one; `block` is the time of
-/// a block of one row.
+/// Returns the conclusion for a gate on this machine, if there are enough simulated sessions for one; `block`
+/// is the time of a block of one row.
 fn conclusion(report: &NoiseReport, block: Option<Duration>) -> Option<String> {
     let seen =
         |point: &&PowerPoint| point.seen.value() >= ENOUGH_POWER && point.seen.interval().0 >= SURE_POWER;
@@ -70,8 +70,8 @@ fn conclusion(report: &NoiseReport, block: Option<Duration>) -> Option<String> {
     })
 }
 
-/// Renders a calibration as a table of benchmarks and the error rates of the suite; `block` is what a block of one row
-/// takes.
+/// Renders a calibration as a table of benchmarks, with the error rates of the suite; `block` is the time of
+/// a block of one row.
 pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) -> String {
     let numbers = ["inside", "processes", "blocks", "least", "green"];
     let mut table = Table::new(&["benchmark"], &numbers, Rules::Ends);
@@ -120,7 +120,7 @@ pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) ->
     document::terminal(&blocks, TerminalOptions { width, all: true, ..TerminalOptions::default() })
 }
 
-/// JSON for programs. Unknown values are null.
+/// Renders JSON for programs. Unknown values are null.
 pub fn noise_json(report: &NoiseReport) -> String {
     let rows: Vec<Value> = report
         .rows

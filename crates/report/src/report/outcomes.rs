@@ -1,4 +1,4 @@
-//! The outcome of every benchmark of a run: one row each, none left out.
+//! The outcome of every benchmark of a run, one row each.
 
 use strum::VariantArray;
 
@@ -24,15 +24,15 @@ pub struct OutcomeRow {
     /// The stage that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
-    /// Why it is not `ok`, or why its outputs are not known to be right.
+    /// Reason why it is not `ok`, or why its outputs are not known to be right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verification: Option<VerifyCode>,
     pub processes: u32,
-    /// Every metric that the run has of it: the typical value, in the metric's unit.
+    /// The typical value of each of its metrics, in the metric's unit.
     pub metrics: Vec<MetricValue>,
-    /// Path of the complete message of a failure.
+    /// Path of the log with the complete message of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
     #[serde(skip)]
@@ -49,30 +49,31 @@ pub struct MetricValue {
     pub value: Number,
 }
 
-/// The first word of a row.
+/// The first word of a row's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, strum::IntoStaticStr, strum::VariantArray)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum RowStatus {
     Ok,
-    /// It ran, and its outputs are wrong or other than base's, or are not known to be right although there is a reference.
+    /// It ran, but its outputs are wrong or differ from base's, or are not known to be right although there
+    /// is a reference.
     Wrong,
     Unsupported,
     Skipped,
     Failed,
 }
 
-/// The outcomes of all benchmarks of all sides of a run.
+/// The outcomes of all benchmarks on all sides of a run.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Outcomes {
     pub rows: Vec<OutcomeRow>,
-    /// Rows by status, those that are not there included.
+    /// Number of rows by status, including rows that are not shown.
     pub counts: std::collections::BTreeMap<&'static str, usize>,
 }
 
 impl Outcomes {
-    /// `log` finds the log of a benchmark's failure, as its reader can open it. `comparison` is that of the two sides,
-    /// if there are two.
+    /// Collects the outcomes. `log` finds the log of a benchmark's failure, as a path that the reader can
+    /// open. `comparison` is that of the two sides, if there are two.
     pub fn new(
         sides: &[(SideName, &Run)],
         comparison: Option<&Comparison>,
@@ -100,7 +101,7 @@ impl Outcomes {
         Self { rows, counts }
     }
 
-    /// The table. A reason is shortened to two or three lines of this width.
+    /// Returns the table. A reason is shortened to two or three lines of this width.
     pub(super) fn table(&self, width: usize) -> Table<'_> {
         let mut table = Table::new(&["benchmark", "side"], &["latency", "CV"], Rules::Ends);
         table.columns.push(Column::text("outcome"));
@@ -124,14 +125,15 @@ impl Outcomes {
         table.without_empty_columns()
     }
 
-    /// The outcomes of a run that is shown, whose logs may be elsewhere.
+    /// Collects the outcomes of a displayed run, whose logs may be elsewhere.
     pub fn of_run(run: &DrawnRun) -> Self {
         let sides = run.file.runs(&run.name);
         let sides: Vec<(SideName, &Run)> = sides.iter().map(|(side, run)| (*side, run)).collect();
         Self::new(&sides, run.comparison.as_ref(), |_, _| None)
     }
 
-    /// `34 benchmarks: 28 ok, 4 unsupported, 2 failed`; of two sides, each benchmark counts on both.
+    /// Formats `34 benchmarks: 28 ok, 4 unsupported, 2 failed`; with two sides, each benchmark counts on
+    /// both.
     fn sentence(&self) -> String {
         let names: std::collections::BTreeSet<&str> =
             self.rows.iter().map(|row| row.benchmark.as_str()).collect();
@@ -146,7 +148,7 @@ impl Outcomes {
     }
 }
 
-/// The reader's reason why a benchmark that ran has no latency.
+/// Returns the reader's reason why a benchmark that ran has no latency.
 fn unusable(benchmark: &Benchmark) -> Option<String> {
     let measured = benchmark.metric(&Metric::LATENCY.name).is_some();
     let mut lints = benchmark.lints.iter().filter(|_| !measured);
@@ -202,14 +204,15 @@ impl OutcomeRow {
         }
     }
 
-    /// The last cell: `ok, PASS`, `unsupported: no CUDA device (compiled only)`, `failed: compile: …`.
+    /// Returns the last cell: `ok, PASS`, `unsupported: no CUDA device (compiled only)`, `failed: compile:
+    /// …`.
     fn outcome(&self) -> String {
         let why = self.why.as_deref().map(|why| format!(": {}", clean(why))).unwrap_or_default();
         let code = self.verification.map_or("not verified", |code| code.as_str());
         match (self.status, self.stage) {
             (RowStatus::Failed, Some(stage)) => format!("failed: {}{why}", stage),
             (RowStatus::Ok, _) => format!("ok, {code}{why}"),
-            // Its own outputs passed or had no reference, and they differ from base's.
+            // Its own outputs passed or had no reference, but they differ from base's.
             (RowStatus::Wrong, _)
                 if matches!(self.verification, Some(VerifyCode::Pass | VerifyCode::VerifierSkipped)) =>
             {
@@ -238,17 +241,17 @@ fn unverified(benchmark: &Benchmark) -> Option<String> {
     of_output.or_else(|| verification.why.clone())
 }
 
-/// A reason shortened to two or three lines of the table; the complete one is below.
+/// Shortens a reason to two or three lines of the table; the complete reason is below the table.
 fn shortened(text: &str, width: usize) -> Option<String> {
     let letters = width.max(80).saturating_add(10);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let kept: String = flat.chars().take(letters).collect();
-    // Up to the last word that fits whole.
+    // Shortened after the last word that fits.
     let whole = kept.rsplit_once(' ').map_or(kept.as_str(), |(whole, _)| whole);
     (flat.chars().count() > letters).then(|| format!("{whole} …"))
 }
 
-/// The table, what did not fit into it, and the counts.
+/// Renders the table, the texts that did not fit into it, and the counts.
 pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
     let width = usize::from(options.width);
     let two_sides = outcomes.rows.iter().any(|row| row.side != outcomes.rows[0].side);
@@ -269,9 +272,9 @@ pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
     document::terminal(&blocks, TerminalOptions { all: true, ..options })
 }
 
-/// JSON for programs.
+/// Renders JSON for programs.
 pub fn outcomes_json(outcomes: &Outcomes) -> String {
-    // Strings and numbers only: there is nothing that JSON can't hold.
+    // It has only strings and numbers, which JSON can always represent.
     let mut text = serde_json::to_string_pretty(outcomes).unwrap_or_default();
     text.push('\n');
     json_for_logs(&text)

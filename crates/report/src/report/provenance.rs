@@ -1,20 +1,20 @@
-//! Says whose code was measured, because a reader has to know how far to trust the numbers. Also renders the page
-//! where there is no comparison: a first run, or a failure before it.
+//! States whose code was measured, because readers must know how far to trust the numbers. Also renders the
+//! page for a run without a comparison: a first run, or a failure before it.
 
 use benchgate_core::model::Verdict;
 
 use super::document::{self, Block, Part, Text, icon};
 
-/// Where a result comes from.
+/// The origin of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultSource {
     /// The commit that was proposed or pushed.
     pub commit: String,
-    /// The code of a pull request measured itself.
+    /// Whether a pull request's own code did the measuring.
     pub pull_request: bool,
-    /// It lies in another repository.
+    /// Whether the pull request comes from another repository.
     pub fork: bool,
-    /// Address of the run that measured; always of this repository.
+    /// Address of the workflow run that measured, which is always in this repository.
     pub page: Option<String>,
 }
 
@@ -24,7 +24,7 @@ impl ResultSource {
     }
 }
 
-/// What stands above everything if the code came from outside.
+/// Returns the warning above everything else, if the code came from outside.
 pub(super) fn warning(source: Option<&ResultSource>) -> Option<Block<'_>> {
     let source = source.filter(|source| source.fork)?;
     let text = Text::from("These numbers come from the code of a fork, at ").name(source.short());
@@ -32,7 +32,7 @@ pub(super) fn warning(source: Option<&ResultSource>) -> Option<Block<'_>> {
     Some(Block::Callout("NOTE", text))
 }
 
-/// The last line. It claims no more than has happened.
+/// Returns the last line. It claims no more than what has happened.
 pub(super) fn footer(source: Option<&ResultSource>, judged: bool) -> Option<Block<'_>> {
     let source = source?;
     let (before, after) = match (judged, source.pull_request) {
@@ -50,18 +50,18 @@ pub(super) fn footer(source: Option<&ResultSource>, judged: bool) -> Option<Bloc
     }))
 }
 
-/// Why there is no comparison.
+/// The reason why there is no comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure<'a> {
     /// [`Verdict::Missing`] for a first run.
     pub verdict: Verdict,
-    /// May quote anything.
+    /// Untrusted text, which may quote anything.
     pub message: &'a str,
     pub hint: Option<&'a str>,
     pub source: Option<ResultSource>,
 }
 
-/// One sentence without anybody's words.
+/// Returns a sentence without any untrusted text.
 pub fn failure_headline(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Missing => "Missing: there is nothing to compare with yet.",
@@ -69,7 +69,7 @@ pub fn failure_headline(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Renders it as Markdown.
+/// Renders the failure as Markdown.
 pub fn failure(failure: &Failure<'_>) -> String {
     let headline = failure_headline(failure.verdict);
     let (word, rest) = headline.split_once(": ").unwrap_or((headline, ""));

@@ -1,4 +1,4 @@
-//! The cells of a row in words, before any layout.
+//! The cells of a row as text, before any layout.
 
 use benchgate_core::model::{LintCode, Metric, counted};
 use benchgate_gate::{Method, Reason, Row, SideStats, Typical};
@@ -6,15 +6,15 @@ use benchgate_gate::{Method, Reason, Row, SideStats, Typical};
 use super::human::{change_of, changed_by, directed, interval_in, percent, quantity};
 use super::words;
 
-/// A row and its cells, which are formatted on demand: most formats show some rows, and few of their cells. The name
-/// is untrusted and raw.
+/// A row and its cells. Cells are formatted on demand, because most formats show only some rows and few of
+/// their cells. The name is untrusted and raw.
 #[derive(Debug, Clone, Copy)]
 pub struct RowView<'a> {
     pub row: &'a Row,
     pub name: &'a str,
-    /// Named unless it is the metric that everybody expects.
+    /// The metric's name, unless it is the default one.
     pub metric: Option<&'a str>,
-    /// The row whose numbers are shown: for a benchmark with wrong outputs that of its latency.
+    /// The row whose numbers are shown: for a benchmark with wrong outputs, the row of its latency.
     pub(super) numbers: &'a Row,
 }
 
@@ -25,8 +25,8 @@ impl<'a> RowView<'a> {
         Self { row, name: row.benchmark.as_str(), metric, numbers: row }
     }
 
-    /// The effect: `44.1 % slower`, `8.76× faster`, `+0.3 %`. The direction gets its word only if the verdict
-    /// establishes it.
+    /// Formats the effect: `44.1 % slower`, `8.76× faster`, `+0.3 %`. The direction is stated in words only
+    /// if the verdict establishes it.
     pub fn effect(&self) -> Option<String> {
         let row = self.numbers;
         let estimate = row.estimate.as_ref().filter(|estimate| estimate.method != Method::Identical)?;
@@ -39,8 +39,8 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// The effect and its interval in one cell, for tables that say the direction in the verdict: `+44.1 % (+43.1 … +45.1)`,
-    /// `8.76× faster (8.70 … 8.83)`.
+    /// Formats the effect and its interval in one cell, for tables in which the verdict states the direction:
+    /// `+44.1 % (+43.1 … +45.1)`, `8.76× faster (8.70 … 8.83)`.
     pub(super) fn change(&self) -> String {
         let Some(effect) = self.effect() else { return String::new() };
         let ratio = self.numbers.estimate.as_ref().map_or(f64::NAN, |estimate| estimate.ratio);
@@ -58,7 +58,7 @@ impl<'a> RowView<'a> {
         Some(interval_in(bounds.low, bounds.high, words::style(self.numbers)))
     }
 
-    /// `24+24`
+    /// Formats the numbers of processes, base + head: `24+24`.
     pub fn processes(&self) -> String {
         match (&self.numbers.base, &self.numbers.head) {
             (Some(base), Some(head)) => format!("{}+{}", base.processes, head.processes),
@@ -68,7 +68,7 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// `12 blocks`, `samples pooled` …; empty if the number of processes is enough.
+    /// Returns `12 blocks`, `samples pooled` …; empty if the number of processes says enough.
     pub fn method(&self) -> String {
         let Some(estimate) = &self.numbers.estimate else { return String::new() };
         match estimate.method {
@@ -83,7 +83,8 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// The values that the effect belongs to: `13.47 → 14.65 µs`, or one where both sides are identical.
+    /// Formats the values that agree with the effect: `13.47 → 14.65 µs`, or a single one if both sides are
+    /// identical.
     pub fn values(&self) -> String {
         let Typical { base, head } = self.numbers.typical;
         let Some(metric) = self.numbers.metric.as_ref().filter(|_| base.is_some() || head.is_some()) else {
@@ -121,7 +122,7 @@ impl<'a> RowView<'a> {
         self.numbers.policy.as_ref().map(|_| words::floor(self.numbers)).unwrap_or_default()
     }
 
-    /// The smallest change that the row could have detected.
+    /// Formats the smallest change that the row could have detected.
     pub fn smallest(&self) -> String {
         let estimate = self.numbers.estimate.as_ref();
         estimate.and_then(|estimate| estimate.minimum_detectable).map(percent).unwrap_or_default()
@@ -132,7 +133,7 @@ impl<'a> RowView<'a> {
         words::reason(self.row)
     }
 
-    /// The loss of accuracy that came with its speed, if any.
+    /// Returns the loss of accuracy that came with its speed, if any.
     pub(super) fn accuracy(&self) -> Option<words::Words> {
         words::accuracy(self.row)
     }
@@ -147,7 +148,7 @@ impl<'a> RowView<'a> {
     }
 
     fn of_both(&self, value: fn(&SideStats) -> Option<f64>) -> String {
-        // A value that is withheld is not a number.
+        // A withheld value is stored as NaN.
         let side = |side: &Option<SideStats>| side.as_ref().and_then(value).filter(|value| !value.is_nan());
         let (base, head) = (side(&self.numbers.base), side(&self.numbers.head));
         match &self.numbers.metric {
@@ -161,9 +162,9 @@ impl<'a> RowView<'a> {
         self.row.waiver.as_ref().is_some_and(|waiver| !waiver.expired)
     }
 
-    /// The codes of the row's findings, each once.
+    /// Returns the codes of the row's findings, each once.
     pub fn findings(&self) -> Vec<LintCode> {
-        // The reason says that already.
+        // The reason already says that.
         let is_said =
             |code: LintCode| code == LintCode::LimitExceeded && matches!(self.row.reason, Reason::Limit(_));
         let codes = self.row.lints.iter().map(|lint| lint.code);

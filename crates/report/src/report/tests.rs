@@ -1,4 +1,4 @@
-//! Snapshots of reports for people and programs, and properties of every report.
+//! Snapshots of reports for people and for programs, and properties of every report.
 
 pub(super) mod samples;
 
@@ -92,14 +92,14 @@ fn a_row_takes_one_line_of_80_columns_and_the_end_that_all_names_share_stands_in
     assert_eq!(table.len(), 2 + suite.len(), "{table:#?}");
     assert!(table[0].starts_with("…/cpu/main "), "{table:#?}");
     assert!(table.iter().all(|line| line.chars().count() <= 80), "{table:#?}");
-    // Without a shared end, and for one row, names are whole.
+    // If names share no ending, or if there is only one row, names are not shortened.
     for names in [&["one/cpu/main", "two/gpu/main2"][..], &["one-name/cpu/main"]] {
         let table = of(names);
         assert!(names.iter().all(|name| table.iter().any(|line| line.starts_with(name))), "{table:#?}");
     }
 }
 
-/// Every run of letters of a name or a word must appear whole on some line.
+/// Every run of letters in a name or a word must appear unbroken on some line.
 #[test]
 fn no_word_is_split_at_any_width() {
     let mut comparison = every_reason();
@@ -150,7 +150,7 @@ fn an_estimate_at_an_end_of_its_interval_is_explained() {
     assert!(text.contains("; the change is the most frequent one, and the others are smaller"), "{text}");
 }
 
-/// `host-overloaded (no verdict)` next to a pass contradicts itself.
+/// `host-overloaded (no verdict)` next to a pass would be contradictory.
 #[test]
 fn a_finding_that_withheld_no_verdict_is_a_note() {
     let words = |verdict: Verdict, reason: Reason| {
@@ -195,7 +195,7 @@ fn of_many_rows_a_terminal_lists_what_moved_and_counts_the_rest() {
     assert!(text.contains("1,199 rows pass, 1,197 of them identical (--all)"), "{text}");
     let all = terminal(&view, WIDE);
     assert!(all.contains("m1199/cpu/main") && !all.contains("rows pass"), "{all}");
-    // A short table is whole.
+    // A short table includes the rows that pass.
     let short = of_rows(Verdict::Pass, names[..3].iter().enumerate().map(row).collect());
     assert!(terminal(&View::new(&short, None), NARROW).contains("m2"));
 }
@@ -225,7 +225,7 @@ fn a_green_names_the_tolerance_that_judged() {
 #[test]
 fn every_report_shows_the_values_that_the_gate_computed() {
     let mut row = measured("m/cpu/main", Verdict::Improved, Reason::BelowFloor, 13_470.0, 0.932);
-    // The medians lie the other way round, as they may.
+    // The medians are in the opposite order, as they may be.
     for (side, location) in [(&mut row.base, 13_470.0), (&mut row.head, 14_650.0)] {
         let (min, max) = (location * 0.9, location * 1.1);
         *side = Some(SideStats { location, mean: location, min, max, ..side.clone().unwrap() });
@@ -265,7 +265,7 @@ fn what_explains_a_red_stands_next_to_the_first_table() {
     let markdown = markdown(&view, MarkdownOptions::default());
     let (kernel, table) = (markdown.find("main_dispatch_9"), markdown.find("| benchmark"));
     assert!(kernel.is_some() && kernel < table, "{markdown}");
-    // A terminal ends with the verdict, so there it is the first line below the table.
+    // A terminal's report ends with the verdict, so there it is the first line below the table.
     let text = terminal(&view, NARROW);
     let below = text.split_once("\n\n").unwrap().1;
     assert!(below.starts_with("vit/cpu/main: main_dispatch_9"), "{text}");
@@ -281,7 +281,7 @@ fn a_finding_repeats_no_detail_that_stands_above() {
     for text in [terminal(&View::new(&alone, None), WIDE), terminal(&View::new(&alone, None), NARROW)] {
         assert_eq!(text.matches("11 identical").count(), 1, "{text}");
     }
-    // The same words about a benchmark that no paragraph names.
+    // The finding has the same text, but no paragraph names its benchmark.
     open.lints.push(Lint::new(LintCode::KernelCode, kernels));
     let both = of_rows(Verdict::Regressed, vec![slow, open]);
     let text = markdown(&View::new(&both, None), MarkdownOptions::default());
@@ -469,7 +469,7 @@ fn json_reads_back_and_names_the_exit_code() {
         let file = ComparisonFile::from_slice(json(&view).as_bytes()).unwrap();
         assert_eq!(file.rows.len(), comparison.rows.len());
         assert_eq!(file.exit_code, ExitCode::for_verdict(comparison.verdict).code());
-        // Bytes, because a number that is NaN is not equal to itself.
+        // The bytes are compared, because a NaN is not equal to itself.
         assert_eq!(file.to_json(), comparison_file(&view).to_json());
     }
 }

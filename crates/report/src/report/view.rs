@@ -11,53 +11,55 @@ use super::human::{change, confidence, directed, interval, percent, range};
 use super::row_view::RowView;
 use super::words;
 
-/// A comparison, ready to be laid out.
+/// A comparison that is ready to be laid out.
 #[derive(Debug, Clone)]
 pub struct View<'a> {
     pub comparison: &'a Comparison,
-    /// The verdict in one sentence. Holds no names, so it is safe everywhere.
+    /// The verdict in one sentence. It contains no names, so it is safe everywhere.
     pub headline: String,
-    /// How to settle inconclusive rows of other tools' files.
+    /// Advice on how to settle inconclusive rows of other tools' files.
     pub way_out: Option<WayOut>,
-    /// Rows that decide, regressed or improved; regressions first, larger changes first.
+    /// Rows that decide and that regressed or improved: regressions first, larger changes first.
     pub changed: Vec<RowView<'a>>,
-    /// Rows that decide and are still open.
+    /// Rows that decide and are undecided.
     pub open: Vec<RowView<'a>>,
     /// Wrong outputs.
     pub diverged: Vec<RowView<'a>>,
-    /// Latencies whose outputs pass and are clearly less accurate than base's. Each is in its own section too.
+    /// Latencies whose outputs pass but are clearly less accurate than base's. Each is also in its own
+    /// section.
     pub less_accurate: Vec<RowView<'a>>,
-    /// Failed stages, missing and unusable rows.
+    /// Failed stages, missing rows and unusable rows.
     pub failed: Vec<RowView<'a>>,
-    /// Benchmarks that could not be compared and need not be: new ones, repaired ones, unsupported ones.
+    /// Benchmarks that could not be compared and need not be: new, repaired or unsupported ones.
     pub not_compared: Vec<RowView<'a>>,
     /// Rows that decide and pass.
     pub unchanged: Vec<RowView<'a>>,
-    /// Rows of metrics that are reported and don't decide, changed ones first.
+    /// Rows of metrics that are reported but don't decide, changed ones first.
     pub reported: Vec<RowView<'a>>,
     pub lints: Vec<LintGroup>,
     /// Causes of regressions, by benchmark.
     pub causes: Vec<RegressionCause<'a>>,
     /// Machine and toolchain.
     pub facts: Vec<Fact>,
-    /// Explanation of values and intervals; absent without estimates.
+    /// Explanation of values and intervals; `None` if there are no estimates.
     pub legend: Option<Legend>,
     /// A command that repeats this comparison.
     pub reproduce: Option<String>,
-    /// Which files were written, in a sentence; set by the caller.
+    /// A sentence that names the files that were written; set by the caller.
     pub written: Option<String>,
-    /// Warnings that stand before everything else; unescaped. Set by the caller.
+    /// Warnings that come before everything else; unescaped. Set by the caller.
     pub alerts: Vec<String>,
-    /// Whose code was measured; set by the caller.
+    /// The origin of the measured code; set by the caller.
     pub source: Option<ResultSource>,
 }
 
 /// Explanation of the columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Legend {
-    /// Explanation of the values, in a sentence.
+    /// A sentence that explains the values.
     values: String,
-    /// The statistic that the values are, for the title of their column, if it is one word and not what most tools print.
+    /// The statistic of the values, for the title of their column, if it is a single word and not the one
+    /// that most tools print.
     statistic: Option<&'static str>,
     /// Lowest and highest confidence of the intervals.
     levels: Option<(String, String)>,
@@ -70,12 +72,12 @@ impl Legend {
         format!("{} Interval: {levels} confidence, all corrections included.", self.values)
     }
 
-    /// `median, base → head`, for the title of a column.
+    /// Returns `median, base → head`, for the title of a column.
     pub(super) fn values(&self, title: &str) -> String {
         self.statistic.map_or_else(|| title.to_owned(), |statistic| format!("{statistic}, {title}"))
     }
 
-    /// `99.75 % interval`, for the title of a column.
+    /// Returns `99.75 % interval`, for the title of a column.
     pub(super) fn interval(&self) -> String {
         match &self.levels {
             Some((low, high)) if low == high => format!("{low} interval"),
@@ -89,15 +91,15 @@ impl Legend {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegressionCause<'a> {
     pub benchmark: &'a str,
-    /// The kernel that moved most, and by how much.
+    /// The kernel that changed most, and by how much.
     pub kernel: Option<&'a str>,
-    /// How many kernels are other code than at base, and which.
+    /// The number and the names of the kernels whose code differs from base's.
     pub code: Option<&'a str>,
     /// Deterministic values that may explain it: `dispatch-count 17 → 25`.
     pub changes: Vec<String>,
 }
 
-/// Something known about both sides. Values are unescaped.
+/// A fact that is known about both sides. Values are unescaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
     pub name: &'static str,
@@ -106,7 +108,7 @@ pub struct Fact {
 }
 
 impl<'a> View<'a> {
-    /// `reproduce` is the command that repeats the comparison, where the caller knows it.
+    /// Creates the view; `reproduce` is the command that repeats the comparison, if the caller knows it.
     pub fn new(comparison: &'a Comparison, reproduce: Option<String>) -> Self {
         let some_decide = comparison.rows.iter().any(|row| row.fatal);
         let mut view = Self {
@@ -136,7 +138,7 @@ impl<'a> View<'a> {
             if words::accuracy(row).is_some() {
                 view.less_accurate.push(RowView::new(row));
             }
-            // The time of a wrong program is not a separate result: it is shown with the fault.
+            // The time of a wrong program is not a separate result: it is shown together with the fault.
             if is_latency(row) && row.verdict != Verdict::Regressed && bad.contains(row.benchmark.as_str()) {
                 latencies.insert(row.benchmark.as_str(), row);
                 continue;
@@ -159,13 +161,14 @@ impl<'a> View<'a> {
         view
     }
 
-    /// The rows of the main table: wrong and failed ones first, then changed ones.
+    /// Returns the rows of the main table: wrong and failed ones first, then changed ones.
     pub fn deciding(&self) -> Vec<RowView<'a>> {
         let sections = [&self.diverged, &self.failed, &self.changed, &self.open, &self.unchanged];
         sections.into_iter().flatten().copied().collect()
     }
 
-    /// The means to show: the mean of one row is that row, and a mean of informational rows is only shown with `all`.
+    /// Returns the means to show. The mean of a single row is that row, and a mean of informational rows is
+    /// only shown with `all`.
     pub fn geomeans(&self, all: bool) -> Vec<&'a Geomean> {
         let is_gating = |row: &Row| row.policy.as_ref().is_some_and(|policy| policy.fatal);
         let decides = |metric: &Metric| {
@@ -175,7 +178,7 @@ impl<'a> View<'a> {
         self.comparison.geomeans.iter().filter(worth).collect()
     }
 
-    /// Over how many rows a mean is: `5 rows`, or `the 4 of 5 rows with usable numbers` where some have no usable numbers.
+    /// Returns the number of rows behind a mean: `5 rows`, or `the 4 of 5 rows with usable numbers`.
     pub(super) fn geomean_rows(&self, geomean: &Geomean, noun: &str) -> String {
         let of_mean =
             |row: &&Row| row.metric.as_ref() == Some(&geomean.metric) && row.target == geomean.target;
@@ -203,7 +206,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// For every regressed latency the kernel that moved most and the deterministic values that changed.
+/// Returns, for every regressed latency, the kernel that changed most and the deterministic values that
+/// changed.
 fn causes(comparison: &Comparison) -> Vec<RegressionCause<'_>> {
     let regressed = |row: &&Row| is_latency(row) && row.verdict == Verdict::Regressed && row.fatal;
     let mut causes: Vec<RegressionCause<'_>> = comparison
@@ -220,7 +224,7 @@ fn causes(comparison: &Comparison) -> Vec<RegressionCause<'_>> {
     let place: HashMap<&str, usize> =
         causes.iter().enumerate().map(|(at, cause)| (cause.benchmark, at)).collect();
     for row in comparison.rows.iter().filter(|row| row.reason == Reason::Exact) {
-        // A smaller module explains nothing; another number of dispatches may, in either direction.
+        // A smaller module explains nothing, but a different number of dispatches may, in either direction.
         let changed = row.verdict == Verdict::Regressed
             || row.metric.as_ref().is_some_and(|metric| metric.name == Metric::DISPATCH_COUNT.name)
                 && row.estimate.as_ref().is_some_and(|estimate| estimate.ratio != 1.0);
@@ -235,7 +239,7 @@ fn causes(comparison: &Comparison) -> Vec<RegressionCause<'_>> {
     causes
 }
 
-/// The detail of the row's finding with this code; absent if it is withheld.
+/// Returns the detail of the row's finding with this code; `None` if it is withheld.
 pub(super) fn detail_of(row: &Row, code: LintCode) -> Option<&str> {
     let lint = row.lints.iter().find(|lint| lint.code == code)?;
     Some(lint.detail.as_str()).filter(|detail| !detail.is_empty())
@@ -245,7 +249,8 @@ fn is_latency(row: &Row) -> bool {
     row.metric.as_ref().is_some_and(|metric| metric.name == Metric::LATENCY.name)
 }
 
-/// Benchmarks with a row about wrong outputs or a failure as a whole, which invalidates their times.
+/// Returns the benchmarks with a row about wrong outputs or about a failure as a whole, which invalidates
+/// their times.
 fn bad_benchmarks(comparison: &Comparison) -> HashSet<&str> {
     let bad = |row: &&Row| {
         row.metric.is_none() && row.fatal && matches!(row.verdict, Verdict::Diverged | Verdict::Error)
@@ -253,8 +258,8 @@ fn bad_benchmarks(comparison: &Comparison) -> HashSet<&str> {
     comparison.rows.iter().filter(bad).map(|row| row.benchmark.as_str()).collect()
 }
 
-/// Returns whether a row is part of the verdict. A waived row stays in place, and if no metric is gating, all
-/// of them are shown.
+/// Returns whether a row is part of the verdict. A waived row stays in its section, and if no metric is
+/// gating, all rows are shown.
 fn decides(row: &Row, some_decide: bool) -> bool {
     let named_fatal = row.policy.as_ref().is_some_and(|policy| policy.fatal);
     let excused = row.waiver.is_some() && (row.metric.is_none() || named_fatal);
@@ -269,7 +274,8 @@ fn by_importance(a: &RowView<'_>, b: &RowView<'_>) -> std::cmp::Ordering {
         Verdict::Inconclusive => 3,
         Verdict::Pass => 4,
     };
-    // By size only among what changed or may have: elsewhere the suite's own order is easier to follow.
+    // Sorted by size only among rows that changed or may have changed; elsewhere the suite's own order is
+    // easier to follow.
     let size = |view: &RowView<'_>| match view.row.verdict {
         Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive => {
             view.row.estimate.as_ref().map_or(0.0, |estimate| estimate.ratio.ln().abs())
@@ -282,13 +288,13 @@ fn by_importance(a: &RowView<'_>, b: &RowView<'_>) -> std::cmp::Ordering {
 /// The category of a benchmark in the headline.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum HeadlineStanding {
-    /// Compared, but none of its metrics is gating.
+    /// The benchmark was compared, but none of its metrics is gating.
     Reported,
-    /// New, repaired or not measured on one side.
+    /// The benchmark is new, repaired or not measured on one side.
     NotCompared,
-    /// Its worst deciding row; the higher the precedence, the worse.
+    /// The precedence of the verdict of its worst deciding row: the higher, the worse.
     Judged(u8),
-    /// Good except for waived rows.
+    /// The benchmark is good except for waived rows.
     Waived,
 }
 
@@ -304,7 +310,7 @@ fn tally(comparison: &Comparison, some_decide: bool) -> BTreeMap<HeadlineStandin
             (false, false) => HeadlineStanding::NotCompared,
         };
         let known = worst.entry(row.benchmark.as_str()).or_insert(standing);
-        // A waiver excuses one row; it does not make a good benchmark bad, nor a bad one good.
+        // A waiver excuses one row; it neither makes a good benchmark bad nor a bad one good.
         let good = HeadlineStanding::Judged(Verdict::Improved.precedence());
         *known = match (*known, standing) {
             (HeadlineStanding::Waived, other) | (other, HeadlineStanding::Waived) if other <= good => {
@@ -371,7 +377,7 @@ fn headline(comparison: &Comparison, some_decide: bool) -> String {
     format!("{word}: {}.", parts.join(", "))
 }
 
-/// What happened to so many benchmarks; `of_base` if outputs are only known to differ from base's.
+/// Returns what happened to `count` benchmarks; `of_base` if outputs are only known to differ from base's.
 fn happened(verdict: Verdict, count: usize, of_base: bool) -> &'static str {
     let one = count == 1;
     match verdict {
@@ -426,27 +432,27 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
 /// Explanation of columns that only some reports have.
 pub(super) const MORE_COLUMNS: &str = "CV: standard deviation over mean. n: processes of base + head.";
 
-/// Rows that are open for one reason.
+/// Rows that are open for the same reason.
 #[derive(Debug, Clone)]
 pub struct OpenGroup<'a> {
     pub rows: Vec<RowView<'a>>,
     /// The reason, in benchgate's words.
     pub sentence: String,
-    /// The change that this much data could have shown, if more data would help.
+    /// The change that this much data could have detected, if more data would help.
     pub smallest: Option<String>,
-    /// The spread that was assumed for these rows, and what would show it.
+    /// The spread that was assumed for these rows, and the data that would show it.
     pub assumed: Option<String>,
     /// Message of the tool about the first row; unescaped.
     pub detail: Option<String>,
 }
 
-/// A detail apart from its numbers, which differ from row to row.
+/// Returns a detail without its numbers, which differ from row to row.
 fn without_digits(detail: &Option<String>) -> Option<String> {
     Some(detail.as_ref()?.chars().filter(|c| !c.is_ascii_digit()).collect())
 }
 
 impl<'a> View<'a> {
-    /// The informational processor times of these latencies that clearly changed.
+    /// Returns the informational processor times of these latencies that clearly changed.
     pub(super) fn moved_cpu_times(&self, rows: &[RowView<'a>]) -> impl Iterator<Item = &RowView<'a>> {
         let is_one = |row: &&RowView<'a>| {
             let of_rows = |other: &RowView<'_>| other.name == row.name && other.metric.is_none();
@@ -457,7 +463,8 @@ impl<'a> View<'a> {
         self.reported.iter().filter(is_one)
     }
 
-    /// The open rows that no waiver names, by reason; the reason of what may have changed most first.
+    /// Returns the open rows that no waiver names, grouped by reason. The group with the largest possible
+    /// change comes first.
     pub fn open_groups(&self) -> Vec<OpenGroup<'a>> {
         let mut groups: Vec<OpenGroup<'a>> = Vec::new();
         for row in self.open.iter().filter(|row| row.row.waiver.is_none()) {
@@ -476,7 +483,7 @@ impl<'a> View<'a> {
                 }),
             }
         }
-        // The explanation of a spread that several groups share stands with the first.
+        // If several groups share the explanation of a spread, it is shown with the first.
         let wide: Vec<&Row> = groups.iter().flat_map(|group| &group.rows).map(|row| row.row).collect();
         let wide: Vec<&Row> = wide.into_iter().filter(|row| words::is_wide(row)).collect();
         let mut said = HashSet::new();
@@ -531,8 +538,8 @@ fn facts(base: &RunSummary, head: &RunSummary) -> Vec<Fact> {
     facts
 }
 
-/// A mean's change and interval: `36.0 % faster (−37.0 … −35.0 %, 99 % confidence)`. If the interval includes no
-/// change, a percentage has no direction.
+/// Formats a mean's change and interval: `36.0 % faster (−37.0 … −35.0 %, 99 % confidence)`. If the interval
+/// includes no change, the percentage has no direction.
 pub(super) fn geomean(geomean: &Geomean) -> String {
     let Geomean { ratio, metric, .. } = geomean;
     let text = change(*ratio);
@@ -548,7 +555,7 @@ pub(super) fn geomean(geomean: &Geomean) -> String {
     format!("{shown}{}", bounds.unwrap_or_default())
 }
 
-/// The unit of a row, for renderers that print raw numbers.
+/// Returns the unit of a row, for renderers that print raw numbers.
 pub(super) fn unit(row: &Row) -> Option<&Unit> {
     row.metric.as_ref().map(|metric| &metric.unit)
 }

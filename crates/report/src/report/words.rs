@@ -1,4 +1,5 @@
-//! Why a row has its verdict, and what to do about a finding, in words. The only module that turns a [`Reason`] into text.
+//! Explains in words why a row has its verdict, and what to do about a finding. Only this module turns a
+//! [`Reason`] into text.
 
 use benchgate_core::model::{
     Better, LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode, counted,
@@ -7,19 +8,19 @@ use benchgate_gate::{LimitReading, Method, Reason, Row, SpreadSource};
 
 use super::human::{Style, change, changed_by, interval_in, percent, quantity, range, significant};
 
-/// The reason of an undecided row without a more specific one, or with a detail.
+/// Reason of an undecided row that has no more specific reason, or has a detail.
 pub(super) const UNDECIDED: &str = "undecided";
 
-/// Sessions per side that are enough to detect a program that is slow in one start of five.
+/// Number of sessions per side that is enough to detect a program that is slow in one start of five.
 pub(super) const ENOUGH_SESSIONS: u32 = 21;
 
-/// A sentence of benchgate, and untrusted text: a compiler's message, a tool's error. The second is separate, because
-/// every renderer has to escape it.
+/// A sentence by benchgate, and untrusted text such as a compiler's message or a tool's error. The two are
+/// separate, because every renderer has to escape the second.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Words {
-    /// Fits a cell.
+    /// A short text that fits into a table cell.
     pub short: String,
-    /// A whole sentence without a capital and without a full stop.
+    /// A whole sentence without a capital letter and a full stop.
     pub sentence: String,
     pub detail: Option<String>,
 }
@@ -37,7 +38,8 @@ impl Words {
     }
 }
 
-/// The sentence about accuracy in a latency row: once per benchmark, if head's outputs pass and are less accurate.
+/// Returns the sentence about accuracy in a latency row, if head's outputs pass but are less accurate. Each
+/// benchmark has only one such row.
 pub(super) fn accuracy(row: &Row) -> Option<Words> {
     row.metric.as_ref().filter(|metric| metric.name == Metric::LATENCY.name)?;
     let lint = row.lints.iter().find(|lint| lint.code == LintCode::LessAccurate)?;
@@ -50,7 +52,7 @@ pub(super) fn accuracy(row: &Row) -> Option<Words> {
     Some(Words::new("less accurate", sentence).with(&lint.detail))
 }
 
-/// The reason of a row.
+/// Returns the reason of a row.
 pub(super) fn reason(row: &Row) -> Words {
     match &row.reason {
         Reason::BeyondFloor => Words::new(format!("beyond {}", floor(row)), beyond(row)),
@@ -152,7 +154,7 @@ pub(super) fn reason(row: &Row) -> Words {
     }
 }
 
-/// A value next to its limit.
+/// Describes a value relative to its limit.
 fn limit(row: &Row, reading: &LimitReading) -> Words {
     let number = |value: f64| match &row.metric {
         Some(metric) if !reading.withheld => quantity(value, &metric.unit),
@@ -190,7 +192,8 @@ fn limit(row: &Row, reading: &LimitReading) -> Words {
     }
 }
 
-/// The sentence for a row whose typical time did not get worse, but whose stability or tail did or may have.
+/// Returns the sentence for a row whose typical time did not get worse, but whose stability or tail did or
+/// may have.
 fn uneven(row: &Row, what: &str) -> String {
     match row.verdict {
         Verdict::Inconclusive => format!(
@@ -204,10 +207,11 @@ fn uneven(row: &Row, what: &str) -> String {
 /// Advice for an undecided row that was measured in blocks.
 const MORE_BLOCKS: &str = "more blocks (`max-blocks`) or a quieter machine would settle it";
 
-/// Advice for an undecided row of many sessions.
+/// Advice for an undecided row that has many sessions.
 const MORE_SESSIONS: &str = "more sessions, a quieter machine or `benchgate pair` would narrow it";
 
-/// A classical test decides by its p and by the effect alone, so its interval may reach below the floor.
+/// Describes a change beyond the floor. A classical test decides by its p-value and the effect alone, so its
+/// interval may reach below the floor.
 fn beyond(row: &Row) -> String {
     match &row.estimate {
         Some(estimate) if matches!(estimate.method, Method::Welch | Method::MannWhitney) => format!(
@@ -220,7 +224,8 @@ fn beyond(row: &Row) -> String {
     }
 }
 
-/// Returns why a row is open, without what only this row has: rows that agree in it are open for one reason.
+/// Returns why a row is open, without details that only this row has: rows with equal texts are open for the
+/// same reason.
 pub(super) fn open_kind(row: &Row) -> Words {
     match &row.reason {
         Reason::Open => {
@@ -240,19 +245,19 @@ pub(super) fn open_kind(row: &Row) -> Words {
     }
 }
 
-/// Whether two runs that were measured separately differ: the first of two questions, and the one that repetitions
-/// answer.
+/// Answer to the question whether two runs that were measured separately differ. It is the first of two
+/// questions, and the one that repetitions can answer.
 struct RunsAnswer {
     short: &'static str,
-    /// The answer to both questions, without numbers of this row.
+    /// The answer to both questions, without this row's numbers.
     kind: &'static str,
-    /// `kind` with the p-value.
+    /// The same as `kind`, with the p-value.
     sentence: String,
 }
 
-/// From this p-value on, the repetitions of two runs do not clearly differ.
+/// p-value from which the repetitions of two runs do not clearly differ.
 const RUNS_ALIKE: f64 = 0.01;
-/// Smaller p-values are not printed.
+/// Smallest p-value that is printed exactly.
 const LEAST_P: f64 = 1e-9;
 
 fn runs(row: &Row) -> Option<RunsAnswer> {
@@ -276,19 +281,21 @@ fn runs(row: &Row) -> Option<RunsAnswer> {
     Some(RunsAnswer { short, kind, sentence: format!("{kind} ({p})") })
 }
 
-/// Returns whether the width of the row's interval, printed or withheld, leaves it undecided.
+/// Returns whether the row is undecided because of the width of its interval, printed or withheld.
 pub(super) fn is_wide(row: &Row) -> bool {
     let is_withheld = row.estimate.as_ref().is_some_and(|estimate| estimate.interval.is_none());
     row.reason == Reason::Open || is_withheld && matches!(row.reason, Reason::TooLittle(_))
 }
 
-/// The explanation of a row's assumed spread depends on these two: its source, and the number of sessions.
+/// Returns the source of a row's assumed spread and the number of sessions, on which the explanation of the
+/// spread depends.
 pub(super) fn assumed_kind(row: &Row) -> Option<(&'static str, u32)> {
     let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
     Some((row.assumed?.source.as_str(), sessions.unwrap_or(1)))
 }
 
-/// Where a spread comes from that the rows' own data does not show, and what would show it; the rows are of one kind.
+/// Explains the source of a spread that the rows' own data does not show, and what would show it; the rows
+/// must be of one kind.
 pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Option<String> {
     let (_, sessions) = assumed_kind(rows.clone().next()?)?;
     let assumed = rows.filter_map(|row| row.assumed);
@@ -317,7 +324,8 @@ pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) ->
     })
 }
 
-/// Advice that would narrow the interval of an undecided row that has all the data that the method asks for.
+/// Returns advice that would narrow the interval of an undecided row that already has all the data that the
+/// method asks for.
 fn more_data(row: &Row) -> Option<&'static str> {
     let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
     let has_enough = row.assumed.is_none() && sessions.is_some_and(|sessions| sessions >= ENOUGH_SESSIONS);
@@ -342,7 +350,7 @@ fn room_for_both(row: &Row, bounds: &str) -> String {
     )
 }
 
-/// Returns why an estimate is printed like an end of its interval.
+/// Explains why the printed estimate equals an end of its printed interval.
 fn at_an_end(row: &Row) -> &'static str {
     let paired = row.estimate.as_ref().filter(|estimate| estimate.method == Method::Paired);
     let Some((estimate, interval)) = paired.and_then(|one| Some((one, one.interval?))) else { return "" };
@@ -355,7 +363,7 @@ fn at_an_end(row: &Row) -> &'static str {
     }
 }
 
-/// The reason why an interval does not decide.
+/// Returns the reason why an interval does not decide.
 fn undecided(row: &Row) -> &'static str {
     if is_beyond_floor(row) { "not certain enough" } else { "interval too wide" }
 }
@@ -395,7 +403,7 @@ fn open(row: &Row) -> Words {
 fn exact(row: &Row) -> Words {
     let values = row.metric.as_ref().zip(row.typical.base.zip(row.typical.head));
     let Some((metric, (base, head))) = values else {
-        // The values may be withheld.
+        // The values may be withheld, so the ratio is compared.
         let same = row.estimate.as_ref().is_some_and(|estimate| estimate.ratio == 1.0);
         let what = if same { "the same on both sides" } else { "it changed" };
         return Words::new("exact", format!("a deterministic value: {what}"));
@@ -431,8 +439,7 @@ fn not_measured(outcome: &Outcome) -> Words {
     }
 }
 
-/// The fault of the outputs: numbers in our words, and the verifier's own message.
-/// Whether head's outputs are not base's, and nothing else shows that they are wrong.
+/// Returns whether head's outputs differ from base's while nothing else shows that they are wrong.
 pub(super) fn is_of_base(row: &Row) -> bool {
     let of_base = |found: &Verification| {
         found.code != VerifyCode::Fail && found.differs_from_base() && wrong(found).next().is_none()
@@ -440,7 +447,7 @@ pub(super) fn is_of_base(row: &Row) -> bool {
     row.reason == Reason::WrongOutput && row.head_verification.as_ref().is_some_and(of_base)
 }
 
-/// The outputs that don't agree with the reference.
+/// Returns the outputs that don't agree with the reference.
 fn wrong(verification: &Verification) -> impl Iterator<Item = &OutputCheck> {
     verification.outputs.iter().filter(|output| {
         let unproved = output.code == VerifyCode::VerifierSkipped && verification.differs_from_base();
@@ -481,7 +488,7 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
             )
         };
         let (mismatched, elements) = (distance.mismatched, distance.elements);
-        // The verifier's own words mostly begin with the count.
+        // The verifier's own message usually begins with the count.
         let counted = |why: &String| why.contains(&format!("{mismatched} of {elements} elements"));
         if first.why.as_ref().is_some_and(counted) {
             sentence.push_str(&format!(" ({metrics})"));
@@ -501,7 +508,7 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
     (sentence, why.unwrap_or_default())
 }
 
-/// A description as the fragment of a sentence.
+/// Turns a description into a fragment of a sentence.
 fn fragment(sentence: &str) -> String {
     let mut letters = sentence.chars();
     let first = letters.next().map(|letter| letter.to_lowercase().to_string()).unwrap_or_default();
@@ -521,13 +528,13 @@ pub(super) fn is_established(row: &Row) -> bool {
     matches!(row.verdict, Verdict::Regressed | Verdict::Improved) && of_change
 }
 
-/// How the row's change and its interval are written.
+/// Returns the style of the row's change and its interval.
 pub(super) fn style(row: &Row) -> Style {
     let ratio = row.estimate.as_ref().map_or(1.0, |estimate| estimate.ratio);
     if is_established(row) { Style::for_ratio(ratio) } else { Style::for_open_ratio(ratio) }
 }
 
-/// The floor that applied: both parts if there are two.
+/// Describes the floor that applied: both parts if there are two.
 pub(super) fn floor(row: &Row) -> String {
     let Some(policy) = &row.policy else { return "the policy".to_owned() };
     let relative = percent(policy.floor.relative);

@@ -1,20 +1,19 @@
-//! Lines that fit: a word is never split, a name only after its separators.
+//! Wraps lines: words are never split, and names only after their separators.
 
-/// Joins what must stay on one line.
+/// Space between words that must stay on one line.
 pub(super) const JOIN: char = '\u{a0}';
 
 pub(super) fn width_of(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The parts of a line between which it may wrap: words, and inside a word the parts of a name with their
-/// separators.
+/// Splits a line where it may wrap: between words, and after the separators inside a name.
 pub(super) fn pieces(line: &str) -> Vec<&str> {
     const SEPARATORS: [char; 7] = [' ', '/', '-', '_', '@', '#', ','];
     let mut pieces = Vec::new();
     let (mut start, mut letters) = (0, line.char_indices().peekable());
     while let Some((at, letter)) = letters.next() {
-        // A dot belongs to a number where a digit follows, but for the second one of a range of commits.
+        // A dot before a digit belongs to a number, except for the second dot in a range of commits.
         let range = line[..at].ends_with('.');
         let dot = letter == '.'
             && letters.peek().is_some_and(|(_, next)| next.is_alphabetic() || range && next.is_ascii_digit());
@@ -29,12 +28,12 @@ pub(super) fn pieces(line: &str) -> Vec<&str> {
     pieces
 }
 
-/// The parts of a line between which it wraps where a piece is wider than the column.
+/// Splits a line into smaller pieces, for columns that are narrower than one of the usual pieces.
 pub(super) fn small_pieces(line: &str) -> Vec<&str> {
     pieces(line).into_iter().flat_map(humps).collect()
 }
 
-/// A wide piece as the words of its camel case and the parts of a path or a parameter.
+/// Splits a wide piece into the words of its camel case and the parts of a path or a parameter.
 fn humps(piece: &str) -> Vec<&str> {
     const WIDE: usize = 24;
     let mut humps = Vec::new();
@@ -52,7 +51,7 @@ fn humps(piece: &str) -> Vec<&str> {
     humps
 }
 
-/// A word as lines that are at most this wide, wrapped between pieces.
+/// Returns a word as lines of at most this width, wrapped between pieces.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut current = String::new();
@@ -61,7 +60,7 @@ fn wrapped(line: &str, width: usize) -> Vec<String> {
             lines.push(std::mem::take(&mut current));
         }
         current.push_str(piece);
-        // A word that is wider than the column: it has to go on somewhere.
+        // The word is wider than the column and has to be split somewhere.
         while width_of(&current) > width {
             let at = current.char_indices().nth(width.max(1)).map_or(current.len(), |(at, _)| at);
             let rest = current.split_off(at);
@@ -72,9 +71,9 @@ fn wrapped(line: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A paragraph whose lines are at most this wide: the first starts with `first`, the others with `rest`. A name that
-/// is wider continues after one of its separators. A command in backticks is never divided, so that it can be copied, and
-/// nothing that unbreakable spaces join.
+/// Wraps a paragraph to lines of at most this width: the first starts with `first`, the others with `rest`. A
+/// wider name continues after one of its separators. Commands in backticks and texts with unbreakable spaces
+/// are never split; a command can thus be copied.
 pub fn paragraph(text: &str, width: usize, first: &str, rest: &str) -> String {
     let room = width.saturating_sub(width_of(first).max(width_of(rest)));
     let is_whole = |word: &str| word.contains(JOIN) || word.contains('`') && word.contains(' ');
@@ -84,9 +83,9 @@ pub fn paragraph(text: &str, width: usize, first: &str, rest: &str) -> String {
     filled(lines.iter().map(String::as_str), width, first, rest)
 }
 
-/// The words of a text, where a space between two backticks ends no word.
+/// Returns the words of a text; a space between two backticks does not end a word.
 fn words_and_commands(text: &str) -> Vec<&str> {
-    // Untrusted text with longer fences or a lone backtick is wrapped like any other.
+    // Untrusted text with longer fences or a single backtick is wrapped like any other text.
     let is_paired = text.matches('`').count().is_multiple_of(2) && !text.contains("``");
     let mut in_command = false;
     let is_end = |letter: char| {
@@ -96,8 +95,8 @@ fn words_and_commands(text: &str) -> Vec<&str> {
     text.split(is_end).filter(|word| !word.is_empty()).collect()
 }
 
-/// Lines, of which those that are wider than this go on further to the right. A path or a command is kept in one piece,
-/// so that it can be copied.
+/// Wraps the lines that are too wide and indents their continuation. A path or a command is kept in one
+/// piece, so that it can be copied.
 pub fn fitted(text: &str, width: usize) -> String {
     let fit = |line: &str| {
         if width_of(line) <= width {

@@ -1,9 +1,9 @@
-//! Actions for causes that got worse: which issue is opened, updated, closed or opened again. Pure: takes GitHub's
-//! list of issues and returns actions.
+//! Chooses the actions for causes of slowdowns: which issue is opened, updated, closed or reopened. It does
+//! no IO: it takes GitHub's list of issues and returns actions.
 //!
-//! An issue is found again by what its marker holds: when the new level began and whose it was. Estimates of a
-//! change's place move by a session or two from night to night, so a cause is the one of an issue where the
-//! issue's instant lies in the cause's range or close to it, and they share a benchmark.
+//! An issue is recognized by its marker, which holds when the new level began and for which benchmarks. The
+//! estimated position of a change varies by a session or two from night to night. So a cause belongs to an
+//! issue if the issue's time lies in the cause's range or close to it, and if they share a benchmark.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +14,23 @@ use benchgate_stats::describe;
 use super::causes::{Cause, Member, Move, causes, key};
 use super::history::{BenchmarkHistory, Timeline, Track};
 
-/// When issues are opened and updated.
+/// Thresholds for opening and updating issues.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AlertPolicy {
     /// Slowdowns below this fraction don't open an issue.
     pub floor: f64,
-    /// Evidence that a benchmark needs to belong to a cause. Among 500 benchmarks in 365 nights, a normal deviate whose
-    /// square is beyond 36 is met once in a thousand years.
+    /// Evidence that a benchmark needs to belong to a cause. Among 500 benchmarks in 365 nights, the square
+    /// of a normal deviate exceeds 36 once in a thousand years.
     pub evidence: f64,
-    /// Evidence that one benchmark of a cause needs for a new issue. Nights have heavier tails: at 36 there were three
-    /// false issues in ten simulated years. More than for an issue that is there, so that it is followed until it is over.
+    /// Evidence that one benchmark of a cause needs for a new issue. Nights have heavier tails than a normal
+    /// distribution: at 36 there were three false issues in ten simulated years. The threshold is lower for
+    /// an existing issue, so that the issue is updated until the slowdown is over.
     pub opening: f64,
-    /// Sessions of each benchmark that are looked at.
+    /// Number of newest sessions of each benchmark that are examined.
     pub window: usize,
-    /// Older changes don't open an issue, so that the first night does not report years of history.
+    /// Maximum age of a change that opens an issue, so that the first night does not report years of history.
     pub newest: SignedDuration,
-    /// Issues opened in one night; the others follow in the next ones.
+    /// Maximum number of issues that are opened in one night; the others follow in later nights.
     pub limit: usize,
 }
 
@@ -46,19 +47,21 @@ impl Default for AlertPolicy {
     }
 }
 
-/// How long a slowdown may follow an earlier cause and still belong to it, if all its benchmarks were part of that
-/// cause: a creeping slowdown has one cause, though it is found in steps.
+/// Time within which a slowdown may follow an earlier cause and still belong to it, if all its benchmarks
+/// were part of that cause: a gradual slowdown has one cause, although it is detected in steps.
 const CONTINUES: SignedDuration = SignedDuration::from_hours(24 * 60);
-/// How far an estimate of the same change's place moves from night to night.
+/// Largest shift of a change's estimated position from one night to the next.
 const DRIFT: SignedDuration = SignedDuration::from_hours(24 * 6);
-/// Newest sessions that all have to be slow for a new issue: two bad nights of three look like a new level.
+/// Number of newest sessions that must all be slow for a new issue: two bad nights of three can look like a
+/// new level.
 const STEADY: usize = 3;
-/// Sessions after which the place of a change is known. Before that, one outlier moves it by up to [`NEAR`] sessions.
+/// Number of sessions after which the position of a change is known. Before that, one outlier moves it by up
+/// to [`NEAR`] sessions.
 const SETTLED: usize = 7;
 const NEAR: usize = 4;
 /// Share of the reported slowdown by which it must grow to be reported again.
 const GROWTH: f64 = 0.25;
-/// Benchmarks that a marker names.
+/// Maximum number of benchmarks that a marker names.
 const NAMED: usize = 40;
 
 /// An issue that benchgate opened.
@@ -76,7 +79,7 @@ pub enum Action<'a> {
         cause: Cause<'a>,
         trace: IssueTrace,
     },
-    /// `grew`: the slowdown that was reported before, if it is much larger now.
+    /// Updates an issue. `grew` is the slowdown that was reported before, if it is much larger now.
     Update {
         number: u64,
         cause: Cause<'a>,
@@ -95,7 +98,7 @@ pub enum Action<'a> {
     },
 }
 
-/// The actions of one night, and the number of causes that have to wait for another.
+/// The actions of one night, and the number of causes that have to wait for a later night.
 #[derive(Debug, Clone, Default)]
 pub struct AlertPlan<'a> {
     pub actions: Vec<Action<'a>>,
@@ -159,14 +162,15 @@ pub fn plan<'a>(
     plan
 }
 
-/// The issue that a cause belongs to: an open one first, then the newest, because an older closed one is irrelevant.
+/// Returns the issue that a cause belongs to: an open one if possible, otherwise the newest, because an older
+/// closed one is irrelevant.
 fn issue_of<'i>(known: &'i [KnownIssue], cause: &Cause<'_>) -> Option<&'i KnownIssue> {
     let newest = |found: &&KnownIssue| (found.open, found.number);
     let same = known.iter().filter(|issue| is_same(&issue.trace, cause)).max_by_key(newest);
     same.or_else(|| known.iter().filter(|issue| continues(issue, cause)).max_by_key(newest))
 }
 
-/// The action for an issue with these causes, oldest first.
+/// Returns the action for an issue with these causes, oldest first.
 fn followed<'a>(
     timelines: &'a [Timeline],
     issue: &KnownIssue,
@@ -209,8 +213,8 @@ fn followed<'a>(
     reopen.then_some(Action::Reopen { number, cause, trace })
 }
 
-/// Returns whether the slowdown has grown enough since the last report for a comment, in each of the newest
-/// sessions.
+/// Returns whether, in each of the newest sessions, the slowdown has grown enough since the last report for a
+/// comment.
 fn has_grown(cause: &Cause<'_>, before: f64, policy: &AlertPolicy) -> bool {
     let total = cause.total();
     if total - before < (before * GROWTH).max(policy.floor) {
@@ -224,7 +228,7 @@ fn has_grown(cause: &Cause<'_>, before: f64, policy: &AlertPolicy) -> bool {
     costs.iter().rev().take(STEADY).all(|cost| *cost > middle)
 }
 
-/// Causes with a benchmark that got worse by more than the floor, oldest first.
+/// Returns the causes with a benchmark that got worse by more than the floor, oldest first.
 pub(super) fn worse_causes<'a>(timelines: &'a [Timeline], policy: &AlertPolicy) -> Vec<Cause<'a>> {
     let mut moved = Vec::new();
     for timeline in timelines {
@@ -248,16 +252,16 @@ fn is_same(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
     shares && from < trace.at && trace.at <= to
 }
 
-/// Returns whether a cause is a further step of an issue. A slowdown that is larger than the one a person
-/// closed opens another issue.
+/// Returns whether a cause is a further step of an issue. If a person closed the issue, a larger slowdown
+/// than that one opens another issue.
 fn continues(issue: &KnownIssue, cause: &Cause<'_>) -> bool {
     let trace = &issue.trace;
     let size = cause.members.first().map_or(0.0, |worst| worst.change.cost_ratio.ln());
     !trace.recovered && (issue.open || size <= trace.total) && is_step(trace, cause)
 }
 
-/// Returns whether a cause is a further step of a trace: all its benchmarks already got slower at the change
-/// of this trace, not long ago.
+/// Returns whether a cause is a further step of a trace: all its benchmarks got slower at the trace's change
+/// too, not long before.
 fn is_step(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
     let since = cause.until().duration_since(trace.at);
     since > SignedDuration::ZERO
@@ -265,8 +269,8 @@ fn is_step(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
         && cause.members.iter().all(|member| trace.members.contains(&member.key()))
 }
 
-/// Returns whether a cause is so new that more sessions may show it to be one that began at about the same
-/// time.
+/// Returns whether a cause is so new that more sessions may show it to be the same as one that began at about
+/// the same time.
 fn may_be_one_of(begun: &[Timestamp], cause: &Cause<'_>) -> bool {
     let Some(first) = cause.members.first() else { return false };
     let sessions = &first.timeline.sessions;
@@ -275,8 +279,8 @@ fn may_be_one_of(begun: &[Timestamp], cause: &Cause<'_>) -> bool {
     sessions.len() - own < SETTLED && begun.iter().any(|at| place(*at).abs_diff(own) <= NEAR)
 }
 
-/// Returns whether each of the newest sessions is nearer to the new level than to the old one, which enough
-/// sessions show.
+/// Returns whether each of the newest sessions is nearer to the new level than to the old one, and the old
+/// level has enough sessions.
 fn is_steady(member: &Member<'_>) -> bool {
     let history = member.timeline.benchmarks.get(member.benchmark);
     let Some((_, track)) = history.and_then(BenchmarkHistory::main) else { return false };
@@ -288,44 +292,45 @@ fn is_steady(member: &Member<'_>) -> bool {
 }
 
 impl Track {
-    /// The newest points alone.
+    /// Returns only the newest points.
     fn newest(&self, count: usize) -> Self {
         Self { points: self.points[self.points.len().saturating_sub(count)..].to_vec(), ..self.clone() }
     }
 }
 
-/// The changes of a cause that get a row, the worst first.
+/// Returns the changes of a cause that get a row, worst first.
 pub fn rows<'a, 'b>(cause: &'b Cause<'a>) -> impl Iterator<Item = (&'b Member<'a>, &'b Move)> {
     cause.members.iter().map(|member| (member, &member.change))
 }
 
-// Whether the slowdown that an issue is about is over: every benchmark of it is back at its earlier level, or its new
-// level was accepted.
+// Decides whether the slowdown of an issue is over: every benchmark of the issue is back at its earlier
+// level, or its new level was accepted.
 
-/// Newest sessions whose median is the present level, and sessions before a change that are the old one.
+/// Number of newest sessions whose median is the present level, and number of sessions before a change that
+/// form the old one.
 pub(super) const PRESENT: usize = 7;
 pub(super) const BEFORE: usize = 20;
-/// Sessions of a suite and testbed without which no issue can be opened.
+/// Number of sessions of a suite and testbed below which no issue can be opened.
 pub const LEAST_SESSIONS: usize = BEFORE + STEADY;
-/// Part of a slowdown that may be left of one that is over.
+/// Share of a slowdown that may remain when it counts as over.
 const LEFT: f64 = 1.0 / 3.0;
 
 /// The content of an issue's marker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IssueTrace {
-    /// When the new level began, as far as it was known when the issue was opened.
+    /// Start of the new level, as far as it was known when the issue was opened.
     pub at: Timestamp,
-    /// The largest slowdown then, as a log ratio.
+    /// The largest slowdown at that time, as a log ratio.
     pub size: f64,
     /// The largest slowdown that was reported.
     pub total: f64,
     /// Keys of the benchmarks.
     pub members: Vec<String>,
-    /// benchgate closed it, and may open it again.
+    /// Whether benchgate closed the issue, and may reopen it.
     pub recovered: bool,
 }
 
-/// Why an issue is over.
+/// The reason why an issue is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Over {
     Recovered,
@@ -341,14 +346,14 @@ impl std::fmt::Display for Over {
     }
 }
 
-/// The acceptance that makes the new level of all of a cause's benchmarks the normal.
+/// Returns the acceptance that makes the new level of all of a cause's benchmarks the normal one.
 pub(super) fn acceptance(cause: &Cause<'_>) -> Option<Over> {
     let mut accepted = cause.members.iter().map(|member| accepted(member, cause.after()));
     let first = accepted.next()??;
     accepted.all(|accepted| accepted.is_some()).then_some(first)
 }
 
-/// An acceptance that makes the new level of a benchmark the normal.
+/// Returns the acceptance that makes the new level of a benchmark the normal one.
 fn accepted(member: &Member<'_>, after: Timestamp) -> Option<Over> {
     let begins = |from: &str| {
         member.timeline.sessions.iter().any(|session| session.name == from && session.began > after)
@@ -361,8 +366,8 @@ fn accepted(member: &Member<'_>, after: Timestamp) -> Option<Over> {
     Some(Over::Accepted { who: found.who.clone(), why: found.why.clone() })
 }
 
-/// Returns whether every benchmark of an issue is back near the level that it had before. One that is no
-/// longer measured has not recovered.
+/// Returns whether every benchmark of an issue is back near the level that it had before. A benchmark that is
+/// no longer measured has not recovered.
 fn has_recovered(timelines: &[Timeline], trace: &IssueTrace) -> bool {
     let mut found = 0;
     for timeline in timelines {
@@ -380,7 +385,7 @@ fn has_recovered(timelines: &[Timeline], trace: &IssueTrace) -> bool {
     found == trace.members.len()
 }
 
-/// The present level against the one before, as a log ratio.
+/// Returns the present level relative to the one before, as a log ratio.
 fn slowdown_left(timeline: &Timeline, history: &BenchmarkHistory, at: Timestamp) -> Option<f64> {
     let (_, track) = history.main()?;
     let costs = track.costs()?;

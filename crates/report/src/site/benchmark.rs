@@ -10,10 +10,10 @@ use super::plot::{Mark, chart, day, described, number, strip};
 use super::stability::Unstable;
 use crate::report::{change, clean, quantity};
 
-/// Sessions in the table; the chart and its data have all of them.
+/// Number of sessions in the table; the chart and its data contain all of them.
 const ROWS: usize = 30;
 
-/// Path of the page.
+/// Returns the path of the page.
 pub fn path(timeline: &Timeline, benchmark: &str) -> String {
     format!("b/{}.html", slug(&[benchmark, &timeline.suite, &timeline.testbed.id]))
 }
@@ -89,7 +89,7 @@ fn metric_section(
     }
 }
 
-/// Commits between the last session of the old level and the first of the new one.
+/// Returns the commits between the last session at the old level and the first at the new one.
 pub fn ranges((old, new): (&Session, &Session), repository: Option<&RepositoryUrl>) -> Markup {
     let iree = RepositoryUrl::parse("https://github.com/iree-org/iree");
     html! {
@@ -121,7 +121,7 @@ pub fn commit(text: &str, repository: Option<&RepositoryUrl>) -> Markup {
     }
 }
 
-/// Data of a point for the script.
+/// Returns the data of the points, for the script.
 fn points(timeline: &Timeline, track: &Track) -> serde_json::Value {
     let session = |at: usize| &timeline.sessions[at];
     let rounded = |value: f64| format!("{value:.6e}").parse().unwrap_or(value);
@@ -139,7 +139,7 @@ fn points(timeline: &Timeline, track: &Track) -> serde_json::Value {
     })
 }
 
-/// Acceptances, and changes of the tools and the machine.
+/// Returns acceptances, and changes of the tools and the machine.
 fn marks(timeline: &Timeline, benchmark: &str) -> Vec<Mark> {
     let mut marks = Vec::new();
     for accepted in &timeline.acceptances {
@@ -176,7 +176,7 @@ fn marks(timeline: &Timeline, benchmark: &str) -> Vec<Mark> {
     marks
 }
 
-/// The legend of a chart's vertical lines.
+/// Returns the legend of a chart's vertical lines.
 fn legend(marks: &[Mark]) -> Markup {
     let kinds = [
         ("accepted", "acceptance"),
@@ -288,7 +288,7 @@ fn machine(timeline: &Timeline) -> Markup {
     }
 }
 
-/// A change as the overview shows it.
+/// Formats a change as the overview shows it.
 pub fn in_short(moved: &Move) -> String {
     change(moved.to / moved.from)
 }

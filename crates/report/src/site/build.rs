@@ -1,4 +1,4 @@
-//! All files of a site, one after the other.
+//! Creates all files of a site, one after the other.
 
 use jiff::Timestamp;
 
@@ -22,12 +22,12 @@ pub struct Site<'a> {
     pub silent: &'a [Silence],
     pub unstable: &'a [Unstable<'a>],
     pub now: Timestamp,
-    /// Where commits are linked to.
+    /// Repository for links to commits.
     pub repository: Option<&'a RepositoryUrl>,
     pub commits: ListCommits<'a>,
 }
 
-/// Every change of level of every benchmark.
+/// Returns every change of level of every benchmark.
 pub fn moved(timelines: &[Timeline]) -> Vec<Member<'_>> {
     let mut found = Vec::new();
     for timeline in timelines {
@@ -46,7 +46,7 @@ pub fn moved(timelines: &[Timeline]) -> Vec<Member<'_>> {
 }
 
 impl Site<'_> {
-    /// Hands every file to `write`: its path, with `/` between the parts, and its content.
+    /// Passes every file to `write`: its path, with `/` between the parts, and its content.
     ///
     /// # Errors
     /// Those of `write`.

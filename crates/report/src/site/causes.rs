@@ -1,6 +1,7 @@
-//! Benchmarks that moved at the same change have one cause. A change lies between two sessions. Benchmarks whose
-//! ranges overlap may have one cause, and the smallest number of causes is assumed (the fewest points that meet all
-//! intervals; choosing the earliest end greedily finds it).
+//! Groups benchmarks that changed at the same time, because they probably have one cause. A change lies
+//! between two sessions. Benchmarks whose ranges overlap may have one cause, and the smallest number of
+//! causes is assumed (the fewest points that meet all intervals, which choosing the earliest end greedily
+//! finds).
 
 use jiff::Timestamp;
 
@@ -11,10 +12,10 @@ use super::layout::slug;
 
 /// Maximum number of sessions between two causes that are merged: an outlier shifts an estimated change by one or two.
 const APART: usize = 1;
-/// A cause with this many times as many benchmarks as the other keeps its own range.
+/// Ratio of the numbers of benchmarks at which the larger of two causes keeps its own range.
 const OUTNUMBERED: usize = 4;
 
-/// One metric of one benchmark that moved.
+/// One metric of one benchmark, with a change of level.
 #[derive(Debug, Clone)]
 pub struct Member<'a> {
     pub timeline: &'a Timeline,
@@ -23,21 +24,21 @@ pub struct Member<'a> {
     pub change: Move,
 }
 
-/// Benchmarks that moved at the same change.
+/// Benchmarks that changed at the same time.
 #[derive(Debug, Clone)]
 pub struct Cause<'a> {
-    /// The one that got worst first.
+    /// The members, with the one that got worst first.
     pub members: Vec<Member<'a>>,
-    /// Measured last before the change and first after it: what the members' ranges have in common, and of two causes
-    /// that were joined the range of both, or of the larger one.
+    /// The last session before the change and the first one after it. This is the range that all members have
+    /// in common; if two causes were merged, it is the range of both or that of the larger one.
     pub old: &'a Session,
     pub new: &'a Session,
-    /// Further slowdowns of the same benchmarks, oldest first, if one issue is about all of them.
+    /// Further slowdowns of the same benchmarks, oldest first, if one issue covers all of them.
     pub later: Vec<Cause<'a>>,
 }
 
 impl<'a> Member<'a> {
-    /// The change lies after the first and not after the second.
+    /// Returns the range in which the change lies: after the first instant, and not after the second.
     pub fn range(&self) -> (Timestamp, Timestamp) {
         let (old, new) = self.bounds();
         (old.began, new.began)
@@ -51,25 +52,25 @@ impl<'a> Member<'a> {
         std::ptr::eq(self.timeline, timeline) && self.benchmark == benchmark
     }
 
-    /// A name for a marker, without characters that have a meaning there.
+    /// Returns a name for a marker, without characters that have a special meaning there.
     pub fn key(&self) -> String {
         key(self.timeline, self.benchmark)
     }
 
-    /// When the new level was first measured, as far as is known.
+    /// Returns when the new level was first measured, as far as known.
     pub fn at(&self) -> Timestamp {
         self.timeline.sessions[self.change.at].began
     }
 }
 
-/// A benchmark's name in markers.
+/// Returns a benchmark's name in markers.
 pub fn key(timeline: &Timeline, benchmark: &str) -> String {
     let slug = slug(&[benchmark, &timeline.suite, &timeline.testbed.id]);
     slug[slug.len() - 8..].to_owned()
 }
 
 impl<'a> Cause<'a> {
-    /// The change lies after this and not after [`Self::until`].
+    /// Returns the start of the range: the change lies after it, and not after [`Self::until`].
     pub fn after(&self) -> Timestamp {
         self.old.began
     }
@@ -78,18 +79,18 @@ impl<'a> Cause<'a> {
         self.new.began
     }
 
-    /// The benchmark that is slowest now, compared with its level before the change.
+    /// Returns the benchmark that is slowest now, relative to its level before the change.
     pub fn slowest(&self) -> Option<&Member<'a>> {
         let ratio = |member: &&Member<'_>| member.change.total_ratio;
         self.members.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
     }
 
-    /// How much slower that is, as a log ratio.
+    /// Returns how much slower that benchmark is, as a log ratio.
     pub fn total(&self) -> f64 {
         self.slowest().map_or(0.0, |member| member.change.total_ratio.ln())
     }
 
-    /// This change and the later ones.
+    /// Returns this change and the later ones.
     pub fn steps(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(&self.later)
     }
@@ -118,7 +119,7 @@ impl<'a> Cause<'a> {
     }
 }
 
-/// Groups changes by cause, the newest first.
+/// Groups changes by cause, newest first.
 pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
     moved.sort_by_key(|member| (member.range().1, member.at()));
     let mut points: Vec<Timestamp> = Vec::new();
@@ -131,7 +132,7 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
     let mut groups: Vec<Vec<Member<'a>>> = points.iter().map(|_| Vec::new()).collect();
     for member in moved {
         let (after, until) = member.range();
-        // A wide range meets several; the nearest to its most likely position is chosen.
+        // A wide range contains several points; the one nearest to its most likely position is chosen.
         let distance = |point: &Timestamp| point.duration_since(member.at()).abs();
         let meeting = points.iter().enumerate().filter(|(_, point)| after < **point && **point <= until);
         if let Some((at, _)) = meeting.min_by_key(|(_, point)| distance(point)) {
@@ -149,9 +150,10 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
     found
 }
 
-/// Merges a cause with its neighbor: one outlier next to a change shifts its estimated position by a session or two,
-/// and some of the benchmarks that moved together have such outliers. Two causes of different nights may thus become
-/// one issue, whose range includes both. Without merging, one cause would more often become two issues.
+/// Merges a cause with its neighbor: one outlier next to a change shifts its estimated position by a session
+/// or two, and some of the benchmarks that changed together have such outliers. Two causes from different
+/// nights may thus become one issue, whose range includes both. Without merging, it would happen more often
+/// that one cause becomes two issues.
 fn joined(mut found: Vec<Cause<'_>>) -> Vec<Cause<'_>> {
     found.sort_by_key(|cause| std::cmp::Reverse(cause.members.len()));
     let mut kept: Vec<Cause<'_>> = Vec::new();
@@ -168,26 +170,26 @@ fn joined(mut found: Vec<Cause<'_>>) -> Vec<Cause<'_>> {
     kept
 }
 
-/// Smaller changes are not listed individually, because no gate could have detected them.
+/// Smallest change that is listed individually: no gate could have detected smaller ones.
 const LEAST_SHOWN: f64 = 0.003;
 
 /// One change of level of one metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Move {
-    /// Session of the first value of the new level, and the earliest and latest one that it may be.
+    /// Session with the first value of the new level, and the earliest and latest session that it may be.
     pub at: usize,
     pub earliest: usize,
     pub latest: usize,
-    /// Session of the last value that certainly has the old level.
+    /// Session with the last value that certainly has the old level.
     pub before: usize,
-    /// Ratio of this cost to the one before: above one is worse.
+    /// Ratio of the new cost to the old one: above one is worse.
     pub cost_ratio: f64,
-    /// Strength of the evidence: see [`benchgate_stats::change_points::ChangePoint::evidence`].
+    /// Strength of the evidence; see [`benchgate_stats::change_points::ChangePoint::evidence`].
     pub evidence: f64,
-    /// Values before and after.
+    /// Values before and after the change.
     pub from: f64,
     pub to: f64,
-    /// The newest level, after all changes, and how many times the cost before this change it is.
+    /// The newest level, after all changes; and the ratio of its cost to the cost before this change.
     pub now: f64,
     pub total_ratio: f64,
 }
@@ -199,7 +201,7 @@ impl Move {
 }
 
 impl Track {
-    /// Every change of level that is shown, oldest first.
+    /// Returns every change of level that is shown, oldest first.
     pub fn moves(&self) -> Vec<Move> {
         let Some(costs) = self.costs() else { return Vec::new() };
         let session = |at: usize| self.points[at].session;
@@ -234,7 +236,7 @@ pub struct Range<'a> {
     pub to: &'a str,
 }
 
-/// A commit of what was measured.
+/// A commit in the measured repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceCommit {
     pub id: String,
@@ -243,16 +245,17 @@ pub struct SourceCommit {
     pub author: String,
 }
 
-/// Lists the commits of a range of the sources, newest first; none if they are not known.
+/// Lists the commits of a range of the sources, newest first; empty if they are not known.
 pub type ListCommits<'a> = &'a dyn Fn(&Range<'_>) -> Vec<SourceCommit>;
 
-/// The commits of the sources between two sessions. `None` if either is unknown, or both are the same.
+/// Returns the commits of the sources between two sessions; `None` if one is unknown, or if both are the
+/// same.
 pub fn sources<'a>(old: &'a Session, new: &'a Session) -> Option<Range<'a>> {
     let (from, to) = (old.commit.as_deref()?, new.commit.as_deref()?);
     (from != to).then_some(Range { from, to })
 }
 
-/// The commits of the compiler between two sessions, likewise.
+/// Returns the commits of the compiler between two sessions, likewise.
 pub fn compiler<'a>(old: &'a Session, new: &'a Session) -> Option<Range<'a>> {
     let (from, to) = (old.toolchain.as_ref()?, new.toolchain.as_ref()?);
     let (from, to) = (from.compiler_commit.as_str(), to.compiler_commit.as_str());
@@ -260,7 +263,8 @@ pub fn compiler<'a>(old: &'a Session, new: &'a Session) -> Option<Range<'a>> {
 }
 
 impl Timeline {
-    /// The sessions that bound where a change lies: the last of the old level, and the first of the new one.
+    /// Returns the sessions between which a change lies: the last at the old level, and the first at the new
+    /// one.
     pub fn bounds(&self, change: &Move) -> (&Session, &Session) {
         (&self.sessions[change.before], &self.sessions[change.latest])
     }

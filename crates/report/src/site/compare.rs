@@ -1,5 +1,5 @@
-//! Any two sessions next to each other. Every session is a file of its own, which the page loads as a script when
-//! it is chosen: a page that was opened from a disk may load scripts and may not fetch data.
+//! The page that compares any two sessions. Each session is a separate file, which the page loads as a script
+//! when it is chosen: a page that was opened from a disk may load scripts, but may not fetch data.
 
 use maud::html;
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ use super::layout::{data, page, short, slug};
 use crate::report::clean;
 use benchgate_core::model::Better;
 
-/// The folder of a timeline's sessions.
+/// Returns the folder of a timeline's sessions.
 fn folder(timeline: &Timeline) -> String {
     format!("s/{}", slug(&[&timeline.suite, &timeline.testbed.id]))
 }
 
-/// The page that compares, which lists the timelines and loads the rest.
+/// Returns the page that compares sessions; it lists the timelines and loads the rest.
 pub fn compare_page(timelines: &[Timeline]) -> String {
     let listed = timelines.iter().map(|timeline| {
         json!({ "suite": clean(&timeline.suite), "testbed": clean(&timeline.machine), "folder": folder(timeline) })
@@ -50,7 +50,8 @@ pub fn compare_page(timelines: &[Timeline]) -> String {
     page("Compare sessions", "", &body)
 }
 
-/// The file that the script loads first: the sessions of a timeline and the addresses of its benchmarks.
+/// Returns the file that the script loads first: the sessions of a timeline and the addresses of its
+/// benchmarks.
 pub fn index(timeline: &Timeline) -> (String, String) {
     let sessions = timeline.sessions.iter().map(|session| {
         json!([
@@ -67,9 +68,9 @@ pub fn index(timeline: &Timeline) -> (String, String) {
     script(&format!("{}/index.js", folder(timeline)), &content)
 }
 
-/// The values of every session, a file each.
+/// Returns the values of every session, one file each.
 pub fn sessions(timeline: &Timeline) -> impl Iterator<Item = (String, String)> + '_ {
-    // Tracks are read once, session by session, not once for each session.
+    // Each track is read once, and its values are distributed to the sessions.
     let mut values: Vec<Vec<Value>> = timeline.sessions.iter().map(|_| Vec::new()).collect();
     let rounded = |value: f64| -> f64 { format!("{value:.6e}").parse().unwrap_or(value) };
     for (at, history) in timeline.benchmarks.values().enumerate() {
@@ -93,7 +94,7 @@ pub fn sessions(timeline: &Timeline) -> impl Iterator<Item = (String, String)> +
     })
 }
 
-/// The name of a session's file: two names may differ only in case.
+/// Returns the name of a session's file; the names of two sessions may differ only in case.
 fn file(session: &str) -> String {
     slug(&[session])
 }

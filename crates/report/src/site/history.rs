@@ -1,5 +1,5 @@
-//! The stored sessions of one suite on one testbed, reduced to the content of pages. A session is read, reduced and
-//! dropped: three years of five hundred benchmarks fit in memory like this and in no other way.
+//! The stored sessions of one suite on one testbed, reduced to the content of pages. Each session is read,
+//! reduced and dropped; otherwise, three years of five hundred benchmarks would not fit into memory.
 
 use std::collections::BTreeMap;
 
@@ -17,19 +17,19 @@ use benchgate_stats::median::median_with_interval;
 #[derive(Debug, Clone)]
 pub struct Timeline {
     pub suite: String,
-    /// As the newest session has it.
+    /// The testbed as described by the newest session.
     pub testbed: Testbed,
     /// The display name of the machine; see [`name_machines`].
     pub machine: String,
-    /// Oldest first.
+    /// The sessions, oldest first.
     pub sessions: Vec<Session>,
     pub acceptances: Vec<AcceptanceFile>,
     pub benchmarks: BTreeMap<String, BenchmarkHistory>,
-    /// Files that can't be used.
+    /// Number of files that can't be used.
     pub faults: usize,
 }
 
-/// One stored session, without its values.
+/// One stored session without its values.
 #[derive(Debug, Clone)]
 pub struct Session {
     /// The name of its file, without the extension.
@@ -37,11 +37,12 @@ pub struct Session {
     pub began: Timestamp,
     pub commit: Option<String>,
     pub toolchain: Option<Toolchain>,
-    /// Facts about the machine that may differ between sessions, and differ only if it was changed.
+    /// Facts about the machine that may differ between sessions, but only do if it was changed.
     pub notes: BTreeMap<String, String>,
-    /// The reason why it, or a benchmark of it, is still excluded.
+    /// Reasons why the session, or a benchmark of it, is still excluded.
     pub held: Vec<QuarantineRecord>,
-    /// The machine's state while it was measured: the median over processes, by name with the unit in it.
+    /// The state of the machine during the measurement: the median over processes, by name with the unit in
+    /// it.
     pub state: BTreeMap<String, f64>,
 }
 
@@ -50,7 +51,7 @@ pub struct Session {
 pub struct BenchmarkHistory {
     /// By metric name.
     pub tracks: BTreeMap<String, Track>,
-    /// Session and reason, if it was planned but not measured.
+    /// Session and reason for each session in which it was planned but not measured.
     pub failures: Vec<(usize, String)>,
 }
 
@@ -60,7 +61,7 @@ pub struct Track {
     pub unit: Unit,
     pub better: Better,
     pub kind: MetricKind,
-    /// Oldest first.
+    /// The points, oldest first.
     pub points: Vec<Point>,
 }
 
@@ -74,7 +75,7 @@ pub struct Point {
     pub low: f64,
     pub high: f64,
     pub processes: usize,
-    /// Excluded from the baseline.
+    /// Whether the point is excluded from the baseline.
     pub held: bool,
     pub spread: ProcessSpread,
 }
@@ -92,8 +93,8 @@ impl Timeline {
         }
     }
 
-    /// Adds the next session; the oldest comes first. `held`: the reason why it, or a benchmark of it, is still
-    /// excluded.
+    /// Adds the next session, in order from the oldest. `held` has the reasons why it, or a benchmark of it,
+    /// is still excluded.
     pub fn add(&mut self, name: &str, began: Timestamp, file: BaselineFile, held: Vec<QuarantineRecord>) {
         let at = self.sessions.len();
         let metrics: BTreeMap<&str, &Metric> =
@@ -117,7 +118,7 @@ impl Timeline {
                 }
                 let track = history.tracks.entry(metric.to_owned()).or_insert_with(|| Track::new(record));
                 if track.unit != record.unit {
-                    // Another unit is another quantity; the newest one is shown.
+                    // Another unit is another quantity; only the newest one is shown.
                     *track = Track::new(record);
                 }
                 let costs: Vec<f64> = values.iter().map(|value| track.cost(*value)).collect();
@@ -146,7 +147,7 @@ impl Timeline {
     }
 }
 
-/// Names each timeline's machine by its device and host, and by the testbed's identifier too if that is not enough.
+/// Names each timeline's machine by its device and host, plus the testbed's identifier if that is ambiguous.
 pub fn name_machines(timelines: &mut [Timeline]) {
     let named = |timeline: &Timeline| {
         let device = ["gpu", "device", "cpu"].iter().find_map(|fact| timeline.testbed.facts.get(*fact));
@@ -163,7 +164,7 @@ pub fn name_machines(timelines: &mut [Timeline]) {
     }
 }
 
-/// The values of the processes by metric; one value if no process has its own.
+/// Returns the values of the processes by metric; a single value if processes have none of their own.
 fn measured(benchmark: &BaselineBenchmark) -> BTreeMap<&str, Vec<f64>> {
     let mut found: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for process in &benchmark.processes {
@@ -193,14 +194,14 @@ impl Track {
         Self { unit: record.unit.clone(), better: record.better, kind: record.kind, points: Vec::new() }
     }
 
-    /// The value that every session has; `None` if they differ, or if there are none.
+    /// Returns the value that every session has; `None` if they differ, or if there are none.
     pub fn constant(&self) -> Option<f64> {
         let first = self.points.first()?;
         let equal = |point: &Point| point.low == first.value && point.high == first.value;
         self.points.iter().all(equal).then_some(first.value)
     }
 
-    /// Values as costs: logarithms, larger is worse. `None` if a value has none.
+    /// Returns the values as costs: logarithms, larger is worse. `None` if a value has no logarithm.
     pub fn costs(&self) -> Option<Vec<f64>> {
         self.points.iter().map(|point| (point.value > 0.0).then(|| self.cost(point.value))).collect()
     }
@@ -211,14 +212,14 @@ impl Track {
 }
 
 impl BenchmarkHistory {
-    /// The metric that represents the benchmark: its latency, or the first that varies.
+    /// Returns the metric that represents the benchmark: its latency, or the first metric that varies.
     pub fn main(&self) -> Option<(&str, &Track)> {
         let named = self.tracks.get_key_value(Metric::LATENCY.name.as_ref());
         let noisy = || self.tracks.iter().find(|(_, track)| track.kind == MetricKind::Noisy);
         named.or_else(noisy).or_else(|| self.tracks.iter().next()).map(|(name, track)| (name.as_str(), track))
     }
 
-    /// The newest session that measured it.
+    /// Returns the newest session that measured it.
     pub fn last_measured(&self) -> Option<usize> {
         self.tracks.values().filter_map(|track| Some(track.points.last()?.session)).max()
     }

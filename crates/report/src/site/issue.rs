@@ -1,5 +1,5 @@
-//! An alert in words: the issue's title and text in Markdown, and the marker that it is found again by. Names are
-//! untrusted and are written in code spans, where nothing is a mention, a link or markup.
+//! The text of an alert: an issue's title and Markdown text, and the marker by which it is recognized. Names
+//! are untrusted and are written in code spans, where nothing is a mention, a link or markup.
 
 use jiff::Timestamp;
 
@@ -13,10 +13,10 @@ use crate::report::{change, markdown_cell, markdown_code, quantity};
 
 const BEGIN: &str = "<!-- benchgate/alert/v1 ";
 const END: &str = " -->";
-/// Benchmarks in the table; the others are counted.
+/// Maximum number of benchmarks in the table; the others are counted.
 const ROWS: usize = 30;
 
-/// Handles to mention, by benchmark of an issue.
+/// Handles to mention, by benchmarks of an issue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BenchmarkOwner {
     /// Glob over benchmark names.
@@ -26,7 +26,7 @@ pub struct BenchmarkOwner {
 }
 
 impl BenchmarkOwner {
-    /// `GLOB=@HANDLE`.
+    /// Parses `GLOB=@HANDLE`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (benchmarks, handle) = text.rsplit_once('=').ok_or("expected GLOB=@HANDLE")?;
         globset::Glob::new(benchmarks).map_err(|error| error.to_string())?;
@@ -42,17 +42,17 @@ impl BenchmarkOwner {
     }
 }
 
-/// Links and mentions that an issue may have.
+/// Links and mentions that an issue may contain.
 #[derive(Debug, Clone, Default)]
 pub struct IssueContext<'a> {
     pub repository: Option<&'a RepositoryUrl>,
-    /// Address of the published site, with a slash at the end.
+    /// Address of the published site, with a trailing slash.
     pub site: Option<&'a str>,
     pub owners: &'a [BenchmarkOwner],
 }
 
 impl IssueTrace {
-    /// The line that an issue begins with.
+    /// Returns the line with which an issue begins.
     pub fn line(&self) -> String {
         let state = if self.recovered { "over" } else { "worse" };
         let size = (self.size * 1e4).round();
@@ -64,7 +64,7 @@ impl IssueTrace {
         )
     }
 
-    /// The trace of an issue's text. Only its first line counts, and only a whole one.
+    /// Reads the trace from an issue's text. Only its first line counts, and only if it is complete.
     pub fn from_body(body: &str) -> Option<Self> {
         let line = body.lines().next()?.trim_end();
         let mut parts = line.strip_prefix(BEGIN)?.strip_suffix(END)?.split(' ').peekable();
@@ -88,7 +88,7 @@ impl IssueTrace {
     }
 }
 
-/// The title: the slower benchmarks, and the current slowdown.
+/// Returns the title: the slower benchmarks, and the current slowdown.
 pub fn title(cause: &Cause<'_>) -> String {
     let Some(worst) = cause.slowest() else { return String::new() };
     let more = cause.members.len() - 1;
@@ -102,7 +102,7 @@ pub fn title(cause: &Cause<'_>) -> String {
     format!("Slower since {}: {name}{more} ({by})", day(worst.at()))
 }
 
-/// The text of an issue that is open.
+/// Returns the text of an open issue.
 pub fn body(cause: &Cause<'_>, trace: &IssueTrace, context: &IssueContext<'_>) -> String {
     let mut text = format!("{}\n", trace.line());
     let count = benchgate_core::model::counted(cause.members.len(), "benchmark");
@@ -156,7 +156,7 @@ pub fn body(cause: &Cause<'_>, trace: &IssueTrace, context: &IssueContext<'_>) -
     text
 }
 
-/// One slowdown of several: its size, its days and its commits.
+/// Describes one of several slowdowns: its size, its dates and its commits.
 fn step_text(step: &Cause<'_>, context: &IssueContext<'_>) -> String {
     let by =
         step.members.first().map_or_else(String::new, |worst| change(worst.change.to / worst.change.from));
@@ -164,7 +164,8 @@ fn step_text(step: &Cause<'_>, context: &IssueContext<'_>) -> String {
     format!("**{by}** between {after} and {until}\n\n{}\n", ranges(step.old, step.new, context.repository))
 }
 
-/// A comment on an issue whose benchmarks got slower again. `before` is the slowdown that was reported last.
+/// Returns a comment on an issue whose benchmarks got slower again. `before` is the slowdown that was
+/// reported last.
 pub fn growth(cause: &Cause<'_>, before: f64, context: &IssueContext<'_>) -> String {
     let Some(worst) = cause.slowest() else { return String::new() };
     let mut text = format!(
@@ -182,7 +183,7 @@ pub fn growth(cause: &Cause<'_>, before: f64, context: &IssueContext<'_>) -> Str
     text
 }
 
-/// The text of a closed issue, above its earlier text.
+/// Returns the text of a closed issue, which is added above its earlier text.
 pub fn closing(trace: &IssueTrace, why: &Over, now: Timestamp, old: &str) -> String {
     let reason = match why {
         Over::Recovered => "the benchmarks are back at their earlier level".to_owned(),

@@ -1,5 +1,5 @@
-//! What all pages share: layout, names of files, addresses. Nothing that a content security policy forbids is inline:
-//! styles and the script are files, and data is a block that no browser runs.
+//! Layout, file names and addresses for all pages. Nothing inline is forbidden by a content security policy:
+//! styles and the script are files, and data is a block that no browser executes.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
@@ -10,7 +10,7 @@ use benchgate_core::model::{hex, is_commit};
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'";
 
-/// A whole page. `root` leads from it to the top of the site.
+/// Returns a whole page. `root` leads from it to the top of the site.
 pub fn page(title: &str, root: &str, body: &Markup) -> String {
     html! {
         (DOCTYPE)
@@ -41,37 +41,37 @@ pub fn page(title: &str, root: &str, body: &Markup) -> String {
     .into_string()
 }
 
-/// A name that may come from anyone: harmless letters only, and its direction ends with it.
+/// Renders an untrusted name: hidden characters are replaced, and its text direction ends with it.
 pub fn name(text: &str) -> Markup {
     html! { bdi { (clean(text)) } }
 }
 
-/// A block of data that the script reads.
+/// Returns a block of data that the script reads.
 pub fn data(id: &str, value: &serde_json::Value) -> Markup {
-    // Inside a script element only `<` could end it or begin a comment.
+    // Inside a script element, only `<` could end it or begin a comment.
     let text = value.to_string().replace('<', "\\u003c");
     html! { script type="application/json" id=(id) { (PreEscaped(text)) } }
 }
 
-/// Part of a page that may be wider than a phone's screen.
+/// Renders a part of a page that may be wider than a phone's screen.
 pub fn wide(label: &str, content: &Markup) -> Markup {
     html! { div.wide role="region" aria-label=(label) tabindex="0" { (content) } }
 }
 
-/// The first digits of a commit.
+/// Returns the first digits of a commit.
 pub fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-// Names of files, and addresses. Suites and benchmarks may have any names. File names that are made from them are
-// plain, differ even where case is ignored, and never lead out of the folder.
+// File names and addresses. Suites and benchmarks may have any name. The file names made from them are plain,
+// differ even if case is ignored, and never lead out of the folder.
 
-/// Letters of a name that are kept in a file's name, so that a person recognizes it.
+/// Maximum number of letters of a name that are kept in a file's name, so that people recognize it.
 const KEPT: usize = 48;
-/// Digits of the hash: no two names of one site share them by chance.
+/// Number of digits of the hash: no two names of one site share them by chance.
 const DIGITS: usize = 12;
 
-/// A file's name for these names together.
+/// Returns a file name for these names together.
 pub fn slug(names: &[&str]) -> String {
     let mut text = String::new();
     for letter in names.iter().flat_map(|name| name.chars().chain(['-'])) {
@@ -85,7 +85,7 @@ pub fn slug(names: &[&str]) -> String {
     }
     let mut digest = Sha256::new();
     for name in names {
-        // The length first: ("a", "bc") is not ("ab", "c").
+        // The length comes first, because ("a", "bc") is not ("ab", "c").
         digest.update((name.len() as u64).to_le_bytes());
         digest.update(name.as_bytes());
     }
@@ -93,12 +93,13 @@ pub fn slug(names: &[&str]) -> String {
     format!("{}-{}", text.trim_end_matches('-'), &digest[..DIGITS]).trim_start_matches('-').to_owned()
 }
 
-/// Address of commits, on GitHub or on a similar server.
+/// Address of a repository's commits, on GitHub or on a similar server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositoryUrl(String);
 
 impl RepositoryUrl {
-    /// `https://github.com/OWNER/REPO`, also as git writes it. Other addresses have no pages to link.
+    /// Parses `https://github.com/OWNER/REPO`, or the same address as git writes it. Other addresses have no
+    /// pages to link to.
     pub fn parse(url: &str) -> Option<Self> {
         let url = url.trim().trim_end_matches('/').trim_end_matches(".git");
         let url = match url.strip_prefix("git@").and_then(|rest| rest.split_once(':')) {
@@ -107,17 +108,17 @@ impl RepositoryUrl {
         };
         let rest = url.strip_prefix("https://")?;
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "-._~/:".contains(letter);
-        // A user or a password in an address must not be published.
+        // A user name or a password in an address must not be published.
         (rest.split('/').filter(|part| !part.is_empty()).count() == 3 && rest.chars().all(plain))
             .then_some(Self(url))
     }
 
-    /// The page of a commit. `None` if it is not one.
+    /// Returns the page of a commit; `None` if the text is not a commit.
     pub fn commit(&self, commit: &str) -> Option<String> {
         is_commit(commit).then(|| format!("{}/commit/{commit}", self.0))
     }
 
-    /// The page that compares two commits.
+    /// Returns the page that compares two commits.
     pub fn compare(&self, from: &str, to: &str) -> Option<String> {
         (is_commit(from) && is_commit(to)).then(|| format!("{}/compare/{from}...{to}", self.0))
     }

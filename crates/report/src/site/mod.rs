@@ -1,5 +1,5 @@
-//! L3: the stored history as pages. This module selects and renders the content of each page; it reads nothing, and
-//! only `folder` writes. Sessions are reduced: see [`Timeline`].
+//! Level 3: the stored history as pages. This module selects and renders the content of each page. It reads
+//! no files; its callers write them. Sessions are kept in reduced form: see [`Timeline`].
 //!
 //! ```text
 //! baseline files ─▶ history ─▶ moves ─▶ causes ─┐

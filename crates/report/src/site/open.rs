@@ -12,12 +12,12 @@ use benchgate_stats::describe;
 #[derive(Debug, Clone)]
 pub struct OpenSlowdown<'a> {
     pub cause: Cause<'a>,
-    /// The newest session is quarantined for a regression of one of them.
+    /// Whether the newest session is quarantined for a regression of one of them.
     pub red: bool,
 }
 
-/// The slowdowns that are open, the largest first. A slowdown that no gate fails is listed as long as an alert would
-/// report it.
+/// Returns the open slowdowns, largest first. A slowdown that no gate fails is listed as long as an alert
+/// would report it.
 pub fn open_slowdowns<'a>(
     timelines: &'a [Timeline],
     now: Timestamp,
@@ -32,7 +32,7 @@ pub fn open_slowdowns<'a>(
     let known = |timeline: &Timeline, benchmark: &str| {
         found.iter().flat_map(|cause| &cause.members).any(|member| member.is_about(timeline, benchmark))
     };
-    // A slowdown of a few nights fails before its change of level is detected.
+    // A slowdown that is a few nights old makes the gate fail before a change of level is detected.
     let mut young = Vec::new();
     for timeline in timelines {
         for (benchmark, history) in &timeline.benchmarks {
@@ -74,7 +74,8 @@ pub fn is_held_red(timeline: &Timeline, benchmark: &str) -> bool {
     })
 }
 
-/// A benchmark that is red, as a change between its last good session and the first that is excluded since then.
+/// Returns a benchmark that fails, as a change between its last good session and the first session that has
+/// been excluded since.
 fn red_since<'a>(
     timeline: &'a Timeline,
     benchmark: &'a str,

@@ -1,4 +1,4 @@
-//! The first page: what needs attention, suites by testbed, and every benchmark in a row.
+//! The first page: current slowdowns, suites by testbed, and one row for every benchmark.
 
 use std::collections::BTreeSet;
 
@@ -16,20 +16,20 @@ use super::stability::Unstable;
 use crate::report::{change, quantity};
 use benchgate_core::model::counted;
 
-/// Days that count as this week.
+/// Period that counts as this week.
 const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// Sessions in a small picture.
+/// Number of sessions in a sparkline.
 const SPARK: usize = 120;
-/// Benchmarks of one cause that are listed.
+/// Maximum number of benchmarks listed for one cause.
 const LISTED: usize = 12;
-/// Commits of one range that are listed.
+/// Maximum number of commits listed for one range.
 const COMMITS: usize = 5;
 
 /// Everything that the overview shows.
 pub struct Overview<'a> {
     pub timelines: &'a [Timeline],
     pub open: &'a [OpenSlowdown<'a>],
-    /// By timeline, benchmark and metric.
+    /// Changes of level by timeline, benchmark and metric.
     pub moved: &'a [Member<'a>],
     pub silent: &'a [Silence],
     pub unstable: &'a [Unstable<'a>],
@@ -61,7 +61,7 @@ impl Overview<'_> {
         page("Overview", "", &body)
     }
 
-    /// The list of current slowdowns.
+    /// Renders the list of current slowdowns.
     fn open(&self) -> Markup {
         let slower = |red: bool| {
             self.open
@@ -124,7 +124,7 @@ impl Overview<'_> {
                     }
                     (self.suspects(step))
                 }
-                // The heading has the name and the total of a single one.
+                // For a single benchmark, the heading already has its name and the total.
                 @if let [member] = cause.members.as_slice() {
                     p.range { (values(member)) }
                 } @else {
@@ -142,7 +142,7 @@ impl Overview<'_> {
         }
     }
 
-    /// The commits that may have caused a change.
+    /// Renders the commits that may have caused a change.
     fn suspects(&self, step: &Cause<'_>) -> Markup {
         let suspects = sources(step.old, step.new).map(|range| (self.commits)(&range)).unwrap_or_default();
         html! {
@@ -218,13 +218,13 @@ impl Overview<'_> {
         }
     }
 
-    /// The display name of a testbed.
+    /// Returns the display name of a testbed.
     fn machine<'t>(&'t self, testbed: &'t str) -> &'t str {
         let of = self.timelines.iter().find(|timeline| timeline.testbed.id == testbed);
         of.map_or(testbed, |timeline| &timeline.machine)
     }
 
-    /// Suites by testbed.
+    /// Renders the suites by testbed.
     fn grid(&self) -> Markup {
         let suites: BTreeSet<&str> = self.timelines.iter().map(|timeline| timeline.suite.as_str()).collect();
         let testbeds: BTreeSet<&str> =
@@ -297,7 +297,7 @@ impl Overview<'_> {
         html! {
             section {
                 h2 { "All benchmarks" }
-                // Filtering needs a script.
+                // Filtering needs the script, which shows this element.
                 div.filters hidden {
                     label { "Search " input type="search" id="search"; }
                     label { "Suite " select id="suite" { option value="" { "all" }
@@ -380,13 +380,13 @@ impl Overview<'_> {
 const STATES: [&str; 8] =
     ["missing", "failing", "worse", "better", "unstable", "quarantined", "steady", "red"];
 
-/// The earlier and the present level of a member, and its machine.
+/// Renders the earlier and the present level of a member, and its machine.
 fn values(member: &Member<'_>) -> Markup {
     let of = |value| of_unit(member, value);
     html! { (name(member.metric)) " " (of(member.change.from)) " → " (of(member.change.now)) " on " (name(&member.timeline.machine)) }
 }
 
-/// A value of a member's metric with its unit.
+/// Formats a value of a member's metric with its unit.
 fn of_unit(member: &Member<'_>, value: f64) -> String {
     let history = member.timeline.benchmarks.get(member.benchmark);
     let track = history.and_then(|history| history.tracks.get(member.metric));

@@ -1,6 +1,7 @@
-//! A trend as SVG. The drawing is complete without a script; the script only moves the window (the inner `viewBox`)
-//! and writes other labels at the axes. So there is one drawing, screen readers see it, and no library is shipped:
-//! a library that draws on a canvas would draw all of it a second time, invisibly to screen readers.
+//! Draws a trend as SVG. The drawing is complete without a script; the script only moves the window (the
+//! inner `viewBox`) and updates the labels of the axes. Thus there is a single drawing, which screen readers
+//! can read, and no library: a library that draws on a canvas would draw everything a second time, invisibly
+//! to screen readers.
 
 use std::fmt::Write;
 
@@ -22,16 +23,16 @@ const INNER: f64 = WIDTH - LEFT - RIGHT;
 const TALL: f64 = 260.0;
 const SMALL: f64 = 64.0;
 
-/// Something that happened at a session, drawn as an upright line.
+/// An event at a session, drawn as a vertical line.
 pub struct Mark {
     pub session: usize,
     pub class: &'static str,
-    /// Its entry in the list.
+    /// The element of its entry in the list.
     pub target: String,
     pub label: String,
 }
 
-/// Values to pixels.
+/// Converts values to pixels.
 struct PlotScale {
     from: f64,
     span: f64,
@@ -51,7 +52,7 @@ impl PlotScale {
     }
 
     fn x(&self, began: Timestamp) -> f64 {
-        // Half a per cent at both ends, so that the newest point is not cut.
+        // Half a percent is left free at both ends, so that the newest point is not cut off.
         (began.as_second() as f64 - self.from) / self.span * INNER * 0.99 + INNER * 0.005
     }
 
@@ -60,10 +61,10 @@ impl PlotScale {
     }
 }
 
-/// Points below which they are drawn large enough to be seen one by one.
+/// Number of points below which they are drawn large enough to be seen one by one.
 const FEW: usize = 100;
 
-/// The chart of one metric.
+/// Returns the chart of one metric.
 pub fn chart(timeline: &Timeline, name: &str, track: &Track, moves: &[Move], marks: &[Mark]) -> Markup {
     let scale = PlotScale::new(timeline, shown(&track.points).map(|point| point.value), TALL);
     let began = |session: usize| timeline.sessions[session].began;
@@ -73,7 +74,7 @@ pub fn chart(timeline: &Timeline, name: &str, track: &Track, moves: &[Move], mar
         let x = scale.x(began(point.session));
         let to = if point.held { &mut held } else { &mut dots };
         let y = scale.y(point.value);
-        // Writing to a String can't fail.
+        // Writing to a `String` can't fail.
         let _ = write!(to, "M{x:.1} {y:.1}h0");
         if !(0.0..=scale.height).contains(&y) {
             let _ = write!(outside, "M{x:.1} {:.1}v7", if y < 0.0 { 1.0 } else { scale.height - 8.0 });
@@ -124,14 +125,14 @@ pub fn chart(timeline: &Timeline, name: &str, track: &Track, moves: &[Move], mar
     }
 }
 
-/// The points that belong to the baseline; all of them if none does.
+/// Returns the points that belong to the baseline, or all points if none does.
 fn usual(points: &[Point]) -> impl Iterator<Item = &Point> {
     let none = points.iter().all(|point| point.held);
     points.iter().filter(move |point| none || !point.held)
 }
 
-/// The points that the chart must show: those of the baseline, those excluded since the last of them, and others
-/// nearby. A disturbed session that is ten times as slow must not compress the rest of the chart.
+/// Returns the points that the chart must show: those of the baseline, those excluded since the last of them,
+/// and others nearby. A disturbed session that is ten times as slow must not compress the rest of the chart.
 fn shown(points: &[Point]) -> impl Iterator<Item = &Point> {
     const FAR: f64 = 2.0;
     let newest = points.iter().rposition(|point| !point.held).unwrap_or(0);
@@ -145,7 +146,7 @@ fn shown(points: &[Point]) -> impl Iterator<Item = &Point> {
         .map(|(_, point)| point)
 }
 
-/// A change in words.
+/// Describes a change in words.
 pub fn described(timeline: &Timeline, moved: &Move, unit: &Unit) -> String {
     let date = day(timeline.sessions[moved.at].began);
     let word = if moved.is_worse() { "worse" } else { "better" };
@@ -153,7 +154,7 @@ pub fn described(timeline: &Timeline, moved: &Move, unit: &Unit) -> String {
     format!("{date}: {word}, {from} → {to} ({})", change(moved.to / moved.from))
 }
 
-/// A quantity of the machine over the sessions.
+/// Returns the chart of one of the machine's quantities over the sessions.
 pub fn strip(timeline: &Timeline, name: &str) -> Markup {
     let known: Vec<(Timestamp, f64)> = timeline
         .sessions
@@ -179,12 +180,12 @@ pub fn strip(timeline: &Timeline, name: &str) -> Markup {
     }
 }
 
-/// A number without a unit.
+/// Formats a number without a unit.
 pub fn number(value: f64) -> String {
     if value.abs() >= 100.0 || value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-/// One stretch of equal level after the other.
+/// Draws the levels, one step after the other.
 fn staircase(timeline: &Timeline, track: &Track, moves: &[Move], scale: &PlotScale) -> String {
     let Some((first, last)) = track.points.first().zip(track.points.last()) else { return String::new() };
     let mut path = String::new();
@@ -201,7 +202,7 @@ fn staircase(timeline: &Timeline, track: &Track, moves: &[Move], scale: &PlotSca
     path
 }
 
-/// Round values with their heights.
+/// Returns round values with their heights.
 fn levels(scale: &PlotScale) -> Vec<(f64, f64)> {
     let step = round_step((scale.high - scale.low) / 4.0);
     let first = (scale.low / step).ceil();
@@ -212,7 +213,7 @@ fn levels(scale: &PlotScale) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Dates along the axis, each once.
+/// Returns dates along the axis, each once.
 fn dates(scale: &PlotScale) -> Vec<(String, f64)> {
     const COUNT: u32 = 6;
     let mut dates: Vec<(String, f64)> = (0..COUNT)
@@ -226,7 +227,7 @@ fn dates(scale: &PlotScale) -> Vec<(String, f64)> {
     dates
 }
 
-/// `2026-11-20`, of UTC as everywhere.
+/// Formats a day in UTC: `2026-11-20`.
 pub fn day(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d").to_string()
 }
@@ -235,7 +236,7 @@ fn px(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// The newest values in the size of a word.
+/// Draws the newest values in the size of a word.
 pub fn spark(track: &Track, newest: usize) -> Markup {
     const POINTS: usize = 60;
     let points: Vec<&Point> = shown(&track.points).collect();
@@ -248,7 +249,7 @@ pub fn spark(track: &Track, newest: usize) -> Markup {
         })
         .collect();
     let (low, high) = values.iter().fold((f64::INFINITY, 0.0_f64), |(l, h), v| (l.min(*v), h.max(*v)));
-    // Noise is flat: the height is at least five per cent of the value.
+    // Noise looks flat: the height is at least five percent of the value.
     let span = (high - low).max(high.abs() * 0.05).max(f64::MIN_POSITIVE);
     let bottom = f64::midpoint(low, high) - span / 2.0;
     let mut path = String::new();

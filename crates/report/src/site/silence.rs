@@ -1,5 +1,5 @@
-//! Benchmarks and testbeds that stopped reporting. Silence is an alarm: a machine that is off and a benchmark that was
-//! dropped look like health to everything that only judges what was measured.
+//! Benchmarks and testbeds that stopped reporting. Silence must be reported: a machine that is off, or a
+//! benchmark that was dropped, goes unnoticed if only measured results are judged.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,32 +8,33 @@ use benchgate_stats::describe;
 
 /// Number of sessions from which the usual time between two sessions is determined.
 const RECENT: usize = 20;
-/// Usual times between two sessions that may pass.
+/// Number of usual times between sessions that may pass without one.
 const MISSED: f64 = 3.0;
-/// Facts that may differ between a testbed and the one that replaced it.
+/// Maximum number of facts in which a testbed may differ from the one that replaced it.
 const MOST_DIFFERENCES: usize = 3;
 
-/// Something that stopped reporting.
+/// A benchmark or testbed that stopped reporting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Silence {
     pub suite: String,
     pub testbed: String,
-    /// Absent if the whole testbed is silent.
+    /// The benchmark; `None` if the whole testbed is silent.
     pub benchmark: Option<String>,
-    /// When it was last measured.
+    /// Time of its last measurement.
     pub since: Timestamp,
-    /// Why it is expected, if it is expected: acknowledged or replaced.
+    /// The reason why the silence is expected, if it was acknowledged or the testbed was replaced.
     pub explained: Option<String>,
 }
 
 impl Silence {
-    /// Whole days that it has been silent.
+    /// Returns the number of whole days of silence.
     pub fn days(&self, now: Timestamp) -> i64 {
         now.duration_since(self.since).as_hours() / 24
     }
 }
 
-/// Everything that has been silent for more than `days`, and for three times its usual distance.
+/// Returns everything that has been silent for more than `days`, and for more than three times its usual
+/// interval.
 pub fn silences(timelines: &[Timeline], now: Timestamp, days: u32) -> Vec<Silence> {
     let mut found = Vec::new();
     for timeline in timelines {
@@ -54,7 +55,7 @@ pub fn silences(timelines: &[Timeline], now: Timestamp, days: u32) -> Vec<Silenc
             continue;
         }
         for (name, history) in &timeline.benchmarks {
-            // One that never worked is not missing; its failures are shown.
+            // A benchmark that never worked is not missing; its failures are shown.
             let Some(last) = history.last_measured() else { continue };
             let since = timeline.sessions[last].began;
             if last + 1 < timeline.sessions.len() && silent(since) {
@@ -71,8 +72,8 @@ pub fn silences(timelines: &[Timeline], now: Timestamp, days: u32) -> Vec<Silenc
     found
 }
 
-/// Time without a session after which a timeline counts as silent: a suite that is measured once a week is not silent
-/// on the fourth day.
+/// Returns the time without a session after which a timeline counts as silent: a suite that is measured once
+/// a week is not silent on the fourth day.
 fn patience(timeline: &Timeline, days: u32) -> SignedDuration {
     let recent = &timeline.sessions[timeline.sessions.len().saturating_sub(RECENT)..];
     let gaps: Vec<f64> =
@@ -81,7 +82,8 @@ fn patience(timeline: &Timeline, days: u32) -> SignedDuration {
     SignedDuration::from_secs_f64(usual.max(f64::from(days) * 86_400.0))
 }
 
-/// An acceptance after the last session of a silent timeline, so the silence is known.
+/// Returns an acceptance that was made after the last session of a silent timeline, which means that the
+/// silence is known.
 fn acknowledged(timeline: &Timeline, benchmark: Option<&str>, since: Timestamp) -> Option<String> {
     // An acceptance of whole runs does not apply to one silent benchmark.
     let given = |created: &str| created.parse::<Timestamp>().is_ok_and(|created| created > since);
@@ -92,7 +94,8 @@ fn acknowledged(timeline: &Timeline, benchmark: Option<&str>, since: Timestamp) 
     Some(format!("acknowledged by {}: {}", found.who, found.why))
 }
 
-/// Another testbed of the same suite that differs in little, began after this one ended, and still reports.
+/// Returns another testbed of the same suite that differs in few facts, began after this one ended, and still
+/// reports.
 fn replacement(silent: &Timeline, timelines: &[Timeline], now: Timestamp, days: u32) -> Option<String> {
     let ended = silent.newest()?.began;
     let differing = |other: &Timeline| {
@@ -106,7 +109,7 @@ fn replacement(silent: &Timeline, timelines: &[Timeline], now: Timestamp, days: 
             other.newest().is_some_and(|newest| now.duration_since(newest.began) <= patience(other, days));
         other.suite == silent.suite && first && alive && differing(other) <= MOST_DIFFERENCES
     };
-    // One new machine replaces one old one: the one that ended last before it began.
+    // One new machine replaces only one old machine: the one that ended last before the new one began.
     let taken = |other: &&Timeline| {
         let began = other.sessions.first().map(|first| first.began);
         !timelines.iter().any(|rival| {

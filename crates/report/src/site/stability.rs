@@ -1,6 +1,6 @@
-//! Benchmarks that are slow now and then. A process that is much slower than the others of its session may be caused
-//! by the machine, and a single session can't show which. Over nights, a benchmark to which it happens more often than
-//! to the others of its suite is unstable.
+//! Benchmarks that are occasionally slow. If a process is much slower than the others of its session, the
+//! machine may be the cause, and a single session can't show whether it is. A benchmark is unstable if, over
+//! many nights, this happens to it more often than to the others of its suite.
 
 use jiff::Timestamp;
 
@@ -11,21 +11,21 @@ use benchgate_core::model::counted;
 use benchgate_stats::describe;
 use benchgate_stats::e_detector::{EDetector, e_value};
 
-/// Sessions of a suite in which one benchmark is listed by chance.
+/// Mean number of sessions of a suite until a benchmark is listed by chance.
 const CHANCE: f64 = 1000.0;
 /// Evidence is limited to this many times the required amount, so that a repaired benchmark leaves the list.
 const KEPT: f64 = 10.0;
-/// Newest sessions of which one has to be slow.
+/// Number of newest sessions of which at least one must be slow.
 const RECENT: usize = 30;
 
-/// A benchmark that is slow now and then.
+/// A benchmark that is occasionally slow.
 #[derive(Debug, Clone)]
 pub struct Unstable<'a> {
     pub timeline: &'a Timeline,
     pub benchmark: &'a str,
-    /// The first session of the time in which it is unstable.
+    /// The first session of the period in which it is unstable.
     pub since: Timestamp,
-    /// Sessions since then, and those in which a process was slow.
+    /// Number of sessions since then, and number of those in which a process was slow.
     pub sessions: usize,
     pub slow: usize,
     /// The typical ratio of the slowest of these processes to the typical process.
@@ -39,7 +39,7 @@ impl Unstable<'_> {
         std::ptr::eq(self.timeline, timeline) && self.benchmark == benchmark
     }
 
-    /// The observation, as the rest of a sentence about the benchmark.
+    /// Describes the observation, as the rest of a sentence about the benchmark.
     pub fn sentence(&self) -> String {
         format!(
             "in {} of {} since {} a process was slow (typically {}); the other benchmarks of the suite had one in {} of theirs",
@@ -52,13 +52,13 @@ impl Unstable<'_> {
     }
 }
 
-/// Every benchmark that is unstable now.
+/// Returns every benchmark that is unstable now.
 pub fn unstable(timelines: &[Timeline]) -> Vec<Unstable<'_>> {
     timelines.iter().flat_map(of_suite).collect()
 }
 
 fn of_suite(timeline: &Timeline) -> Vec<Unstable<'_>> {
-    // How many benchmarks were compared in each session, and how many had a slow process.
+    // Number of benchmarks that were compared in each session, and number of those with a slow process.
     let mut counts = vec![(0, 0); timeline.sessions.len()];
     for point in timeline.benchmarks.values().flat_map(points) {
         if let Some(excess) = point.spread.slow {
@@ -104,27 +104,29 @@ fn points(history: &BenchmarkHistory) -> impl Iterator<Item = &Point> {
     history.main().into_iter().flat_map(|(_, track)| &track.points)
 }
 
-/// Fewest processes of a session of which one can be slow.
+/// Minimum number of processes in a session of which one can be slow.
 const LEAST: usize = 3;
-/// Sessions that the usual distance from the quickest process to the typical one is learned from.
+/// Number of sessions from which the usual distance between the quickest and the typical process is learned.
 const LEARNED: usize = 20;
-/// Sessions that it takes at least.
+/// Minimum number of such sessions.
 const KNOWN: usize = 5;
-/// A process is slow that is so many times the usual distance above the typical one, and by this fraction.
+/// A process is slow if it exceeds the typical one by this many times the usual distance, and by this
+/// fraction.
 const FAR: f64 = 5.0;
 const SLOWER: f64 = 0.05;
 
 /// The spread of one session's processes around the typical one, as costs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ProcessSpread {
-    /// From the quickest process to the typical one.
+    /// Distance from the quickest process to the typical one.
     pub below: f64,
-    /// By how much the slowest one is slower than the typical one, if it is slow; `None` with too little data.
+    /// Distance by which the slowest process exceeds the typical one; zero if it is not slow, `None` if there
+    /// is too little data.
     pub slow: Option<f64>,
 }
 
 impl ProcessSpread {
-    /// The spread of the first `count` processes, which all benchmarks of the session have.
+    /// Computes the spread of the first `count` processes, which all benchmarks of the session have.
     pub fn new(costs: &[f64], count: usize, earlier: impl DoubleEndedIterator<Item = ProcessSpread>) -> Self {
         let costs = &costs[..count.min(costs.len())];
         let known = costs.len() >= LEAST && costs.iter().all(|cost| cost.is_finite());
@@ -133,7 +135,7 @@ impl ProcessSpread {
         };
         let quickest = costs.iter().copied().fold(f64::INFINITY, f64::min);
         let slowest = costs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // Zero if a session had too few processes.
+        // The distance is zero if a session had too few processes.
         let below = earlier.map(|spread| spread.below).filter(|below| *below > 0.0);
         let usual: Vec<f64> = below.rev().take(LEARNED).collect();
         let usual = describe::median(&usual).filter(|_| usual.len() >= KNOWN);
@@ -145,7 +147,8 @@ impl ProcessSpread {
     }
 }
 
-/// The number of processes that are compared in a session: every benchmark with enough processes has them.
+/// Returns the number of processes that are compared in a session, which every benchmark with enough
+/// processes has.
 pub fn compared(processes: impl Iterator<Item = usize>) -> usize {
     processes.filter(|count| *count >= LEAST).min().unwrap_or(0)
 }

@@ -1,4 +1,5 @@
-//! Both sides of each row that moved or is still open: as measured, and with head moved back by the estimated change.
+//! Both sides of each row that has changed or is undecided: as measured, and with head moved back by the
+//! estimated change.
 
 use super::super::DrawnRun;
 use super::super::human::{change, quantity};
@@ -15,7 +16,7 @@ const ROW: f64 = 158.0;
 const CURVE: f64 = 84.0;
 const PANEL: f64 = 414.0;
 const PANELS: [f64; 2] = [MARGIN, WIDTH - MARGIN - PANEL];
-/// Nobody looks at more rows, and a page has to load.
+/// Maximum number of rows: nobody reads more, and the page has to load.
 const MOST_ROWS: usize = 8;
 /// Positions of the labels of a scale, as shares of its length.
 const TICKS: [f64; 3] = [0.08, 0.5, 0.92];
@@ -102,7 +103,8 @@ fn points(curve: &[f64], left: f64, floor: f64, highest: f64) -> Vec<(f64, f64)>
     curve.iter().enumerate().map(point).collect()
 }
 
-/// The value at this place of the scale; where values are withheld, its distance from base's median.
+/// Labels a position on the scale with its value or, if values are withheld, with its distance from base's
+/// median.
 fn label(share: f64, row: &RowView<'_>, alignment: &Alignment) -> String {
     let (low, high) = alignment.range;
     let ratio = (low + share * (high - low)).exp();

@@ -1,5 +1,5 @@
-//! Horizontal bars in groups, each group on its own scale: models differ by orders of magnitude, and the comparison is
-//! between backends of one model.
+//! Horizontal bars in groups. Each group has its own scale, because models differ by orders of magnitude and
+//! the comparison is between the backends of one model.
 
 use super::Theme;
 use super::data::{Bar, Chart, Group, Who};
@@ -9,14 +9,14 @@ use benchgate_core::model::Unit;
 const ROW: f64 = 24.0;
 const BAR: f64 = 15.0;
 const HEAD: f64 = 64.0;
-/// A title and, above the bars, their scale.
+/// Height of a title and of the scale above the bars.
 const SCALE_HEAD: f64 = 48.0;
 const GROUP_GAP: f64 = 10.0;
 const MARGIN: f64 = 20.0;
 const SIZE: f64 = 13.0;
-/// Space for the text after the longest bar.
+/// Width of the text after the longest bar.
 const VALUE: f64 = 86.0;
-/// A longer chart isn't looked at as a picture; the tables have the rest.
+/// Maximum height: nobody reads a longer chart, and the tables contain the rest.
 const MOST_HEIGHT: f64 = 2600.0;
 
 pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
@@ -68,13 +68,13 @@ pub(super) fn draw(chart: &Chart, theme: Theme) -> Option<String> {
     Some(svg.finish(&format!("{}: {}", chart.title, chart.subtitle)))
 }
 
-/// Rows from the start, as many as a picture can hold, and the number of rows that are not shown.
+/// Returns the first rows, as many as fit, and the number of rows that are not shown.
 fn shown(groups: &[Group], head: f64) -> (Vec<Group>, usize) {
     let mut room = MOST_HEIGHT;
     let mut kept = Vec::new();
     for group in groups {
         room -= head + GROUP_GAP;
-        // At least one row below each title.
+        // There must be room for at least one row below each title.
         if room < ROW {
             break;
         }
@@ -107,7 +107,7 @@ fn label(svg: &mut Svg, bar: &Bar, left: f64, y: f64) {
     svg.text((left - 10.0, y + BAR - 2.0), SIZE, TextAnchor::End, ink, &text);
 }
 
-/// The thin line from the fastest to the slowest process.
+/// Draws the thin line from the fastest to the slowest process.
 fn whisker(svg: &mut Svg, from: f64, to: f64, y: f64) {
     let (middle, ink) = (y + BAR / 2.0, svg.palette.ink);
     svg.line((from, middle), (to, middle), ink, 1.2);
@@ -202,8 +202,8 @@ fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
     svg.line((middle, top - 4.0), (middle, bottom + 4.0), palette.muted, 1.2);
 }
 
-/// Marks of a scale that reaches `farthest` doublings to both sides: at doublings, far enough apart to be readable;
-/// below one doubling at round ratios.
+/// Returns the marks of a scale that reaches `farthest` doublings to both sides: at doublings that are far
+/// enough apart to be readable or, below one doubling, at round ratios.
 fn ticks(farthest: f64) -> Vec<f64> {
     if farthest < 1.0 {
         let round = [0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6];

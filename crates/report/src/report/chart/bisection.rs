@@ -1,4 +1,4 @@
-//! A bisection as a picture: the effect at each probe, and below it the probability of each candidate.
+//! A chart of a bisection: the effect at each probe and, below it, the probability of each candidate.
 
 use crate::report::percent;
 use benchgate_core::record::{BisectionFile, PartKind, ProbeRecord};
@@ -15,7 +15,7 @@ const WEIGHTS: f64 = 90.0;
 const FOOT: f64 = 54.0;
 const SMALL: f64 = 12.0;
 
-/// A candidate's level against the good end: value and interval.
+/// A candidate's level relative to the good end: value and interval.
 struct CandidateLevel {
     candidate: u32,
     change: f64,
@@ -52,7 +52,7 @@ pub fn bisection_svg(file: &BisectionFile, theme: Theme) -> String {
     svg.finish(&file.headline)
 }
 
-/// Levels against the good end: measured directly, or through the bad end.
+/// Returns levels relative to the good end, measured directly or by way of the bad end.
 fn levels(file: &BisectionFile) -> Vec<CandidateLevel> {
     let last = u32::try_from(file.candidates.len().saturating_sub(1)).unwrap_or(u32::MAX);
     let whole = file.ends.as_ref().map(|ends| ends.change.0);

@@ -1,5 +1,5 @@
-//! A run as pictures and pages need it, and the data of the bar charts before any layout: groups of rows from one or several
-//! runs.
+//! A run in the form that charts and pages need, and the data of the bar charts before any layout: groups of
+//! rows from one or several runs.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,8 @@ use benchgate_gate::{Comparison, Latency, Typical};
 use super::super::backends::{BackendRow, BackendTable, CompileTime, IREE, times};
 use super::super::human::quantity;
 
-/// Whose bar it is. A side of a comparison has IREE's color, whatever it measured.
+/// The backend or side that a bar belongs to, which determines its color. A side of a comparison has IREE's
+/// color, whatever it measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Who {
     Iree,
@@ -23,9 +24,9 @@ pub(super) enum Who {
 pub(super) struct Bar {
     pub(super) label: String,
     pub(super) who: Who,
-    /// `None` if nothing was measured; then `text` has the reason.
+    /// `None` if nothing was measured; `text` then has the reason.
     pub(super) value: Option<f64>,
-    /// Fastest and slowest process.
+    /// Values of the fastest and the slowest process.
     pub(super) range: Option<(f64, f64)>,
     pub(super) text: String,
 }
@@ -43,13 +44,13 @@ pub(super) struct Chart {
     pub(super) title: &'static str,
     pub(super) subtitle: &'static str,
     pub(super) groups: Vec<Group>,
-    /// Bars are ratios and start at one, on a scale where twice and half are equally far.
+    /// Whether bars are ratios, which start at one on a logarithmic scale.
     pub(super) ratios: bool,
 }
 
 const UNMEASURED: &str = "not measured";
 
-/// One of IREE's measured rows of a run.
+/// One of IREE's measured rows in a run.
 struct Own<'a> {
     group: String,
     label: String,
@@ -58,14 +59,14 @@ struct Own<'a> {
     benchmark: &'a BenchmarkRecord,
 }
 
-/// One run's own benchmarks, both sides.
+/// Returns the benchmarks of one run itself, on both sides.
 fn own(drawn: &DrawnRun, several: bool) -> Vec<Own<'_>> {
     let (name, run) = (drawn.name.as_str(), &drawn.file);
     let paired = run.sides.len() > 1;
     let ours = is_ours(run);
     let alone = is_alone(run, several);
     let mut rows = Vec::new();
-    // Both sides of a benchmark stand together, in the order in which benchmarks first appear.
+    // Both sides of a benchmark are next to each other, in the order in which benchmarks first appear.
     let mut order: Vec<&str> = Vec::new();
     let mut places: HashMap<&str, Vec<(SideName, &BenchmarkRecord)>> = HashMap::new();
     for side in &run.sides {
@@ -105,8 +106,7 @@ fn own(drawn: &DrawnRun, several: bool) -> Vec<Own<'_>> {
     rows
 }
 
-/// Returns whether it is a run of benchgate's, and not another tool's file, which names no toolchain and
-/// knows no stages.
+/// Returns whether benchgate made the run. Another tool's file names no toolchain and has no stages.
 fn is_ours(run: &RunFile) -> bool {
     let of_side = |side: &SideRecord| {
         side.toolchain.is_some() || side.benchmarks.iter().any(|benchmark| !benchmark.stages.is_empty())
@@ -114,12 +114,13 @@ fn is_ours(run: &RunFile) -> bool {
     run.sides.iter().any(of_side)
 }
 
-/// Returns whether a benchmark has no other side or backend: then those of a model stand together.
+/// Returns whether a benchmark has no other side or backend; the benchmarks of a model are then grouped.
 fn is_alone(run: &RunFile, several: bool) -> bool {
     !several && run.sides.len() == 1 && run.backends.is_empty()
 }
 
-/// A benchmark that stands alone, among those of its model: up to the model's name the group, the rest the label.
+/// Returns group and label of a benchmark that has no other side or backend: its name up to the model's name,
+/// and the rest.
 fn placed(benchmark: &BenchmarkRecord, run: &str) -> (String, String) {
     let name = &benchmark.name;
     let model = benchmark.labels.get("model").map(|model| format!("{model}/"));
@@ -132,11 +133,12 @@ fn placed(benchmark: &BenchmarkRecord, run: &str) -> (String, String) {
     }
 }
 
-/// Backends' rows with the group they belong to: the benchmark for the same work, else a group of their own.
+/// Returns the rows of other backends with the group that each belongs to: the benchmark that does the same
+/// work, otherwise a separate group.
 fn other_backends(drawn: &DrawnRun, several: bool) -> Vec<(String, String, BackendRow)> {
     let (name, run) = (drawn.name.as_str(), &drawn.file);
     let mut rows = Vec::new();
-    // The backends of another tool's file are its own benchmarks.
+    // The backends in another tool's file are its own benchmarks.
     if run.backends.is_empty() {
         return rows;
     }
@@ -236,14 +238,15 @@ pub(super) fn compile_time(runs: &[DrawnRun]) -> Chart {
     }
 }
 
-/// Returns whether a bar is eager's: `eager`, `eager (run)`, `cpu/eager`.
+/// Returns whether a bar belongs to eager: `eager`, `eager (run)`, `cpu/eager`.
 fn is_eager(label: &str) -> bool {
     label.starts_with("eager") || label.rsplit('/').next() == Some("eager")
 }
 
-/// Relative to eager if it was measured, otherwise to the base side, otherwise to the first row.
+/// Returns speeds relative to eager if it was measured, otherwise relative to the base side, otherwise to the
+/// first row.
 pub(super) fn speedup(runs: &[DrawnRun]) -> Chart {
-    // Benchmarks of different work are not compared, unless one of them is eager.
+    // Benchmarks that do different work are not compared, unless one of them is eager.
     let alone = matches!(runs, [run] if is_alone(&run.file, false));
     let mut groups = Vec::new();
     for group in latency(runs).groups {
@@ -279,14 +282,14 @@ pub(super) fn speedup(runs: &[DrawnRun]) -> Chart {
     }
 }
 
-/// A run with the name it is shown by.
+/// A run with its display name.
 #[derive(Debug, Clone)]
 pub struct DrawnRun {
     pub name: String,
     pub file: RunFile,
     /// Comparison of the two sides, if there are two and the run is complete.
     pub comparison: Option<Comparison>,
-    /// Latencies that the comparison shows, by benchmark.
+    /// Latencies in the comparison, by benchmark.
     shown: HashMap<String, Typical>,
 }
 
@@ -296,8 +299,8 @@ impl DrawnRun {
         Self { name: name.into(), file, comparison, shown }
     }
 
-    /// The latency of a benchmark on a side: the value that the comparison shows, so that a picture and a
-    /// table never disagree; without a comparison the location of its processes.
+    /// Returns the latency of a benchmark on a side: the value that the comparison shows, so that charts and
+    /// tables agree; without a comparison, the location of its processes.
     pub(crate) fn latency(&self, side: SideName, benchmark: &BenchmarkRecord) -> Option<Latency> {
         let worked = benchmark.processes.iter().filter(|process| process.failure.is_none());
         let measured = Latency::of_processes(worked.filter_map(latency_samples))?;
@@ -309,7 +312,7 @@ impl DrawnRun {
     }
 }
 
-/// The latencies that a comparison shows, by benchmark.
+/// Returns the latencies that a comparison shows, by benchmark.
 pub(crate) fn shown_latencies(comparison: &Comparison) -> HashMap<String, Typical> {
     let latencies = comparison.rows.iter().filter(|row| {
         row.estimate.is_some()

@@ -1,15 +1,15 @@
-//! The memory of each process over time, as far as a run knows it.
+//! The memory of each process over time, as far as the run recorded it.
 
 use benchgate_core::record::RunFile;
 
 use super::super::backends::IREE;
 
-/// Seconds without a process that are drawn as such.
+/// Longest gap between processes, in seconds, that is drawn in full.
 const LONGEST_GAP: f64 = 10.0;
-/// Columns that hold an outline, one for about two pixels.
+/// Number of columns of an outline: one for about two pixels.
 const COLUMNS: usize = 400;
 
-/// One process in time: seconds since the first began, and bytes.
+/// One process over time: seconds since the first process began, and bytes.
 pub(super) struct Hill {
     pub(super) who: String,
     pub(super) model: String,
@@ -17,19 +17,19 @@ pub(super) struct Hill {
     pub(super) device: Vec<(f64, f64)>,
 }
 
-/// The first part of `model/target/function`.
+/// Returns the first part of `model/target/function`.
 pub(super) fn model_of(benchmark: &str) -> &str {
     benchmark.split('/').next().unwrap_or(benchmark)
 }
 
-/// Processes of one model, one after the other.
+/// Consecutive processes of one model.
 pub(super) struct Span {
     pub(super) model: String,
     pub(super) from: f64,
     pub(super) to: f64,
 }
 
-/// Time ranges of the processes of each model; the memory curves are in their order.
+/// Returns the time ranges of each model's processes; the curves must be in the order of time.
 pub(super) fn spans(hills: &[Hill]) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for hill in hills {
@@ -43,7 +43,8 @@ pub(super) fn spans(hills: &[Hill]) -> Vec<Span> {
     spans
 }
 
-/// The highest of each kind in every column of the picture: more processes than that are not seen singly.
+/// Returns, for each kind, the highest curve in every column of the chart: with more processes than columns,
+/// single ones can't be seen.
 pub(super) fn envelopes(hills: &[Hill], end: f64) -> Vec<Hill> {
     let mut kinds: Vec<(&str, Vec<f64>, Vec<f64>)> = Vec::new();
     let width = end / COLUMNS as f64;
@@ -132,7 +133,7 @@ pub(super) fn hills_of(run: &RunFile, offset: f64, by_model: bool) -> Vec<Hill> 
     }
     found.sort_by(|a, b| a.began.total_cmp(&b.began));
     let Some(first) = found.first().map(|found| found.began) else { return Vec::new() };
-    // A gap: the run was interrupted and resumed later, or waited for the host.
+    // A longer gap means that the run was interrupted and resumed later, or waited for the host.
     let (mut skipped, mut ended) = (0.0, first);
     let hills = found.into_iter().map(|found| {
         if found.began - ended > LONGEST_GAP {
@@ -144,7 +145,7 @@ pub(super) fn hills_of(run: &RunFile, offset: f64, by_model: bool) -> Vec<Hill> 
     hills.filter(|hill| !hill.host.is_empty() || !hill.device.is_empty()).collect()
 }
 
-/// Memory of a process over a run; times are seconds, amounts bytes.
+/// Memory of a process over a run; times are in seconds, amounts in bytes.
 struct ProcessMemory<'a> {
     began: f64,
     lasted: f64,
@@ -152,12 +153,12 @@ struct ProcessMemory<'a> {
     model: &'a str,
     host_peak: Option<f64>,
     device_peak: Option<f64>,
-    /// What the process noted by itself: the time, host memory and device memory.
+    /// The process's own records: the time, host memory and device memory.
     noted: Vec<(f64, f64, Option<f64>)>,
 }
 
 impl ProcessMemory<'_> {
-    /// The second of the animation at which it begins.
+    /// Returns the curve of the process, which begins at `at` on the time axis.
     fn hill(&self, at: f64) -> Hill {
         let end = at + self.lasted;
         let plateau = |peak: Option<f64>| {
@@ -173,7 +174,8 @@ impl ProcessMemory<'_> {
     }
 }
 
-/// A sample holds until the next one: what was in between is not known, and a slope would look as if it were.
+/// Returns a stepped curve, in which a sample holds until the next one. The values in between are not known,
+/// and a slope would suggest otherwise.
 fn stepped(began: f64, samples: impl Iterator<Item = (f64, f64)>, end: f64) -> Vec<(f64, f64)> {
     let mut points = vec![(began, 0.0)];
     let mut level = 0.0;

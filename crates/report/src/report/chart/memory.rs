@@ -1,8 +1,8 @@
 //! Memory over the run: each process as a curve at its position in time.
 //!
-//! A process that recorded its memory for each stage is drawn in steps; the others only have a peak, which is drawn as
-//! a plateau over their duration. Colors tell backends apart or, if there is only one, a few models; models whose
-//! processes follow one another are named below the axis too.
+//! A process that recorded its memory for each stage is drawn in steps. For other processes only the peak is
+//! known, which is drawn as a plateau over their duration. Colors distinguish backends or, if there is only
+//! one, a few models; models whose processes are consecutive are also named below the axis.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,21 +21,21 @@ const TOP: f64 = 96.0;
 const BOTTOM: f64 = 46.0;
 /// Maximum number of processes that are drawn individually; more are drawn as an outline.
 const MOST_HILLS: usize = 400;
-/// Processes from which on lines are thin.
+/// Number of processes above which lines are thin.
 const MANY: usize = 40;
 
 /// The curves of all runs.
 pub(super) struct MemoryChart {
     hills: Vec<Hill>,
     spans: Vec<Span>,
-    /// Seconds from the first process to the end of the last.
+    /// Seconds from the start of the first process to the end of the last.
     end: f64,
     /// The highest value.
     most: f64,
 }
 
 impl MemoryChart {
-    /// `None` without anything to draw.
+    /// Returns `None` if there is nothing to draw.
     pub(super) fn new(runs: &[DrawnRun]) -> Option<Self> {
         const COLORS: usize = Palette::for_theme(Theme::Light).lines.len();
         let mut hills: Vec<Hill> = Vec::new();
@@ -43,7 +43,7 @@ impl MemoryChart {
         let models: BTreeSet<&str> = benchmarks.map(|benchmark| model_of(&benchmark.name)).collect();
         let has_backends = runs.iter().any(|run| !run.file.backends.is_empty());
         let by_model = !has_backends && models.len() <= COLORS;
-        // Runs of other hours follow one another, without the hours between them.
+        // Runs from other times are drawn one after another, without the time between them.
         let mut end = 0.0;
         for run in runs {
             let of_run = hills_of(&run.file, end, by_model);
@@ -99,7 +99,7 @@ pub(super) fn draw(chart: &MemoryChart, theme: Theme) -> String {
     for Span { model, from, to } in spans {
         let room = x(*to) - x(*from);
         let text = fitted(model, 11.0, room);
-        // A few letters alone are not useful.
+        // A label of only a few letters is useless.
         if room >= width_of("mmm…", 11.0) {
             svg.text(
                 ((x(*from) + x(*to)) / 2.0, floor + 38.0),
@@ -110,7 +110,7 @@ pub(super) fn draw(chart: &MemoryChart, theme: Theme) -> String {
             );
         }
     }
-    // Among a hundred others a process is a few pixels wide: a thick line would be all of it.
+    // Among a hundred others, a process is a few pixels wide, and a thick line would cover it.
     let stroke = if hills.len() > MANY { 1.0 } else { 2.0 };
     let mut colors: BTreeMap<&str, &str> = BTreeMap::new();
     let mut legend = Vec::new();
@@ -131,7 +131,7 @@ pub(super) fn draw(chart: &MemoryChart, theme: Theme) -> String {
         }
         legend.push(("device memory", palette.ink));
     }
-    // From the margin, and not from the axis: all backends together need the whole width.
+    // Starts at the margin and not at the axis, because the names of all backends need the whole width.
     let mut at = MARGIN;
     for (who, color) in legend {
         let text = fitted(who, 12.0, 160.0);
@@ -142,7 +142,7 @@ pub(super) fn draw(chart: &MemoryChart, theme: Theme) -> String {
     svg.finish(&format!("{title}: {subtitle}"))
 }
 
-/// A round number without the zeros that a measured one ends with: `256 MiB`, not `256.0 MiB`.
+/// Formats a round number without the trailing zeros of a measured one: `256 MiB`, not `256.0 MiB`.
 pub(super) fn tick(value: f64, unit: &Unit) -> String {
     let text = quantity(value, unit);
     match text.split_once(' ') {
@@ -154,12 +154,12 @@ pub(super) fn tick(value: f64, unit: &Unit) -> String {
     }
 }
 
-/// A power of two of bytes near `least`, so that labels are whole.
+/// Returns a power of two of bytes near `least`, so that labels are whole numbers.
 fn round_bytes(least: f64) -> f64 {
     least.max(1.0).log2().ceil().exp2()
 }
 
-/// The step of a time axis, not below `least`.
+/// Returns the step of a time axis, at least `least`.
 fn round_seconds(least: f64) -> f64 {
     let clock = [20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_200.0, 1_800.0, 3_600.0];
     match least {

@@ -1,7 +1,8 @@
-//! Pictures of a run, as SVG.
+//! Charts of a run, as SVG.
 //!
-//! The SVG is written by hand: a bar chart is rectangles and text, and what a library would choose about
-//! them (margins, labels, colors in the dark) is all that makes one readable at the width of a comment.
+//! The SVG is written without a library. A bar chart consists of rectangles and text, and its readability at
+//! the width of a comment depends on just those details that a library would decide (margins, labels, colors
+//! on dark pages).
 
 mod alignment;
 mod bars;
@@ -18,7 +19,7 @@ pub(crate) use data::shown_latencies;
 pub use power::power_curve;
 pub use svg::round_step;
 
-/// Light or dark, as the page around it.
+/// Light or dark, to match the surrounding page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Theme {
     Light,
@@ -28,7 +29,7 @@ pub enum Theme {
 impl Theme {
     pub const BOTH: [Self; 2] = [Self::Light, Self::Dark];
 
-    /// The end of a file's name before its extension.
+    /// Returns the suffix of a file's name before its extension.
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Light => "",
@@ -37,7 +38,7 @@ impl Theme {
     }
 }
 
-/// A picture. Its word is the file's name without theme and extension.
+/// A chart. Its name is that of the file, without theme and extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Picture {
@@ -48,7 +49,7 @@ pub enum Picture {
     Memory,
 }
 
-/// Draws a picture of one or several runs, each with its name, in both themes; `None` if they hold nothing to draw.
+/// Draws a chart of one or several named runs in both themes; `None` if they contain nothing to draw.
 pub fn picture(runs: &[DrawnRun], picture: Picture) -> Option<[String; 2]> {
     match picture {
         Picture::Alignment => in_both(|theme| alignment::draw(runs, theme)),

@@ -11,11 +11,12 @@ const LEFT: f64 = 84.0;
 const RIGHT: f64 = WIDTH - 24.0;
 const TOP: f64 = 72.0;
 const FLOOR: f64 = HEIGHT - 60.0;
-/// Past this many, thin curves can't be distinguished, and only the suite's own is drawn.
+/// Maximum number of benchmarks with a curve: with more, thin curves can't be distinguished, and only the
+/// suite's is drawn.
 const MOST_CURVES: usize = 40;
 
-/// How often a slowdown turns a session red, by its size: the suite's curve, and each benchmark's as a thin line. The
-/// value at zero is the measured rate of false positives.
+/// Draws how often a slowdown makes a session fail, by its size: one curve for the suite, and a thin line for
+/// each benchmark. The value at zero is the measured rate of false positives.
 pub fn power_curve(report: &NoiseReport, theme: Theme) -> String {
     let mut svg = Svg::new(HEIGHT, theme);
     let palette = svg.palette;
@@ -46,7 +47,7 @@ pub fn power_curve(report: &NoiseReport, theme: Theme) -> String {
         for row in &report.rows {
             let points = place(&curve(&row.power));
             svg.curve(&points, palette.other, 1.0);
-            // Curves are labeled at their start, where they are apart; at their ends all reach the top.
+            // Curves are labeled at their start, where they are apart; at the end all of them reach the top.
             if let Some((x, y)) = points.first() {
                 svg.text((x - 6.0, y + 4.0), 11.0, TextAnchor::End, palette.muted, row.benchmark.as_str());
             }
@@ -57,7 +58,7 @@ pub fn power_curve(report: &NoiseReport, theme: Theme) -> String {
     svg.curve(&place(&whole), palette.iree, 3.0);
     for &(at, share) in whole.iter().filter(|(_, share)| share.is_finite()) {
         svg.dot((x(at), y(share)), 4.0, palette.iree);
-        // To the right of the rising curve, and above the axis.
+        // The label is to the right of the rising curve, and above the axis.
         let below = if at == 0.0 { -10.0 } else { 14.0 };
         svg.text((x(at) + 8.0, y(share) + below), 13.0, TextAnchor::Start, palette.ink, &percent(share));
     }

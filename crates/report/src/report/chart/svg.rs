@@ -1,4 +1,4 @@
-//! An SVG under construction: shapes in pixels, text that is never markup, and round numbers for axes.
+//! An SVG under construction: shapes in pixels, escaped text, and round numbers for axes.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use crate::report::document::escape;
 
 use super::Theme;
 
-/// Charts are read in comments and on pages of this width.
+/// Width in pixels, which fits into comments and pages.
 pub(super) const WIDTH: f64 = 900.0;
 
-/// Colors by what they mean. Color-blind readers can distinguish blue, grey and orange, on either ground.
+/// Colors by meaning. Color-blind readers can distinguish blue, gray and orange on either background.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Palette {
     pub(super) ground: &'static str,
@@ -21,7 +21,7 @@ pub(super) struct Palette {
     pub(super) base: &'static str,
     pub(super) other: &'static str,
     pub(super) slower: &'static str,
-    /// For lines that only their color distinguishes.
+    /// Colors for lines that are distinguished by color alone.
     pub(super) lines: [&'static str; 8],
 }
 
@@ -37,7 +37,7 @@ impl Palette {
                 base: "#80b4f0",
                 other: "#a3abb3",
                 slower: "#d2691e",
-                // Okabe and Ito, the yellow darkened for a white ground.
+                // The palette of Okabe and Ito, with a darker yellow for a white background.
                 lines: [
                     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#b8a900", "#5c5c5c",
                 ],
@@ -59,7 +59,7 @@ impl Palette {
     }
 }
 
-/// Alignment of a text to its point.
+/// Alignment of a text relative to its position.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TextAnchor {
     Start,
@@ -79,7 +79,7 @@ impl Svg {
         Self { body: String::new(), height, palette: Palette::for_theme(theme) }
     }
 
-    // Writing to a String can't fail.
+    // Writing to a `String` can't fail.
     fn put(&mut self, arguments: std::fmt::Arguments<'_>) {
         let _ = writeln!(self.body, "{arguments}");
     }
@@ -98,7 +98,7 @@ impl Svg {
         ));
     }
 
-    /// A line through points, closed down to `floor` and filled faintly.
+    /// Draws a line through points, with the area down to `floor` filled lightly.
     pub(super) fn area(&mut self, points: &[(f64, f64)], floor: f64, stroke: &str, width: f64) {
         let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
         let path: String = points.iter().map(|(x, y)| format!("{x:.1},{y:.1} ")).collect();
@@ -110,7 +110,7 @@ impl Svg {
         self.curve(points, stroke, width);
     }
 
-    /// A line through points.
+    /// Draws a line through points.
     pub(super) fn curve(&mut self, points: &[(f64, f64)], stroke: &str, width: f64) {
         let path: String = points.iter().map(|(x, y)| format!("{x:.1},{y:.1} ")).collect();
         let path = path.trim_end();
@@ -136,7 +136,7 @@ impl Svg {
         ));
     }
 
-    /// The chart's title and, below it, what the chart shows.
+    /// Writes the chart's title and, below it, a description.
     pub(super) fn title(&mut self, left: f64, title: &str, subtitle: &str) {
         let Palette { ink, muted, .. } = self.palette;
         self.text((left, 30.0), 20.0, TextAnchor::Start, ink, title);
@@ -146,7 +146,7 @@ impl Svg {
     pub(super) fn finish(self, title: &str) -> String {
         let (height, ground) = (self.height, self.palette.ground);
         let title = escape(title);
-        // The embedded font first, so that browsers that have it and the PNG agree.
+        // The embedded font comes first, so that the PNG and browsers that have the font agree.
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {WIDTH} {height:.0}\" font-family=\"'DejaVu Sans', Verdana, sans-serif\" role=\"img\">\n\
@@ -157,7 +157,7 @@ impl Svg {
     }
 }
 
-/// About how wide a text is in the embedded font.
+/// Returns the approximate width of a text in the embedded font.
 pub(super) fn width_of(text: &str, size: f64) -> f64 {
     let letters: f64 = text
         .chars()
@@ -171,7 +171,7 @@ pub(super) fn width_of(text: &str, size: f64) -> f64 {
     letters * size
 }
 
-/// A text that fits, cut at its end.
+/// Returns a text that fits, shortened at its end.
 pub(super) fn fitted(text: &str, size: f64, width: f64) -> String {
     if width_of(text, size) <= width {
         return text.to_owned();
@@ -187,8 +187,8 @@ pub(super) fn fitted(text: &str, size: f64, width: f64) -> String {
     kept
 }
 
-/// 1, 2 or 5 times a power of ten: the first that is at least `least`. Zero if there is none, so that a caller draws
-/// no ticks.
+/// Returns 1, 2 or 5 times a power of ten: the first that is at least `least`. Zero if there is none, so that
+/// callers draw no ticks.
 pub fn round_step(least: f64) -> f64 {
     if !least.is_finite() || least <= 0.0 {
         return 0.0;

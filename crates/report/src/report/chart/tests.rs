@@ -1,4 +1,4 @@
-//! Contents that a picture must show, and inputs that it must survive.
+//! Content that charts must show, and inputs that they must handle.
 
 use strum::VariantArray;
 
@@ -28,7 +28,7 @@ fn every_picture_is_drawn_light_and_dark_as_well_formed_xml() {
     }
 }
 
-/// A browser shows nothing of a picture with one unescaped character.
+/// A browser shows nothing of an SVG in which one character is not escaped.
 fn assert_well_formed(svg: &str) {
     let mut reader = quick_xml::Reader::from_str(svg);
     loop {
@@ -154,7 +154,7 @@ fn the_sides_of_commands_are_called_base_and_head() {
     assert!(two.contains(">base (run)</text>") && two.contains(">head (other)</text>"), "{two}");
 }
 
-/// A paired run of so many benchmarks in which head takes 1.25 times as long.
+/// Returns a paired run of so many benchmarks, in which head takes 1.25 times as long.
 fn paired(benchmarks: usize) -> RunFile {
     let text = include_str!("../../../../../tests/fixtures/record/run-v1.json");
     let mut file = RunFile::from_slice(text.as_bytes()).unwrap();
@@ -201,7 +201,7 @@ fn drawn(file: RunFile) -> DrawnRun {
 #[test]
 fn a_picture_a_page_and_a_comparison_show_the_same_numbers() {
     let mut file = paired(3);
-    // The sides' own locations say something else than the pairs do.
+    // The sides' own locations disagree with the pairs.
     for process in file.sides[1].benchmarks[0].processes.iter_mut().take(5) {
         process.samples = [("latency".to_owned(), vec![2e6; 3])].into_iter().collect();
     }
@@ -220,7 +220,8 @@ fn a_picture_a_page_and_a_comparison_show_the_same_numbers() {
     }
 }
 
-/// Time and memory go with the length of the page and the area of the pictures, so both are bounded.
+/// Rendering takes time and memory in proportion to the page's length and the charts' area, so both are
+/// limited.
 #[test]
 fn pictures_of_thousands_of_rows_stay_pictures() {
     let runs = [drawn(paired(600))];

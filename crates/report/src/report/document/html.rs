@@ -1,5 +1,5 @@
-//! A document as one page. Self-contained: no script, no font and no file from anywhere else, so that it can be an
-//! artifact that opens years later.
+//! Renders a document as a self-contained page. It has no script, font or file from elsewhere, so a page that
+//! was stored as an artifact still opens years later.
 
 use benchgate_core::model::clean;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -22,7 +22,7 @@ svg{max-width:100%;height:auto}.dark{display:none}\
 
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-/// A page that needs no other file.
+/// Returns a page that needs no other file.
 pub(in crate::report) fn page(title: &str, blocks: &[Block<'_>]) -> String {
     let page = html! {
         (DOCTYPE)
@@ -108,7 +108,7 @@ fn line(text: &Text<'_>) -> Markup {
     }
 }
 
-/// Text as text, also in a log that obeys commands.
+/// Escapes text, also for a log in which commands would be executed.
 fn shown(text: &str) -> Markup {
     PreEscaped(escape(&clean(text)))
 }

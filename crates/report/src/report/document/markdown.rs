@@ -1,17 +1,18 @@
-//! A document as GitHub Markdown. Untrusted text can't mention, link, break a table, close a comment or be HTML.
+//! Renders a document as GitHub Markdown. Untrusted text can't mention users, create links, break a table,
+//! close a comment or become HTML.
 
 use benchgate_core::model::{Verdict, clean};
 
 use super::{Block, Cell, Column, Part, Text, Tone, first_lines};
 
-/// Bytes that a name or a value may take; the JSON report has it whole.
+/// Maximum number of bytes of a name or a value; the JSON report has all of it.
 const LONGEST_NAME: usize = 240;
-/// Bytes of a message.
+/// Maximum number of bytes of a message.
 const LONGEST_MESSAGE: usize = 600;
-/// Bytes of a sentence: nobody reads a longer one.
+/// Maximum number of bytes of a sentence: nobody reads a longer one.
 const LONGEST_SENTENCE: usize = 2_000;
 
-/// A verdict at a glance. The word follows it: not all readers see colors.
+/// Returns the icon of a verdict. The word follows it, because not all readers see colors.
 pub(in crate::report) const fn icon(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "✅",
@@ -24,15 +25,15 @@ pub(in crate::report) const fn icon(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Renders a document in at most so many bytes: entries of lists and rows of tables are left out, and counted, until it
-/// fits.
+/// Renders a document in at most `max_bytes` bytes: list entries and table rows are left out, and counted,
+/// until it fits.
 pub(in crate::report) fn markdown(blocks: &[Block<'_>], max_bytes: usize) -> String {
     let most = longest(blocks) + 1;
     let whole = page(blocks, most);
     if whole.len() <= max_bytes {
         return whole;
     }
-    // The largest number of entries a list that still fits; fewer entries are never more bytes.
+    // Searches for the largest number of list entries that still fits; fewer entries never take more bytes.
     let (mut fits, mut too_many) = (0, most);
     while too_many - fits > 1 {
         let middle = fits + (too_many - fits) / 2;
@@ -45,7 +46,7 @@ pub(in crate::report) fn markdown(blocks: &[Block<'_>], max_bytes: usize) -> Str
     ended(page(blocks, fits), max_bytes)
 }
 
-/// The whole lines that fit, with an ellipsis if there are more.
+/// Returns the whole lines that fit, with an ellipsis if there are more.
 fn ended(text: String, max_bytes: usize) -> String {
     const REST: &str = "\n…\n";
     if text.len() <= max_bytes {
@@ -56,7 +57,7 @@ fn ended(text: String, max_bytes: usize) -> String {
     format!("{}{REST}", &text[..end])
 }
 
-/// Entries of the longest list or table.
+/// Returns the number of entries of the longest list or table.
 fn longest(blocks: &[Block<'_>]) -> usize {
     let length = |block: &Block<'_>| match block {
         Block::List(items) => items.len(),
@@ -67,7 +68,7 @@ fn longest(blocks: &[Block<'_>]) -> usize {
     blocks.iter().map(length).max().unwrap_or(0)
 }
 
-/// A page whose lists and tables have at most so many entries.
+/// Renders a page whose lists and tables have at most `entries` entries.
 fn page(blocks: &[Block<'_>], entries: usize) -> String {
     let mut page = String::new();
     blocks.iter().for_each(|block| put(block, entries, &mut page));
@@ -128,7 +129,7 @@ fn more(all: usize, entries: usize, page: &mut String) {
     }
 }
 
-/// An entry of a list. Nothing may follow the dash that would begin a list of its own.
+/// Renders an entry of a list. Text after the dash must not begin another list.
 fn entry(entry: &Text<'_>) -> String {
     let line = line(entry);
     let numbered = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
@@ -141,7 +142,7 @@ fn line(text: &Text<'_>) -> String {
     joined(text.0.iter().map(|part| escaped(part, code)))
 }
 
-/// Parts one after the other. Two code spans without anything between them would be one fence.
+/// Joins parts. Two adjacent code spans without a separator would become one fence.
 fn joined(parts: impl Iterator<Item = String>) -> String {
     parts.fold(String::new(), |line, part| {
         let between = if line.ends_with('`') && part.starts_with('`') { "&#8203;" } else { "" };
@@ -149,7 +150,7 @@ fn joined(parts: impl Iterator<Item = String>) -> String {
     })
 }
 
-/// A part; names and values are escaped by `name`.
+/// Renders a part; names and values are escaped by `name`.
 fn escaped(part: &Part<'_>, name: fn(&str) -> String) -> String {
     match part {
         Part::Ours(ours) => text(ours),
@@ -161,12 +162,13 @@ fn escaped(part: &Part<'_>, name: fn(&str) -> String) -> String {
     }
 }
 
-/// The lines of a cell, smaller below the first. A narrow table must not tear numbers and their units apart.
+/// Renders the lines of a cell, which are smaller after the first. A narrow table must not separate numbers
+/// from their units.
 fn stacked(lines: &[Text<'_>], tone: Tone, number: bool) -> String {
     let line = |text: &Text<'_>| {
         let parts = text.0.iter().map(|part| match part {
             Part::Ours(_) if number => escaped(part, cell).replace(' ', "\u{a0}"),
-            // A bar ends a cell even in a code span.
+            // A bar would end a cell even in a code span.
             _ => escaped(part, cell).replace('|', "│"),
         });
         joined(parts).trim_end().to_owned()
@@ -184,14 +186,14 @@ fn stacked(lines: &[Text<'_>], tone: Tone, number: bool) -> String {
     shown
 }
 
-/// Untrusted text as a code span, where GitHub looks for no mentions, links, emoji or HTML. The
-/// fence is longer than any run of backticks inside.
+/// Renders untrusted text as a code span, in which GitHub does not interpret mentions, links, emoji or HTML.
+/// The fence is longer than any run of backticks inside.
 pub fn code(text: &str) -> String {
     span(text, LONGEST_NAME)
 }
 
-/// The same inside a table. A bar ends a cell even in a code span, and `\|` is only safe where no
-/// backslash stands before it, so a bar becomes the box-drawing one that looks like it.
+/// Renders a code span for a table cell. A bar ends a cell even in a code span, and `\|` is only safe if no
+/// backslash precedes it, so a bar is replaced by the box-drawing character that looks like it.
 pub fn cell(text: &str) -> String {
     code(text).replace('|', "│")
 }
@@ -203,7 +205,7 @@ fn span(text: &str, longest: usize) -> String {
     }
     let longest = flat.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest + 1);
-    // A space inside keeps a backtick at either end apart from the fence; Markdown drops it again.
+    // The spaces separate a backtick at either end from the fence; Markdown removes them again.
     let space = if flat.starts_with('`') || flat.ends_with('`') { " " } else { "" };
     format!("{fence}{space}{flat}{space}{fence}")
 }
@@ -211,20 +213,20 @@ fn span(text: &str, longest: usize) -> String {
 fn clipped(mut text: String, longest: usize) -> String {
     if text.len() > longest {
         text.truncate(text.floor_char_boundary(longest));
-        // A space at the end would not be seen, and before the fence it would not be kept.
+        // A trailing space would be invisible, and would be lost before the fence.
         text.truncate(text.trim_end().len());
         text.push('…');
     }
     text
 }
 
-/// Lines run together: a line end would begin another block.
+/// Replaces line breaks by spaces, because a line break would begin another block.
 fn visible(text: &str) -> String {
     clean(&text.replace(['\n', '\r'], " "))
 }
 
-/// Text outside a code span: every character that Markdown or HTML reads as more than itself becomes
-/// an entity, and what GitHub would link after rendering gets an invisible space.
+/// Escapes text outside a code span: every character with a meaning in Markdown or HTML becomes an entity,
+/// and text that GitHub would link after rendering gets an invisible space.
 pub(in crate::report) fn text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let shown = clipped(visible(text), LONGEST_SENTENCE);

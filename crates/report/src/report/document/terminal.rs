@@ -1,4 +1,5 @@
-//! A document for a terminal or a log: lines as wide as the terminal, tables that take the roomiest layout that fits.
+//! Renders a document for a terminal or a log: lines as wide as the terminal, and tables in the widest layout
+//! that fits.
 
 use std::borrow::Cow;
 
@@ -14,13 +15,14 @@ use super::{Block, Cell, Item, Part, Rules, Table, Text, Tone, first_lines};
 use crate::report::quantity;
 use crate::report::wrap::{JOIN, paragraph, pieces, small_pieces, width_of};
 
-/// How to lay it out.
+/// Options for the layout.
 #[derive(Debug, Clone, Copy)]
 pub struct TerminalOptions {
-    /// Columns of the terminal.
+    /// Width of the terminal in columns.
     pub width: u16,
     pub color: bool,
-    /// Everything: all rows and columns, what doesn't decide, each case of a finding, the machine.
+    /// Whether to show everything: all rows and columns, informational rows, each case of a finding, and the
+    /// machine.
     pub all: bool,
 }
 
@@ -30,16 +32,18 @@ impl Default for TerminalOptions {
     }
 }
 
-/// Sentences are wrapped to this at most: longer lines are hard to read.
+/// Maximum width of sentences: longer lines are hard to read.
 const PROSE: usize = 100;
-/// Entries of one list before the rest is only counted.
+/// Maximum number of entries in a list; the others are only counted.
 const ENTRIES: usize = 20;
-/// Rows of a table before the rest is only counted, unless everything is requested.
+/// Maximum number of rows in a table, unless everything is requested; the others are only counted.
 const ROWS: usize = 50;
-/// Where a line of a table may wrap. It has no width, is in no text (it is a hidden character), and is taken out again.
+/// Marks where a line of a table may wrap. It has no width, can't occur in text (it is a hidden character),
+/// and is removed after wrapping.
 const BREAK: char = '\u{200b}';
 
-/// Renders a document. No line begins with `::`, which a log of GitHub Actions obeys, wherever it comes from.
+/// Renders a document. No line begins with `::`, wherever it comes from, because a log of GitHub Actions
+/// would execute it.
 pub(in crate::report) fn terminal(blocks: &[Block<'_>], options: TerminalOptions) -> String {
     let mut page = Page { text: String::new(), options, titled: false, below: false };
     blocks.iter().for_each(|block| page.block(block));
@@ -47,7 +51,7 @@ pub(in crate::report) fn terminal(blocks: &[Block<'_>], options: TerminalOptions
     text.split_inclusive('\n').map(disarm).collect()
 }
 
-/// A message of several lines that may quote untrusted text, made fit for a terminal and a log.
+/// Makes a message of several lines safe for a terminal and a log; it may quote untrusted text.
 pub fn harmless(text: &str) -> String {
     text.split('\n').map(|line| disarm(&clean(line)).into_owned()).collect::<Vec<_>>().join("\n")
 }
@@ -61,7 +65,7 @@ fn disarm(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// One line, harmless. A number and its unit, and what is there to be copied, have no place to wrap.
+/// Renders one safe line, in which numbers with their units and texts to be copied do not wrap.
 fn plain(text: &Text<'_>) -> String {
     let part = |part: &Part<'_>| match part {
         Part::Ours(text) | Part::Strong(text, _) => clean(text).replace(" %", "\u{a0}%"),
@@ -74,20 +78,20 @@ fn plain(text: &Text<'_>) -> String {
     text.0.iter().map(part).collect::<String>().trim_start_matches(' ').to_owned()
 }
 
-/// The characters of a name that are shown: no terminal is wider, and a table counts in 16 bits.
+/// Maximum number of characters of a name: no terminal is wider, and tables use 16-bit widths.
 const NAME: usize = 10_000;
 
 fn beginning(name: &str) -> &str {
     name.char_indices().nth(NAME).map_or(name, |(end, _)| &name[..end])
 }
 
-/// A text that grows by the line.
+/// A text that grows line by line.
 struct Page {
     text: String,
     options: TerminalOptions,
-    /// A title stands above, so entries and tables are indented.
+    /// Whether there is a title above, so that entries and tables are indented.
     titled: bool,
-    /// The first table is done, and what is said about it has begun.
+    /// Whether the first table is finished and the text about it has begun.
     below: bool,
 }
 
@@ -111,12 +115,12 @@ impl Page {
         format!("{style}{text}{style:#}")
     }
 
-    /// A wrapped paragraph: the first line starts with `first`, the others with `rest`.
+    /// Writes a wrapped paragraph: the first line starts with `first`, the others with `rest`.
     fn prose(&mut self, text: &Text<'_>, first: &str, rest: &str) {
         let width = PROSE.min(usize::from(self.options.width.max(40)));
         let start = self.text.len();
         self.line(&paragraph(&plain(text), width, first, rest));
-        // Colored after wrapping, because codes have no width.
+        // Colors are added after wrapping, because their codes have no width.
         if let Some(Part::Strong(word, tone)) = text.0.first()
             && self.text[start..].starts_with(&**word)
         {
@@ -139,7 +143,7 @@ impl Page {
             Block::List(items) => self.list(items),
             Block::Table(layouts) => self.table(layouts),
             Block::Section { title, blocks, .. } => {
-                // Below a table without titles a blank line is enough, because each entry says what it is about.
+                // Below a table without titles, a blank line is enough, because each entry names its subject.
                 if self.options.all {
                     self.title(title);
                 } else if !self.below && !self.text.is_empty() {
@@ -160,7 +164,7 @@ impl Page {
         }
     }
 
-    /// Blanks below a title.
+    /// Returns the indentation below a title.
     fn indent(&self) -> &'static str {
         if self.titled { "  " } else { "" }
     }
@@ -179,7 +183,7 @@ impl Page {
         }
     }
 
-    /// The roomiest layout in which no word has to be split.
+    /// Writes a table in the widest layout in which no word has to be split.
     fn table(&mut self, layouts: &[Table<'_>]) {
         let width = usize::from(self.options.width);
         let fits = |lines: &[String]| lines.iter().all(|line| width_of_row(line) <= width);
@@ -209,7 +213,8 @@ impl Page {
         if self.options.all { rows } else { rows.min(ROWS) }
     }
 
-    /// The lines of a table in a terminal this wide. Where words are not to be `split`, it may be wider.
+    /// Returns the lines of a table in a terminal of this width. With `whole_words`, words are not split, so
+    /// the table may become wider.
     fn arranged(&self, layout: &Table<'_>, width: u16, whole_words: bool) -> Vec<String> {
         let mut table = comfy_table::Table::new();
         table.load_style(style(layout.rules));
@@ -254,7 +259,7 @@ impl Page {
         let lines = cell.lines.iter().map(plain);
         let lines = lines.map(|line| if whole { line } else { small_pieces(&line).join(&BREAK.to_string()) });
         let shown = comfy_table::Cell::new(lines.collect::<Vec<_>>().join("\n").trim_end_matches('\n'));
-        // The bright colors can't be read on a light background.
+        // Bright colors can't be read on a light background.
         match cell.tone {
             _ if !self.options.color => shown,
             Tone::Plain | Tone::Strong => shown,
@@ -269,7 +274,7 @@ fn longest_piece(line: &str) -> usize {
     pieces(line).into_iter().map(width_of).max().unwrap_or(0)
 }
 
-/// The width of a table's line, in which marks and colors have none.
+/// Returns the width of a table's line without marks and colors.
 fn width_of_row(line: &str) -> usize {
     let mut width = 0;
     let mut is_color = false;

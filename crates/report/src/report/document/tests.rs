@@ -1,8 +1,8 @@
-//! What holds for every document, whatever it says.
+//! Properties that hold for every document, whatever its content.
 
 use super::*;
 
-/// Text that wants each form to do something.
+/// Texts that try to make each form do something.
 const HOSTILE: [&str; 7] = [
     "a|b\\|c @everyone #1 https://evil.example/?q=1",
     "`` ` ``</details><script>alert(1)</script>",
@@ -13,7 +13,7 @@ const HOSTILE: [&str; 7] = [
     "",
 ];
 
-/// Every block with the text in every kind of part.
+/// Returns every kind of block with the text in every kind of part.
 fn document(text: &str) -> Vec<Block<'_>> {
     let all = || {
         let tones = [Tone::Plain, Tone::Strong, Tone::Good, Tone::Doubt, Tone::Bad];
@@ -56,7 +56,7 @@ fn untrusted_text_is_text_in_every_form() {
         }
         let page = html_page(text, &blocks);
         assert!(!page.contains("<script") && !page.contains("onclick='") && !page.contains("<!--"), "{page}");
-        // Outside of code spans, nothing mentions, links or is markup.
+        // Outside of code spans, nothing may be a mention, a link or markup.
         let markdown = markdown(&blocks, usize::MAX);
         for line in markdown.lines() {
             let bare = without_entities(&without_code(line));
@@ -70,14 +70,14 @@ fn untrusted_text_is_text_in_every_form() {
     }
 }
 
-/// A line whose entities are one harmless letter each.
+/// Returns a line with each entity replaced by one harmless letter.
 fn without_entities(line: &str) -> String {
     let mut parts = line.split("&#");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |bare, part| bare + "·" + part.split_once(';').expect("an entity ends").1)
 }
 
-/// A line without its code spans, as GitHub finds them.
+/// Returns a line without its code spans, as GitHub detects them.
 fn without_code(line: &str) -> String {
     let (mut bare, mut rest) = (String::new(), line);
     while let Some(start) = rest.find('`') {

@@ -1,4 +1,4 @@
-//! Comparisons made by hand, one for every verdict and reason, for the renderers' tests.
+//! Handmade comparisons for the renderers' tests, with every verdict and every reason.
 
 use std::collections::BTreeMap;
 
@@ -30,13 +30,14 @@ pub(super) fn bare(name: &str, verdict: Verdict, reason: Reason) -> Row {
     Row { target: Some("cpu".into()), ..Row::new(BenchmarkName::new(name), verdict, reason) }
 }
 
-/// With the values that the gate would show.
+/// Returns the row with the values that the gate would show.
 fn shown(mut row: Row) -> Row {
     row.typical = row.values_to_show();
     row
 }
 
-/// A latency row, measured in 12 blocks; `ratio` with an interval one percent wide on either side.
+/// Returns a latency row that was measured in 12 blocks; the interval around `ratio` extends by one percent
+/// on either side.
 pub(super) fn measured(name: &str, verdict: Verdict, reason: Reason, base: f64, ratio: f64) -> Row {
     shown(Row {
         metric: Some(Metric::LATENCY),
@@ -155,7 +156,7 @@ pub(super) fn of_rows(verdict: Verdict, rows: Vec<Row>) -> Comparison {
     }
 }
 
-/// A comparison like that of the quickstart suite.
+/// Returns a comparison like that of the quickstart suite.
 pub(super) fn quickstart() -> Comparison {
     let mut attention =
         measured("attention/cpu/main", Verdict::Regressed, Reason::BeyondFloor, 22_150_000.0, 1.441);
@@ -181,7 +182,7 @@ pub(super) fn quickstart() -> Comparison {
     comparison
 }
 
-/// Every reason once, with the verdict it usually comes with.
+/// Returns every reason once, with its usual verdict.
 pub(super) fn every_reason() -> Comparison {
     let why = || "iree-compile ended with 1: error: failed to legalize operation 'torch.aten.foo'".to_owned();
     let fails = |reason: fn(Stage, String) -> Reason| reason(Stage::Compile, why());
@@ -265,7 +266,7 @@ pub(super) fn every_reason() -> Comparison {
     of_rows(Verdict::Error, rows)
 }
 
-/// Hostile names and messages, which want the report to do something.
+/// Returns hostile names and messages, which try to make the report do something.
 pub(super) fn hostile() -> Comparison {
     let names = [
         "a|b\\|c @everyone #1 https://evil.example/?q=1",
@@ -289,7 +290,7 @@ pub(super) fn hostile() -> Comparison {
     comparison
 }
 
-/// A calibration of two benchmarks, one of them with a hostile name.
+/// Returns a calibration of two benchmarks, one of which has a hostile name.
 pub(in crate::report) fn noise_report() -> NoiseReport {
     let points = |shares: [u64; 3]| -> Vec<PowerPoint> {
         [0.03, 0.05, 0.10]
