@@ -1,8 +1,8 @@
-//! How often the alerts say what was planted: a hundred simulated years, night by night.
+//! How often the alerts report exactly the planted changes, in a hundred simulated years, night by night.
 //!
-//! `cargo bench --bench alerts` prints, by the noise between nights, in how many years there is exactly one issue for
-//! each planted cause and no other, and the false issues of a year; then the false issues of years without any change.
-//! `-- YEARS FIRST` plays fewer or more, with seeds from FIRST on.
+//! For each level of noise between nights, `cargo bench --bench alerts` prints the number of years with
+//! exactly one issue for each planted cause and no other, and the false issues per year; then the false
+//! issues of years without any change. `-- YEARS FIRST` sets the number of years and the first seed.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic, and prints its figures")]
 
 use std::ops::Range;
@@ -38,7 +38,7 @@ fn main() {
     }
 }
 
-/// Years by their seeds, on all processors.
+/// Simulates one year for each seed, on all processors.
 fn years(seeds: Range<u64>, noise: f64, planted: &[Change]) -> Vec<(u64, Year)> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {

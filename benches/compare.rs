@@ -1,14 +1,14 @@
-//! How fast two large Google Benchmark files are compared, against a typed serde_json parse of the same
-//! bytes, and against google/benchmark's own `tools/compare.py` where its path is given:
+//! Measures how fast two large Google Benchmark files are compared, relative to a typed serde_json parse of
+//! the same bytes and, if its path is given, to google/benchmark's own `tools/compare.py`:
 //!
 //! ```text
 //! cargo bench --bench compare -- [--benchmarks 5000] [--repetitions 20] [--rounds 7]
 //!                                [--compare-py path/to/tools/compare.py] [--many 200]
 //! ```
 //!
-//! Every contender runs in a process of its own, in turn, so that peak memory is its own and drift of
-//! the machine hits all alike. Printed: the median of the rounds on the clock, the least processor time
-//! (which a busy machine disturbs least), ratios of both, and peak resident memory.
+//! The contenders run in turn, each in its own process, so that peak memory is measured separately and drift
+//! of the machine affects all alike. The output has the median wall-clock time of the rounds, the least
+//! processor time (which a busy machine disturbs least), the ratios of both, and peak resident memory.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
 
 use std::fmt::Write as _;
@@ -21,8 +21,8 @@ use benchgate::gate;
 use benchgate::ingest;
 use serde::Deserialize;
 
-/// What a comparison needs of a file, for serde_json: strings borrowed, the rest ignored. `&str` and not `Cow`:
-/// inside an `Option` serde copies a `Cow`.
+/// The fields of a file that a comparison needs, for serde_json: strings are borrowed, other fields are
+/// ignored. The type is `&str` and not `Cow`, because serde copies a `Cow` inside an `Option`.
 #[derive(Deserialize)]
 struct TypedFile<'a> {
     #[serde(borrow)]
@@ -59,7 +59,7 @@ struct TypedRow<'a> {
     items_per_second: Option<f64>,
 }
 
-/// SplitMix64: the same files every time.
+/// SplitMix64, which generates the same files every time.
 struct Stream(u64);
 
 impl Stream {
@@ -72,7 +72,7 @@ impl Stream {
     }
 }
 
-/// A file as the tool writes it; the repetitions spread by about 1 %.
+/// Writes a file as the tool does; the repetitions spread by about 1 %.
 fn generate(path: &Path, seed: u64, benchmarks: usize, repetitions: usize) {
     let mut stream = Stream(seed);
     let mut out = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
@@ -103,11 +103,11 @@ fn generate(path: &Path, seed: u64, benchmarks: usize, repetitions: usize) {
     out.flush().unwrap();
 }
 
-/// One contender on its files: seconds and its result, so that nothing is optimized away.
+/// Runs one contender on its files. Returns the seconds and its result, so that nothing is optimized away.
 fn contend(mode: &str, files: &[PathBuf]) -> f64 {
     let start = Instant::now();
     let seen = match mode {
-        // One file after the other: nothing of the first is kept.
+        // One file after the other, without keeping anything of the first.
         "typed" => files
             .iter()
             .map(|file| {
@@ -140,7 +140,7 @@ fn contend(mode: &str, files: &[PathBuf]) -> f64 {
                 .stderr(std::process::Stdio::null())
                 .status()
                 .unwrap();
-            // The verdict is the exit code; what must not happen is that the files could not be read.
+            // The exit code is the verdict; only a failure to read the files counts as an error here.
             usize::from(!matches!(status.code(), None | Some(1 | 2 | 21 | 22)))
         }
         other => panic!("no contender {other}"),
@@ -154,13 +154,13 @@ fn read(file: &Path) -> benchgate::model::Run {
     ingest::read(&bytes, ingest::detect(&bytes).unwrap(), &file.display().to_string()).unwrap()
 }
 
-/// Reads a large file like the command.
+/// Reads a large file as the command does.
 fn in_pieces(file: &Path) -> benchgate::model::Run {
     let source = std::fs::File::open(file).unwrap();
     ingest::read_in_pieces(source, &file.display().to_string()).unwrap()
 }
 
-/// Processor time of this process and of the one it started, seconds.
+/// Returns the processor time of this process and of the one that it started, in seconds.
 fn processor_time() -> f64 {
     use nix::sys::resource::{UsageWho, getrusage};
     let seconds = |who| {
@@ -173,7 +173,7 @@ fn processor_time() -> f64 {
     seconds(UsageWho::RUSAGE_SELF) + seconds(UsageWho::RUSAGE_CHILDREN)
 }
 
-/// Peak resident memory of this process, or of the one it started and waited for, MiB.
+/// Returns the peak resident memory of this process, or of the one that it started and waited for, in MiB.
 fn peak_mib() -> f64 {
     let children = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN).unwrap();
     if children.max_rss() > 0 {
@@ -186,7 +186,7 @@ fn peak_mib() -> f64 {
     kib.unwrap_or(f64::NAN) / 1024.0
 }
 
-/// Runs one contender in a process of its own: seconds, processor seconds and peak MiB.
+/// Runs one contender in its own process. Returns seconds, processor seconds and peak MiB.
 fn child(mode: &str, files: &[PathBuf]) -> [f64; 3] {
     let output =
         Command::new(std::env::current_exe().unwrap()).arg("--child").arg(mode).args(files).output().unwrap();
@@ -262,7 +262,8 @@ fn main() {
     many(folder.path(), number("--many", 200), benchmarks, repetitions);
 }
 
-/// Joining twice the files takes twice the time, and memory grows by the samples kept.
+/// Checks that joining twice as many files takes twice the time, and that memory grows only by the samples
+/// that are kept.
 fn many(folder: &Path, count: usize, benchmarks: usize, repetitions: usize) {
     if count == 0 {
         return;

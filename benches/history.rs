@@ -1,11 +1,12 @@
-//! A gate against three years of nights: 20 suites × 1,095 sessions × 100 benchmarks, every file whole.
+//! Runs a gate against three years of nightly sessions: 20 suites × 1,095 sessions × 100 benchmarks, with
+//! complete files.
 //!
-//! `cargo bench --bench history` writes the history as a branch of a remote, and the nights' commits into
-//! a source repository, so that both the transfer and the ancestry are real. Then it runs
-//! `benchgate gate --stored --branch` over HTTP on loopback, with a token, and prints what the gate says
-//! of its decision, the bytes that the server sent, and the peak of the gate's memory. Only the measured
-//! tools are fakes, so that the head takes seconds. Writing the history takes minutes and about 2 GB in
-//! the temporary folder. `-- NIGHTS` makes it shorter.
+//! `cargo bench --bench history` writes the history as a branch of a remote, and the commits of these nights
+//! into a source repository, so that both the transfer and the ancestry are real. Then it runs `benchgate
+//! gate --stored --branch` over HTTP on loopback, with a token, and prints the gate's verdict, the bytes that
+//! the server sent, and the gate's peak memory. Only the measured tools are fake, so that measuring head
+//! takes seconds. Writing the history takes minutes and about 2 GB in the temporary folder. `-- NIGHTS` makes
+//! it shorter.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic, and prints its figures")]
 
 #[path = "../tests/integration/git_server.rs"]
@@ -58,7 +59,7 @@ fn main() {
     }
 }
 
-/// A suite of a hundred fake models, committed.
+/// Commits a suite of a hundred fake models.
 fn suite() -> Suite {
     let mut suite = Suite::new();
     for at in 0..BENCHMARKS {
@@ -72,7 +73,7 @@ fn suite() -> Suite {
     suite
 }
 
-/// A commit for every night, oldest first.
+/// Makes a commit for every night, oldest first.
 fn source_history(suite: &Suite, nights: usize) -> Vec<String> {
     let work = suite.world.work();
     fast_import(&work.join(".git"), |stream| {
@@ -86,7 +87,8 @@ fn source_history(suite: &Suite, nights: usize) -> Vec<String> {
     listed.lines().skip(1).map(str::to_owned).collect()
 }
 
-/// Every night of every suite on the data branch, a commit a night; returns the bytes of all files.
+/// Writes every night of every suite to the data branch, one commit per night; returns the bytes of all
+/// files.
 fn stored_history(server: &GitServer, run: &RunFile, commits: &[String]) -> usize {
     let mut noise = Noise(1);
     let mut all = 0;
@@ -98,7 +100,7 @@ fn stored_history(server: &GitServer, run: &RunFile, commits: &[String]) -> usiz
             write!(stream, "data 5\nnight\n").unwrap();
             let created = created(commits.len() - night);
             for suite in 0..SUITES {
-                // The first is the one that the gate asks for.
+                // The gate asks for the first suite.
                 let name = if suite == 0 { run.suite.clone() } else { format!("suite-{suite:02}") };
                 let mut session = session(run, &mut noise);
                 session.suite.clone_from(&name);
@@ -119,7 +121,7 @@ fn stored_history(server: &GitServer, run: &RunFile, commits: &[String]) -> usiz
     all
 }
 
-/// The measured run with other samples.
+/// Returns the measured run with other samples.
 fn session(run: &RunFile, noise: &mut Noise) -> RunFile {
     let mut session = run.clone();
     session.sides[0].dirty = Some(false);
@@ -147,19 +149,19 @@ struct Noise(u64);
 
 impl Noise {
     fn next(&mut self) -> f64 {
-        // Knuth's MMIX generator: anything will do that compresses no better than measurements.
+        // Knuth's MMIX generator. Any generator will do whose numbers compress no better than measurements.
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 40) as f64 / f64::from(1_u32 << 24) - 0.5
     }
 }
 
-/// The start of a session so many nights ago.
+/// Returns the start of a session that ran this many nights ago.
 fn created(nights_ago: usize) -> String {
     let hours = i64::try_from(24 * nights_ago).unwrap();
     (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(hours)).to_string()
 }
 
-/// Runs the gate and prints what it cost.
+/// Runs the gate and prints its cost.
 fn gate(suite: &Suite, server: &GitServer, turn: &str) {
     let before = server.sent();
     let remote = server.url();
@@ -189,7 +191,7 @@ fn gate(suite: &Suite, server: &GitServer, turn: &str) {
     );
 }
 
-/// Bytes of the packs of a repository.
+/// Returns the size of a repository's packs in bytes.
 fn packed(repository: &Path) -> u64 {
     let packs = std::fs::read_dir(repository.join("objects/pack")).unwrap();
     packs.map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
@@ -197,7 +199,7 @@ fn packed(repository: &Path) -> u64 {
 
 fn fast_import(repository: &Path, write: impl FnOnce(&mut BufWriter<std::process::ChildStdin>)) {
     let mut import = Command::new("git")
-        // The quickest compression: this is not what is measured.
+        // The fastest compression, because writing the history is not measured.
         .args(["-c", "core.compression=1", "fast-import", "--quiet", "--depth=0"])
         .env("GIT_DIR", repository)
         .stdin(Stdio::piped())
@@ -210,7 +212,7 @@ fn fast_import(repository: &Path, write: impl FnOnce(&mut BufWriter<std::process
     assert!(import.wait().unwrap().success());
 }
 
-/// Git without the configuration of the user who runs the bench.
+/// Runs git without the configuration of the user who runs the benchmark.
 fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])

@@ -1,9 +1,10 @@
-//! Counts the lines of definitions that `benchgate import iree-test-suites` loses.
+//! Counts the lines of test definitions that `benchgate import iree-test-suites` loses.
 //!
-//! `cargo bench --bench import_lines -- CHECKOUT LISTS` takes checkouts of iree-org/iree-test-suites and of iree-org/iree's
-//! `tests/external/iree-test-suites`. Every file that is named by address counts as downloaded. Each line of each definition (a
-//! value of its JSON, or a flag of onnx_ops) is changed, and taken out, by itself: if the configuration and the list of what
-//! is not translated stay the same, the import lost it. Prints the counts of each suite, and every lost line.
+//! `cargo bench --bench import_lines -- CHECKOUT LISTS` takes checkouts of iree-org/iree-test-suites and of
+//! iree-org/iree's `tests/external/iree-test-suites`. Every file that is referred to by URL counts as
+//! downloaded. Each line of each definition (a value of its JSON, or a flag of onnx_ops) is changed, and then
+//! removed, one at a time. If the configuration and the list of untranslated items stay the same, the import
+//! lost that line. Prints the counts of each suite, and every lost line.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic, and prints its figures")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +62,8 @@ fn in_suite(path: &str, suite: &str) -> bool {
     path.split('/').any(|folder| folder == suite || folder == "test_suite_files")
 }
 
-/// Definitions, those of which no line is listed, listed lines, all lines, and the lost ones.
+/// Returns the numbers of definitions, of definitions without listed lines, of listed lines, of all lines,
+/// and of lost lines; and the lost lines themselves.
 fn check(files: &SuiteFiles, suite: &str) -> ([usize; 4], Vec<String>) {
     let before = imported(files);
     let definitions: Vec<(&String, &String)> = files
@@ -73,7 +75,7 @@ fn check(files: &SuiteFiles, suite: &str) -> ([usize; 4], Vec<String>) {
     let whole = definitions.iter().filter(|(path, _)| !listed.contains(path.as_str())).count();
     let (mut lines, mut lost) = (0, Vec::new());
     for (path, text) in &definitions {
-        // A test of onnx_ops alone: its folder decides nothing about others.
+        // A single test of onnx_ops: its folder does not affect other tests.
         let folder = path.strip_suffix(FLAGS);
         let (files, before) = match folder {
             Some(folder) => {
@@ -101,7 +103,8 @@ fn check(files: &SuiteFiles, suite: &str) -> ([usize; 4], Vec<String>) {
     ([definitions.len(), whole, before.untranslated.len(), lines], lost)
 }
 
-/// Each line of a definition, and the definition with another one in its place and without it.
+/// Returns each line of a definition with two variants of the definition: one with another line in its place,
+/// and one without it.
 fn variants(text: &str, is_flags: bool) -> Vec<(String, [String; 2])> {
     if is_flags {
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -127,12 +130,12 @@ fn variants(text: &str, is_flags: bool) -> Vec<(String, [String; 2])> {
     places.iter().map(both).collect()
 }
 
-/// The places of all values that contain no others.
+/// Finds the positions of all values that contain no others.
 fn leaves(value: &Value, place: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
     let parts: Vec<(String, &Value)> = match value {
         Value::Object(parts) => parts.iter().map(|(key, part)| (key.clone(), part)).collect(),
         Value::Array(parts) => parts.iter().enumerate().map(|(at, part)| (at.to_string(), part)).collect(),
-        // It says nothing.
+        // A null says nothing, so losing it is no loss.
         Value::Null => return,
         _ => return found.push(place.clone()),
     };
@@ -143,7 +146,7 @@ fn leaves(value: &Value, place: &mut Vec<String>, found: &mut Vec<Vec<String>>) 
     }
 }
 
-/// Changes the value at a place, or removes it.
+/// Changes the value at a position, or removes it.
 fn edit(value: &mut Value, place: &[String], is_changed: bool) {
     let [first, rest @ ..] = place else {
         *value = match &*value {
@@ -164,7 +167,7 @@ fn edit(value: &mut Value, place: &[String], is_changed: bool) {
     }
 }
 
-/// Imports as if each file that is named by address had been downloaded.
+/// Imports as if each file that is referred to by URL had been downloaded.
 fn imported(files: &SuiteFiles) -> Imported {
     let mut fetched: BTreeMap<String, FetchedFile> = BTreeMap::new();
     loop {
@@ -187,7 +190,8 @@ fn collect(folder: &Path, prefix: &str, found: &mut SuiteFiles) {
         if kind.is_dir() && name != ".git" {
             collect(&entry.path(), &format!("{path}/"), found);
         } else if kind.is_file() && name != "benchgate.toml" {
-            // What a test's flags name has to be below the suite's folder, so it is copied there before an import.
+            // Files that a test's flags name must be below the suite's folder, so they are copied there
+            // before an import.
             let path = path
                 .strip_prefix("lists/")
                 .filter(|path| path.starts_with("test_suite_files/"))

@@ -1,10 +1,11 @@
-//! What becomes of slowdowns that no one accepts: a hundred simulated years through `update`, `gate --stored`, `alert` and
-//! the site's data.
+//! Follows slowdowns that no one accepts through `update`, `gate --stored`, `alert` and the site's data, in a
+//! hundred simulated years.
 //!
-//! `cargo bench --bench nights` prints, by the noise between nights, how many slow nights were stored as good or passed,
-//! which steps no alert showed, and how long a repaired benchmark stays red. `-- YEARS FIRST NOISE…` plays fewer or more,
-//! with seeds from FIRST on and these standard deviations between nights in percent (0.4 and 0.6). With the word `unchanged`
-//! nothing changes in these years; with `weeks` the machine is faster by 2 to 5 % for a week now and then.
+//! For each level of noise between nights, `cargo bench --bench nights` prints how many slow nights were
+//! stored as good or passed, which steps no alert showed, and how long a repaired benchmark still fails. `--
+//! YEARS FIRST NOISE…` sets the number of years, the first seed and the standard deviations between nights in
+//! percent (by default 0.4 and 0.6). With the word `unchanged`, nothing changes in these years; with `weeks`,
+//! the machine is occasionally faster by 2 to 5 % for a week.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic, and prints its figures")]
 
 use std::ops::Range;
@@ -85,7 +86,7 @@ impl Plan {
     }
 }
 
-/// Years by their seeds, on all processors.
+/// Simulates one year for each seed, on all processors.
 fn years(seeds: Range<u64>, between: f64, plan: Plan) -> Vec<(u64, NightsYear)> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {

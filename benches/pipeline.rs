@@ -1,11 +1,12 @@
-//! What `benchgate run` costs in addition to the tools it runs, on the quickstart suite with real IREE.
+//! Measures the cost of `benchgate run` beyond that of the tools it runs, on the quickstart suite with real
+//! IREE.
 //!
 //! ```console
 //! $ cargo bench --bench pipeline
 //! ```
 //!
-//! Everything is measured in one invocation, side by side, because machines differ from hour to hour.
-//! The tools are installed first; their download is not part of any figure.
+//! Everything is measured in one invocation, because the speed of a machine varies from hour to hour. The
+//! tools are installed first; their download is not part of any figure.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and may panic")]
 
 use std::path::{Path, PathBuf};
@@ -58,16 +59,16 @@ struct Bench {
     output: PathBuf,
 }
 
-/// One run, by the clock and by what its tools report of themselves.
+/// The cost of one run, by the clock and by its tools' own reports.
 struct Cost {
     wall: Duration,
-    /// Compilers and verification, as the run file has them.
+    /// Time of compilers and verification, from the run file.
     preparing_tools: Duration,
     measuring_tools: Duration,
 }
 
 impl Cost {
-    /// Wall time outside measuring.
+    /// Returns the wall-clock time outside measuring.
     fn preparing(&self) -> Duration {
         self.wall.saturating_sub(self.measuring_tools)
     }
@@ -120,7 +121,7 @@ impl Bench {
         };
         Cost {
             wall,
-            // A cached stage names the time of the day it was made.
+            // A cached stage states the time that it took when it was made.
             preparing_tools: seconds("stages", |stage| stage["status"] == "ok"),
             measuring_tools: seconds("processes", |_| true),
         }

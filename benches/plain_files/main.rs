@@ -1,7 +1,9 @@
-//! What plain files are worth: `cargo bench --bench plain_files`. docs/results.md holds the table it printed.
+//! Measures how much comparisons of plain files can detect: `cargo bench --bench plain_files`. Its table is
+//! in docs/results.md.
 //!
-//! Recordings of real tools on a loaded and on an idle machine (tests/fixtures/corpus/plain), and sessions drawn from the
-//! idle one. `--draws N` sets how many comparisons a drawn figure has, `--seed S` which.
+//! The files are recordings of real tools on a loaded and on an idle machine (tests/fixtures/corpus/plain),
+//! and sessions drawn from the idle one. `--draws N` sets the number of comparisons behind a simulated
+//! figure, `--seed S` the seed.
 #![expect(clippy::print_stdout, reason = "a table on the terminal is what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
 
@@ -23,7 +25,7 @@ const TOOLS: [&str; 7] =
 const SLOWDOWNS: [f64; 3] = [0.10, 0.20, 0.50];
 /// Slowdowns that are tried until one is detected.
 const FACTORS: [f64; 9] = [1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 100.0];
-/// How far apart the two sessions of a pair are.
+/// Distances between the two sessions of a pair, as numbers of sessions.
 const APART: [usize; 2] = [1, 5];
 
 fn option(name: &str, default: u64) -> u64 {
@@ -35,7 +37,7 @@ fn judged(base: &Run, head: &Run) -> Comparison {
     compare(base, head, &Policy::default(), &CompareOptions::default())
 }
 
-/// The rows of the time, in the order of the benchmarks.
+/// Returns the rows of the time, in the order of the benchmarks.
 fn times(comparison: &Comparison) -> Vec<&Row> {
     let latency = |row: &&Row| row.metric.as_ref().is_none_or(|metric| metric.name == Metric::LATENCY.name);
     comparison.rows.iter().filter(latency).collect()
@@ -45,7 +47,7 @@ fn is_red(row: &Row) -> bool {
     row.verdict == Verdict::Regressed
 }
 
-/// Shares of what happened, in percent.
+/// Shares of the possible outcomes, in percent.
 #[derive(Default, Clone, Copy)]
 struct Share {
     hits: f64,
@@ -63,13 +65,13 @@ impl Share {
     }
 }
 
-/// The factor at which half of the pairs were detected; `None` if it was not reached.
+/// Returns the factor at which half of the pairs were detected; `None` if it was not reached.
 fn in_half(least: &[f64]) -> String {
     let middle = describe::sorted(least)[least.len() / 2];
     if middle.is_finite() { format!("{middle} ×") } else { format!("> {} ×", FACTORS[FACTORS.len() - 1]) }
 }
 
-/// Returns whether the printed interval holds the truth; a row that prints none claims nothing.
+/// Returns whether the printed interval contains the true value; `None` for a row that prints no interval.
 fn covers(row: &Row, truth: f64) -> Option<bool> {
     let interval = row.estimate.as_ref()?.interval?;
     Some(interval.low <= truth && truth <= interval.high)
@@ -163,7 +165,8 @@ fn recorded_tools() {
     println!();
 }
 
-/// Sessions of one benchmark on the idle machine: the level of each relative to the median, and what its repetitions did.
+/// Sessions of one benchmark on the idle machine: the level of each relative to the median, and its
+/// repetitions.
 struct Idle {
     levels: Vec<f64>,
     residuals: Vec<Vec<f64>>,
@@ -179,8 +182,8 @@ impl Idle {
         }
     }
 
-    /// How often an oracle sees a slowdown that knows every difference of two sessions of this row, and calls one in a
-    /// hundred suites of this size red.
+    /// Returns how often an oracle detects a slowdown. The oracle knows every difference between two sessions
+    /// of this row, and fails one in a hundred suites of this size by mistake.
     fn oracle(&self, rows: usize, factor: f64) -> f64 {
         let pair = |base: &f64| -> Vec<f64> { self.levels.iter().map(|head| head - base).collect() };
         let differences = describe::sorted(&self.levels.iter().flat_map(pair).collect::<Vec<f64>>());
@@ -190,8 +193,9 @@ impl Idle {
         seen as f64 / differences.len() as f64
     }
 
-    /// How often an oracle passes this row unchanged that knows how far the locations of two sides of `count` sessions
-    /// lie apart by chance, and passes one in a hundred rows that are slower by the tolerance.
+    /// Returns how often an oracle lets this row pass if it is unchanged. The oracle knows by how much the
+    /// locations of two sides of `count` sessions differ by chance, and lets one in a hundred rows pass that
+    /// are slower by the tolerance.
     fn passing_oracle(&self, count: usize, random: &mut ChaCha12Rng) -> f64 {
         let mut location = || {
             let session = |_| describe::median(&logarithms(self.draw(random, 3, 1.0))).unwrap();
@@ -203,7 +207,7 @@ impl Idle {
         differences.iter().filter(|difference| **difference < limit).count() as f64 / ORACLE_DRAWS as f64
     }
 
-    /// Repetitions of a session that could have been: a recorded level, and repetitions of that session.
+    /// Draws the repetitions of a simulated session: a recorded level, with the repetitions of that session.
     fn draw(&self, random: &mut ChaCha12Rng, repetitions: usize, factor: f64) -> Vec<f64> {
         let session = random.random_range(0..self.levels.len());
         let residuals = &self.residuals[session];
@@ -302,7 +306,7 @@ fn idle(draws: u64, seed: u64) {
     files(&steady, &usual, draws, seed);
 }
 
-/// Several files a side: the way out that the report names.
+/// Compares several files per side, which is the solution that the report suggests.
 fn files(steady: &[Idle], usual: &[Idle], draws: u64, seed: u64) {
     println!("## Idle machine: several sessions a side, three repetitions each, one row; in percent");
     println!("Green, next to an oracle that knows the error of the difference between two sides\n");
@@ -342,7 +346,7 @@ fn files(steady: &[Idle], usual: &[Idle], draws: u64, seed: u64) {
     println!();
 }
 
-/// 5,000 rows of 20 repetitions, 100 of them slower by a tenth.
+/// Compares 5,000 rows of 20 repetitions, 100 of which are slower by a tenth.
 fn many(seed: u64) {
     const ROWS: usize = 5_000;
     const CHANGED: usize = 50;

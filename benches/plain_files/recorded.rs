@@ -1,4 +1,4 @@
-//! Sessions that other tools recorded, read as users' files are.
+//! Sessions that other tools recorded, read in the same way as users' files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/corpus/plain")
 }
 
-/// All sessions of one recording, each read as `compare` reads it.
+/// Returns all sessions of one recording, each read as `compare` reads it.
 pub fn sessions(name: &str) -> Vec<Run> {
     let bytes = std::fs::read(folder().join(format!("{name}.jsonl.gz"))).unwrap();
     let text = String::from_utf8(ingest::decompressed(&bytes, name).unwrap().into_owned()).unwrap();
@@ -26,7 +26,7 @@ fn session(line: &str) -> Run {
     joiner.finish().unwrap()
 }
 
-/// The same session with one benchmark slower by `factor`, whatever its tool kept of it.
+/// Returns the same session with one benchmark slower by `factor`, in whatever form its tool stored it.
 pub fn slowed(run: &Run, row: usize, factor: f64) -> Run {
     let mut run = run.clone();
     let benchmark = &mut run.benchmarks[row];
@@ -69,7 +69,7 @@ pub fn scale(series: &mut Series, factor: f64) {
     }
 }
 
-/// The logarithm of a benchmark's median time in one session.
+/// Returns the logarithm of a benchmark's median time in one session.
 pub fn level(run: &Run, row: usize) -> f64 {
     let series = &run.benchmarks[row].metric(&Metric::LATENCY.name).unwrap().series;
     let value = match series {
@@ -84,7 +84,7 @@ pub fn level(run: &Run, row: usize) -> f64 {
     value.ln()
 }
 
-/// The repetitions of a benchmark in one session, as logarithms relative to their median.
+/// Returns the repetitions of a benchmark in one session, as logarithms relative to their median.
 pub fn residuals(run: &Run, row: usize) -> Vec<f64> {
     let series = &run.benchmarks[row].metric(&Metric::LATENCY.name).unwrap().series;
     let level = level(run, row);
@@ -96,7 +96,7 @@ pub fn residuals(run: &Run, row: usize) -> Vec<f64> {
     }
 }
 
-/// A benchmark of made-up processes.
+/// Returns a benchmark with simulated processes.
 pub fn benchmark(name: &str, processes: Vec<Vec<f64>>) -> benchgate::model::Benchmark {
     let mut benchmark = benchgate::model::Benchmark::new(name);
     let processes = processes.into_iter().zip(0..).map(|(samples, session)| Process {

@@ -1,4 +1,4 @@
-//! Goals of the method, and its results.
+//! Goals of the method, and the comparison of its results with them.
 
 use crate::tally::Tally;
 

@@ -1,4 +1,4 @@
-//! Bisection on made noise: a range of commits of which none, one or two are slower.
+//! Bisection on simulated noise: a range of commits of which none, one or two are slower.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,17 @@ use crate::corpus::{benchmark, session};
 use crate::generators::{BLOCKS, GENERATORS, Generator, Program, row};
 use crate::{parallel, wanted};
 
-/// Candidates behind the good end.
+/// Number of candidates after the good end.
 const COMMITS: usize = 256;
-/// Blocks a pair at most.
+/// Maximum number of blocks for a pair.
 const MAX_BLOCKS: u32 = 192;
-/// Blocks of each step of the plain binary search.
+/// Number of blocks for each step of the plain binary search.
 const PLAIN: u32 = 12;
-/// Ranges without a change, for each range with one: the claim about them is 99 %, and they cost one pair each.
+/// Number of ranges without a change for each range with one: the claim about them is 99 %, and each costs
+/// only one pair.
 const UNCHANGED: u32 = 10;
 
-/// Changes of a range: after which candidate, by what factor.
+/// Changes in a range: after which candidate, and by what factor.
 type Changes = Vec<(usize, f64)>;
 
 /// The machine that measures pairs of candidates.
@@ -41,7 +42,8 @@ impl Machine {
         Program { factor, changed: behind.count() > 0 }
     }
 
-    /// All blocks of a pair, `blocks` at least. Each visit is a session of its own, as on a real machine.
+    /// Returns all blocks of a pair, at least `blocks`. Each visit is a separate session, as on a real
+    /// machine.
     fn measure(&mut self, pair: Pair, blocks: u32) -> (Run, Run) {
         let programs = [self.program(pair.base), self.program(pair.head)];
         let sides = self.sessions.entry(pair).or_default();
@@ -65,7 +67,7 @@ impl Machine {
     }
 }
 
-/// One bisection.
+/// The result of one bisection.
 struct Outcome {
     blamed: Vec<usize>,
     ends_worse: bool,
@@ -92,7 +94,7 @@ fn bisect(machine: &mut Machine) -> Outcome {
     }
 }
 
-/// What teams do by hand: half the range, a fixed number of blocks, slower or not.
+/// The manual method: halve the range, measure a fixed number of blocks, and decide whether it is slower.
 fn plain(machine: &mut Machine) -> (usize, u32) {
     let (mut good, mut bad, mut steps) = (0, COMMITS, 0);
     while bad - good > 1 {

@@ -1,4 +1,4 @@
-//! The recorded corpus as runs.
+//! The recorded corpus, converted to runs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
 
-/// Folder of the project's own recordings.
+/// Returns the folder of the project's own recordings.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/corpus")
 }
@@ -18,7 +18,7 @@ fn lines(file: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The kinds of lines in a recording. Lines without a kind are of unchanged code.
+/// Returns the kinds of lines in a recording. Lines without a kind come from unchanged code.
 pub fn kinds(file: &Path) -> Vec<String> {
     let kind = |line: &Value| line["kind"].as_str().unwrap_or("aa").to_owned();
     let mut kinds: Vec<String> = lines(file).iter().map(kind).collect();
@@ -46,7 +46,8 @@ pub fn session(benchmarks: Vec<Benchmark>) -> Run {
     Run { session: Some("recorded".to_owned()), benchmarks, ..Run::default() }
 }
 
-/// Time from the start of a process to that of the next one of its block: what a process costs.
+/// Returns the time from the start of a process to the start of the next one in its block, which is the cost
+/// of a process.
 pub fn seconds_a_process(file: &Path) -> f64 {
     let lines = lines(file);
     let started = |line: &Value| text(line, "started").parse::<jiff::Timestamp>().unwrap();
@@ -56,8 +57,9 @@ pub fn seconds_a_process(file: &Path) -> f64 {
     benchgate::stats::describe::median(&seconds).unwrap()
 }
 
-/// A recorded session: side A as base, side B as head; a round is a block, of which only the last `share` is read.
-/// Where a slot is a pair (0 and 1, as in `paired.jsonl`), its lines are in the order of their start.
+/// Returns a recorded session with side A as base and side B as head. A round is a block, and only the last
+/// `share` of the rounds is read. If a slot is a pair (0 and 1, as in `paired.jsonl`), its lines are in the
+/// order of their start.
 pub fn session_of(file: &Path, kind: &str, share: f64) -> (Run, Run) {
     let mut lines = lines(file);
     lines.retain(|line| line["kind"].as_str().unwrap_or("aa") == kind);
@@ -89,7 +91,7 @@ pub fn session_of(file: &Path, kind: &str, share: f64) -> (Run, Run) {
     runs
 }
 
-/// `loaded.jsonl` of one IREE version: for each round, each model's one process.
+/// Reads `loaded.jsonl` for one IREE version: for each round, one process of each model.
 pub fn loaded(iree: &str) -> Vec<BTreeMap<String, Vec<f64>>> {
     let mut rounds: BTreeMap<u64, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
     for line in lines(&folder().join("loaded.jsonl")).iter().filter(|line| text(line, "iree") == iree) {

@@ -1,4 +1,5 @@
-//! Which way of spending a second of measuring sees most: long processes in few blocks, or short ones in many.
+//! Compares ways to spend a second of measuring by what they detect: long processes in few blocks, or short
+//! ones in many.
 
 use benchgate::gate::noise::{Recording, measure};
 use benchgate::gate::{Policy, SequentialPolicy};
@@ -9,7 +10,7 @@ use rand_chacha::ChaCha12Rng;
 use crate::tally::Tally;
 use crate::{corpus, parallel};
 
-/// Recordings of one host on one day, by how long their processes are.
+/// Recordings of one host on one day, by the length of their processes.
 const DESIGNS: [(&str, &str); 3] = [
     ("design-default-aa.jsonl", "8 repetitions of 40 ms"),
     ("design-short-aa.jsonl", "4 repetitions of 12 ms"),

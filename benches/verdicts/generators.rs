@@ -1,4 +1,5 @@
-//! Hostile noise, made: each generator is a session of unchanged code on a machine with one vice.
+//! Simulated hostile noise: each generator makes a session of unchanged code on a machine with one kind of
+//! disturbance.
 
 use benchgate::model::{BlockSlot, Process, Run};
 use rand::RngExt;
@@ -6,13 +7,13 @@ use rand_chacha::ChaCha12Rng;
 
 use crate::corpus::{benchmark, session};
 
-/// Rows of a suite and blocks of a session.
+/// Number of rows in a suite, and of blocks in a session.
 pub const ROWS: usize = 12;
 pub const BLOCKS: usize = 24;
 const SLOTS: usize = BLOCKS * 4;
 const REPETITIONS: usize = 8;
 
-/// A standard normal by Box and Muller.
+/// Returns a standard normal number, by the method of Box and Muller.
 pub fn normal(random: &mut ChaCha12Rng) -> f64 {
     let (u, v): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
@@ -22,21 +23,21 @@ fn chance(random: &mut ChaCha12Rng, p: f64) -> bool {
     random.random::<f64>() < p
 }
 
-/// What the host does to the log cost of each process of one row, in the order they run. The last
-/// argument says which processes a changed program ran.
+/// The effect of the host on the log cost of each process of one row, in the order in which they run. The
+/// last argument says which processes ran a changed program.
 pub type Vice = fn(&mut ChaCha12Rng, &mut [f64; SLOTS], &[bool; SLOTS]);
 
-/// A vice with its name.
+/// A disturbance with its name.
 pub struct Generator {
     pub name: &'static str,
     pub vice: Vice,
-    /// How long a repetition takes on the wall that computes so many nanoseconds.
+    /// Wall-clock time of a repetition, from its computing time in nanoseconds.
     pub waits: Wait,
-    /// Whether it changes head, so that a regression is right.
+    /// Whether the disturbance changes head, so that reporting a regression is correct.
     pub changes: bool,
 }
 
-/// Time on the wall of one repetition, from the time that it computes.
+/// Returns the wall-clock time of one repetition from its computing time.
 pub type Wait = fn(&mut ChaCha12Rng, f64) -> f64;
 
 const fn vice(name: &'static str, vice: Vice) -> Generator {
@@ -73,20 +74,21 @@ pub const GENERATORS: &[Generator] = &[
     changing("20 % slow: base by 30 %, head by 60 %", for_longer),
 ];
 
-/// Iterations of a repetition, whose mean is reported.
+/// Number of iterations in a repetition, whose mean is reported.
 const ITERATIONS: f64 = 24.0;
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
 
-/// A repetition while a busy loop runs on the same processor, under a scheduler that takes turns at its tick (Linux: a task
-/// runs for `ours` milliseconds, then the other for `theirs`, in proportion to their weights: 1024 and 1024, or 1024 and 15
-/// at nice 19). The repetition begins anywhere in our turn.
+/// Simulates a repetition while a busy loop runs on the same processor, under a scheduler that switches at
+/// its tick (Linux: a task runs for `ours` milliseconds, then the other one for `theirs`, in proportion to
+/// their weights: 1024 and 1024, or 1024 and 15 at nice 19). The repetition begins at a random point of our
+/// turn.
 fn shared(random: &mut ChaCha12Rng, time: f64, ours: f64, theirs: f64) -> f64 {
     let computes = ITERATIONS * time / NANOSECONDS_PER_MILLISECOND;
     let waits = ((computes + ours * random.random::<f64>()) / ours).floor();
     (computes + waits * theirs) * NANOSECONDS_PER_MILLISECOND / ITERATIONS
 }
 
-/// The end of a row's repetitions within the scheduler's time slice differs for each row.
+/// Shifts each row, because its repetitions end at a different point of the scheduler's time slice.
 fn any_length(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], _: &[bool; SLOTS]) {
     let length = 0.3 * random.random::<f64>();
     costs.iter_mut().for_each(|cost| *cost += length);
@@ -144,7 +146,7 @@ fn heavy(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], _: &[bool; SLOTS]) 
 fn cauchy(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], _: &[bool; SLOTS]) {
     for cost in costs {
         let value = 0.005 * normal(random) / normal(random);
-        // Beyond a factor of twenty a run would have hit its timeout.
+        // Limited to a factor of twenty, beyond which a run would have reached its timeout.
         *cost += value.clamp(-3.0, 3.0);
     }
 }
@@ -186,7 +188,7 @@ fn for_longer(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], head: &[bool; 
 /// The program of one side of a row.
 #[derive(Clone, Copy)]
 pub struct Program {
-    /// Multiplies every repetition.
+    /// Factor for the time of every repetition.
     pub factor: f64,
     /// Whether a generator that changes head changes this side.
     pub changed: bool,
@@ -194,7 +196,7 @@ pub struct Program {
 
 pub const UNCHANGED: Program = Program { factor: 1.0, changed: false };
 
-/// The processes of one row, by side.
+/// Returns the processes of one row, by side.
 pub fn row(
     generator: Option<&Generator>,
     [base, head]: [Program; 2],
@@ -228,8 +230,8 @@ pub fn row(
     sides
 }
 
-/// One session. `slowed` is a row and the factor of its head. Where the generator changes head, only row
-/// `slowed.0` has it; the others stay calm.
+/// Returns one session. `slowed` is a row and the factor of its head. If the generator changes head, only row
+/// `slowed.0` has the disturbance; the others stay calm.
 pub fn make(generator: &Generator, slowed: (usize, f64), random: &mut ChaCha12Rng) -> (Run, Run) {
     let (mut base, mut head) = (session(Vec::new()), session(Vec::new()));
     for number in 0..ROWS {

@@ -1,4 +1,4 @@
-//! The gate on made noise.
+//! Tests the gate on simulated noise.
 
 use benchgate::gate::Policy;
 use benchgate::gate::noise::measure;
@@ -11,11 +11,11 @@ use crate::generators::{GENERATORS, ROWS, make};
 use crate::tally::Tally;
 use crate::{parallel, wanted};
 
-/// One made session, judged.
+/// One simulated session, judged.
 struct Session {
     verdicts: Vec<Verdict>,
     slow: usize,
-    /// The slowed row's interval holds the truth.
+    /// Whether the slowed row's interval contains the true value.
     covered: bool,
     blocks: f64,
 }

@@ -1,8 +1,8 @@
-//! The figures behind the verdict, in one command: `cargo bench --bench verdicts`.
+//! Prints all figures about the reliability of verdicts: `cargo bench --bench verdicts`.
 //!
-//! How often suites of unchanged code turn red, how often a slowdown is seen, and after how many pairs:
-//! benchgate's own gate and the rules of other tools, on the recorded corpus, on generators of
-//! hostile noise, and against a stored baseline. docs/results.md holds the table it printed.
+//! The figures are how often suites of unchanged code fail, how often a slowdown is detected, and after how
+//! many pairs. They cover benchgate's own gate and the rules of other tools, on the recorded corpus, on
+//! generators of hostile noise, and against a stored baseline. The resulting table is in docs/results.md.
 //!
 //! | after `--` | |
 //! |---|---|
@@ -32,10 +32,10 @@ use std::time::Instant;
 
 use bars::Bars;
 
-/// Suites per figure, unless `--suites` says otherwise.
+/// Number of suites per figure, unless `--suites` sets it.
 const SUITES: u32 = 300;
 
-/// The value of an option of this run.
+/// Returns the value of a command-line option.
 pub fn value(name: &str) -> Option<String> {
     std::env::args().skip_while(|argument| argument != name).nth(1)
 }
@@ -44,7 +44,7 @@ fn option(name: &str, default: u64) -> u64 {
     value(name).and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// Returns whether `--only` asks for this.
+/// Returns whether `--only` selects this name.
 pub fn wanted(name: &str) -> bool {
     value("--only").is_none_or(|only| name.contains(&only))
 }
@@ -78,8 +78,8 @@ fn main() {
     println!("took {:.0} s", started.elapsed().as_secs_f64());
 }
 
-/// Runs `work(first..last)` on every processor and joins the results in order, so that the figures
-/// don't depend on how many processors there are.
+/// Runs `work(first..last)` on every processor and joins the results in order, so that the figures don't
+/// depend on the number of processors.
 pub fn parallel<T: Send>(suites: u32, work: impl Fn(u32) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u32;
     let share = suites.div_ceil(threads);

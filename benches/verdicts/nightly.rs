@@ -1,4 +1,4 @@
-//! A stored baseline: simulated nightly sessions on chips that differ and days that differ.
+//! A stored baseline: simulated nightly sessions, on chips that differ and on days that differ.
 
 use benchgate::gate::{CompareOptions, Policy, compare_with_history};
 use benchgate::model::{Anchor, BenchmarkName, Process, Run, Verdict};
@@ -13,14 +13,16 @@ use crate::tally::Tally;
 
 const PROCESSES: usize = 8;
 const SLOWDOWNS: [f64; 4] = [0.0, 0.05, 0.10, 0.20];
-/// How a session's machine differs from the last one's, as standard deviations of the log.
+/// The variation of the machine between sessions, as standard deviations of the log.
 struct Machine {
     name: &'static str,
-    /// Chip to chip.
+    /// Variation from chip to chip.
     chip: f64,
-    /// Day to day: half of it on all rows together, and as much again on each row.
+    /// Variation from day to day: half of it affects all rows together, and as much again affects each row
+    /// separately.
     day: f64,
-    /// The share of both that an anchor measured in the same session shares; `None` where there is none.
+    /// The share of both variations that an anchor measured in the same session has in common with the run;
+    /// `None` if there is no anchor.
     anchor: Option<f64>,
 }
 
@@ -31,12 +33,12 @@ const MACHINES: [Machine; 5] = [
     Machine { name: "several chips 3 %, days 1 %", chip: 0.03, day: 0.01, anchor: None },
     Machine { name: "several chips 3 %, days 1 %, anchor", chip: 0.03, day: 0.01, anchor: Some(1.0) },
 ];
-/// The machine that the stored bars are about.
+/// The machine for which there are goals.
 const WITH_BARS: &str = "one chip, days 1 %, anchor";
 const HISTORIES: [usize; 4] = [1, 3, 10, 30];
 
 fn session(machine: &Machine, slowed: Slowed, random: &mut ChaCha12Rng) -> Run {
-    // A chip is faster or slower as a whole; a day moves all rows a little and each a little more.
+    // A chip is faster or slower as a whole; a day shifts all rows slightly, and each row slightly more.
     let whole = machine.chip * normal(random) + machine.day / 2.0 * normal(random);
     let mut anchor = Anchor::default();
     let benchmarks = (0..ROWS).map(|row| {
@@ -58,7 +60,8 @@ fn session(machine: &Machine, slowed: Slowed, random: &mut ChaCha12Rng) -> Run {
         let name = format!("row-{row}");
         let head = processes(cost + factor.ln());
         if let Some(share) = machine.anchor {
-            // Medians of processes and not the paired estimate: what is simulated here has no blocks.
+            // The medians of processes are used instead of the paired estimate, because these simulated
+            // sessions have no blocks.
             let ratio = median(&head) / median(&processes(share * cost));
             anchor.ratios.insert((BenchmarkName::new(&name), "latency".to_owned()), ratio);
             anchor.artifacts.insert(BenchmarkName::new(&name), name.clone());
@@ -69,7 +72,7 @@ fn session(machine: &Machine, slowed: Slowed, random: &mut ChaCha12Rng) -> Run {
     Run { benchmarks, anchor: machine.anchor.map(|_| anchor), ..Run::default() }
 }
 
-/// The slowed benchmarks of a change, and the factor.
+/// The benchmarks that a change slows down, with the factor.
 #[derive(Clone, Copy)]
 enum Slowed {
     One(usize, f64),

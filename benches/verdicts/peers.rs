@@ -1,4 +1,5 @@
-//! The rules of other tools for "slower", on the samples of two sides, as their sources state them.
+//! The rules of other tools for "slower", applied to the samples of two sides as the tools' sources define
+//! them.
 //!
 //! For a tool that reports without gating, rows that it marks as slower count as regressed.
 
@@ -29,7 +30,7 @@ fn google_benchmark(base: &[f64], head: &[f64]) -> bool {
     u_test(base, head, UMethod::Auto) < 0.05 && ratio(median, base, head) > 1.0
 }
 
-/// benchmath: exact U up to fifty samples, alpha 0.05, compares medians.
+/// benchmath: exact U up to fifty samples, alpha 0.05, comparing medians.
 fn benchstat(base: &[f64], head: &[f64]) -> bool {
     let method = if base.len().max(head.len()) <= 50 { UMethod::Exact } else { UMethod::Auto };
     u_test(base, head, method) < 0.05 && ratio(median, base, head) > 1.0
@@ -40,8 +41,8 @@ fn asv(base: &[f64], head: &[f64]) -> bool {
     ratio(median, base, head) > 1.1 && u_test(base, head, UMethod::Auto) < 0.002
 }
 
-/// nvbench_compare: intervals of mean ± relative standard deviation that lie apart by half a percent.
-/// (Its second condition, agreement of clock cycles, can only make it see less.)
+/// nvbench_compare: the intervals of mean ± relative standard deviation must be half a percent apart. (Its
+/// second condition, agreement of clock cycles, can only reduce what it detects.)
 fn nvbench(base: &[f64], head: &[f64]) -> bool {
     let (Some(base_mean), Some(head_mean)) = (mean(base), mean(head)) else { return false };
     let (base_noise, head_noise) = (stddev(base).unwrap_or(0.0), stddev(head).unwrap_or(0.0));
@@ -52,7 +53,7 @@ fn mean_ten(base: &[f64], head: &[f64]) -> bool {
     ratio(mean, base, head) > 1.1
 }
 
-/// github-action-benchmark: one value, alert threshold 200 %.
+/// github-action-benchmark: one value, with an alert threshold of 200 %.
 fn doubled(base: &[f64], head: &[f64]) -> bool {
     ratio(mean, base, head) > 2.0
 }

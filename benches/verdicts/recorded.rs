@@ -1,4 +1,4 @@
-//! Recorded sessions, resampled.
+//! Figures from recorded sessions, resampled.
 
 use std::path::PathBuf;
 
@@ -14,9 +14,9 @@ use crate::peers::PEERS;
 use crate::tally::Tally;
 use crate::{corpus, parallel};
 
-/// Blocks that the other rules get.
+/// Number of blocks that the rules of other tools get.
 const PEER_BLOCKS: u32 = 6;
-/// Name of a cell, the factor of a slowed row's head, and of all rows' heads.
+/// Name of a cell, the factor of a slowed row's head, and the factor of all rows' heads.
 const CELLS: [(&str, f64, f64); 5] = [
     ("unchanged", 1.0, 1.0),
     ("all at the floor", 1.0, 1.01),
@@ -24,12 +24,12 @@ const CELLS: [(&str, f64, f64); 5] = [
     ("+5 %", 1.05, 1.0),
     ("+10 %", 1.1, 1.0),
 ];
-/// The project's recordings that end at twelve blocks; the others take the default's looks.
+/// The project's recordings that end at twelve blocks; the others use the default looks.
 const TWELVE_BLOCKS: [&str; 3] = ["regimes-aa.jsonl", "regimes-plus5.jsonl", "design-default-aa.jsonl"];
-/// Its recordings without blocks.
+/// The project's recordings without blocks.
 const UNPAIRED: [&str; 1] = ["loaded.jsonl"];
 
-/// One kind of lines of a recording.
+/// One kind of line of a recording.
 struct Recorded {
     name: String,
     file: PathBuf,
@@ -44,13 +44,13 @@ impl Recorded {
         Recording::new(&base, &head, "latency")
     }
 
-    /// By how much head really is slower, where it is: `plus5` is 5 %.
+    /// Returns the true slowdown of head, if there is one: 5 % for `plus5`.
     fn truth(&self) -> Option<f64> {
         self.kind.strip_prefix("plus").and_then(|percent| percent.parse().ok()).map(|p: f64| p / 100.0)
     }
 }
 
-/// The requested recordings.
+/// Returns the requested recordings.
 fn recordings() -> Vec<Recorded> {
     let foreign = crate::value("--data").map(PathBuf::from);
     let folder = foreign.clone().unwrap_or_else(corpus::folder);
@@ -97,7 +97,7 @@ fn blocks_of(sequential: SequentialPolicy) -> String {
 struct Suite {
     drawn: Vec<usize>,
     verdicts: Vec<Verdict>,
-    /// Of head / base, by row.
+    /// Intervals of head / base, by row.
     intervals: Vec<Option<Interval>>,
     slow: usize,
     blocks: f64,
@@ -116,7 +116,7 @@ impl Suite {
         self.verdicts.iter().filter(|verdict| of(**verdict)).count() as f64 / self.verdicts.len() as f64
     }
 
-    /// Share of the intervals that hold a ratio within these.
+    /// Returns the share of the intervals that contain a ratio within these limits.
     fn covered(&self, truth: impl Fn(usize) -> (f64, f64)) -> f64 {
         let holds = |(row, interval): (usize, &Option<Interval>)| {
             let (least, most) = truth(row);
@@ -126,7 +126,7 @@ impl Suite {
     }
 }
 
-/// The median width of the intervals of these suites, in percent of the ratio.
+/// Returns the median width of the intervals of these suites, in percent of the ratio.
 fn width(suites: &[Suite]) -> f64 {
     let intervals = suites.iter().flat_map(|suite| suite.intervals.iter().flatten());
     let widths: Vec<f64> = intervals.map(|interval| 100.0 * (interval.high / interval.low).ln()).collect();
@@ -140,7 +140,8 @@ fn suites(
     (suites, seed): (u32, u64),
 ) -> Vec<Suite> {
     parallel(suites, |suite| {
-        // One stream a suite, the same for every slowdown: differences between columns are not luck.
+        // Each suite has one random stream for all slowdowns, so that differences between columns are not due
+        // to chance.
         let mut random = ChaCha12Rng::seed_from_u64(seed);
         random.set_stream(u64::from(suite));
         let slow = suite as usize % recording.len();
@@ -209,8 +210,8 @@ pub fn print((suites_asked, seed): (u32, u64), bars: &mut Bars) {
     }
 }
 
-/// The least share of slowdowns of these cells that is red. Hardly any is in recordings of a host with fifteen waiting
-/// programs (`competitor` and `two-threads`).
+/// Returns the minimum share of slowdowns in these cells that must fail. Recordings of a host with fifteen
+/// waiting programs (`competitor` and `two-threads`) detect hardly any.
 fn seen(recording: &str) -> &'static [(&'static str, f64)] {
     match recording {
         "paired.jsonl" => &[("+3 %", 0.95), ("+5 %", 0.99), ("+10 %", 0.99)],
@@ -270,7 +271,8 @@ fn print_unchanged(recorded: &Recorded, asked: (u32, u64), bars: &mut Bars) {
     }
 }
 
-/// What starting a call costs is the same on both sides, so that the true effect may be a little smaller.
+/// Possible shortfall of the true effect: the cost of starting a call is the same on both sides, so the
+/// effect may be slightly smaller than the slowdown.
 const LESS: f64 = 0.005;
 
 fn print_changed(recorded: &Recorded, (suites_asked, seed): (u32, u64), bars: &mut Bars) {
@@ -361,7 +363,7 @@ fn print_peers(suites: u32, seed: u64) {
     println!();
 }
 
-/// The pooled repetitions of the first processes of a row.
+/// Returns the pooled repetitions of the first processes of a row.
 fn samples(run: &Run, row: usize, processes: usize) -> Option<Vec<f64>> {
     let benchmark: &Benchmark = run.benchmarks.get(row)?;
     match &benchmark.metrics.first()?.series {

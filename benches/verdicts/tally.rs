@@ -1,7 +1,7 @@
-//! Shares with their intervals.
+//! Shares with their confidence intervals.
 
-/// What happened in many resampled suites, with the count of each recorded round in each suite, so
-/// that the interval is about rounds (the units that were recorded), not about resamples.
+/// Results of many resampled suites, with the number of times that each recorded round occurs in each suite.
+/// The interval can thus describe the rounds (the units that were recorded) and not just the resamples.
 #[derive(Debug, Clone)]
 pub struct Tally {
     rounds: usize,
@@ -39,9 +39,9 @@ impl Tally {
         self.sum / self.n
     }
 
-    /// Half of a 95 % interval: resampling error, and the error of having recorded these rounds and no
-    /// others by the infinitesimal jackknife with its resampling bias taken off (Efron 2014, JASA
-    /// 109:991–1007).
+    /// Returns half of a 95 % interval. It includes the resampling error and, by the infinitesimal jackknife
+    /// corrected for its resampling bias (Efron 2014, JASA 109:991–1007), the error of having recorded just
+    /// these rounds.
     pub fn half_width(&self) -> f64 {
         let mean = self.mean();
         let variance = (self.squares / self.n - mean * mean).max(0.0);
@@ -52,7 +52,7 @@ impl Tally {
         1.96 * (between_rounds + variance / self.n).sqrt()
     }
 
-    /// `12.3 ±0.4`, in percent; the upper end of an exact 95 % interval where nothing happened.
+    /// Formats `12.3 ±0.4`, in percent; if there was no case, the upper end of an exact 95 % interval.
     pub fn percent(&self) -> String {
         if self.sum == 0.0 {
             return format!("0 (<{:.2})", 300.0 / self.n);

@@ -1,4 +1,5 @@
-//! Two files, one process a side, on a machine that others use: `benchgate compare` and the rest.
+//! Compares two files, with one process per side, from a machine that other programs use: `benchgate compare`
+//! and the rules of other tools.
 
 use benchgate::gate::{CompareOptions, Policy, compare};
 use benchgate::model::{Process, Run, Verdict};
