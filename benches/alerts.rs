@@ -1,4 +1,5 @@
-//! How often the alerts report exactly the planted changes, in a hundred simulated years, night by night.
+//! Measures how often the alerts report exactly the planted changes, in a hundred simulated years, night by
+//! night.
 //!
 //! For each level of noise between nights, `cargo bench --bench alerts` prints the number of years with
 //! exactly one issue for each planted cause and no other, and the false issues per year; then the false

@@ -33,7 +33,7 @@ pub struct Generator {
     pub vice: Vice,
     /// Wall-clock time of a repetition, from its computing time in nanoseconds.
     pub waits: Wait,
-    /// Whether the disturbance changes head, so that reporting a regression is correct.
+    /// True if the disturbance changes head, so that reporting a regression is correct.
     pub changes: bool,
 }
 
@@ -88,7 +88,8 @@ fn shared(random: &mut ChaCha12Rng, time: f64, ours: f64, theirs: f64) -> f64 {
     (computes + waits * theirs) * NANOSECONDS_PER_MILLISECOND / ITERATIONS
 }
 
-/// Shifts each row, because its repetitions end at a different point of the scheduler's time slice.
+/// Shifts all processes of a row alike, as if its repetitions had any length relative to the scheduler's time
+/// slice.
 fn any_length(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], _: &[bool; SLOTS]) {
     let length = 0.3 * random.random::<f64>();
     costs.iter_mut().for_each(|cost| *cost += length);
@@ -190,7 +191,7 @@ fn for_longer(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], head: &[bool; 
 pub struct Program {
     /// Factor for the time of every repetition.
     pub factor: f64,
-    /// Whether a generator that changes head changes this side.
+    /// True if a generator that changes head changes this side.
     pub changed: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::{parallel, wanted};
 struct Session {
     verdicts: Vec<Verdict>,
     slow: usize,
-    /// Whether the slowed row's interval contains the true value.
+    /// True if the slowed row's interval contains the true value.
     covered: bool,
     blocks: f64,
 }

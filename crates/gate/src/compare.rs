@@ -30,13 +30,13 @@ pub struct CompareOptions {
     /// Number of fatal rows that share the error budget, if these runs are only a part of a suite; 0 to count
     /// the rows of these runs.
     pub suite_rows: u32,
-    /// Whether this program measured both runs just now, so that impossible times come from a disturbed host
+    /// True if this program measured both runs just now, so that impossible times come from a disturbed host
     /// and not from a forged file.
     pub measured_here: bool,
-    /// Whether the blocks were drawn with replacement from what was measured, so that equal blocks don't
+    /// True if the blocks were drawn with replacement from what was measured, so that equal blocks don't
     /// count as copies.
     pub resampled: bool,
-    /// Whether this is an interim look, which only needs the gating rows: metrics without such a row stay
+    /// True if this is an interim look, which only needs the gating rows: metrics without such a row stay
     /// undecided, and no row states which change it could have detected.
     pub looking: bool,
 }
@@ -207,9 +207,9 @@ fn alignment(row: &Row, open: &Open) -> Option<Alignment> {
 /// The way in which the compared sessions were measured, and whether head's is stored.
 #[derive(Debug, Clone, Copy)]
 struct ComparedSessions {
-    /// Whether head's session joins the baseline if it is good.
+    /// True if head's session joins the baseline if it is good.
     storing: bool,
-    /// Whether each row was judged alone while it was measured.
+    /// True if each row was judged alone while it was measured.
     in_shards: bool,
 }
 

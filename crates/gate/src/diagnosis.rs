@@ -16,7 +16,7 @@ const HIGH_CV: f64 = 0.10;
 const MODES_APART: f64 = 0.03;
 /// Level of the findings about order and drift: they are notes, so one in a hundred calm rows may have one.
 const LEVEL: f64 = 0.01;
-/// The same level as a two-sided normal quantile.
+/// This level as a two-sided normal quantile.
 const LEVEL_Z: f64 = 2.576;
 /// Smallest total drift over a session that is reported, as a log ratio. Paired blocks cancel it, but people
 /// should know.

@@ -60,10 +60,10 @@ impl Draft {
 
 /// Data that all rows of a comparison share.
 pub struct ComparedSession<'a> {
-    /// Whether both sides were measured together, so that their blocks pair up.
+    /// True if both sides were measured together, so that their blocks pair up.
     pub together: bool,
     pub measured_here: bool,
-    /// The same as in [`super::CompareOptions`].
+    /// True if blocks were resampled, as in [`super::CompareOptions`].
     pub resampled: bool,
     pub base: &'a Run,
     pub head: &'a Run,

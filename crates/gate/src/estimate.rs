@@ -35,7 +35,7 @@ pub struct Paired {
     pub p_far_share: f64,
     pub tail: StallTail,
     pub mean: MeanCost,
-    /// Whether every repetition of head took less time than every repetition of base.
+    /// True if every repetition of head took less time than every repetition of base.
     pub outruns: bool,
     /// The reason why the repetitions can't show that nothing changed.
     pub blur: Option<Blur>,

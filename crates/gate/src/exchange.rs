@@ -77,7 +77,7 @@ fn by_block(metric: &MetricSeries) -> Option<BTreeMap<u32, Vec<f64>>> {
 /// The time of base with head's kernels: with all of them, and with each one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
-    /// Whether this is processor time, which other programs disturb less, and not the time of the call.
+    /// True if this is processor time, which other programs disturb less, and not the time of the call.
     pub by_processor: bool,
     pub whole: Exchanged,
     /// The kernels, with the one that changed the time most first.

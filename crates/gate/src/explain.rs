@@ -1,6 +1,6 @@
 //! Changes inside a benchmark: its kernels, compiler statistics, the state of the machine.
 //!
-//! Evidence for a person who looks for a cause. Nothing here decides anything.
+//! This is evidence for a person who looks for a cause. Nothing here affects a verdict.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -33,7 +33,7 @@ pub struct StoredSessions<'a> {
     /// Good sessions of days in the past, since the last acceptance. They are needed because the newest
     /// sessions move along with a gradual slowdown.
     pub earlier: &'a [EarlierSessions],
-    /// Whether the run joins the baseline if it is good; a slowdown must then be over for two sessions.
+    /// True if the run joins the baseline if it is good; a slowdown must then be over for two sessions.
     pub storing: bool,
 }
 
@@ -64,7 +64,7 @@ struct Costs<'a> {
     /// Sessions that are excluded because they were slow, in the same form.
     slow: Vec<(usize, f64)>,
     now: Option<f64>,
-    /// Whether a stored session has a value of which no ratio can be formed.
+    /// True if a stored session has a value of which no ratio can be formed.
     has_zero: bool,
     /// Costs in sessions on earlier days.
     earlier: Vec<EarlierCosts>,

@@ -18,7 +18,7 @@ use super::{Limit, Reason, Row, series};
 /// A value together with its limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitReading {
-    /// Whether larger values are beyond the limit.
+    /// True if larger values are beyond the limit.
     pub is_max: bool,
     /// The limit in the metric's unit. If values are withheld, it is 1 and the other values are relative to
     /// it.

@@ -106,7 +106,7 @@ impl Slowdown {
 pub struct GradualQuestion {
     pub floor: f64,
     pub tolerance: f64,
-    /// Whether the session joins the baseline if it is good.
+    /// True if the session joins the baseline if it is good.
     pub storing: bool,
     /// The spread between sessions that is assumed while they are few.
     pub assumed_sd: f64,

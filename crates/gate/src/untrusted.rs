@@ -21,13 +21,13 @@ pub struct Expected {
     pub judged_as: BenchmarkName,
     /// The device on which its module runs.
     pub device: Option<String>,
-    /// Whether it runs on a device other than the CPU.
+    /// True if it runs on a device other than the CPU.
     pub on_gpu: bool,
-    /// Whether there are reference outputs, so that head's outputs can be verified.
+    /// True if there are reference outputs, so that head's outputs can be verified.
     pub has_reference: bool,
-    /// Whether the configuration names reference outputs, so that a verification without any contradicts it.
+    /// True if the configuration names reference outputs, so that a verification without any contradicts it.
     pub names_reference: bool,
-    /// Whether its time is judged.
+    /// True if its time is judged.
     pub is_timed: bool,
     /// The metrics that a command prints for it; `None` for a benchmark of a module, whose metrics benchgate
     /// knows.

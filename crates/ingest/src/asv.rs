@@ -58,7 +58,6 @@ impl AsvMachine {
     }
 }
 
-/// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let file: AsvFile = parse_with_words(text)?;
     if file.version != VERSION {

@@ -37,7 +37,6 @@ struct BenchfmtRows {
     section: usize,
 }
 
-/// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut list: Vec<BenchfmtRows> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();

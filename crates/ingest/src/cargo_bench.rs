@@ -43,7 +43,6 @@ fn parse(line: &str) -> Option<CargoLine<'_>> {
     Some(CargoLine::Criterion { name: name.trim_end(), interval: [(low, its), (value, unit), (high, other)] })
 }
 
-/// Reads the whole text.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks = ByName::default();
     let mut lints = Vec::new();

@@ -29,13 +29,12 @@ struct GoEvent {
 struct GoPackage {
     name: String,
     text: String,
-    /// Whether the package's own `pass`, `fail` or `skip` event has been read.
+    /// True if the package's own `pass`, `fail` or `skip` event has been read.
     ended: bool,
-    /// Whether the package failed, or one of its tests or benchmarks.
+    /// True if the package failed, or one of its tests or benchmarks.
     failed: bool,
 }
 
-/// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut packages: Vec<GoPackage> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();

@@ -34,7 +34,6 @@ struct HyperfineCommand {
     parameters: std::collections::BTreeMap<String, serde_json::Value>,
 }
 
-/// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: HyperfineFile = parse(text, &mut rewritten)?;

@@ -43,7 +43,6 @@ struct JmhScore {
     raw: Vec<Vec<Option<f64>>>,
 }
 
-/// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: Vec<JmhEntry> = parse(text, &mut rewritten)?;

@@ -175,7 +175,6 @@ fn is_axis(words: &[&str]) -> bool {
     !(words.is_empty() || known && (named.iter().any(|word| decides(word)) || is_gpus))
 }
 
-/// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut columns = LatencyColumns {
         model: 1,

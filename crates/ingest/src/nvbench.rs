@@ -82,7 +82,6 @@ struct Datum {
     value: Value,
 }
 
-/// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: NvbenchFile = parse(text, &mut rewritten)?;

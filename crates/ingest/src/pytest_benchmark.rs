@@ -87,7 +87,6 @@ struct Stats {
     data: Option<Vec<Option<f64>>>,
 }
 
-/// Reads the whole file.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: PytestBenchmarkFile = parse(text, &mut rewritten)?;

@@ -17,9 +17,9 @@
 
 use super::describe;
 
-/// Fewest sessions between two changes. With two, one outlier would count as a level.
+/// Minimum number of sessions between two changes. With two, one outlier would count as a level.
 const SHORTEST: usize = 3;
-/// With fewer values, no change can be found.
+/// Minimum number of values: with fewer, no change can be found.
 pub const LEAST_VALUES: usize = 2 * SHORTEST;
 /// Penalty for a cut, in units of ln n. The information criterion would use three; five tolerates heavy
 /// tails.

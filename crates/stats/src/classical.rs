@@ -45,7 +45,7 @@ pub fn welch_error(x: Moments, y: Moments) -> (f64, f64) {
     (total.sqrt(), if total > 0.0 { df } else { 1.0 })
 }
 
-/// Welch's t test, `scipy.stats.ttest_ind(x, y, equal_var=False)`.
+/// Performs Welch's t test, like `scipy.stats.ttest_ind(x, y, equal_var=False)`.
 pub fn welch(x: Moments, y: Moments) -> TestResult {
     let (se, df) = welch_error(x, y);
     let t = (x.mean - y.mean) / se;
@@ -65,7 +65,8 @@ pub enum UMethod {
     Auto,
 }
 
-/// Mann and Whitney's U test, `scipy.stats.mannwhitneyu(x, y)`. `None` if a side is empty.
+/// Performs Mann and Whitney's U test, like `scipy.stats.mannwhitneyu(x, y)`. Returns `None` if a side is
+/// empty.
 pub fn mann_whitney(x: &[f64], y: &[f64], method: UMethod) -> Option<TestResult> {
     if x.is_empty() || y.is_empty() {
         return None;

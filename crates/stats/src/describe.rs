@@ -8,7 +8,6 @@ pub const MEDIAN_DEVIATION: f64 = 1.4826;
 /// Factor from the median difference of two normal values to their standard deviation: 1 / (0.6745 √2).
 pub const MEDIAN_DIFFERENCE: f64 = 1.0484;
 
-/// The arithmetic mean.
 pub fn mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() {
         return None;
@@ -16,7 +15,7 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     Some(values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The sample variance (n − 1), from deviations about the mean.
+/// Returns the sample variance (n − 1), from deviations about the mean.
 pub fn variance(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -26,7 +25,7 @@ pub fn variance(values: &[f64]) -> Option<f64> {
     Some(squares / (values.len() - 1) as f64)
 }
 
-/// The sample standard deviation (n − 1).
+/// Returns the sample standard deviation (n − 1).
 pub fn stddev(values: &[f64]) -> Option<f64> {
     variance(values).map(f64::sqrt)
 }

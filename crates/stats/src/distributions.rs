@@ -123,7 +123,7 @@ fn upper_quantile(alpha: f64, df: f64) -> f64 {
         let slope = (at + distribution.ln_pdf(t) - tail.ln()).exp();
         let newton = at + excess / slope;
         let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
-        // One unit in the last place of t.
+        // The iteration has converged to one unit in the last place of t.
         if (next - at).abs() <= f64::EPSILON {
             return next.exp();
         }
@@ -166,7 +166,6 @@ pub fn digamma(x: f64) -> f64 {
     if x > 0.0 { statrs::function::gamma::digamma(x) } else { f64::NAN }
 }
 
-/// A cached quantile.
 #[derive(Clone, Copy)]
 struct CachedQuantile {
     alpha: f64,

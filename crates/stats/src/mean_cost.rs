@@ -11,7 +11,7 @@ use super::tail::log_mean_exp;
 /// The evidence that blocks give about the mean of all processes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanCost {
-    /// Head's mean over base's, as a log ratio.
+    /// The logarithm of the ratio of head's mean to base's.
     pub rise: f64,
     /// The rise of the mean of the processes' medians. The rest of `rise` comes from differences between the
     /// repetitions of a process.

@@ -102,7 +102,6 @@ impl From<BenchmarkGlob> for String {
     }
 }
 
-/// One metric of one benchmark with its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricSeries {
     pub metric: Metric,
@@ -148,7 +147,7 @@ pub struct Benchmark {
     /// `model`, `target`, `function`, and the axes of foreign runners.
     pub labels: BTreeMap<String, String>,
     pub outcome: Outcome,
-    /// In order of importance; the first noisy one is usually [`Metric::LATENCY`].
+    /// Metrics in order of importance; the first noisy one is usually [`Metric::LATENCY`].
     pub metrics: Vec<MetricSeries>,
     pub artifact: Option<Artifact>,
     pub verification: Option<Verification>,
@@ -313,7 +312,7 @@ pub struct Summary {
     pub session: u32,
 }
 
-/// The values of one metric of one benchmark.
+/// The values of a benchmark's metric.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Series {
     /// Every sample of every process, in the order the processes ran.

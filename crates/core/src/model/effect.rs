@@ -1,4 +1,4 @@
-//! The facts that a comparison has of a row, in the form in which `comparison.json` holds it.
+//! The facts that a comparison states about a row, in the form that `comparison.json` stores.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

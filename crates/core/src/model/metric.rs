@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::policy::{Floor, MetricPolicy};
 
 words! {
-    /// Which direction of change is an improvement.
+    /// The direction of change that is an improvement.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum Better: "direction" {
         Lower = "lower",
@@ -33,7 +33,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The name used in stored files.
+    /// Returns the name used in stored files.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Nanoseconds => "ns",
@@ -45,7 +45,7 @@ impl Unit {
         }
     }
 
-    /// The inverse of [`Unit::as_str`].
+    /// Parses a name; the inverse of [`Unit::as_str`].
     pub fn parse(name: &str) -> Self {
         match name {
             "ns" => Self::Nanoseconds,

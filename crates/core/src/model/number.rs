@@ -7,8 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A stored number: a JSON number if it is finite, otherwise one of the strings `"NaN"`, `"inf"`, `"-inf"`. JSON has
-/// no such numbers, and a `null` in their place would lose which of them it was: an output that is NaN and one that
+/// A stored number: a JSON number if it is finite, otherwise one of the strings `"NaN"`, `"inf"`, `"-inf"`.
+/// JSON has no such numbers, and writing `null` would lose a difference: an output that is NaN and one that
 /// was never compared are different findings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Number(pub f64);

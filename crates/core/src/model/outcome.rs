@@ -41,7 +41,7 @@ impl Outcome {
 }
 
 words! {
-    /// The answer about one row, or about a whole comparison.
+    /// The decision about one row, or about a whole comparison.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum Verdict: "verdict" {
         /// Measured, and the change is smaller than the tolerance.
@@ -54,7 +54,7 @@ words! {
         Diverged = "diverged",
         /// Measured, but undecided.
         Inconclusive = "inconclusive",
-        /// One side has no such benchmark.
+        /// One side lacks the benchmark.
         Missing = "missing",
         /// Could not be measured or must not be judged.
         Error = "error",

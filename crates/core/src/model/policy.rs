@@ -115,11 +115,11 @@ words! {
     /// The way in which a benchmark fails.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum FailureKind: "kind of failure" {
-        /// It does not become a module.
+        /// The model is not compiled to a module.
         Compile = "compile-failure",
         /// The module does not run.
         Run = "run-failure",
-        /// Its outputs are not those of the reference.
+        /// The module's outputs differ from those of the reference.
         Divergence = "divergence",
     }
 }
@@ -159,13 +159,13 @@ pub struct Expectation {
 }
 
 words! {
-    /// Values that reports may show outside of the measuring machine.
+    /// Values that reports may show outside the measuring machine.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub enum Disclose: "disclosure" {
         /// Everything that was measured.
         #[default]
         All = "all",
-        /// Changes, and no absolute times, sizes or counts: numbers may be private.
+        /// Only changes, without absolute times, sizes or counts, which may be private.
         Ratios = "ratios",
     }
 }
@@ -204,10 +204,10 @@ words! {
     /// The treatment of outputs that differ from base's after head's model changed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub enum ChangedReference: "value of `changed-reference`" {
-        /// The row has diverged.
+        /// The row is `diverged`.
         #[default]
         Fail = "fail",
-        /// A finding: the suite's models may change what they compute.
+        /// The row gets a finding, for suites whose models may change what they compute.
         Note = "note",
     }
 }
@@ -268,7 +268,7 @@ pub struct Policy {
     pub expectations: Vec<Expectation>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limit>,
-    // Files hold it with the design of the measurement.
+    // Stored with the design of the measurement and not with the policy.
     #[serde(skip)]
     pub sequential: SequentialPolicy,
 }
@@ -322,7 +322,7 @@ struct GateMetricRecord {
     fatal: bool,
 }
 
-/// Metrics as a list in which each states its name.
+/// Serialization of metrics as a list in which each entry states its name.
 mod by_name {
     use super::{Deserialize, GateMetricRecord, MetricPolicy, Number, Serialize};
 

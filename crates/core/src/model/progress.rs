@@ -14,7 +14,7 @@ pub struct Standing {
     pub ratio: f64,
     /// Both ends of the ratio's interval.
     pub interval: Option<(f64, f64)>,
-    /// Whether measuring continues for the row.
+    /// True if measuring continues for the row.
     pub open: bool,
 }
 

@@ -124,7 +124,7 @@ pub struct Run {
     pub calibration: Option<Calibration>,
     /// Present if an anchor was measured in the same session.
     pub anchor: Option<Anchor>,
-    /// Whether the run was measured in shards, in each of which a row was judged alone until it was decided.
+    /// True if the run was measured in shards, in each of which a row was judged alone until it was decided.
     /// It is therefore judged without its neighbors: rows on other machines could undo a decision when no
     /// more blocks can be measured.
     pub in_shards: bool,

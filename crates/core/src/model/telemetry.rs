@@ -17,7 +17,7 @@ pub struct Telemetry {
     pub foreign: Vec<String>,
     /// Reasons for a reduced clock, in words; the power limit has its own field.
     pub throttled: Vec<String>,
-    /// Whether the power limit reduced the clock.
+    /// True if the power limit reduced the clock.
     pub power_capped: bool,
     /// Temperature of the device at the end, in degrees Celsius.
     pub temperature: Option<f64>,

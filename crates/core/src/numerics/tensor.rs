@@ -53,7 +53,6 @@ pub(super) enum Data {
     Bool(Vec<u8>),
 }
 
-/// A dense tensor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
     pub(super) shape: Vec<usize>,
@@ -227,7 +226,7 @@ pub(super) fn decode(dtype: DType, bytes: &[u8]) -> Data {
     }
 }
 
-/// A number of one of the element types.
+/// A Rust type that can hold an element.
 pub(super) trait Element: Copy {
     fn value(self) -> f64;
 

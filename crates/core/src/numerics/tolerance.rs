@@ -1,4 +1,4 @@
-//! How far an output may differ from its reference, for each element type, and why.
+//! The distance that an output may have from its reference, for each element type, and the reasons for it.
 
 use strum::VariantArray;
 

@@ -148,7 +148,7 @@ impl Observed {
     }
 
     /// Returns the pair with its interval at this one-sided level, if that interval shows that the pair is
-    /// worse by less than [`MINOR`] of a step. The p-value alone is not enough: with several modes, a
+    /// worse by less than the share `MINOR` of a step. The p-value alone is not enough: with several modes, a
     /// rejected limit may lie inside the interval. A pair in which head is slow more often is not minor,
     /// because more than the typical time got worse.
     pub fn minor(&self, size: f64, level: f64) -> Option<Self> {

@@ -178,27 +178,28 @@ pub fn credible(posterior: &[f64], share: f64) -> (usize, usize) {
     best
 }
 
-/// Bits that are missing until one position is left.
+/// Returns the remaining uncertainty in bits, which is zero when one position is left.
 pub fn entropy(posterior: &[f64]) -> f64 {
     posterior.iter().filter(|p| **p > 0.0).map(|p| -p * p.log2()).sum()
 }
 
-/// Blocks of a probe's first look.
+/// Number of blocks at a probe's first look.
 const FIRST_LOOK: u32 = 8;
 
-/// How a search is run.
+/// The options of a search.
 #[derive(Debug, Clone)]
 pub struct BisectOptions {
     pub policy: Policy,
-    /// The observed metric.
+    /// The metric in which the step was observed.
     pub metric: Metric,
 }
 
 impl BisectOptions {
-    /// The policy judges `metric` alone, and only up to `max_blocks` blocks a pair.
+    /// Restricts the policy to `metric`, and to at most `max_blocks` blocks for each pair.
     pub fn new(policy: &Policy, metric: Metric, max_blocks: u32) -> Self {
         let mut policy = policy.clone();
-        // A value beyond an absolute limit can be so at both ends of the range: a limit locates no change.
+        // Absolute limits are ignored: a value may exceed a limit at both ends of the range, so a limit can't
+        // locate a change.
         policy.limits.clear();
         let rule = policy.metrics.iter().find(|(name, _)| *name == metric.name).map(|(_, rule)| rule.clone());
         let latency = || Policy::default().metrics.into_iter().next().map(|(_, rule)| rule);
@@ -208,12 +209,12 @@ impl BisectOptions {
         Self { policy, metric }
     }
 
-    /// When the gate judges a pair.
+    /// Returns the looks at which the gate judges a pair.
     pub(super) fn looks(&self) -> Looks {
         looks(&self.policy, &self.metric)
     }
 
-    /// When a probe is looked at.
+    /// Returns the looks at which a probe is examined.
     pub(super) fn probe_looks(&self) -> Looks {
         let blocks = self.policy.sequential;
         Looks::new(FIRST_LOOK.min(blocks.min_blocks), blocks.max_blocks)

@@ -20,7 +20,7 @@ pub struct NoiseOptions {
     pub seed: u64,
     /// Number of resampled sessions without a change, and for each slowdown.
     pub resamples: u32,
-    /// Whether to stop earlier, as soon as every figure is precise enough.
+    /// True to stop earlier, as soon as every figure is precise enough.
     pub until_precise: bool,
     /// Number of sessions that are judged at once; it does not affect the figures.
     pub threads: usize,
@@ -86,7 +86,7 @@ impl Share {
     }
 }
 
-/// How often a slowdown of one benchmark was detected.
+/// The rate at which a slowdown of one benchmark was detected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PowerPoint {
     pub slowdown: f64,
@@ -108,7 +108,7 @@ pub struct NoiseRow {
     pub power: Vec<PowerPoint>,
 }
 
-/// The whole calibration.
+/// The result of a calibration, with the measured error rates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseReport {
     pub rows: Vec<NoiseRow>,

@@ -38,7 +38,6 @@ struct CompileBenchmarkEntry {
     error: Option<String>,
 }
 
-/// Reads the whole file.
 pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: CompileBenchmarkFile = parse(text, &mut rewritten)?;

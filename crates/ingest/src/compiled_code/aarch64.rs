@@ -120,8 +120,8 @@ impl Stack {
         }
     }
 
-    /// Handles stores and loads that move the stack pointer: `stp x29, x30, [sp, #-16]!`, `str x30, [sp,
-    /// #-16]!`, `ldp x29, x30, [sp], #16`.
+    /// Handles stores and loads that move the stack pointer, such as `stp x29, x30, [sp, #-16]!` or `str x30,
+    /// [sp, #-16]!`, and `ldp x29, x30, [sp], #16`.
     fn written_back(&mut self, word: u32) {
         let amount = if (word >> 27) & 0b111 == 0b101 && matches!((word >> 23) & 0b111, 0b001 | 0b011) {
             let is_vector = (word >> 26) & 1 == 1;

@@ -18,7 +18,7 @@ pub(super) struct PtxSource {
 /// The way in which a function is launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Launch {
-    /// Whether it is an entry point and not a function that kernels call.
+    /// True if it is an entry point and not a function that kernels call.
     pub(super) is_kernel: bool,
     /// Number of threads in a block, if the code limits it.
     pub(super) threads: Option<u64>,

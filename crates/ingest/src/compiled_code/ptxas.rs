@@ -17,7 +17,7 @@ struct Assembled {
     shared: Option<u64>,
 }
 
-/// The functions in the text of `ptxas -v`, by name:
+/// Returns the functions in the output of `ptxas -v`, by name:
 /// ```text
 /// ptxas info    : Function properties for main_dispatch_0
 ///     48 bytes stack frame, 16 bytes spill stores, 16 bytes spill loads

@@ -100,7 +100,7 @@ impl Types {
                 self.sizes.insert(*id, whole);
             }
             (OP_TYPE_ARRAY, [_, id, of, length]) => {
-                // A length that is specialized later is not known.
+                // A length that is specialized later is unknown.
                 let count = self.constants.get(length).copied().unwrap_or(u64::MAX);
                 let whole = size(of).map(|(bytes, _)| (bytes.saturating_mul(count), true));
                 self.sizes.insert(*id, whole);

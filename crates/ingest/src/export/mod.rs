@@ -21,15 +21,15 @@ use benchgate_core::model::{Benchmark, Run, Series};
 pub enum ExportFormat {
     /// benchgate's own run.json.
     RunJson,
-    /// Google Benchmark JSON; the repetitions of all processes stand one after another.
+    /// Google Benchmark JSON, in which the repetitions of all processes follow one another.
     GoogleBenchmark,
-    /// results.jsonl of the torchbench runner, one line a process.
+    /// results.jsonl of the torchbench runner, one line per process.
     ResultsJsonl,
-    /// One line a value, for spreadsheets and data frames.
+    /// One line per value, for spreadsheets and data frames.
     Csv,
 }
 
-/// A written run.
+/// A run that was written in another format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedRun {
     pub bytes: Vec<u8>,

@@ -50,7 +50,7 @@ struct Window {
     bytes: Vec<u8>,
     /// Number of valid bytes in `bytes`; the rest is spare capacity, which is reused for each piece.
     filled: usize,
-    /// Whether the source has no more data.
+    /// True if the source has no more data.
     ended: bool,
 }
 

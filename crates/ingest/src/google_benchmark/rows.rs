@@ -69,7 +69,7 @@ pub(super) struct GoogleBenchmarkRow<'a> {
     pub real: f64,
     pub cpu: Option<f64>,
     pub unit: TimeUnit<'a>,
-    /// Whether the format printed so few digits that rounding alone could hide or create a change.
+    /// True if the format printed so few digits that rounding alone could hide or create a change.
     pub coarse: bool,
     pub error: Option<Cow<'a, str>>,
     pub skipped: Option<Cow<'a, str>>,
@@ -161,17 +161,17 @@ struct Family {
     stated: StatedRepetitions,
     /// Iterations of the first repetition.
     iterations: Option<f64>,
-    /// Whether a later repetition had another number of iterations, or an unknown one.
+    /// True if a later repetition had another number of iterations, or an unknown one.
     iterations_differ: bool,
     real: Vec<f64>,
     cpu: Vec<f64>,
     cpu_unusable: bool,
     counters: Vec<MetricColumn>,
     aggregates: Vec<Aggregate>,
-    /// Whether only the names suggest that rows summarize this benchmark: they may be benchmarks with such
+    /// True if only the names suggest that rows summarize this benchmark: they may be benchmarks with such
     /// names.
     inferred: bool,
-    /// Whether one of these rows can't be a benchmark.
+    /// True if one of these rows can't be a benchmark.
     proven: bool,
     errored: u64,
     error: String,
@@ -182,7 +182,7 @@ struct Family {
     unknown_unit: Option<String>,
     /// Nanoseconds in the unit of the first repetition.
     factor: Option<f64>,
-    /// Whether a later repetition had another unit.
+    /// True if a later repetition had another unit.
     mixed_units: bool,
     duplicated: bool,
     coarse: bool,
@@ -200,7 +200,7 @@ pub(super) struct Families {
     last: usize,
     /// Unmarked rows whose names end like an aggregate's; the whole file decides what they are.
     undecided: Vec<Undecided>,
-    /// Whether the previous row is the last of `undecided`.
+    /// True if the previous row is the last of `undecided`.
     after_undecided: bool,
 }
 

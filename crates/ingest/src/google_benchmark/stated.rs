@@ -9,7 +9,7 @@ pub(super) struct StatedRepetitions {
     instance: Option<Instance>,
     other_instance: bool,
     other_threads: bool,
-    /// Whether a row states zero iterations, or fewer.
+    /// True if a row states zero iterations, or fewer.
     no_iterations: bool,
     /// Number of repetitions that the rows, or the row of their mean, state.
     repetitions: Option<f64>,

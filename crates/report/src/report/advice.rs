@@ -139,7 +139,7 @@ fn fix(code: LintCode, format: &str) -> &'static str {
 #[derive(Debug, Clone)]
 pub struct WayOut {
     pub advice: String,
-    /// Lines for a shell.
+    /// Shell commands.
     pub commands: String,
 }
 

@@ -20,7 +20,7 @@ pub(super) const IREE: &str = "iree";
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CompileTime {
     pub seconds: f64,
-    /// Whether the module was compiled in an earlier run and reused.
+    /// True if the module was compiled in an earlier run and reused.
     pub cached: bool,
 }
 

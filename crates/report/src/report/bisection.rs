@@ -22,7 +22,7 @@ pub struct BisectionFacts {
     /// Candidates that are the same program as an earlier one.
     pub same: Vec<(usize, usize)>,
     pub seconds: f64,
-    /// Whether the time budget ended before the search did.
+    /// True if the time budget ended before the search did.
     pub unfinished: bool,
     pub notes: Vec<String>,
 }

@@ -207,7 +207,7 @@ pub(super) struct Table<'a> {
     pub(super) columns: Vec<Column<'a>>,
     pub(super) rows: Vec<Vec<Cell<'a>>>,
     pub(super) rules: Rules,
-    /// Whether a terminal uses this layout only if every row fits on one line.
+    /// True if a terminal uses this layout only if every row fits on one line.
     pub(super) one_line: bool,
 }
 

@@ -226,7 +226,7 @@ pub(super) fn directed(ratio: f64, unit: &Unit, better: Better) -> String {
 struct UnitScale {
     divisor: f64,
     suffix: &'static str,
-    /// Whether values are whole numbers, which are exact and printed in full.
+    /// True if values are whole numbers, which are exact and printed in full.
     whole: bool,
     own: Option<String>,
 }

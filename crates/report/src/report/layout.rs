@@ -92,7 +92,7 @@ pub(super) struct Layout {
     stacks: &'static [Stack],
     rules: Rules,
     one_line: bool,
-    /// Whether the ending that all names share is moved into the title.
+    /// True if the ending that all names share is moved into the title.
     shortened: bool,
 }
 

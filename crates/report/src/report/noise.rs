@@ -149,7 +149,7 @@ pub fn noise_json(report: &NoiseReport) -> String {
         "blocks": report.blocks,
         "power": report.power.iter().map(power).collect::<Vec<_>>(),
     });
-    // The alternate form is the indented one.
+    // `#` selects the indented form.
     json_for_logs(&format!("{whole:#}\n"))
 }
 

@@ -41,7 +41,6 @@ pub struct OutcomeRow {
     typical: Option<f64>,
 }
 
-/// A metric's value.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct MetricValue {
     pub metric: String,

@@ -10,9 +10,9 @@ use super::document::{self, Block, Part, Text, icon};
 pub struct ResultSource {
     /// The commit that was proposed or pushed.
     pub commit: String,
-    /// Whether a pull request's own code did the measuring.
+    /// True if a pull request's own code did the measuring.
     pub pull_request: bool,
-    /// Whether the pull request comes from another repository.
+    /// True if the pull request comes from another repository.
     pub fork: bool,
     /// Address of the workflow run that measured, which is always in this repository.
     pub page: Option<String>,

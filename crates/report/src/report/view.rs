@@ -39,7 +39,7 @@ pub struct View<'a> {
     pub lints: Vec<LintGroup>,
     /// Causes of regressions, by benchmark.
     pub causes: Vec<RegressionCause<'a>>,
-    /// Machine and toolchain.
+    /// Facts about machine and toolchain.
     pub facts: Vec<Fact>,
     /// Explanation of values and intervals; `None` if there are no estimates.
     pub legend: Option<Legend>,
@@ -406,7 +406,7 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
         side.map_or((0, 0), |side| (side.samples, u64::from(side.processes)))
     };
     let is_once = comparison.rows.iter().all(|row| samples(row).0 <= 1);
-    // A row that was not judged shows other values.
+    // A row that was not judged states no number of sessions, and shows other values.
     let is_separate =
         estimates.clone().all(|estimate| estimate.method == Method::Unpaired && estimate.sessions.is_some());
     let statistic = (is_separate && !is_once).then_some("median");

@@ -251,7 +251,7 @@ struct RunsAnswer {
     short: &'static str,
     /// The answer to both questions, without this row's numbers.
     kind: &'static str,
-    /// The same as `kind`, with the p-value.
+    /// The text of `kind`, with the p-value.
     sentence: String,
 }
 

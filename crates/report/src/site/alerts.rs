@@ -326,7 +326,7 @@ pub struct IssueTrace {
     pub total: f64,
     /// Keys of the benchmarks.
     pub members: Vec<String>,
-    /// Whether benchgate closed the issue, and may reopen it.
+    /// True if benchgate closed the issue, and may reopen it.
     pub recovered: bool,
 }
 

@@ -75,7 +75,7 @@ pub struct Point {
     pub low: f64,
     pub high: f64,
     pub processes: usize,
-    /// Whether the point is excluded from the baseline.
+    /// True if the point is excluded from the baseline.
     pub held: bool,
     pub spread: ProcessSpread,
 }

@@ -12,7 +12,7 @@ use benchgate_stats::describe;
 #[derive(Debug, Clone)]
 pub struct OpenSlowdown<'a> {
     pub cause: Cause<'a>,
-    /// Whether the newest session is quarantined for a regression of one of them.
+    /// True if the newest session is quarantined for a regression of one of them.
     pub red: bool,
 }
 

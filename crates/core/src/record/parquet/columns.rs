@@ -10,7 +10,6 @@ use crate::record::{BaselineBenchmark, BaselineFile, BaselineProcess, RecordErro
 
 use super::wrong;
 
-/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ColumnKind {
     Text,

@@ -22,7 +22,6 @@ struct CandidateLevel {
     interval: Option<(f64, f64)>,
 }
 
-/// Draws a bisection.
 pub fn bisection_svg(file: &BisectionFile, theme: Theme) -> String {
     let mut svg = Svg::new(TOP + EFFECTS + GAP + WEIGHTS + FOOT, theme);
     let palette = svg.palette;

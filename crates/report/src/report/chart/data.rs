@@ -19,7 +19,6 @@ pub(super) enum Who {
     Other,
 }
 
-/// One bar.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bar {
     pub(super) label: String,
@@ -38,13 +37,12 @@ pub(super) struct Group {
     pub(super) bars: Vec<Bar>,
 }
 
-/// A whole chart.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Chart {
     pub(super) title: &'static str,
     pub(super) subtitle: &'static str,
     pub(super) groups: Vec<Group>,
-    /// Whether bars are ratios, which start at one on a logarithmic scale.
+    /// True if bars are ratios, which start at one on a logarithmic scale.
     pub(super) ratios: bool,
 }
 

@@ -67,7 +67,6 @@ pub(super) enum TextAnchor {
     End,
 }
 
-/// The drawing.
 pub(super) struct Svg {
     body: String,
     height: f64,

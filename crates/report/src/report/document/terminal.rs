@@ -21,7 +21,7 @@ pub struct TerminalOptions {
     /// Width of the terminal in columns.
     pub width: u16,
     pub color: bool,
-    /// Whether to show everything: all rows and columns, informational rows, each case of a finding, and the
+    /// True to show everything: all rows and columns, informational rows, each case of a finding, and the
     /// machine.
     pub all: bool,
 }
@@ -89,9 +89,9 @@ fn beginning(name: &str) -> &str {
 struct Page {
     text: String,
     options: TerminalOptions,
-    /// Whether there is a title above, so that entries and tables are indented.
+    /// True if there is a title above, so that entries and tables are indented.
     titled: bool,
-    /// Whether the first table is finished and the text about it has begun.
+    /// True if the first table is finished and the text about it has begun.
     below: bool,
 }
 
