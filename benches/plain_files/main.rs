@@ -65,7 +65,7 @@ impl Share {
     }
 }
 
-/// Returns the factor at which half of the pairs were detected; `None` if it was not reached.
+/// Formats the factor at which half of the pairs were detected, if it was reached.
 fn in_half(least: &[f64]) -> String {
     let middle = describe::sorted(least)[least.len() / 2];
     if middle.is_finite() { format!("{middle} ×") } else { format!("> {} ×", FACTORS[FACTORS.len() - 1]) }

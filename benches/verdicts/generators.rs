@@ -13,7 +13,7 @@ pub const BLOCKS: usize = 24;
 const SLOTS: usize = BLOCKS * 4;
 const REPETITIONS: usize = 8;
 
-/// Returns a standard normal number, by the method of Box and Muller.
+/// Returns a random number with a standard normal distribution, by the method of Box and Muller.
 pub fn normal(random: &mut ChaCha12Rng) -> f64 {
     let (u, v): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
@@ -88,8 +88,8 @@ fn shared(random: &mut ChaCha12Rng, time: f64, ours: f64, theirs: f64) -> f64 {
     (computes + waits * theirs) * NANOSECONDS_PER_MILLISECOND / ITERATIONS
 }
 
-/// Shifts all processes of a row alike, as if its repetitions had any length relative to the scheduler's time
-/// slice.
+/// Lengthens all processes of a row by the same random amount, so that each row's repetitions end at another
+/// point of the scheduler's time slice.
 fn any_length(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], _: &[bool; SLOTS]) {
     let length = 0.3 * random.random::<f64>();
     costs.iter_mut().for_each(|cost| *cost += length);

@@ -12,9 +12,9 @@ use super::{Interval, Method, Policy, Reason, Row, TestKind};
 
 /// Returns the question for the classical test. `None` settles the row, because the test can't be run.
 ///
-/// The p-values are those of the textbook, against "no difference"; the floor then decides whether the
-/// estimate is large enough to fail. The classical tests assume that repetitions of one process are
-/// independent. They are not, which is why these tests are not the default.
+/// The p-values are those of the textbook, for the hypothesis of no difference; the floor then decides
+/// whether the estimate is large enough to fail. The classical tests assume that repetitions of one process
+/// are independent. They are not, which is why these tests are not the default.
 pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question> {
     // Both tests ignore the spread between processes.
     row.lints.retain(|lint| lint.code != LintCode::AssumedSpread);
@@ -52,7 +52,7 @@ pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question>
 fn smallest_p(open: &Open) -> f64 {
     let Some([base, head]) = &open.readings else { return 1.0 };
     let (base, head) = (base.samples.len() as u64, head.samples.len() as u64);
-    // Only one way to choose the ranks of one sample is as extreme.
+    // Only one of the ways to choose the ranks of one sample is this extreme.
     (1..=base.min(head)).fold(1.0, |p, i| p * i as f64 / (base.max(head) + i) as f64)
 }
 

@@ -484,7 +484,7 @@ fn metric_draft(
         }
         let question = contradiction.or_else(|| {
             let disagreement = || disagreement(&base_readings, &head_readings, session.together, tolerance);
-            // Files of two days may differ because the machine did.
+            // Files from different days may differ because the machine did.
             (session.together || session.history.is_some()).then(disagreement).flatten()
         });
         // The newest session alone does not show a slowdown that began before it.

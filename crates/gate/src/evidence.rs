@@ -192,8 +192,8 @@ const MEAN_RATE: f64 = 0.1;
 const LARGEST_MEAN_LIMIT: f64 = 0.15;
 
 /// Returns a reason if head is slow, or stalls, more often or for longer than base. The location of a side
-/// does not show this. Without a schedule the machine may be the cause, so it prevents a pass but does not
-/// make a row regressed.
+/// does not show this. Without a schedule the machine may be the cause, so this prevents a pass but does not
+/// make a row `regressed`.
 fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Option<Reason> {
     let quicker = |costs: &[f64]| describe::quantile_sorted(&describe::sorted(costs), 0.25);
     let by_process = base.middle.len().min(head.middle.len()) > 1;

@@ -86,7 +86,7 @@ pub struct Exchange {
     pub failed: Vec<(String, String)>,
 }
 
-/// Result of checking that the changes of the kernels add up to the change of all of them.
+/// The result of checking that the kernels' changes add up to the change by all kernels together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sum {
     AddsUp,

@@ -56,7 +56,7 @@ pub struct Gradual {
     /// Effect of the sessions in which the slowdown is visible, relative to the earlier level.
     pub effect: Effect,
     pub since: SlowSince,
-    /// True if the evidence is enough for a verdict, if the effect is beyond the floor.
+    /// True if the evidence is enough for a verdict about an effect beyond the floor.
     pub is_certain: bool,
 }
 

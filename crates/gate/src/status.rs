@@ -135,7 +135,7 @@ fn of_pair(pair: Matched<'_>) -> Option<Status> {
     }
 }
 
-/// Short reason if head's outputs may be right or wrong.
+/// Short reason for a row in which head's outputs are neither shown to be right nor to be wrong.
 pub const NOT_VERIFIED: &str = "not verified";
 
 /// Returns the row that the verification of two measured sides adds, if any.

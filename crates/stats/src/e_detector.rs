@@ -6,7 +6,7 @@
 //! chance is at least `c` sessions, however often it is checked (the CUSUM e-detector of Shin, Ramdas and
 //! Rinaldo 2023, The New England Journal of Statistics in Data Science 2:229–260).
 
-/// Assumed ratios of the tested member's chance of an event to that of any other member, equally weighted.
+/// Assumed ratios between the tested member's chance of an event and any other member's, equally weighted.
 const ODDS: [f64; 3] = [2.0, 6.0, 20.0];
 
 /// Returns the e-value of one session in which `hit` of `all` members had the event; `is_hit` says whether

@@ -186,8 +186,8 @@ pub struct SlowShare {
     pub p: f64,
 }
 
-/// A unit is slow if it lies this many of base's scales above its side's level: four, as for the processes of
-/// a block.
+/// A unit is slow if it lies this many times base's scale above its side's level: four, as for the processes
+/// of a block.
 pub const SLOW_SCALES: f64 = 4.0;
 
 impl SlowShare {

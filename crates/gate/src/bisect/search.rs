@@ -11,7 +11,8 @@ use super::found::{
 
 /// Odds up to which a probe is measured.
 const CLEAR_ODDS: f64 = 20.0;
-/// Evidence against both hypotheses above which the step is assumed to lie partly on either side.
+/// Evidence against both hypotheses above which the step is assumed to lie partly on each side of a
+/// candidate.
 const PARTLY: f64 = 20.0;
 /// Probability above which a position is compared with its predecessor.
 const SURE: f64 = 0.95;

@@ -166,7 +166,7 @@ fn placed(process: &Process, block: u32, factor: f64) -> Process {
 #[derive(Debug, Clone)]
 pub struct MeasuredSession {
     pub comparison: Comparison,
-    /// Number of blocks of each benchmark of head.
+    /// Number of blocks for each of head's benchmarks.
     pub blocks: Vec<u32>,
 }
 

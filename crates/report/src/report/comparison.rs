@@ -237,8 +237,8 @@ fn geomeans<'a>(view: &'a View<'a>, detail: Detail) -> impl Iterator<Item = Bloc
     })
 }
 
-/// Returns the note that other programs used the processors while both sides were measured in turns, with the
-/// changes of the processor time.
+/// Returns the note that other programs used the processors while the two sides took turns, with the changes
+/// of the processor time.
 fn busy<'a>(view: &View<'a>) -> Option<Block<'a>> {
     let is_busy = view.comparison.lints.iter().any(|lint| lint.code == LintCode::HostBusy);
     let deciding = view.deciding();

@@ -10,7 +10,7 @@ use super::document::{self, Block, Rules, Table, TerminalOptions, Text, json_for
 use super::human::signed_percent;
 use super::percent;
 
-/// An exchange of kernels, including the kernels that were not exchanged.
+/// The result of exchanging kernels, including those that were not exchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExchangeReport {
     pub benchmark: String,

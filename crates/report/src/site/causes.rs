@@ -12,7 +12,7 @@ use super::layout::slug;
 
 /// Maximum number of sessions between two causes that are merged: an outlier shifts an estimated change by one or two.
 const APART: usize = 1;
-/// Ratio of the numbers of benchmarks at which the larger of two causes keeps its own range.
+/// A cause keeps its own range if it has this many times as many benchmarks as the other one.
 const OUTNUMBERED: usize = 4;
 
 /// One metric of one benchmark, with a change of level.

@@ -116,7 +116,7 @@ pub(super) struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
-    /// Takes the session's own columns; `file` may lack its benchmarks.
+    /// Prepares the shared columns. The benchmarks of `file` are not needed yet.
     pub(super) fn new(file: &'a BaselineFile) -> Result<Self, RecordError> {
         let created: jiff::Timestamp = file
             .created
