@@ -65,7 +65,8 @@ impl Share {
     }
 }
 
-/// Formats the factor at which half of the pairs were detected, if it was reached.
+/// Formats the factor at which half of the pairs were detected; if none of the factors was enough, a lower
+/// bound.
 fn in_half(least: &[f64]) -> String {
     let middle = describe::sorted(least)[least.len() / 2];
     if middle.is_finite() { format!("{middle} ×") } else { format!("> {} ×", FACTORS[FACTORS.len() - 1]) }

@@ -205,7 +205,7 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// How far outputs may be from their references.
+/// The distances from their references that outputs may have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NumericsPolicy {
     /// One tolerance for every element type.

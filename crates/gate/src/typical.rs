@@ -44,7 +44,7 @@ impl Row {
                 let around = base.sqrt() * head.sqrt() / ratio.sqrt();
                 let [base, head] = measured_range;
                 let both = (base.0.max(head.0 / ratio), base.1.min(head.1 / ratio));
-                // If no value of base and value of head are this far apart, base's range is used.
+                // If no two values within the sides' ranges have this ratio, base's range is used.
                 let (low, high) = if both.0 <= both.1 { both } else { base };
                 let base = around.max(low).min(high);
                 Typical { base: Some(base), head: Some(base * ratio) }

@@ -18,8 +18,8 @@ struct NvbenchFile {
     benchmarks: NullableList<NvbenchEntry>,
 }
 
-/// An array of nvbench's. Its writer appends to a new JSON value, which stays null if nothing is appended, so
-/// any empty array may be null.
+/// An array in nvbench's JSON. Its writer appends to a new JSON value, which stays null if nothing is
+/// appended, so any empty array may be null.
 #[derive(Deserialize)]
 #[serde(from = "Option<Vec<T>>", bound = "T: Deserialize<'de>")]
 struct NullableList<T>(Vec<T>);

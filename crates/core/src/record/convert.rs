@@ -29,8 +29,8 @@ impl RunFile {
         self.sides.iter().find(|side| side.anchor).map(|side| self.run(side, label))
     }
 
-    /// Like [`RunFile::runs`], but frees each record as soon as it is converted, so that a large file is never in
-    /// memory twice.
+    /// Does the same as [`RunFile::runs`], but frees each record as soon as it is converted, so that a large
+    /// file is never in memory twice.
     pub fn into_runs(mut self, label: &str) -> Vec<(SideName, Run)> {
         let sides = std::mem::take(&mut self.sides);
         let runs = sides.into_iter().filter(|side| !side.anchor).map(|mut side| {

@@ -5,9 +5,9 @@
 //! a migration. Readers know every field of their version and reject others: a program must not judge a file
 //! that says something it does not understand.
 //!
-//! In version 1, leaf types of the model (lints, metrics, testbeds, verifications …) are their own stored form.
-//! The schemas and golden files guard them; a type that needs another shape in version 2 gets a separate record
-//! type here.
+//! In version 1, leaf types of the model (lints, metrics, testbeds, verifications …) are their own stored
+//! form. The schemas and golden files guard them; a type that needs another shape in version 2 gets a separate
+//! record type here.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod backend_v1;

@@ -212,7 +212,7 @@ impl<'a> Calibrating<'a> {
         self.recording.is_empty() || (0..self.judged.len()).all(|figure| self.is_settled(figure))
     }
 
-    /// Returns the share of the work that is done, at least.
+    /// Returns a lower bound for the share of the work that is done.
     pub fn progress(&self) -> f64 {
         let of = |(figure, judged): (usize, &u32)| {
             let most = f64::from(self.options.resamples.max(1));

@@ -27,7 +27,7 @@ const SMALL: f64 = 64.0;
 pub struct Mark {
     pub session: usize,
     pub class: &'static str,
-    /// The element of its entry in the list.
+    /// Address of its entry in the list.
     pub target: String,
     pub label: String,
 }

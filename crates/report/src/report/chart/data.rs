@@ -57,7 +57,7 @@ struct Own<'a> {
     benchmark: &'a BenchmarkRecord,
 }
 
-/// Returns the benchmarks of one run itself, on both sides.
+/// Returns a run's own benchmarks, without those of other backends, on both sides.
 fn own(drawn: &DrawnRun, several: bool) -> Vec<Own<'_>> {
     let (name, run) = (drawn.name.as_str(), &drawn.file);
     let paired = run.sides.len() > 1;
