@@ -14,9 +14,6 @@ use super::problems::{Collector, did_you_mean, shown, suggestion};
 use super::types::PolicyPart;
 use super::view::ConfigView;
 
-/// The only key of `[numerics]` that is not an element type.
-const CHANGED_REFERENCE: &str = "changed-reference";
-
 /// The metrics that benchgate itself measures.
 static KNOWN: [Metric; Metric::BUILT_IN.len()] = Metric::BUILT_IN;
 
@@ -301,7 +298,8 @@ fn limits(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Limit> {
 
 fn numerics(root: ConfigView<'_, '_>, problems: &mut Collector) -> NumericsPolicy {
     let mut policy = NumericsPolicy::default();
-    let types = root.get("numerics").entries().filter(|(name, ..)| *name != CHANGED_REFERENCE);
+    let is_key = |name: &str| NUMERICS.fields.iter().any(|field| !field.is_any_name() && field.key == name);
+    let types = root.get("numerics").entries().filter(|(name, ..)| !is_key(name));
     for (name, at, settings) in types {
         let Some(known) = policy.types.iter_mut().find(|known| known.dtype == name) else {
             let advice = did_you_mean(name, policy.types.iter().map(|known| known.dtype.as_str()));

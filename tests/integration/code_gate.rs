@@ -228,6 +228,23 @@ fn measured_ptx(latency: u32, matmul: &str) -> String {
     format!("// fake latency-us={latency}\n.version 7.0\n.target sm_80\n.address_size 64\n{kernels}")
 }
 
+#[test]
+fn files_of_code_for_other_processors_decide_nothing_and_a_kernel_of_one_side_is_no_failure() {
+    let suite = Suite::new().model("a", &[]).base("").head("").write();
+    let world = &suite.world;
+    world.write("sm_80.ptx", measured_ptx(1, FMA));
+    world.write("sm_90.ptx", measured_ptx(1, FMA).replace("sm_80", "sm_90"));
+    for filter in [".", "matmul"] {
+        let outcome = world.run(["compare", "sm_80.ptx", "sm_90.ptx", "--filter", filter]).expect_code(11);
+        let said = outcome.said();
+        assert!(said.contains("architecture: sm_80 / sm_90") && !said.contains("missing"), "{said}");
+    }
+    let one = measured_ptx(1, FMA);
+    world.write("one.ptx", &one[..one.find(".visible .entry main_dispatch_1").unwrap()]);
+    let said = world.run(["compare", "sm_80.ptx", "one.ptx"]).expect_code(0).said();
+    assert!(said.contains("only base has this kernel"), "{said}");
+}
+
 const MMA: &str = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%r1}, {%r2};";
 const FMA: &str = "fma.rn.f32 %f1, %f2, %f3, %f4;\nfma.rn.f32 %f1, %f2, %f3, %f4;";
 

@@ -53,7 +53,8 @@ fn benchmark(command: HyperfineCommand) -> Benchmark {
         command.parameters.iter().map(move |(name, value)| (name.clone(), text(value)))
     };
     let mut name = command.command.clone();
-    // With `-n`, several values of a parameter may have the same name.
+    // With `-n`, the results for several values of a parameter can have the same name, so each value that the
+    // name does not contain is appended.
     for (parameter, value) in parameters().filter(|(_, value)| !has_word(&command.command, value)) {
         name.push_str(&format!("/{parameter}={value}"));
     }

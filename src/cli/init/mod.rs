@@ -96,7 +96,7 @@ fn action(text: &str) -> Result<String, String> {
     let known = text.split_once('@').filter(|(repository, commit)| {
         RepositoryName::parse(repository).is_some() && Sha::parse(commit).is_some()
     });
-    let wanted = "expected OWNER/REPO@COMMIT with the whole commit: a tag can be moved to other code";
+    let wanted = "expected OWNER/REPO@COMMIT with the full commit hash: a tag can be moved to other code";
     known.map(|_| text.to_owned()).ok_or_else(|| wanted.to_owned())
 }
 

@@ -19,10 +19,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use sha2::{Digest, Sha256};
 
 use benchgate_core::model::{
-    Benchmark, GeneratedCode, KernelCode, Metric, MetricSeries, Number, Run, Series, hex,
+    ARCHITECTURE, Benchmark, GeneratedCode, KernelCode, Metric, MetricSeries, Number, Run, Series, hex,
 };
 
-use super::build::{self, ByName, has_room};
+use super::build::{ByName, has_room};
 
 pub(super) use container::is_code;
 
@@ -160,25 +160,30 @@ type BadCode = String;
 /// with another name is still compared.
 pub(super) fn read(bytes: &[u8]) -> Result<Run, BadCode> {
     let objects = container::objects(bytes)?;
-    let architecture = architectures(&objects, |name| name);
-    let kernels: Vec<CodeOfKernel> =
-        objects.iter().flat_map(|object| object.kernels.iter().cloned()).collect();
+    let code = CompiledCode { objects };
+    let architecture = code.architecture();
+    let kernels: Vec<CodeOfKernel> = code.objects.into_iter().flat_map(|object| object.kernels).collect();
     if kernels.is_empty() {
         return Ok(Run::default());
     }
+    // Code for another processor is not comparable, so each row has the processor as a label.
+    let row = |name: &str, sha256, facts: Vec<(Metric, f64)>| {
+        let mut benchmark = Benchmark::new(name);
+        benchmark.labels.insert(ARCHITECTURE.to_owned(), architecture.clone());
+        let series = |(metric, value)| MetricSeries { metric, series: Series::Exact(value) };
+        benchmark.metrics = facts.into_iter().map(series).collect();
+        benchmark.code_sha256 = sha256;
+        benchmark
+    };
     let mut benchmarks = ByName::default();
-    // Code for another processor is not comparable. So the row that every file has includes the processor in
-    // its name.
-    let all = format!("(all kernels for {architecture})");
-    benchmarks.push(benchmark(&all, None, whole(&kernels)));
+    benchmarks.push(row("(all kernels)", None, whole(&kernels)));
     for (at, (name, kernel)) in named(kernels).into_iter().enumerate() {
         if !has_room(at) {
             break;
         }
-        benchmarks.push(benchmark(&name, Some(kernel.sha256), kernel.facts));
+        benchmarks.push(row(&name, Some(kernel.sha256), kernel.facts));
     }
-    let facts = BTreeMap::from([("architecture".to_owned(), architecture)]);
-    Ok(Run { benchmarks: benchmarks.finish(), testbed: build::testbed(facts), ..Run::default() })
+    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 
 /// Joins the architectures of all objects, each once: `gfx90a and gfx942`.
@@ -210,14 +215,6 @@ pub fn unnumbered(name: &str) -> &str {
         Some(kind) if digits > 0 && !kind.is_empty() => kind,
         _ => name,
     }
-}
-
-fn benchmark(name: &str, sha256: Option<String>, facts: Vec<(Metric, f64)>) -> Benchmark {
-    let mut benchmark = Benchmark::new(name);
-    let series = |(metric, value)| MetricSeries { metric, series: Series::Exact(value) };
-    benchmark.metrics = facts.into_iter().map(series).collect();
-    benchmark.code_sha256 = sha256;
-    benchmark
 }
 
 /// Returns the facts of all kernels together: sums, and the lowest occupancy.

@@ -34,12 +34,8 @@ pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
 }
 
 fn relative(side: &SideStats) -> SideStats {
-    SideStats {
-        location: f64::NAN,
-        mean: f64::NAN,
-        min: f64::NAN,
-        max: f64::NAN,
-        stddev: None,
-        ..side.clone()
-    }
+    // Every field is listed, so that a new one is decided about.
+    let &SideStats { processes, samples, cv, location: _, mean: _, min: _, max: _, stddev: _ } = side;
+    let hidden = f64::NAN;
+    SideStats { processes, samples, cv, location: hidden, mean: hidden, min: hidden, max: hidden, stddev: None }
 }

@@ -91,8 +91,11 @@ pub(super) fn reason(row: &Row) -> Words {
             };
             Words::new("outputs verified", format!("the outputs agree with {reference}; nothing was timed"))
         }
-        Reason::OnlyOn(SideName::Base) => {
+        Reason::OnlyOn(SideName::Base) if row.fatal => {
             Words::new("only at base", "base has this benchmark and head does not")
+        }
+        Reason::OnlyOn(SideName::Base) => {
+            Words::new("only at base", "only base has this kernel; the row of all kernels judges both sides' code")
         }
         Reason::OnlyOn(SideName::Head) => Words::new(
             "only at head",

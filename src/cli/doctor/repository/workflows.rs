@@ -267,7 +267,7 @@ fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<
                 ID,
                 format!("results of {expected} are published, but it does not measure pull requests"),
                 "A result that another workflow measured is refused.",
-                "Name the one that measures in `[github] workflow`.",
+                "Set `[github] workflow` to the path of the workflow that measures.",
             );
         }
     }
