@@ -10,13 +10,13 @@ use crate::record::PlanFile;
 #[derive(strum::EnumMessage, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum PlanFormat {
-    /// The `matrix` of a job of GitHub Actions, on one line
+    /// A `matrix` for a GitHub Actions job, on one line
     Github,
     /// Steps for `buildkite-agent pipeline upload`
     Buildkite,
-    /// Options for `sbatch`, a line for each kind of runner
+    /// Options for `sbatch`, one line per kind of runner
     Slurm,
-    /// The shards, for any other program
+    /// The shards as JSON, for other programs
     Json,
 }
 

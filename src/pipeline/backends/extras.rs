@@ -15,7 +15,7 @@ use super::Experiment;
 #[derive(strum::Display, strum::EnumMessage, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum DumpKind {
-    /// Time in each operator, as a table of torch's profiler
+    /// Time per operator, as a table from torch's profiler
     Profile,
     /// The profile as a timeline for chrome://tracing
     Trace,
@@ -23,13 +23,13 @@ pub enum DumpKind {
     DynamoCounters,
     /// PyTorch/XLA's metrics report
     XlaMetrics,
-    /// PyTorch/XLA's lazy IR of each graph that it compiles
+    /// PyTorch/XLA's lazy IR of each compiled graph
     XlaIr,
     /// The graphs as HLO, before XLA's passes
     XlaHlo,
     /// The graphs as StableHLO
     XlaStablehlo,
-    /// XLA's own dump of each module that it compiles: HLO before and after its passes, generated code, buffers
+    /// XLA's dump of each compiled module: HLO before and after the passes, generated code, buffers
     XlaCompiledHlo,
 }
 
@@ -51,9 +51,9 @@ impl DumpKind {
 pub enum CollectKind {
     /// Counters of torch.compile
     DynamoCounters,
-    /// CPU and CUDA time of all operators, by torch's profiler
+    /// CPU and CUDA time of all operators, from torch's profiler
     Profile,
-    /// CPU and CUDA time and calls of each aten operator; on PyTorch/XLA, of those that it has no lowering for
+    /// CPU time, CUDA time and calls per aten operator; on PyTorch/XLA, only operators without a lowering
     Operators,
 }
 
