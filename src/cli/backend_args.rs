@@ -36,8 +36,8 @@ pub struct BackendArgs {
     /// Folder for the files of --dump [default: dumps in the working folder]
     #[arg(long, value_name = "FOLDER", requires = "dump")]
     dump_dir: Option<PathBuf>,
-    /// Also collect these counters and operator times from the other backends, into their metrics in run.json and
-    /// results.jsonl; repeatable, or separated by commas
+    /// Also collect these counters and operator times from the other backends, into their metrics in run.json
+    /// and results.jsonl; repeatable, or separated by commas
     #[arg(long, value_name = "WHAT", conflicts_with = "half", value_delimiter = ',', value_parser = choices::documented::<CollectKind>())]
     collect: Vec<CollectKind>,
     /// Append to results.jsonl, latency.csv and iree_latency.csv in this folder

@@ -59,7 +59,8 @@ Examples:
     /// Installed tools and artifacts are verified. Two such commands may run at once, and one that was killed can be repeated.
     #[command(after_help = "Example:\n  benchgate tools install && benchgate run")]
     Install(Suite),
-    /// Verify the installed tools: the hashes of their programs and libraries, and the commits of compiler and runtime
+    /// Verify the installed tools: the hashes of their programs and libraries, and the commits of compiler and
+    /// runtime
     #[command(after_help = "Example:\n  benchgate tools verify --cache-dir /mnt/cache/benchgate")]
     Verify(Suite),
     /// Remove installed tools and Python environments
