@@ -272,8 +272,12 @@ fn changes(sessions: &[Stored], track: &BenchmarkTrack, text: &mut String) {
 }
 
 fn moved(log_ratio: f64, better: Better) -> String {
-    let worse = (log_ratio > 0.0) == (better == Better::Lower);
-    let word = if worse { "worse" } else { "better" };
+    let word = match (better, log_ratio * better.worse() > 0.0) {
+        (Better::Unknown, true) => "higher",
+        (Better::Unknown, false) => "lower",
+        (_, true) => "worse",
+        (_, false) => "better",
+    };
     format!("{} {word}", percent(log_ratio.exp_m1().abs()))
 }
 

@@ -145,7 +145,7 @@ impl Row {
             return self.values.last().copied();
         }
         // Converts to costs, for which larger is worse in both directions.
-        let sign = if self.better == Better::Lower { 1.0 } else { -1.0 };
+        let sign = self.better.worse();
         let costs: Vec<f64> = self.values.iter().map(|value| sign * value.ln()).collect();
         method.upper_bound(&costs, rate).map(|bound| (sign * bound).exp())
     }
@@ -153,7 +153,7 @@ impl Row {
     /// The limit as TOML, such as `max = "12.35ms"`. It is rounded away from the measured values, so that
     /// rounding can't cause a false alarm.
     fn bound(&self, limit: f64) -> String {
-        let is_max = self.better == Better::Lower;
+        let is_max = self.better != Better::Higher;
         let key = if is_max { "max" } else { "min" };
         if self.is_exact {
             return format!("{key} = {limit}");

@@ -1,7 +1,7 @@
 //! The tables of a policy: the gate, its waivers, and the allowed differences between outputs.
 
 use crate::gate::{ChangedReference, FailOn, FailureKind, TestKind};
-use crate::model::Verdict;
+use crate::model::{Better, Verdict};
 
 use super::fields::{Field, Section, ValueKind, of_policy, optional, required};
 use super::fraction::ALPHA;
@@ -118,11 +118,25 @@ const TOLERANCE: Field =
 const FATAL: Field =
     optional("fatal", ValueKind::Bool, "Whether a regression of this metric fails the gate.");
 
+/// Directions that can be stated.
+const DIRECTIONS: &[&str] = &[Better::Lower.as_str(), Better::Higher.as_str()];
+
 static METRIC: Section = Section {
     title: "[gate.metric.<name>]",
     doc: "The name is one of {metrics}, or another tool's metric. A metric without a table keeps its default; \
           another tool's metric then decides for benchmarks without a time and is informational elsewhere.",
-    fields: &[FLOOR, FLOOR_ABSOLUTE, TOLERANCE, FATAL],
+    fields: &[
+        FLOOR,
+        FLOOR_ABSOLUTE,
+        TOLERANCE,
+        FATAL,
+        optional(
+            "better",
+            ValueKind::Choice(DIRECTIONS),
+            "The better direction of another tool's metric. Without it the name or the unit has to state it \
+             (`tokens/s`, `GFLOPS`, `ms/step`); otherwise a change is inconclusive.",
+        ),
+    ],
 };
 
 static OVERRIDE: Section = Section {

@@ -6,7 +6,7 @@ use crate::gate::{
     Expectation, FailureKind, Floor, Limit, MetricPolicy, NumericsPolicy, NumericsTolerance, Override,
     Policy, SequentialPolicy, Waiver,
 };
-use crate::model::{Metric, Unit};
+use crate::model::{Better, Metric, Unit};
 
 use super::fields::KeyPresence;
 use super::judging::{GATE, NUMERICS};
@@ -94,7 +94,12 @@ fn metrics(
             },
             tolerance: tolerance.fraction().unwrap_or(default.tolerance),
             fatal: settings.get("fatal").bool().unwrap_or(default.fatal),
+            better: settings.get("better").text().and_then(Better::parse),
         };
+        if policy.better.is_some() && Metric::built_in(name).is_some() {
+            problems
+                .add(settings.get("better").at(), format!("`better`: the direction of `{name}` is known"));
+        }
         if policy.tolerance < policy.floor.relative {
             let at = if tolerance.is_present() { tolerance.at() } else { settings.get("floor").at() };
             problems.add(at, below_floor(policy.tolerance, policy.floor.relative));

@@ -1,6 +1,7 @@
 //! Describes the differences between two policies, for pull requests that change the gate.
 
 use crate::gate::{Expectation, Limit, MetricPolicy, NumericsTolerance, Override, Waiver};
+use crate::model::Better;
 
 use super::PolicyPart;
 use super::fields::KeyPresence;
@@ -84,6 +85,8 @@ fn metrics(before: &[(String, MetricPolicy)], after: &[(String, MetricPolicy)], 
         changed(changes, &part("floor-absolute"), old.absolute, new.absolute, f64::to_string);
         changed(changes, &part("tolerance"), base.tolerance, head.tolerance, |share| percent(*share));
         changed(changes, &part("fatal"), base.fatal, head.fatal, bool::to_string);
+        let direction = |better: &Option<Better>| better.unwrap_or(Better::Unknown).to_string();
+        changed(changes, &part("better"), base.better, head.better, direction);
     }
     for (name, _) in before {
         if find(after, name).is_none() {

@@ -116,10 +116,7 @@ fn process(record: &ProcessRecord, better: &BTreeMap<&str, Better>) -> BaselineP
 
 fn summary(samples: &[f64], better: Better) -> Option<SummaryRecord> {
     let sorted = describe::sorted(samples);
-    let quartile = match better {
-        Better::Lower => 0.25,
-        Better::Higher => 0.75,
-    };
+    let quartile = if better == Better::Higher { 0.75 } else { 0.25 };
     let several = samples.len() > 1;
     let kept = |value: Option<f64>| value.filter(|_| several).map(|value| Number(rounded(value)));
     Some(SummaryRecord {

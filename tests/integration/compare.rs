@@ -523,7 +523,7 @@ fn the_policy_that_a_run_records_judges_it_unless_another_is_named() {
     let world = World::new();
     let mut run = paired(1.2);
     let floor = benchgate::model::Floor { relative: 0.3, absolute: 0.0 };
-    let metric = benchgate::model::MetricPolicy { floor, tolerance: 0.4, fatal: true };
+    let metric = benchgate::model::MetricPolicy { floor, tolerance: 0.4, fatal: true, better: None };
     run.gate = Some(benchgate::model::Policy {
         fail_on: benchgate::model::FailOn(vec![benchgate::model::Verdict::Regressed]),
         metrics: vec![("latency".to_owned(), metric)],

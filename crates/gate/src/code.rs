@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use benchgate_core::model::{
-    Benchmark, Better, GeneratedCode, KernelCode, Lint, LintCode, Metric, Number, Verdict, counted,
+    Benchmark, GeneratedCode, KernelCode, Lint, LintCode, Metric, Number, Verdict, counted,
 };
 
 use super::Row;
@@ -174,7 +174,7 @@ fn regressions(changes: &[CodeChange], base: &Benchmark, head: &Benchmark, rules
     let regressed = |facts: Vec<FactOfBoth>| {
         facts.into_iter().filter_map(|(metric, base, head)| {
             let rule = rules.metric(name, &metric);
-            let worse = if metric.better == Better::Lower { 1.0 } else { -1.0 };
+            let worse = metric.better.worse();
             let (base, head) = base.zip(head)?;
             let (verdict, _) = decide_exact(base, head, worse, &rule);
             (rule.fatal && verdict == Verdict::Regressed).then_some((metric, base, head))

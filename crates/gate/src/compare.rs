@@ -16,8 +16,8 @@ use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{
     Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, accuracy, classical, code,
-    common_row, context, copied, diagnosis, explain, history, limits, looks, matching, overall, separate,
-    threads,
+    common_row, context, copied, diagnosis, direction, explain, history, limits, looks, matching, overall,
+    separate, threads,
 };
 
 /// Settings of a comparison besides the runs and the policy.
@@ -50,6 +50,9 @@ impl CompareOptions {
 
 /// Compares head with base. Every benchmark of either side gets at least one row.
 pub fn compare(base: &Run, head: &Run, policy: &Policy, options: &CompareOptions) -> Comparison {
+    let stated = [base, head].map(|run| direction::stated(run, policy));
+    let [base, head] =
+        [(base, &stated[0]), (head, &stated[1])].map(|(run, stated)| stated.as_ref().unwrap_or(run));
     compared(base, head, None, policy, options)
 }
 
@@ -63,6 +66,10 @@ pub fn compare_with_history<'a>(
     options: &CompareOptions,
 ) -> Comparison {
     let stored = stored.into();
+    let stated = direction::StatedSessions::new(stored, policy);
+    let stored = stated.as_ref().map_or(stored, direction::StatedSessions::sessions);
+    let stated = direction::stated(head, policy);
+    let head = stated.as_ref().unwrap_or(head);
     let sessions = stored.good;
     let usable = history::same_testbed(head, sessions);
     let nothing = Run { suite: head.suite.clone(), ..Run::default() };
@@ -126,6 +133,7 @@ fn compared(
     }
     let cut = lints.iter().find(|lint| lint.code == LintCode::TruncatedInput);
     for row in &mut rows {
+        direction::withhold(row);
         withhold_green(row, cut);
         waive(row, &rules);
         row.typical = row.values_to_show();

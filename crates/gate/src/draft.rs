@@ -419,7 +419,11 @@ fn metric_draft(
     let readings = (series::read(base_series), series::read(head_series));
     row.base = readings.0.as_ref().ok().map(|r| r.stats.clone());
     row.head = readings.1.as_ref().ok().map(|r| r.stats.clone());
-    if base_series.metric.unit != metric.unit || base_series.metric.better != metric.better {
+    if base_series.metric.better == Better::Unknown {
+        // What head alone states about it is no statement.
+        row.metric = Some(Metric { better: Better::Unknown, ..metric.clone() });
+    }
+    if !base_series.metric.is_like(metric) {
         let (base, head) = (base_series.metric.unit.to_string(), metric.unit.to_string());
         row.lints.push(Lint::new(LintCode::UnitMismatch, format!("{base} / {head}")));
         row.verdict = Verdict::Error;
@@ -439,10 +443,7 @@ fn metric_draft(
         }
     };
     let ratio = head_readings.stats.location / base_readings.stats.location;
-    let worse = match metric.better {
-        Better::Lower => 1.0,
-        Better::Higher => -1.0,
-    };
+    let worse = metric.better.worse();
     let other_work = row.lints.iter().find(|lint| lint.code == LintCode::WorkloadChanged).cloned();
     if let (Some(base), Some(head)) = (base_readings.exact, head_readings.exact) {
         let rule = rules.metric(&row.benchmark, metric);

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use benchgate_core::model::{
-    Anchor, Artifact, Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, MetricKind, MetricSeries,
-    Outcome, Run, Series, Spread, counted,
+    Anchor, Artifact, Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome,
+    Run, Series, Spread, counted,
 };
 use benchgate_stats::describe;
 
@@ -223,15 +223,11 @@ fn best_exact<'a>(
         runs.iter().copied().chain(days).flat_map(|run| &run.benchmarks).flat_map(exact)
     {
         let key = (name, series.metric.name.as_ref());
-        let is_same =
-            |metric: &&&Metric| metric.unit == series.metric.unit && metric.better == series.metric.better;
+        let is_same = |metric: &&&Metric| metric.is_like(&series.metric);
         if wanted.get(&key).filter(is_same).is_none() {
             continue;
         }
-        let cost = match series.metric.better {
-            Better::Lower => value,
-            Better::Higher => -value,
-        };
+        let cost = series.metric.better.worse() * value;
         let known = best.entry(key).or_insert((cost, series));
         if cost < known.0 {
             *known = (cost, series);
@@ -290,10 +286,7 @@ fn cost(run: &Run, benchmark: &Benchmark, series: &MetricSeries, anchor: Option<
             .filter(|own| anchor.artifacts.get(&benchmark.name) == Some(own))?;
         let key = (benchmark.name.clone(), series.metric.name.to_string());
         let ratio = own.ratios.get(&key).copied().filter(|ratio| *ratio > 0.0)?;
-        return Some(match series.metric.better {
-            Better::Lower => ratio.ln(),
-            Better::Higher => -ratio.ln(),
-        });
+        return Some(series.metric.better.worse() * ratio.ln());
     }
     // A session with samples and one with only summaries have just the median in common.
     describe::median(&series::read(series).ok()?.middle).filter(|cost| cost.is_finite())

@@ -14,6 +14,7 @@ mod context;
 mod copied;
 mod decide;
 mod diagnosis;
+mod direction;
 mod disturbance;
 mod draft;
 mod estimate;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use benchgate_core::model::{
-    BenchmarkGlob, Better, Lint, LintCode, MetricKind, MetricSeries, Run, Testbed, Verdict, percents,
+    BenchmarkGlob, Lint, LintCode, MetricKind, MetricSeries, Run, Testbed, Verdict, percents,
 };
 use benchgate_stats::multiplicity::holm_levels;
 use benchgate_stats::{describe, sign_test};
@@ -114,10 +114,7 @@ fn values(series: Option<&MetricSeries>) -> Option<(Vec<f64>, bool)> {
     if series.metric.kind == MetricKind::Exact {
         return Some((vec![readings.stats.location], true));
     }
-    let value = |cost: &f64| match series.metric.better {
-        Better::Lower => cost.exp(),
-        Better::Higher => (-cost).exp(),
-    };
+    let value = |cost: &f64| (series.metric.better.worse() * cost).exp();
     Some((describe::sorted(&readings.clean.iter().map(value).collect::<Vec<f64>>()), false))
 }
 
@@ -322,7 +319,7 @@ mod tests {
             let rows = compare(&side(), &side(), &policy, &CompareOptions::default()).rows;
             assert_eq!(rows[0].verdict, verdict, "{max}");
         }
-        let rate = Metric { better: Better::Higher, ..Metric::LATENCY };
+        let rate = Metric { better: benchgate_core::model::Better::Higher, ..Metric::LATENCY };
         let row = judged(&limit(&rate, None, Some(100.0)), &rate, 90.0, 1.0, 24);
         assert!(matches!(&row.reason, Reason::Limit(reading) if reading.high < 100.0), "{row:?}");
     }

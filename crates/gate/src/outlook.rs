@@ -1,6 +1,6 @@
 //! The state of each row during measurement, and the probable remaining time. It has no effect on verdicts.
 
-use benchgate_core::model::{BenchmarkName, Better, Metric, Verdict};
+use benchgate_core::model::{BenchmarkName, Metric, Verdict};
 
 use super::{Comparison, Method, Row};
 
@@ -57,11 +57,7 @@ fn of_row(row: &Row) -> Option<Outlook> {
 /// whichever is nearer to the estimate.
 fn blocks_needed(row: &Row, ratio: f64, (low, high): (f64, f64), blocks: u32) -> Option<f64> {
     let (policy, metric) = (row.policy.as_ref()?, row.metric.as_ref()?);
-    let worse = match metric.better {
-        Better::Lower => 1.0,
-        Better::Higher => -1.0,
-    };
-    let cost = worse * ratio.ln();
+    let cost = metric.better.worse() * ratio.ln();
     let (floor, tolerance) = (policy.floor.relative.max(0.0).ln_1p(), policy.tolerance.max(0.0).ln_1p());
     let half_width = (high.ln() - low.ln()) / 2.0;
     let room = (tolerance.max(floor) - cost).max(cost - floor);

@@ -115,10 +115,7 @@ pub fn location(samples: &[f64], better: Better) -> Option<f64> {
 }
 
 fn location_quantile(better: Better) -> f64 {
-    match better {
-        Better::Lower => LOCATION_QUANTILE,
-        Better::Higher => 1.0 - LOCATION_QUANTILE,
-    }
+    if better == Better::Higher { 1.0 - LOCATION_QUANTILE } else { LOCATION_QUANTILE }
 }
 
 /// Describes one side's values without judging them; `None` if they can't be used.
@@ -128,10 +125,7 @@ pub fn described(series: &MetricSeries) -> Option<SideStats> {
 
 /// Converts a value to a cost: its logarithm, with a sign such that larger is worse.
 fn cost(value: f64, better: Better) -> f64 {
-    match better {
-        Better::Lower => value.ln(),
-        Better::Higher => -value.ln(),
-    }
+    better.worse() * value.ln()
 }
 
 /// Maximum number of repetitions of a process that are compared with others; if there are more, this many

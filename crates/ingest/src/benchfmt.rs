@@ -205,7 +205,8 @@ fn metric(unit: &str) -> (Metric, f64) {
     if let Some(scale) = unit.strip_suffix("/op").and_then(time_unit) {
         return (Metric::LATENCY, scale);
     }
-    let better = direction(unit).unwrap_or(Better::Lower);
+    // The testing package's own.
+    let better = if matches!(unit, "B/op" | "allocs/op") { Better::Lower } else { direction(unit) };
     (own_metric(unit.to_owned(), Unit::Other(unit.to_owned().into()), better), 1.0)
 }
 

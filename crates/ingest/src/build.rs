@@ -25,8 +25,12 @@ pub(super) fn time_unit(name: &str) -> Option<f64> {
     })
 }
 
-/// Returns which direction is better for a unit: `ms/step` is a time; `GB/s`, `fps` and `TFLOPS` are rates.
-pub(super) fn direction(unit: &str) -> Option<Better> {
+/// Returns which direction is better for a unit, or for a name that contains one: `ms/step` is a time; `GB/s`,
+/// `fps` and `TFLOPS` are rates. A guess could turn a halved throughput into an improvement.
+pub(super) fn direction(unit: &str) -> Better {
+    if let Some(known) = Metric::built_in(unit) {
+        return known.better;
+    }
     let unit = unit.trim().to_ascii_lowercase();
     let (of, per) = unit.split_once('/').unwrap_or((&unit, ""));
     let is_rate = || {
@@ -34,7 +38,13 @@ pub(super) fn direction(unit: &str) -> Option<Better> {
         let short = ["fps", "qps", "rps", "tps", "iops"];
         time_unit(per).is_some() || short.contains(&of) || named.iter().any(|part| unit.contains(part))
     };
-    if time_unit(of).is_some() { Some(Better::Lower) } else { is_rate().then_some(Better::Higher) }
+    if time_unit(of).is_some() {
+        Better::Lower
+    } else if is_rate() {
+        Better::Higher
+    } else {
+        Better::Unknown
+    }
 }
 
 /// Checks a name that appears once in a file and becomes part of the names of many rows: without a limit, a

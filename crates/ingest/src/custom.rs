@@ -28,7 +28,7 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
     for CustomEntry { name, unit, value } in file {
         let mut benchmark = Benchmark::new(carried(&name).map_err(|what| line_fault(1, what))?);
         let (metric, scale) = metric(&unit, better);
-        if direction(&unit).is_some_and(|stated| stated != better) {
+        if ![better, Better::Unknown].contains(&direction(&unit)) {
             let detail = format!("the unit `{}` is better in the other direction", excerpt(&unit, 40));
             contradict(&mut benchmark, detail);
         }

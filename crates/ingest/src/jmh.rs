@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Summary, Unit};
 
-use super::build::{ByName, fail, own_metric, processes, summary, time_unit};
+use super::build::{ByName, direction, fail, own_metric, processes, summary, time_unit};
 use super::error::LineFault;
 use super::json::{Value, parse, unique_entries};
 use super::stated::{check_count, check_summary, contradict};
@@ -99,7 +99,12 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
             benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
             continue;
         }
-        let better = if score.unit.starts_with("ops/") { Better::Higher } else { Better::Lower };
+        let better = match score.unit.as_str() {
+            unit if unit.starts_with("ops/") => Better::Higher,
+            // What one operation costs, and what the garbage collector does.
+            unit if unit.ends_with("/op") || name.starts_with("gc.") => Better::Lower,
+            unit => direction(unit),
+        };
         let metric = own_metric(name, Unit::Other(score.unit.clone().into()), better);
         match score.forks() {
             forks if forks.is_empty() => {

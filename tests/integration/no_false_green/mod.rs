@@ -9,6 +9,7 @@ mod bundles;
 mod commands;
 mod configuration;
 mod conversions;
+mod directions;
 mod exchanged;
 mod expectations;
 mod files;

@@ -14,6 +14,18 @@ words! {
     pub enum Better: "direction" {
         Lower = "lower",
         Higher = "higher",
+        /// Neither the tool nor the policy states it.
+        Unknown = "unknown",
+    }
+}
+
+impl Better {
+    /// The sign of a change that is worse. A measure of unknown direction is held as a cost.
+    pub const fn worse(self) -> f64 {
+        match self {
+            Self::Lower | Self::Unknown => 1.0,
+            Self::Higher => -1.0,
+        }
     }
 }
 
@@ -132,18 +144,22 @@ macro_rules! metrics {
 }
 
 const fn reported(relative: f64, tolerance: f64) -> Option<MetricPolicy> {
-    Some(MetricPolicy { floor: Floor { relative, absolute: 0.0 }, tolerance, fatal: false })
+    Some(MetricPolicy { floor: Floor { relative, absolute: 0.0 }, tolerance, fatal: false, better: None })
 }
 
 const fn fatal(relative: f64, tolerance: f64) -> Option<MetricPolicy> {
-    Some(MetricPolicy { floor: Floor { relative, absolute: 0.0 }, tolerance, fatal: true })
+    Some(MetricPolicy { floor: Floor { relative, absolute: 0.0 }, tolerance, fatal: true, better: None })
 }
 
 /// The floors are half a second and a quarter: a compile time that is taken once, while other compilers share
 /// the processors, varies by tens of percent. A regression is not fatal, because a slow compile does not
 /// affect users of the compiled model.
-const SLOW_COMPILE: Option<MetricPolicy> =
-    Some(MetricPolicy { floor: Floor { relative: 0.25, absolute: 5e8 }, tolerance: 0.50, fatal: false });
+const SLOW_COMPILE: Option<MetricPolicy> = Some(MetricPolicy {
+    floor: Floor { relative: 0.25, absolute: 5e8 },
+    tolerance: 0.50,
+    fatal: false,
+    better: None,
+});
 
 metrics! {
     /// The metrics that a suite measures.
@@ -207,6 +223,12 @@ metrics! {
 }
 
 impl Metric {
+    /// Returns whether the values of both metrics can be compared. Programs before 0.2 took less of a measure of
+    /// unknown direction for better.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.unit == other.unit && self.better.worse() == other.better.worse()
+    }
+
     /// Returns whether the metric is the compiler's duration, which depends on the compiler's own code and
     /// says nothing about the compiled program.
     pub fn is_compile_time(&self) -> bool {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::{Benchmark, Metric, Number, Outcome, Stage, Verdict, VerifyCode, number};
+use super::{Benchmark, Better, Metric, Number, Outcome, Stage, Verdict, VerifyCode, number};
 
 /// The smallest slowdown that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,12 +30,15 @@ pub struct MetricPolicy {
     pub tolerance: f64,
     /// Whether a regression of this metric fails the gate.
     pub fatal: bool,
+    /// Which direction of another tool's metric is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub better: Option<Better>,
 }
 
 impl MetricPolicy {
     /// The default for a metric that the policy doesn't name: judged like a time, reported, never fatal.
     pub const UNNAMED: Self =
-        Self { floor: Floor { relative: 0.01, absolute: 0.0 }, tolerance: 0.03, fatal: false };
+        Self { floor: Floor { relative: 0.01, absolute: 0.0 }, tolerance: 0.03, fatal: false, better: None };
 
     /// Returns the policy for a metric that is not named.
     pub fn unnamed(metric: &Metric) -> Self {
@@ -279,7 +282,8 @@ impl Policy {
     pub fn like_a_time(&self) -> MetricPolicy {
         let latency = self.metrics.iter().find(|(name, _)| *name == Metric::LATENCY.name);
         let rule = latency.map_or(MetricPolicy::UNNAMED, |(_, rule)| rule.clone());
-        MetricPolicy { floor: Floor { absolute: 0.0, ..rule.floor }, tolerance: rule.tolerance, fatal: true }
+        let floor = Floor { absolute: 0.0, ..rule.floor };
+        MetricPolicy { floor, tolerance: rule.tolerance, fatal: true, better: None }
     }
 
     /// Returns the part of the policy that a file stores as its policy.
@@ -320,6 +324,8 @@ struct GateMetricRecord {
     /// As a fraction of base.
     tolerance: Number,
     fatal: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    better: Option<Better>,
 }
 
 /// Serialization of metrics as a list in which each entry states its name.
@@ -337,6 +343,7 @@ mod by_name {
             floor: policy.floor,
             tolerance: Number(policy.tolerance),
             fatal: policy.fatal,
+            better: policy.better,
         };
         metrics.iter().map(record).collect::<Vec<_>>().serialize(serializer)
     }
@@ -345,8 +352,8 @@ mod by_name {
         deserializer: D,
     ) -> Result<Metrics, D::Error> {
         let records = Vec::<GateMetricRecord>::deserialize(deserializer)?.into_iter();
-        let policy = |GateMetricRecord { name, floor, tolerance, fatal }| {
-            (name, MetricPolicy { floor, tolerance: tolerance.0, fatal })
+        let policy = |GateMetricRecord { name, floor, tolerance, fatal, better }| {
+            (name, MetricPolicy { floor, tolerance: tolerance.0, fatal, better })
         };
         Ok(records.map(policy).collect())
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::decide::{decide_exact, log_floor};
 use crate::{CompareOptions, Estimate, Policy, Reason, Row, compare, estimate, evidence, series};
-use benchgate_core::model::{Better, Consequence, Lint, LintCode, Metric, Run, Series, Verdict};
+use benchgate_core::model::{Consequence, Lint, LintCode, Metric, Run, Series, Verdict};
 use benchgate_stats::Inference;
 
 use super::found::BisectOptions;
@@ -74,7 +74,7 @@ impl Observed {
 
     /// Returns the evidence from two values of an exact metric, judged as the gate judges them.
     pub fn of_values(base: f64, head: f64, options: &BisectOptions) -> Self {
-        let sign = if options.metric.better == Better::Lower { 1.0 } else { -1.0 };
+        let sign = options.metric.better.worse();
         let rule = options.policy.metrics.first().map(|(_, rule)| rule);
         let verdict = rule.map_or(Verdict::Inconclusive, |rule| decide_exact(base, head, sign, rule).0);
         Self::exact(sign * (head - base), verdict)
@@ -100,13 +100,16 @@ impl Observed {
     /// that makes the session unusable, so that more blocks would not help.
     pub fn paired(base: &Run, head: &Run, metric: &Metric, policy: &Policy) -> Result<Self, Lint> {
         let comparison = compare(base, head, policy, &CompareOptions::default());
-        let judged = comparison.rows.iter().find(|row| row.metric.as_ref() == Some(metric));
+        let judged = comparison
+            .rows
+            .iter()
+            .find(|row| row.metric.as_ref().is_some_and(|found| found.name == metric.name));
         let row =
             judged.ok_or_else(|| Lint::new(LintCode::Errored, format!("no {} was measured", metric.name)))?;
         if matches!(row.verdict, Verdict::Error | Verdict::Missing) {
             return Err(unusable(row, metric));
         }
-        let sign = if metric.better == Better::Lower { 1.0 } else { -1.0 };
+        let sign = metric.better.worse();
         let estimate = row.estimate.as_ref();
         let shift = shift(base, head, metric)?;
         let interval = estimate.and_then(|estimate| estimate.interval).map(|interval| {

@@ -129,7 +129,7 @@ fn is_written(benchmark: &Benchmark, series: &MetricSeries) -> bool {
         (Some(Series::Summaries(_)), Series::Summaries(_)) => true,
         _ => false,
     };
-    shaped && counter_metric(&key(&series.metric)).better == series.metric.better
+    shaped && counter_metric(&key(&series.metric)).better.worse() == series.metric.better.worse()
 }
 
 fn push_rows(benchmark: &Benchmark, mark: Option<RowMark>, family: u64, rows: &mut Vec<Value>) {

@@ -42,7 +42,7 @@ pub(super) fn write(run: &Run) -> ExportedRun {
 /// Returns whether readers interpret a metric correctly. They assume that less is better, so a rate would
 /// turn a regression into an improvement.
 fn is_written(metric: &Metric) -> bool {
-    metric.better == Better::Lower
+    metric.better != Better::Higher
 }
 
 fn lines(run: &Run, benchmark: &Benchmark) -> Vec<Value> {

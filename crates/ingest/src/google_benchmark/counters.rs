@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use benchgate_core::model::{Better, Metric, MetricKind, Unit};
+use benchgate_core::model::{Metric, MetricKind, Unit};
 
 use super::super::build::direction;
 
@@ -136,7 +136,7 @@ pub(crate) fn counter_metric(name: &str) -> Metric {
             name: Cow::Owned(name.to_owned()),
             // No format states in all of its outputs whether a counter is a rate, so no unit is assumed.
             unit: Unit::Other(Cow::Borrowed("counter")),
-            better: direction(name).unwrap_or(Better::Lower),
+            better: direction(name),
             kind: MetricKind::Noisy,
         },
     }

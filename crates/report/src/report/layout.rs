@@ -361,7 +361,6 @@ impl RowView<'_> {
     /// Returns the logarithm of the effect, which is above zero if head is worse.
     fn worsening(&self) -> Option<f64> {
         let change = self.row.estimate.as_ref()?.ratio.ln();
-        let better = self.row.metric.as_ref()?.better;
-        Some(if better == Better::Lower { change } else { -change })
+        Some(self.row.metric.as_ref()?.better.worse() * change)
     }
 }

@@ -379,7 +379,7 @@ fn is_beyond_floor(row: &Row) -> bool {
     };
     let limit = 1.0 + policy.floor.relative;
     match metric.better {
-        Better::Lower => interval.low > limit,
+        Better::Lower | Better::Unknown => interval.low > limit,
         Better::Higher => interval.high < 1.0 / limit,
     }
 }

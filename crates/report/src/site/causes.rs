@@ -205,9 +205,7 @@ impl Track {
     pub fn moves(&self) -> Vec<Move> {
         let Some(costs) = self.costs() else { return Vec::new() };
         let session = |at: usize| self.points[at].session;
-        let value = |cost: f64| {
-            if self.better == benchgate_core::model::Better::Lower { cost.exp() } else { (-cost).exp() }
-        };
+        let value = |cost: f64| (self.better.worse() * cost).exp();
         let changes = change_points(&costs);
         let newest = changes.last().map_or(0.0, |change| change.after);
         changes

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::history::Timeline;
 use super::layout::{data, page, short, slug};
 use crate::report::clean;
-use benchgate_core::model::Better;
 
 /// Returns the folder of a timeline's sessions.
 fn folder(timeline: &Timeline) -> String {
@@ -76,7 +75,7 @@ pub fn sessions(timeline: &Timeline) -> impl Iterator<Item = (String, String)> +
     for (at, history) in timeline.benchmarks.values().enumerate() {
         for (metric, track) in &history.tracks {
             for point in &track.points {
-                let better = if track.better == Better::Lower { 1 } else { -1 };
+                let better = track.better.worse() as i8;
                 values[point.session].push(json!([
                     at,
                     clean(metric),

@@ -207,7 +207,7 @@ impl Track {
     }
 
     pub fn cost(&self, value: f64) -> f64 {
-        if self.better == Better::Lower { value.ln() } else { -value.ln() }
+        self.better.worse() * value.ln()
     }
 }
 

@@ -61,6 +61,7 @@ pub(super) fn measured(name: &str, verdict: Verdict, reason: Reason, base: f64, 
             floor: Floor { relative: 0.01, absolute: 0.0 },
             tolerance: 0.03,
             fatal: true,
+            better: None,
         }),
         ..bare(name, verdict, reason)
     })
@@ -86,6 +87,7 @@ fn exact(name: &str, metric: Metric, verdict: Verdict, base: f64, head: f64) -> 
             floor: Floor { relative: 0.01, absolute: 0.0 },
             tolerance: 0.01,
             fatal: false,
+            better: None,
         }),
         ..bare(name, verdict, Reason::Exact)
     })

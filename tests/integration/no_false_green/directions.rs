@@ -1,0 +1,92 @@
+//! Measures of which no tool states whether more or less is better: a guess would turn half of a throughput into an
+//! improvement.
+
+use serde_json::json;
+
+use crate::harness::{Outcome, World};
+
+use super::{FAIL_ON, Greens};
+
+/// Four repetitions of one benchmark with a counter; the sides never have equal samples.
+fn google(counter: &str, value: f64, nudge: f64) -> String {
+    let rows = [0.0, 1.0, 2.0, 3.0].map(|at| {
+        let near = |value: f64| value * (1.0 + 1e-4 * (at + nudge));
+        json!({
+            "name": "BM_a", "run_name": "BM_a", "run_type": "iteration", "repetitions": 4, "repetition_index": at,
+            "threads": 1, "iterations": 10, "real_time": near(10.0), "cpu_time": near(10.0), "time_unit": "ms",
+            (counter): near(value)
+        })
+    });
+    json!({"context": {"num_cpus": 64, "library_build_type": "release"}, "benchmarks": rows}).to_string()
+}
+
+fn counted(counter: &str, head: f64, policy: &str) -> Outcome {
+    let world = World::new();
+    world.write("base.json", google(counter, 1000.0, 0.0));
+    world.write("head.json", google(counter, head, 0.5));
+    world.write("policy.toml", format!("[gate.metric.\"{counter}\"]\n{policy}"));
+    let args = ["compare", "base.json", "head.json", "--between-cv", "0.1%", "--fail-on", FAIL_ON];
+    world.run(args.iter().chain(&["--policy", "policy.toml"]))
+}
+
+#[test]
+fn a_gating_counter_of_unknown_direction_is_not_green_once_it_changed() {
+    let mut greens = Greens::default();
+    for (case, head, policy) in [
+        ("half", 500.0, ""),
+        ("twice as much", 2000.0, ""),
+        ("half, within a wider tolerance than that of the interval", 500.0, "tolerance = \"60%\"\n"),
+        ("half of what is better if it is higher", 500.0, "better = \"higher\"\n"),
+        ("twice of what is better if it is lower", 2000.0, "better = \"lower\"\n"),
+    ] {
+        greens.check(case, &counted("work", head, policy));
+    }
+    greens.none(5);
+    counted("work", 1000.0, "").expect_code(0);
+    counted("work", 500.0, "better = \"higher\"\n").expect_code(10);
+    counted("work", 2000.0, "better = \"higher\"\n").expect_code(0);
+    counted("work", 500.0, "better = \"lower\"\n").expect_code(0);
+    counted("work", 500.0, "fatal = false\n").expect_code(0);
+    counted("work/s", 500.0, "").expect_code(10);
+    counted("work/s", 2000.0, "").expect_code(0);
+}
+
+#[test]
+fn the_direction_of_benchgates_own_metrics_is_not_stated_again() {
+    counted("latency", 1000.0, "better = \"higher\"\n").expect_code(2);
+}
+
+#[test]
+fn no_measure_of_another_tool_is_judged_by_a_guess() {
+    let asv = |value: f64| {
+        json!({"version": 2, "commit_hash": "1", "result_columns": ["result", "samples"],
+            "results": {"t.track_quality": [[value], [[value, value * 1.0001, value * 1.0002]]]}})
+    };
+    let jmh = |value: f64| {
+        let score = |unit: &str, value: f64| json!({"score": value, "scoreUnit": unit, "rawData": [[value, value * 1.0001, value * 1.0002]]});
+        json!([{"benchmark": "a.B.c", "mode": "avgt", "threads": 1, "forks": 1, "measurementIterations": 3,
+            "primaryMetric": score("us/op", 10.0 * (1.0 + 1e-5 * value)),
+            "secondaryMetrics": {"ipc": score("insns/clk", value)}}])
+    };
+    let go = |value: f64| {
+        let line = |at: f64| format!("BenchmarkA-8\t1000\t{:.4} quality\n", value * (1.0 + 1e-4 * at));
+        format!("pkg: a\n{}PASS\n", [0.0, 1.0, 2.0, 3.0].map(line).concat())
+    };
+    let cases = [
+        ("tracked-value", "", asv(10.0).to_string(), asv(5.0).to_string()),
+        ("ipc", "ipc", jmh(3.0).to_string(), jmh(1.5).to_string()),
+        ("quality", "", go(10.0), go(5.0)),
+    ];
+    let mut greens = Greens::default();
+    for (metric, gating, base, head) in cases {
+        let world = World::new();
+        world.write("base", base);
+        world.write("head", head);
+        let args = ["compare", "base", "head", "--between-cv", "0.1%", "--fail-on", FAIL_ON];
+        let gating = if gating.is_empty() { Vec::new() } else { vec!["--metric", gating] };
+        let outcome = world.run(args.iter().chain(&gating));
+        assert!(outcome.stdout.contains(metric), "{}\n{}", outcome.stdout, outcome.stderr);
+        greens.check(metric, &outcome);
+    }
+    greens.none(3);
+}
