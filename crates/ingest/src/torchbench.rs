@@ -14,7 +14,7 @@ use benchgate_core::model::{
     Verification, VerifyCode,
 };
 
-use super::build::{ByName, fail, own_metric, processes};
+use super::build::{ByName, direction, fail, own_metric, processes};
 use super::error::LineFault;
 use super::join::merge_run;
 use super::json::{parse_stream, unique_map};
@@ -30,6 +30,8 @@ struct TorchbenchLine {
     experiment: BTreeMap<String, serde_json::Value>,
     #[serde(deserialize_with = "unique_map")]
     metrics: BTreeMap<String, TorchbenchMetric>,
+    /// How many repetitions each list has.
+    repeat: Option<u64>,
     iterations_per_run: Option<u64>,
     /// Written by benchgate, whose repetitions are warm from the first one on.
     warmup_repetitions: Option<usize>,
@@ -68,6 +70,11 @@ impl TorchbenchMetric {
             Self::Many(values) => Some(values.len()),
             _ => None,
         }
+    }
+
+    /// How many values it has.
+    fn values(&self) -> usize {
+        self.repetitions().unwrap_or_else(|| usize::from(matches!(self, Self::One(_))))
     }
 }
 
@@ -126,9 +133,13 @@ fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
     name.push_str(&axes);
     let mut benchmark = Benchmark::new(&name);
     benchmark.labels = labels;
-    if let Some(iterations) = line.iterations_per_run {
-        benchmark.labels.insert("iterations_per_run".to_owned(), iterations.to_string());
-    }
+    // The runner states both in every line, so a line without one was edited: it may be of another machine, or of more
+    // iterations.
+    let unstated = || "not stated".to_owned();
+    benchmark.labels.entry("accelerator_model".to_owned()).or_insert_with(unstated);
+    let of_run = if line.metrics.contains_key("per_iter_time") { "" } else { ", and only `total_time`" };
+    let iterations = line.iterations_per_run.map_or_else(|| unstated() + of_run, |count| count.to_string());
+    benchmark.labels.insert("iterations_per_run".to_owned(), iterations);
     if let Some(timestamp) = &line.timestamp {
         benchmark.labels.insert("timestamp".to_owned(), timestamp.to_string().trim_matches('"').to_owned());
     }
@@ -152,7 +163,7 @@ fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
         None => {}
     }
     check_totals(&mut benchmark, &line);
-    add_metrics(&mut benchmark, &line.metrics, line.warmup_repetitions.unwrap_or(WARMUP));
+    add_metrics(&mut benchmark, &line);
     let is_explained = benchmark.lints.iter().any(|lint| lint.code.consequence() != Consequence::Note);
     if benchmark.metric(&Metric::LATENCY.name).is_none() && !is_explained {
         fail(&mut benchmark, Stage::Benchmark, "no `per_iter_time` and no `total_time`");
@@ -167,9 +178,9 @@ fn check_totals(benchmark: &mut Benchmark, line: &TorchbenchLine) {
         Some(TorchbenchMetric::Many(values)) => Some(values),
         _ => None,
     };
-    let (Some(totals), Some(each), Some(iterations)) =
-        (list("total_time"), list("per_iter_time"), line.iterations_per_run)
-    else {
+    let (Some(totals), Some(each)) = (list("total_time"), list("per_iter_time")) else { return };
+    let Some(iterations) = line.iterations_per_run else {
+        contradict(benchmark, "`total_time` and `per_iter_time`, and no `iterations_per_run`");
         return;
     };
     check_count(benchmark, Some(totals.len() as u64), each.len(), "values of `per_iter_time`");
@@ -193,9 +204,15 @@ fn verify(benchmark: &mut Benchmark, code: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, TorchbenchMetric>, warmup: usize) {
+fn add_metrics(benchmark: &mut Benchmark, line: &TorchbenchLine) {
+    let metrics = &line.metrics;
+    // No line may leave out more than the runner's own reports do.
+    let warmup = line.warmup_repetitions.map_or(WARMUP, |stated| stated.min(WARMUP));
     // The latency comes first; a file without one has the total of each repetition.
     let latency = ["per_iter_time", "total_time"].into_iter().find(|name| metrics.contains_key(*name));
+    if let Some(latency) = latency.and_then(|name| metrics.get(name)) {
+        check_count(benchmark, line.repeat, latency.values(), "repetitions");
+    }
     let repetitions = latency.and_then(|name| metrics.get(name)).and_then(TorchbenchMetric::repetitions);
     let ordered =
         latency.into_iter().chain(metrics.keys().map(String::as_str).filter(|name| Some(*name) != latency));
@@ -220,7 +237,9 @@ fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, TorchbenchM
         } else if timed {
             own_metric(name.trim_end_matches("_s").replace('_', "-"), Unit::Nanoseconds, Better::Lower)
         } else {
-            own_metric(name.replace('_', "-"), Unit::Count, Better::Lower)
+            let name = name.replace('_', "-");
+            let better = direction(&name);
+            own_metric(name, Unit::Count, better)
         };
         // A list that is as long as the latency's has one value per repetition, whatever its name.
         let per_repetition = metrics.get(name).and_then(TorchbenchMetric::repetitions) == repetitions;
@@ -232,7 +251,11 @@ fn add_metrics(benchmark: &mut Benchmark, metrics: &BTreeMap<String, TorchbenchM
         } else {
             values
         };
-        processes(benchmark, metric, if timed { 1e9 } else { 1.0 }, vec![values]);
+        let iterations = match line.iterations_per_run {
+            Some(iterations) if Some(name) == latency && name == "total_time" => iterations as f64,
+            _ => 1.0,
+        };
+        processes(benchmark, metric, if timed { 1e9 / iterations } else { 1.0 }, vec![values]);
     }
 }
 

@@ -458,3 +458,39 @@ fn no_criterion_samples_that_their_estimates_contradict_are_green() {
     write("head", "1000.3", "1500.2");
     compare("head");
 }
+
+#[test]
+fn no_line_of_torchbench_on_another_machine_or_of_other_repetitions_is_green() {
+    let times = |scale: f64| {
+        let times: Vec<String> =
+            (0..24).map(|at| format!("{:.4}", scale * (1.0 + 1e-4 * f64::from(at % 5)))).collect();
+        times.join(", ")
+    };
+    let (total, each) = (times(2.0), times(0.2));
+    let line = |iterations: &str, metrics: &str| {
+        format!(
+            "{{\"model\": {{\"model_name\": \"m\"}}, \"experiment\": {{\"accelerator\": \"cuda\", \
+             \"accelerator_model\": \"A100\"}}, \"repeat\": 24, {iterations}\"metrics\": {{{metrics}}}}}\n"
+        )
+    };
+    let totals = format!("\"total_time\": [{total}]");
+    let both = format!("{totals}, \"per_iter_time\": [{each}]");
+    let faster = format!("\"per_iter_time\": [{}], \"total_time\"", times(0.1));
+    let counted = "\"iterations_per_run\": 10, ";
+    let edits = [
+        ("\"A100\"", "\"H200\""),
+        (", \"accelerator_model\": \"A100\"", ""),
+        ("\"repeat\": 24", "\"repeat\": 25"),
+        ("2.0004, ", ""),
+        (counted, ""),
+        (counted, "\"iterations_per_run\": 20, "),
+        ("\"total_time\"", faster.as_str()),
+    ];
+    none_is_green("torchbench", &line(counted, &both), &edits);
+    none_is_green("torchbench with totals", &line(counted, &totals), &edits);
+    none_is_green(
+        "torchbench with totals of unknown runs",
+        &line("", &totals),
+        &[edits[6], ("total_time", "per_iter_time")],
+    );
+}
