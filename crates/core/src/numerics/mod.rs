@@ -6,6 +6,9 @@ mod file;
 mod likeness;
 mod npy;
 mod parameters;
+mod parts;
+#[cfg(test)]
+mod parts_tests;
 mod random;
 mod tensor;
 #[cfg(test)]
