@@ -140,9 +140,8 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut ByName) -> Re
     for (at, result) in results.iter().enumerate() {
         let full = combination(name, &parameters, at);
         let mut benchmark = Benchmark::new(carried(&full)?);
-        if let Some(version) = version {
-            benchmark.labels.insert("version".to_owned(), carried(version)?.to_owned());
-        }
+        // Every file of this layout states it, so one without it was edited.
+        benchmark.labels.insert("version".to_owned(), carried(version.unwrap_or("not stated"))?.to_owned());
         let repeats = repeats.and_then(|repeats| repeats[at].as_u64());
         let stated = |median| {
             let column = |column: Option<&[Value]>| column.and_then(|values| values[at].as_f64());

@@ -305,6 +305,8 @@ fn sides_with_another_version_of_a_benchmark_or_another_accelerator_are_not_comp
     };
     assert!(lints(&asv("1"), &asv("2")).contains(&LintCode::WorkloadChanged));
     assert!(!lints(&asv("1"), &asv("1")).contains(&LintCode::WorkloadChanged));
+    let unstated = asv("1").replace(", \"version\"]", "]").replace("[0.02], \"1\"", "[0.02]");
+    assert!(lints(&asv("1"), &unstated).contains(&LintCode::WorkloadChanged));
     let line = |model: &str| {
         format!(
             "{{\"model\": {{\"model_name\": \"m\"}}, \"experiment\": {{\"accelerator\": \"cuda\", \
