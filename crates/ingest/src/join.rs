@@ -18,6 +18,8 @@ pub struct Joiner {
     /// Number of files that contain each benchmark, by its position in the run.
     seen_in: Vec<u64>,
     files: u64,
+    /// The load averages of each file.
+    loads: Vec<Vec<f64>>,
 }
 
 impl Joiner {
@@ -31,6 +33,7 @@ impl Joiner {
     /// There are more benchmarks than a result may have.
     pub fn push(&mut self, run: Run) -> Result<(), IngestError> {
         self.files += 1;
+        self.loads.push(run.context.load_avg.clone());
         let mut run = run;
         let session = u32::try_from(self.files - 1).unwrap_or(u32::MAX);
         for series in run.benchmarks.iter_mut().flat_map(|benchmark| &mut benchmark.metrics) {
@@ -65,6 +68,7 @@ impl Joiner {
     /// Returns the joined run; `None` if no file was added.
     pub fn finish(self) -> Option<Run> {
         let mut run = self.joined?;
+        run.context.load_avg = typical_loads(&self.loads);
         for (benchmark, seen_in) in run.benchmarks.iter_mut().zip(self.seen_in) {
             settle(benchmark);
             // A benchmark that only one file contains belongs to a suite that was split into files.
@@ -87,6 +91,18 @@ pub fn join(runs: impl IntoIterator<Item = Run>) -> Result<Option<Run>, IngestEr
         joiner.push(run)?;
     }
     Ok(joiner.finish())
+}
+
+/// The upper quartile of each load average over the files, and the largest of up to three: an estimate from many sessions
+/// allows a quarter of them to be slow.
+fn typical_loads(files: &[Vec<f64>]) -> Vec<f64> {
+    let windows = files.iter().map(Vec::len).max().unwrap_or(0);
+    let typical = |window: usize| {
+        let loads: Vec<f64> = files.iter().filter_map(|file| file.get(window).copied()).collect();
+        let sorted = quantile::sorted(&loads);
+        sorted.get((3 * sorted.len()).div_ceil(4).checked_sub(1)?).copied()
+    };
+    (0..windows).filter_map(typical).collect()
 }
 
 fn processes(benchmark: &Benchmark) -> usize {

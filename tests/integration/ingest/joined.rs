@@ -25,6 +25,23 @@ fn every_file_of_a_side_is_one_more_process() {
 }
 
 #[test]
+fn a_load_of_a_quarter_of_the_files_is_not_that_of_the_side() {
+    let busy = |files: usize, busy: usize| {
+        let file = |at: usize| {
+            let mut run = file(&[("a", 1.0)]);
+            run.context.load_avg = vec![if at < busy { 90.0 } else { 0.5 }, at as f64];
+            run
+        };
+        join((0..files).map(file)).unwrap().unwrap().context.load_avg
+    };
+    assert_eq!(busy(21, 5), [0.5, 15.0]);
+    assert_eq!(busy(21, 6), [90.0, 15.0]);
+    assert_eq!(busy(4, 1), [0.5, 2.0]);
+    assert_eq!(busy(3, 1), [90.0, 2.0]);
+    assert_eq!(busy(1, 1), [90.0, 0.0]);
+}
+
+#[test]
 fn a_file_without_a_number_of_a_benchmark_is_not_one_process_fewer() {
     let file = |measure: &str| read(&format!("{{\"a\": {{\"{measure}\": {{\"value\": 10.0}}}}}}")).unwrap();
     for order in [["speed", "latency", "latency"], ["latency", "speed", "latency"]] {
