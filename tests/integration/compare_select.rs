@@ -90,8 +90,13 @@ fn a_chosen_metric_decides() {
     world.write("b.csv", csv(&[("conv", 100.0, 90.0)]));
     world.run(["compare", "a.csv", "b.csv"].into_iter().chain(SURE)).expect_code(0);
     let chosen = ["compare", "a.csv", "b.csv", "--metric", "misses"].into_iter().chain(SURE);
-    let outcome = world.run(chosen).expect_code(10);
-    assert_eq!(rows(&outcome).0, [("conv".to_owned(), "misses".to_owned(), "regressed".to_owned())]);
+    let verdict = |verdict: &str| [("conv".to_owned(), "misses".to_owned(), verdict.to_owned())];
+    // Nothing says whether more of it is better.
+    let outcome = world.run(chosen.clone()).expect_code(11);
+    assert_eq!(rows(&outcome).0, verdict("inconclusive"));
+    world.write("policy.toml", "[gate.metric.misses]\nbetter = \"lower\"\n");
+    let outcome = world.run(chosen.chain(["--policy", "policy.toml"])).expect_code(10);
+    assert_eq!(rows(&outcome).0, verdict("regressed"));
 }
 
 #[test]

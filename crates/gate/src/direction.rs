@@ -74,7 +74,7 @@ pub fn withhold(row: &mut Row) {
     if changed {
         let why = format!(
             "neither its name nor its unit says whether more or less is better; `better = \"higher\"` or `\"lower\"` in \
-             `[gate.metric.{:?}]` states it",
+             `[gate.metric.{:?}]` of the policy states it",
             metric.name
         );
         (row.verdict, row.reason) = (Verdict::Inconclusive, Reason::too_little("unknown direction", why));
