@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Unit};
 
-use super::build::{carried, direction, fail, has_room, own_metric, processes, testbed, time_unit};
+use super::build::{carried, direction, fail, has_room, own_metric, own_unit, processes, testbed};
 use super::error::{LineFault, line_fault};
 use super::text::lines;
 
@@ -48,13 +48,13 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         let (name, why) = match first.strip_prefix("Benchmark") {
             Some(name) if !name.starts_with(char::is_lowercase) => (first, None),
             _ => match failure(line.text) {
-                Some(name) => (name, Some("the test framework says FAIL")),
+                Some(name) => (name, Some("the test framework reports FAIL")),
                 None => {
                     // The name may follow a time stamp or a color code; other lines of this benchmark may
                     // have been read.
                     let mut within = line.text.match_indices("Benchmark").skip_while(|(at, _)| *at == 0);
                     if within.any(|(at, _)| is_result(&line.text[at..])) {
-                        return Err(line_fault(line.number, "a result that does not begin its line"));
+                        return Err(line_fault(line.number, "a result that is not at the start of its line"));
                     }
                     broken = broken.or_else(|| is_broken(line.text).then(|| short(line.text.trim())));
                     config.read_line(line.text).map_err(|what| line_fault(line.number, what))?;
@@ -89,8 +89,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     // Two files may be compared only if these facts are equal; the package is already part of the names.
     config.go.remove("pkg");
     let testbed = testbed(config.go);
-    let broken =
-        broken.map(|line| Lint::new(LintCode::TruncatedInput, format!("the test framework says `{line}`")));
+    let broken = broken
+        .map(|line| Lint::new(LintCode::TruncatedInput, format!("the test framework reports `{line}`")));
     let lints = broken.into_iter().chain(config.machines).collect();
     let benchmarks = list.into_iter().map(BenchfmtRows::finish).collect();
     Ok(Run { benchmarks, testbed, lints, ..Run::default() })
@@ -170,9 +170,11 @@ impl BenchfmtRows {
         for pair in values.chunks_exact(2) {
             let value: f64 =
                 pair[0].parse().map_err(|_| format!("expected a number, found `{}`", short(pair[0])))?;
-            match self.units.iter().position(|(unit, _)| unit == pair[1]) {
+            let (unit, scale) = own_unit(pair[1]);
+            let value = value * scale;
+            match self.units.iter().position(|(known, _)| *known == unit) {
                 Some(at) => self.units[at].1.push(value),
-                None if self.units.len() < MAX_UNITS => self.units.push((pair[1].to_owned(), vec![value])),
+                None if self.units.len() < MAX_UNITS => self.units.push((unit.into_owned(), vec![value])),
                 None => return Err(format!("more than {MAX_UNITS} units")),
             }
         }
@@ -186,11 +188,10 @@ impl BenchfmtRows {
             return benchmark;
         }
         for (unit, values) in self.units {
-            let (metric, scale) = metric(&unit);
-            processes(&mut benchmark, metric, scale, vec![values]);
+            processes(&mut benchmark, metric(&unit), 1.0, vec![values]);
         }
         if let Some(key) = self.reconfigured {
-            let detail = format!("some of its lines stand below another `{key}:`");
+            let detail = format!("some of its lines are below a different `{key}:`");
             benchmark.lints.push(Lint::new(LintCode::DuplicateName, detail));
         }
         if self.cut {
@@ -200,14 +201,14 @@ impl BenchfmtRows {
     }
 }
 
-/// Returns the metric of a unit, and the factor to the metric's own unit.
-fn metric(unit: &str) -> (Metric, f64) {
-    if let Some(scale) = unit.strip_suffix("/op").and_then(time_unit) {
-        return (Metric::LATENCY, scale);
+/// Returns the metric of a unit.
+fn metric(unit: &str) -> Metric {
+    if unit == "ns/op" {
+        return Metric::LATENCY;
     }
     // The testing package's own.
     let better = if matches!(unit, "B/op" | "allocs/op") { Better::Lower } else { direction(unit) };
-    (own_metric(unit.to_owned(), Unit::Other(unit.to_owned().into()), better), 1.0)
+    own_metric(unit.to_owned(), Unit::parse(unit), better)
 }
 
 /// Shortens a word for a message.

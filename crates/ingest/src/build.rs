@@ -16,13 +16,29 @@ use super::{IngestError, join};
 /// Returns the number of nanoseconds in a unit of time, by the names that tools print.
 pub(super) fn time_unit(name: &str) -> Option<f64> {
     Some(match name {
+        "ps" => 1e-3,
         "ns" | "nsec" | "nanoseconds" => 1.0,
         "us" | "µs" | "μs" | "usec" | "microseconds" => 1e3,
         "ms" | "msec" | "milliseconds" => 1e6,
         "s" | "sec" | "secs" | "second" | "seconds" => 1e9,
         "min" | "minutes" => 60e9,
+        "hr" => 3600e9,
         _ => return None,
     })
+}
+
+/// Converts a tool's own unit to the one form in which files are compared, and returns the factor to it: times are
+/// in nanoseconds (`ns/step`) and rates are per second (`ops/s`).
+pub(super) fn own_unit(unit: &str) -> (Cow<'_, str>, f64) {
+    let (of, per) = unit.split_once('/').map_or((unit, None), |(of, per)| (of, Some(per)));
+    match (time_unit(of), per, per.and_then(time_unit)) {
+        (Some(scale), None, _) => ("ns".into(), scale),
+        (Some(scale), Some(per), None) if of != "ns" => (format!("ns/{per}").into(), scale),
+        (Some(scale), Some(_), Some(per)) => ("ns/s".into(), scale * 1e9 / per),
+        (None, Some("s"), _) => (unit.into(), 1.0),
+        (None, Some(_), Some(per)) => (format!("{of}/s").into(), 1e9 / per),
+        _ => (unit.into(), 1.0),
+    }
 }
 
 /// Returns which direction is better for a unit, or for a name that contains one: `ms/step` is a time; `GB/s`,
@@ -185,7 +201,7 @@ impl ByName {
         if self.index.contains_key(&benchmark.name) {
             benchmark
                 .lints
-                .push(Lint::new(LintCode::DuplicateName, "several results of one file have this name"));
+                .push(Lint::new(LintCode::DuplicateName, "several results in one file have this name"));
         }
         self.push(benchmark);
     }

@@ -10,9 +10,9 @@ use super::text::lines;
 
 /// The content of one line about a benchmark.
 enum CargoLine<'a> {
-    /// `test sum ... bench:       1,148.71 ns/iter (+/- 110.41)`. The number in parentheses is not used: in
-    /// libtest it is the range between the extremes, but in criterion's imitation of this line it is a
-    /// standard error.
+    /// `test sum ... bench:       1,148.71 ns/iter (+/- 110.41)`. The number after the median is not read: libtest prints
+    /// the whole range of 50 samples, of which it moved the outer 5 % inward, and criterion's imitation of the line
+    /// (`--output-format bencher`) prints their standard deviation. The line does not show which of the two wrote it.
     Libtest { name: &'a str, value: &'a str, unit: &'a str },
     /// `sum time: [9.1 ns 9.2 ns 9.3 ns]`: the estimate between the ends of its interval. If the name is
     /// long, it is on the previous line.
@@ -52,7 +52,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             None => {
                 if line.text.starts_with("test result: FAILED") || line.text.starts_with("error: ") {
                     let detail =
-                        format!("the test framework says `{}`", line.text.get(..80).unwrap_or(line.text));
+                        format!("the test framework reports `{}`", line.text.get(..80).unwrap_or(line.text));
                     lints.push(Lint::new(LintCode::TruncatedInput, detail));
                 }
                 // Result lines may be missing, but the harness states how many there were.
@@ -67,7 +67,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             Some(CargoLine::Failed { name }) => {
                 let mut benchmark =
                     Benchmark::new(carried(name).map_err(|what| line_fault(line.number, what))?);
-                fail(&mut benchmark, Stage::Benchmark, "the test framework says FAILED");
+                fail(&mut benchmark, Stage::Benchmark, "the test framework reports FAILED");
                 benchmarks.push_once(benchmark);
                 continue;
             }
@@ -94,10 +94,10 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         } else {
             Summary { mean: Some(stated), ..Summary::default() }
         };
-        match scale_of(unit) {
+        match time_unit(unit) {
             Some(scale) => {
                 // Each end of criterion's interval has its own unit.
-                let end = |(value, unit)| Ok(number(value)? * scale_of(unit).unwrap_or(scale) / scale);
+                let end = |(value, unit)| Ok(number(value)? * time_unit(unit).unwrap_or(scale) / scale);
                 let interval = Some((end(low)?, end(high)?));
                 check_summary(&mut benchmark, &[], &Summary { interval, ..stated });
                 summary(&mut benchmark, Metric::LATENCY, scale, stated);
@@ -132,11 +132,6 @@ fn without_groups(value: &str) -> Option<String> {
     let is_grouped =
         others.is_empty() || ((1..=3).contains(&first.len()) && others.iter().all(|group| group.len() == 3));
     (is_grouped && !fraction.contains(',')).then(|| value.replace(',', ""))
-}
-
-/// Returns the nanoseconds in a unit; criterion also prints picoseconds.
-fn scale_of(unit: &str) -> Option<f64> {
-    if unit == "ps" { Some(1e-3) } else { time_unit(unit) }
 }
 
 fn short(word: &str) -> &str {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Summary, Unit, excerpt};
 
-use super::build::{ByName, carried, direction, own_metric, summary, time_unit};
+use super::build::{ByName, carried, direction, own_metric, own_unit, summary, time_unit};
 use super::error::{LineFault, line_fault};
 use super::json::{Value, parse, unique_entries};
 use super::stated::{check_summary, contradict};
@@ -44,7 +44,10 @@ fn metric(unit: &str, better: Better) -> (Metric, f64) {
     let time = unit.split_once('/').filter(|(_, per)| matches!(*per, "op" | "iter"));
     match time_unit(time.map_or(unit, |(time, _)| time)) {
         Some(scale) if better == Better::Lower => (Metric::LATENCY, scale),
-        _ => (own_metric(unit.to_owned(), Unit::Other(unit.to_owned().into()), better), 1.0),
+        _ => {
+            let (unit, scale) = own_unit(unit);
+            (own_metric(unit.clone().into_owned(), Unit::parse(&unit), better), scale)
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Summary, Unit};
 
-use super::build::{ByName, direction, fail, own_metric, processes, summary, time_unit};
+use super::build::{ByName, direction, fail, own_metric, own_unit, processes, summary};
 use super::error::LineFault;
 use super::json::{Value, parse, unique_entries};
 use super::stated::{check_count, check_summary, contradict};
@@ -105,13 +105,14 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
             unit if unit.ends_with("/op") || name.starts_with("gc.") => Better::Lower,
             unit => direction(unit),
         };
-        let metric = own_metric(name, Unit::Other(score.unit.clone().into()), better);
+        let (unit, scale) = own_unit(&score.unit);
+        let metric = own_metric(name, Unit::parse(&unit), better);
         match score.forks() {
             forks if forks.is_empty() => {
                 let stated = Summary { mean: Some(score.score.0), ..Summary::default() };
-                summary(&mut benchmark, metric, 1.0, stated);
+                summary(&mut benchmark, metric, scale, stated);
             }
-            forks => processes(&mut benchmark, metric, 1.0, forks),
+            forks => processes(&mut benchmark, metric, scale, forks),
         }
     }
     benchmark
@@ -143,10 +144,11 @@ impl JmhScore {
 
 /// Returns the metric of a unit: `us/op` is the time of an operation, `ops/ms` a throughput.
 fn metric(unit: &str) -> Option<(Metric, f64)> {
-    if let Some(time) = unit.strip_suffix("/op") {
-        return Some((Metric::LATENCY, time_unit(time)?));
-    }
-    let per = time_unit(unit.strip_prefix("ops/")?)?;
-    let throughput = own_metric("throughput", Unit::PerSecond, Metric::THROUGHPUT.better);
-    Some((throughput, 1e9 / per))
+    let (unit, scale) = own_unit(unit);
+    let metric = match unit.as_ref() {
+        "ns/op" => Metric::LATENCY,
+        "ops/s" => own_metric("throughput", Unit::PerSecond, Metric::THROUGHPUT.better),
+        _ => return None,
+    };
+    Some((metric, scale))
 }

@@ -293,7 +293,7 @@ fn a_list_of_values_is_read_in_the_direction_that_is_chosen() {
     assert_eq!(better(smaller, "startup", "latency"), Some(Better::Lower));
     assert_eq!(better(smaller, "idle CPU", "Percent"), Some(Better::Lower));
     assert_eq!(better(bigger, "idle CPU", "Percent"), Some(Better::Higher));
-    assert_eq!(better(bigger, "startup", "ms"), Some(Better::Higher));
+    assert_eq!(better(bigger, "startup", "ns"), Some(Better::Higher));
     let run = ingest::read(&bytes, smaller, "list.json").unwrap();
     assert_eq!(stated(&run, "startup", "latency"), (Some(41.5e6), None));
     assert_eq!(stated(&run, "encode/64", "latency"), (Some(44601.0), None));

@@ -9,6 +9,7 @@ mod google_benchmark;
 mod hostile;
 mod joined;
 mod stated;
+mod units;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
