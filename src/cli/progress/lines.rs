@@ -120,8 +120,15 @@ impl<W: Write> LineState<W> {
     }
 
     fn say_how_far(&mut self) {
-        if let Some(stage) = self.stages.last().filter(|_| self.said.elapsed() >= NOW_AND_THEN) {
-            let line = stage.so_far();
+        if self.said.elapsed() < NOW_AND_THEN {
+            return;
+        }
+        // Stages overlap: the next one begins before its first step can.
+        let is_busy = |stage: &&StageCount| !stage.running.is_empty();
+        let busy: Vec<String> = self.stages.iter().filter(is_busy).map(StageCount::so_far).collect();
+        let line =
+            if busy.is_empty() { self.stages.last().map(StageCount::so_far) } else { Some(busy.join("; ")) };
+        if let Some(line) = line {
             self.say(&line);
         }
     }
@@ -269,6 +276,9 @@ mod tests {
             [Event::StageStarted { stage, steps: 12 }, started("vit/cpu head"), started("mlp/cpu head")];
         assert_eq!(said(&began), Vec::<String>::new());
         assert_eq!(said_after(NOW_AND_THEN, &began), ["compile 0/12: vit/cpu head and 1 more"]);
+        let verify = [Event::StageStarted { stage: Stage::Verify, steps: 4 }];
+        let line = "compile 0/12: vit/cpu head and 1 more";
+        assert_eq!(said_after(NOW_AND_THEN, &[&began[..], &verify].concat()), [line], "nothing is verified");
         let stage = Stage::Toolchain;
         let (what, note) = ("artifacts/w.irpa", "1.2 GB of 8.0 GB");
         let download = [
