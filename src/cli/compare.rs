@@ -111,16 +111,20 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     let notes = args.select.apply(&args.inputs.source.filter, &mut base.run, &mut head.run, &mut policy)?;
     let options = CompareOptions { seed: args.seed, today: runtime::today(), ..CompareOptions::default() };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
-    for (side, notes) in [("base", base.notes), ("head", head.notes)] {
+    let sides = if base.notes == head.notes {
+        vec![("both sides", base.notes)]
+    } else {
+        vec![("base", base.notes), ("head", head.notes)]
+    };
+    for (side, notes) in sides {
         comparison.notes.extend(notes.into_iter().map(|note| format!("{side}: {note}")));
     }
     comparison.notes.extend(notes);
     comparison.notes.extend(guesses::notes(&base.run, &head.run));
     comparison.notes.extend(args.policy.note_of_a_change()?);
     if foreign && args.policy.policy.is_none() {
-        // The file may come from a fork, so the report must say that the policy was in it.
-        let note =
-            "judged by the policy in the run file, which is not the default one; --policy FILE names another";
+        // The file may come from a fork, so a policy inside it must be reported.
+        let note = "judged by the policy in the run file, which differs from the default; --policy FILE selects another";
         comparison.notes.push(note.to_owned());
     }
     args.policy.downgrade(&mut comparison);
@@ -193,7 +197,7 @@ pub fn compare_columns(args: &ColumnsRequest<'_>, terminal: &Terminal) -> Result
     let names = args.names;
     let format = args.report.output.format;
     if !matches!(format, OutputFormat::Terminal | OutputFormat::Markdown) || args.github {
-        return Err(CliError::usage("more than two results are only written as a table or as Markdown")
+        return Err(CliError::usage("more than two results can only be written as a table or as Markdown")
             .hint("compare two of them for other formats and for GitHub"));
     }
     let policy = args.policy.resolve()?;

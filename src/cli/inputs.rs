@@ -95,8 +95,9 @@ pub fn expand(names: &[String]) -> Result<Vec<Input>, CliError> {
         }
         let found = globs::matches(&input.path)?;
         if found.is_empty() {
-            return Err(CliError::input(format!("failed to find a file that matches {}", input.path))
-                .hint("quote the pattern so that benchgate sees it, and check the folder"));
+            return Err(CliError::input(format!("failed to find a file that matches {}", input.path)).hint(
+                "quote the pattern, so that benchgate and not the shell expands it, and check the folder",
+            ));
         }
         for path in found {
             inputs.extend(Input { path, side: input.side, folder: None }.results()?);
@@ -161,7 +162,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         let benchmarks = counted(run.benchmarks.len(), "benchmark");
         notes.push(format!("{joined} files of criterion: {benchmarks}, {}", counted(sessions, "session")));
     } else if joined > 1 {
-        notes.push(format!("{joined} files were joined, each as one session of this side"));
+        notes.push(format!("{joined} files, each read as one session"));
     }
     for path in &unknown {
         let bytes = read_contents(path)?;
@@ -170,8 +171,10 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         }
     }
     if !unknown.is_empty() {
-        let count = unknown.len();
-        notes.push(format!("{count} other files of the folder are not results and were left out"));
+        notes.push(match unknown.len() {
+            1 => "1 other file of the folder is not a result and was left out".to_owned(),
+            count => format!("{count} other files of the folder are not results and were left out"),
+        });
     }
     Ok(LoadedRun { run, notes, recorded: None })
 }
@@ -335,7 +338,7 @@ pub fn both_sides(file: RunFile, label: &str) -> Result<(Run, Run), CliError> {
     let mut runs = file.into_runs(label);
     match (runs.pop(), runs.pop()) {
         (Some((SideName::Head, head)), Some((SideName::Base, base))) => Ok((base, head)),
-        _ => Err(CliError::usage(format!("{label} holds one side"))
+        _ => Err(CliError::usage(format!("{label} has only one side"))
             .hint("give a second result: `benchgate compare BASE HEAD`")),
     }
 }
@@ -486,7 +489,7 @@ fn pick(mut runs: Vec<(SideName, Run)>, input: &Input) -> Result<Run, CliError> 
         }
         None if !several => 0,
         None => {
-            return Err(CliError::usage(format!("{path} holds both sides")).hint(format!(
+            return Err(CliError::usage(format!("{path} has both sides")).hint(format!(
                 "choose one: {path}#base or {path}#head; alone, `benchgate compare {path}` compares them"
             )));
         }

@@ -207,7 +207,7 @@ fn both_sides_as_one_operand_of_two_must_be_chosen() {
     world.write("both.json", paired(1.0).to_json());
     let outcome = world.run(["compare", "both.json", "both.json#head"]).expect_code(2);
     insta::assert_snapshot!(outcome.stderr, @"
-    error: both.json holds both sides
+    error: both.json has both sides
     hint: choose one: both.json#base or both.json#head; alone, `benchgate compare both.json` compares them
     ");
 }
@@ -220,7 +220,7 @@ fn one_sided_files_alone_have_nothing_to_be_compared_with() {
     world.write("head.json", one.to_json());
     let outcome = world.run(["compare", "head.json"]).expect_code(2);
     insta::assert_snapshot!(outcome.stderr, @"
-    error: head.json holds one side
+    error: head.json has only one side
     hint: give a second result: `benchgate compare BASE HEAD`
     ");
     world.run(["compare", &captured("abs.csv")]).expect_code(2);
@@ -571,7 +571,7 @@ fn transcripts_of_iree_run_module_are_compared_by_the_values_that_they_print() {
         ("2x2xf32=[3 4][5 6]", 0, "add pass outputs verified"),
         ("2x2xf32=[3 4][5 7]", 13, "1 of 4 elements beyond the tolerance"),
         ("2x2xf32=[3 4][5 ...]", 11, "cut short"),
-        ("4xf32=3 4 5 6", 13, "shape 4 where base's output has 2x2"),
+        ("4xf32=3 4 5 6", 13, "shape 4, but base's output has 2x2"),
     ] {
         world.write("head.txt", transcript(values));
         let outcome = world.run(["compare", "base.txt", "head.txt", "--all"]).expect_code(code);

@@ -98,6 +98,9 @@ fn fix(code: LintCode, format: &str) -> &'static str {
             "Run the driver several times and put its result lines into one file."
         }
         (LintCode::SingleRepetition, "hyperfine-json") => "Repeat: `hyperfine --runs 10`.",
+        (LintCode::ZeroTime, "hyperfine-json") => {
+            "The command takes no longer than the start of its shell, which hyperfine subtracts: run it without one (`hyperfine -N`)."
+        }
         (LintCode::SingleRepetition, "pytest-benchmark-json") => {
             "Repeat: `pytest --benchmark-min-rounds=10`."
         }
@@ -251,17 +254,23 @@ fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut
     let ToolCommands { pair, session, files } = tool_commands(summary);
     let session = session.replace("COUNT", &repetitions.to_string());
     let side = |name: &str| session.replace("SIDE", &name.to_uppercase()).replace("side", name);
+    // These formats are not recognized by their content.
+    let format = if summary.format.starts_with("custom-") {
+        format!(" \\\n  --format-in {}", summary.format)
+    } else {
+        String::new()
+    };
     let first =
         if is_overloaded { "The host was overloaded: stop the other programs on it first. " } else { "" };
     WayOut {
         advice: format!(
-            "{first}A few files a side can't settle the inconclusive rows. Measure both programs alternately with \
-             `benchgate pair`, or run each program {ENOUGH_SESSIONS} times, alternately and with your own options, and compare \
-             the files with the same options as now:"
+            "{first}More data would settle the inconclusive rows: measure both programs in turns with `benchgate pair`, or run \
+             each of them {ENOUGH_SESSIONS} times, in turns and with your own arguments, and compare all files with the options \
+             of this comparison:"
         ),
         commands: format!(
             "benchgate pair {pair}\n# or\nfor i in $(seq {ENOUGH_SESSIONS}); do\n  {}\n  {}\ndone\n\
-             benchgate compare 'base-*{files}' 'head-*{files}'",
+             benchgate compare 'base-*{files}' 'head-*{files}'{format}",
             side("base"),
             side("head")
         ),

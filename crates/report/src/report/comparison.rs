@@ -129,7 +129,7 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
     };
     let folded = |title, items: Vec<Item<'a>>| (!items.is_empty()).then(|| Block::folded(title, items));
     let of_base = view.diverged.iter().all(|row| words::is_of_base(row.row));
-    let title = if of_base { "Other outputs than base's" } else { "Wrong outputs" };
+    let title = if of_base { "Outputs that differ from base's" } else { "Wrong outputs" };
     blocks.extend(section(title, &view.diverged));
     let less_accurate: Vec<Item<'a>> = view.less_accurate.iter().filter_map(accuracy).collect();
     if !less_accurate.is_empty() {
@@ -430,11 +430,15 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
             _ if is_note && group.code.subject() == Some(Subject::Measuring) => counts.push(in_a_word(group)),
             (_, false) if is_note => counts.push(in_a_word(group)),
             (place, _) => {
-                // The fix for a note is only shown with `--all`; other findings prevent a verdict, so their
-                // fix is always shown.
-                let fix = if is_note { String::new() } else { format!(". {}", group.fix) };
+                // The fix for a note is only shown with `--all`; other findings prevent a verdict, so their fix is
+                // always shown.
+                let fix = if is_note { "" } else { group.fix };
                 let text = Text::from(format!("{} ({}): ", group.code, consequence(group)));
-                items.push(text.name(place).say(fix).into());
+                // The row says the rest.
+                let is_repeated = group.found.iter().all(|case| is_said(case, &said));
+                let text =
+                    if is_repeated { text } else { text.name(place).say(if is_note { "" } else { ". " }) };
+                items.push(text.say(fix).into());
             }
         }
     }
@@ -463,6 +467,7 @@ fn said<'a>(view: &View<'a>) -> Vec<(&'a str, String)> {
     });
     let outputs = view.diverged.iter().map(|row| (row, row.words()));
     let outputs = outputs.chain(view.less_accurate.iter().filter_map(|row| Some((row, row.accuracy()?))));
+    let outputs = outputs.chain(view.failed.iter().map(|row| (row, row.words())));
     let outputs = outputs.filter_map(|(row, words)| Some((row.row.benchmark.as_str(), words.detail?)));
     causes.chain(code).chain(outputs).collect()
 }
@@ -482,7 +487,7 @@ fn in_a_word(group: &LintGroup) -> Text<'_> {
     let code = Text::from(group.code.as_str());
     match (group.found.as_slice(), group.benchmarks.len()) {
         (_, 0) => code,
-        ([(Some(place), _)], _) => code.say(" (").name(place).say(")"),
+        ([(Some(place), _), ..], 1) => code.say(" (").name(place).say(")"),
         (_, count) => code.say(format!(" ({})", counted(count, "benchmark"))),
     }
 }

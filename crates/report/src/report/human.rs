@@ -7,7 +7,7 @@ use benchgate_core::model::{Better, Unit};
 /// Formats a value in the unit that a person would choose: `22.15 ms`, `51.2 KiB`, `1,204`.
 pub fn quantity(value: f64, unit: &Unit) -> String {
     let scale = UnitScale::for_value(value, unit);
-    join(&scale.number(value), scale.suffix)
+    join(&scale.number(value), &scale.suffix)
 }
 
 /// Formats two values in one unit, `22.15 → 31.92 ms`; if they differ by orders of magnitude, each in its own
@@ -16,11 +16,12 @@ pub(super) fn change_of(base: Option<f64>, head: Option<f64>, unit: &Unit) -> St
     match (base, head) {
         (Some(base), Some(head)) => {
             let smaller = UnitScale::for_value(if base.abs() < head.abs() { base } else { head }, unit);
-            let larger = base.abs().max(head.abs()) / smaller.divisor;
+            let larger = base.abs().max(head.abs());
             // Ratio beyond which a common unit would need more digits for the larger value than anyone reads.
             const READABLE: f64 = 10_000.0;
-            if larger.is_finite() && larger < READABLE {
-                join(&format!("{} → {}", smaller.number(base), smaller.number(head)), smaller.suffix)
+            let is_readable = larger / smaller.divisor < READABLE;
+            if is_readable || UnitScale::for_value(larger, unit).divisor == smaller.divisor {
+                join(&format!("{} → {}", smaller.number(base), smaller.number(head)), &smaller.suffix)
             } else {
                 format!("{} → {}", quantity(base, unit), quantity(head, unit))
             }
@@ -107,12 +108,6 @@ impl Style {
         }
     }
 
-    /// Returns the style if no direction is established: a percentage, because a factor needs a word for its
-    /// direction.
-    pub(super) fn for_open_ratio(ratio: f64) -> Self {
-        if (ratio - 1.0) * 100.0 > WIDEST { Self::TimesMore } else { Self::Percent }
-    }
-
     /// Formats the number without its unit.
     fn number(self, ratio: f64) -> String {
         if ratio.is_nan() {
@@ -189,10 +184,7 @@ pub(super) fn changed_by(ratio: f64, style: Style) -> String {
 
 /// Formats the interval of a ratio in the style of its estimate, smaller number first: `+43.2 … +45.1 %`.
 pub fn interval(low: f64, high: f64, ratio: f64) -> String {
-    interval_in(low, high, Style::for_ratio(ratio))
-}
-
-pub(super) fn interval_in(low: f64, high: f64, style: Style) -> String {
+    let style = Style::for_ratio(ratio);
     let (first, last) = if style == Style::TimesLess { (high, low) } else { (low, high) };
     let (first, last) = (style.number(first), style.number(last));
     if first == last && first.starts_with(['<', '>']) {
@@ -215,50 +207,58 @@ pub(super) fn direction(ratio: f64, unit: &Unit, better: Better) -> &'static str
     }
 }
 
-/// Formats a change with an established direction, in words and without a sign: `37.8 % faster`, `8.76×
-/// slower`.
-pub(super) fn directed(ratio: f64, unit: &Unit, better: Better) -> String {
-    let text = change(ratio);
-    format!("{} {}", text.trim_start_matches(['+', '−']), direction(ratio, unit, better))
+/// Formats a change as all tables show it, whatever the verdict: below 2× as a signed percentage, and from there on
+/// as a factor, which has no sign and therefore a word for its direction: `+44.1 %`, `8.76× slower`.
+pub(super) fn effect(ratio: f64, unit: &Unit, better: Better) -> String {
+    match Style::for_ratio(ratio) {
+        Style::Percent => change(ratio),
+        _ => format!("{} {}", change(ratio), direction(ratio, unit, better)),
+    }
 }
 
 /// A unit with its prefix.
 struct UnitScale {
     divisor: f64,
-    suffix: &'static str,
+    suffix: String,
     /// True if values are whole numbers, which are exact and printed in full.
     whole: bool,
-    own: Option<String>,
 }
 
 impl UnitScale {
     fn for_value(value: f64, unit: &Unit) -> Self {
-        let steps: &[(f64, &'static str)] = match unit {
-            Unit::Nanoseconds => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
-            Unit::Bytes => &[(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")],
-            Unit::PerSecond => &[(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")],
-            Unit::Fraction => &[(0.01, "%")],
-            Unit::Count | Unit::Other(_) => &[(1.0, "")],
+        const TIMES: &[(f64, &str)] = &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+        let (steps, per): (&[(f64, &str)], &str) = match unit {
+            Unit::Nanoseconds => (TIMES, ""),
+            Unit::Bytes => {
+                (&[(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")], "")
+            }
+            Unit::PerSecond => (&[(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")], ""),
+            Unit::Fraction => (&[(0.01, "%")], ""),
+            Unit::Count => (&[(1.0, "")], ""),
+            Unit::Other(name) => match name.strip_prefix("ns") {
+                Some(per) if per.starts_with('/') => (TIMES, per),
+                // The readers' words for a unit that the file does not state.
+                _ if matches!(name.as_ref(), "asv" | "counter") => (&[(1.0, "")], ""),
+                _ => (&[(1.0, "")], name.as_ref()),
+            },
         };
         // Rounded first, so that 999.996 ms is printed as 1.000 s.
         let rounded = rounded(value, 4).abs();
         let step = steps.iter().find(|(divisor, _)| rounded >= *divisor).or(steps.last());
         let (divisor, suffix) = step.copied().unwrap_or((1.0, ""));
         let whole = matches!(unit, Unit::Count) || (matches!(unit, Unit::Bytes) && divisor == 1.0);
-        let own = if let Unit::Other(name) = unit { Some(name.to_string()) } else { None };
-        Self { divisor, suffix, whole, own }
+        Self { divisor, suffix: format!("{suffix}{per}"), whole }
     }
 
     fn number(&self, value: f64) -> String {
         let scaled = value / self.divisor;
-        if self.whole && scaled.fract() == 0.0 && scaled.is_finite() {
+        let number = significant(scaled, 4);
+        // Five digits and more are read in groups.
+        let is_long = number.len() > 4 && number.bytes().all(|byte| byte.is_ascii_digit());
+        if is_long || self.whole && scaled.fract() == 0.0 && scaled.is_finite() {
             grouped(scaled)
         } else {
-            let number = significant(scaled, 4);
-            match &self.own {
-                Some(unit) => format!("{number} {unit}"),
-                None => number,
-            }
+            number
         }
     }
 }
@@ -402,10 +402,20 @@ mod tests {
     }
 
     #[test]
-    fn a_direction_in_words_needs_no_sign() {
-        let worded = |ratio| directed(ratio, &Unit::Nanoseconds, Better::Lower);
-        assert_eq!([0.622, 1.101, 3.5].map(worded), ["37.8 % faster", "10.1 % slower", "3.50× slower"]);
-        assert_eq!(directed(0.4, &Unit::PerSecond, Better::Higher), "2.50× slower");
+    fn a_percentage_has_a_sign_and_a_factor_has_a_word() {
+        let effects = |ratio| effect(ratio, &Unit::Nanoseconds, Better::Lower);
+        assert_eq!([0.622, 1.101, 1.0, 3.5].map(effects), ["−37.8 %", "+10.1 %", "±0 %", "3.50× slower"]);
+        assert_eq!(effect(0.4, &Unit::PerSecond, Better::Higher), "2.50× slower");
+        assert_eq!(effect(0.0, &Unit::Bytes, Better::Lower), "−100.0 %");
+    }
+
+    #[test]
+    fn a_tools_own_unit_is_written_once_and_its_times_and_large_numbers_are_readable() {
+        let pair = |base, head, unit: &str| change_of(Some(base), Some(head), &Unit::parse(unit));
+        assert_eq!(pair(3e5, 1.5e6, "tokens/s"), "300,000 → 1,500,000 tokens/s");
+        assert_eq!(pair(1024.0, 1024.0, "B/op"), "1024 → 1024 B/op");
+        assert_eq!(pair(12.05e6, 9e5, "ns/step"), "12.05 ms/step → 900.0 µs/step");
+        assert_eq!(pair(3.5, 5.0, "asv"), "3.500 → 5.000");
     }
 
     #[test]

@@ -23,7 +23,7 @@ macro_rules! figures {
 figures! {
     MARK = "", |row| Text::default().with(Part::Icon(mark(row)));
     NAME = "benchmark", |row| match &row.row.metric {
-        Some(metric) if metric.better == Better::Higher => name(row).say(" (more is better)"),
+        Some(metric) if metric.better == Better::Higher => name(row).say(" (more\u{a0}is\u{a0}better)"),
         _ => name(row),
     };
     FINDINGS = "", |row| match findings(row) {

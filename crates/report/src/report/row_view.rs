@@ -3,7 +3,7 @@
 use benchgate_core::model::{LintCode, Metric, counted};
 use benchgate_gate::{Method, Reason, Row, SideStats, Typical};
 
-use super::human::{change_of, changed_by, directed, interval_in, percent, quantity};
+use super::human::{change_of, effect, interval, percent, quantity};
 use super::words;
 
 /// A row and its cells. Cells are formatted on demand, because most formats show only some rows and few of
@@ -25,37 +25,27 @@ impl<'a> RowView<'a> {
         Self { row, name: row.benchmark.as_str(), metric, numbers: row }
     }
 
-    /// Formats the effect: `44.1 % slower`, `8.76× faster`, `+0.3 %`. The direction is stated in words only
-    /// if the verdict establishes it.
+    /// Formats the effect: `+44.1 %`, `8.76× faster`.
     pub fn effect(&self) -> Option<String> {
         let row = self.numbers;
         let estimate = row.estimate.as_ref().filter(|estimate| estimate.method != Method::Identical)?;
-        let ratio = estimate.ratio;
         let metric = row.metric.as_ref()?;
-        if words::is_established(row) && ratio != 1.0 {
-            Some(directed(ratio, &metric.unit, metric.better))
-        } else {
-            Some(changed_by(ratio, words::style(row)))
-        }
+        Some(effect(estimate.ratio, &metric.unit, metric.better))
     }
 
-    /// Formats the effect and its interval in one cell, for tables in which the verdict states the direction:
-    /// `+44.1 % (+43.1 … +45.1)`, `8.76× faster (8.70 … 8.83)`.
+    /// Formats the effect and its interval in one cell: `+44.1 % (+43.1 … +45.1)`, `8.76× faster (8.70 … 8.83)`.
     pub(super) fn change(&self) -> String {
         let Some(effect) = self.effect() else { return String::new() };
-        let ratio = self.numbers.estimate.as_ref().map_or(f64::NAN, |estimate| estimate.ratio);
-        let signed = changed_by(ratio, words::style(self.numbers));
-        let shown = if signed.ends_with('%') { signed } else { effect };
         match self.interval() {
-            Some(bounds) => format!("{shown} ({})", bounds.trim_end_matches([' ', '%', '×'])),
-            None => shown,
+            Some(bounds) => format!("{effect} ({})", bounds.trim_end_matches([' ', '%', '×'])),
+            None => effect,
         }
     }
 
     pub fn interval(&self) -> Option<String> {
         let estimate = self.numbers.estimate.as_ref()?;
         let bounds = estimate.interval?;
-        Some(interval_in(bounds.low, bounds.high, words::style(self.numbers)))
+        Some(interval(bounds.low, bounds.high, estimate.ratio))
     }
 
     /// Formats the numbers of processes, base + head: `24+24`.

@@ -7,7 +7,7 @@ use benchgate_gate::{Comparison, Estimate, Geomean, Method, Reason, Row, RunSumm
 
 use super::ResultSource;
 use super::advice::{self, LintGroup, WayOut};
-use super::human::{change, confidence, directed, interval, percent, range};
+use super::human::{confidence, effect, interval, percent, range};
 use super::row_view::RowView;
 use super::words;
 
@@ -185,7 +185,7 @@ impl<'a> View<'a> {
         let all = self.comparison.rows.iter().filter(of_mean).count();
         let used = geomean.rows as usize;
         if all > used {
-            format!("the {used} of {} with usable numbers", counted(all, noun))
+            format!("{used} of {} (the others have no usable numbers)", counted(all, noun))
         } else {
             counted(used, noun)
         }
@@ -384,8 +384,8 @@ fn happened(verdict: Verdict, count: usize, of_base: bool) -> &'static str {
         Verdict::Pass => "passed",
         Verdict::Improved => "improved",
         Verdict::Regressed => "regressed",
-        Verdict::Diverged if of_base && one => "has other outputs than base",
-        Verdict::Diverged if of_base => "have other outputs than base",
+        Verdict::Diverged if of_base && one => "has different outputs than base",
+        Verdict::Diverged if of_base => "have different outputs than base",
         Verdict::Diverged if one => "has wrong outputs",
         Verdict::Diverged => "have wrong outputs",
         Verdict::Inconclusive if one => "is inconclusive",
@@ -538,21 +538,14 @@ fn facts(base: &RunSummary, head: &RunSummary) -> Vec<Fact> {
     facts
 }
 
-/// Formats a mean's change and interval: `36.0 % faster (−37.0 … −35.0 %, 99 % confidence)`. If the interval
-/// includes no change, the percentage has no direction.
+/// Formats a mean's change and interval: `−36.0 % (−37.0 … −35.0 %, 99 % confidence)`.
 pub(super) fn geomean(geomean: &Geomean) -> String {
     let Geomean { ratio, metric, .. } = geomean;
-    let text = change(*ratio);
-    let includes_one = geomean.interval.is_none_or(|bounds| bounds.low <= 1.0 && bounds.high >= 1.0);
-    let shown = if includes_one && text.ends_with('%') {
-        text
-    } else {
-        directed(*ratio, &metric.unit, metric.better)
-    };
     let bounds = geomean.interval.map(|bounds| {
-        format!(" ({}, {} confidence)", interval(bounds.low, bounds.high, *ratio), percent(bounds.level))
+        let interval = interval(bounds.low, bounds.high, *ratio).replace(' ', "\u{a0}");
+        format!(" ({interval}, {} confidence)", percent(bounds.level))
     });
-    format!("{shown}{}", bounds.unwrap_or_default())
+    format!("{}{}", effect(*ratio, &metric.unit, metric.better), bounds.unwrap_or_default())
 }
 
 /// Returns the unit of a row, for renderers that print raw numbers.

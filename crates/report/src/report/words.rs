@@ -6,7 +6,7 @@ use benchgate_core::model::{
 };
 use benchgate_gate::{LimitReading, Method, Reason, Row, SpreadSource};
 
-use super::human::{Style, change, changed_by, interval_in, percent, quantity, range, significant};
+use super::human::{Style, change, changed_by, interval, percent, quantity, range, significant};
 
 /// Reason of an undecided row that has no more specific reason, or has a detail.
 pub(super) const UNDECIDED: &str = "undecided";
@@ -122,7 +122,7 @@ pub(super) fn reason(row: &Row) -> Words {
         Reason::NotMeasured(outcome) => not_measured(outcome),
         Reason::WrongOutput => {
             let (sentence, detail) = wrong_output(row.head_verification.as_ref());
-            let short = if is_of_base(row) { "other output than base" } else { "wrong output" };
+            let short = if is_of_base(row) { "different output than base" } else { "wrong output" };
             Words::new(short, format!("head's outputs differ: {sentence}")).with(&detail)
         }
         Reason::WrongOutputOnBase => {
@@ -267,10 +267,14 @@ fn runs(row: &Row) -> Option<RunsAnswer> {
     let estimate = row.estimate.as_ref()?;
     let p = estimate.p_runs?;
     let (short, kind) = match (p < RUNS_ALIKE, estimate.sessions) {
-        (true, Some(2..)) => {
-            ("the sessions differ", "the sessions of the two sides differ, as those of one program may")
-        }
-        (true, _) => ("the sessions differ", "these two sessions differ, as two sessions of one program may"),
+        (true, Some(2..)) => (
+            "the sessions differ",
+            "the sessions of the two sides differ, but those of one program may differ as much",
+        ),
+        (true, _) => (
+            "the sessions differ",
+            "these two sessions differ, but two sessions of one program may differ as much",
+        ),
         (false, _) => (
             "no clear difference",
             "no clear difference between the sides, but a change of the program can't be ruled out",
@@ -306,18 +310,18 @@ pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) ->
     let source = assumed.clone().next()?.source;
     Some(match (source, sessions) {
         (SpreadSource::Default, 2..) => format!(
-            "{sessions} sessions a side are few, so {size} is assumed as the standard deviation between sessions and weighed \
+            "{sessions} sessions a side are few, so a standard deviation of {size} between them is assumed and weighed \
              with what they show; {ENOUGH_SESSIONS} a side would show it"
         ),
         (SpreadSource::Default, _) => {
             let seen = range(assumed.filter_map(|assumed| assumed.disturbance));
             let from = seen.map_or_else(
-                || "where nothing shows how steady the machine was".to_owned(),
-                |seen| format!("where repetitions vary (or wait) by {seen}"),
+                || "nothing shows how steady the machine was".to_owned(),
+                |seen| format!("inside one, times vary by {seen}"),
             );
             format!(
-                "one session a side does not show how much sessions differ; {from}, a standard deviation of {size} between \
-                 them is assumed; {ENOUGH_SESSIONS} sessions a side would show it"
+                "one session a side can't show how much sessions vary, so a standard deviation of {size} between them is \
+                 assumed ({from}); {ENOUGH_SESSIONS} sessions a side would show it"
             )
         }
         (source, _) => format!(
@@ -357,7 +361,7 @@ fn room_for_both(row: &Row, bounds: &str) -> String {
 fn at_an_end(row: &Row) -> &'static str {
     let paired = row.estimate.as_ref().filter(|estimate| estimate.method == Method::Paired);
     let Some((estimate, interval)) = paired.and_then(|one| Some((one, one.interval?))) else { return "" };
-    let style = style(row);
+    let style = Style::for_ratio(estimate.ratio);
     let [change, low, high] = [estimate.ratio, interval.low, interval.high].map(|one| changed_by(one, style));
     match (change == low, change == high) {
         (true, false) => "; the change is the most frequent one, and the others are larger",
@@ -519,22 +523,16 @@ fn fragment(sentence: &str) -> String {
 }
 
 fn bounds(row: &Row) -> String {
-    match row.estimate.as_ref().and_then(|estimate| estimate.interval) {
-        Some(bounds) => format!(" ({})", interval_in(bounds.low, bounds.high, style(row))),
-        None => String::new(),
-    }
+    let known = row.estimate.as_ref().and_then(|estimate| Some((estimate.ratio, estimate.interval?)));
+    known.map_or_else(String::new, |(ratio, bounds)| {
+        format!(" ({})", interval(bounds.low, bounds.high, ratio))
+    })
 }
 
 /// Returns whether the verdict establishes the direction of the typical value.
 pub(super) fn is_established(row: &Row) -> bool {
     let of_change = !row.reason.is_uneven() && !matches!(row.reason, Reason::Limit(_));
     matches!(row.verdict, Verdict::Regressed | Verdict::Improved) && of_change
-}
-
-/// Returns the style of the row's change and its interval.
-pub(super) fn style(row: &Row) -> Style {
-    let ratio = row.estimate.as_ref().map_or(1.0, |estimate| estimate.ratio);
-    if is_established(row) { Style::for_ratio(ratio) } else { Style::for_open_ratio(ratio) }
 }
 
 /// Describes the floor that applied: both parts if there are two.

@@ -109,7 +109,7 @@ pub(super) fn wrong(index: usize) -> Verification {
                 non_finite: 7,
                 ..Divergence::default()
             }),
-            why: Some("7 elements are NaN where the reference is finite".into()),
+            why: Some("7 elements are NaN, but the reference is finite".into()),
         }],
         ..Verification::bare(VerifyCode::Fail, None)
     }
