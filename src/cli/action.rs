@@ -167,7 +167,7 @@ fn invocation(
         );
     }
     if !problems.is_empty() {
-        return Err(CliError::usage(format!("failed to understand the inputs: {}", problems.join("; ")))
+        return Err(CliError::usage(format!("the inputs are not valid: {}", problems.join("; ")))
             .hint(docs!("action.md", "every input")));
     }
     let path = |name: &str| PathBuf::from(inputs.get(name).unwrap_or(default_path(name)));

@@ -66,7 +66,7 @@ pub fn run(args: &ConvertArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         let lost = exported.evidence_lost.join(", ");
         let better =
             ingest::format_that_keeps(&run, &now).map(|format| format!("`--to {format}` keeps it; "));
-        return Err(CliError::usage(format!("failed to write {label} as {to}: the format can't hold {lost}")).hint(
+        return Err(CliError::usage(format!("failed to write {label} as {to}: the format can't store {lost}")).hint(
             format!(
                 "{}`--lossy` leaves it out, and comparing such files may pass where comparing the originals does not",
                 better.unwrap_or_default()

@@ -171,7 +171,7 @@ impl From<PipelineError> for CliError {
                 Self::input(message).hint("create it again: `benchgate run --until compile --bundle FILE`")
             }
             PipelineError::NotBundleable(_) => {
-                Self::usage(message).hint(docs!("bundles.md", "what a bundle can hold"))
+                Self::usage(message).hint(docs!("bundles.md", "what a bundle can contain"))
             }
             PipelineError::Device(DeviceError::Held { .. }) => Self::failed(message)
                 .hint("wait for that process or end it; --lock-timeout sets how long to wait"),

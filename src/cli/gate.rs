@@ -310,7 +310,7 @@ fn say_what_judges(args: &GateArgs, config: &Config, terminal: &Terminal) -> Res
 fn history(root: &Path) -> Result<Repository, CliError> {
     Repository::open(root).map_err(|error| {
         CliError::baseline_missing(format!(
-            "failed to {error}: without one, no stored session can be related to this commit, and there is no base to measure"
+            "failed to {error}: without one, no stored session can be related to this commit and there is no base to measure"
         ))
         .hint("name a base: `benchgate gate --base origin/main`, or add [side.base]")
     })
@@ -360,7 +360,7 @@ pub fn against_merge_base(
             repository.root().display(),
             outer.display()
         ))
-        .hint("run benchgate in the submodule, in a job that checks out nothing but its repository"));
+        .hint("run benchgate in a job that checks out only the submodule's repository"));
     }
     let merge_base = repository.merge_base(reference)?;
     let inside = repository.relative(&by_given_names(&head_config.file))?;

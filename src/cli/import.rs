@@ -59,7 +59,7 @@ pub fn run(args: &ImportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     let output = args.folder.join("benchgate.toml");
     if std::fs::symlink_metadata(&output).is_ok() {
         return Err(CliError::usage(format!("failed to write {}: it already exists", output.display()))
-            .hint("move it away to import again"));
+            .hint("move or delete it, and import again"));
     }
     let mut found = SuiteFiles::new();
     collect(&args.folder, "", DEEPEST, &mut found)?;

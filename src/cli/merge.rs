@@ -73,7 +73,7 @@ pub fn run(args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
         for what in &wrong {
             terminal.warn(what);
         }
-        CliError::failed(format!("failed to merge {count}: together they are not the complete planned run"))
+        CliError::failed(format!("failed to merge {count}: together they don't make up the planned run"))
             .hint("run missing shards again (a later attempt replaces an earlier one), and leave out files of other plans")
     })?;
     for note in &merged.notes {

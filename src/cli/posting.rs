@@ -44,7 +44,7 @@ impl Situation {
             situation.token = given.as_deref().and_then(GitHubToken::new);
             if situation.token.is_none() && given.is_some_and(|text| !text.trim().is_empty()) {
                 return Err(CliError::github(
-                    "failed to use GITHUB_TOKEN: it holds a character that is not valid in a token",
+                    "failed to use GITHUB_TOKEN: it has a character that is not valid in a token",
                 )
                 .hint("give `${{ github.token }}`, with nothing around it"));
             }

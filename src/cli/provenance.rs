@@ -74,7 +74,7 @@ pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Co
     if file.suite != config.suite {
         let (found, here) = (&file.suite, config.file.display());
         return Err(CliError::input(format!(
-            "{label} is a result of the suite {found:?}, and {here} describes {:?}",
+            "{label} is a result of the suite {found:?}, but {here} describes {:?}",
             config.suite
         )));
     }
@@ -144,7 +144,7 @@ fn check(
     }
     one_bound(file)?;
     if let Some(seed) = config.measure.seed.filter(|seed| *seed != file.seed) {
-        return Err(refused(format!("its seed is {}, and the base's configuration sets {seed}", file.seed)));
+        return Err(refused(format!("its seed is {}, but the base's configuration sets {seed}", file.seed)));
     }
     on_schedule(file)
 }
@@ -163,7 +163,7 @@ fn measured_by(file: &RunFile, reported: &WorkflowRun) -> Result<(), CliError> {
     let (Some(start), Some(end)) =
         (started.as_deref().and_then(time), reported.updated.as_deref().and_then(time))
     else {
-        return Err(refused("the event does not say when the reported run started and ended".to_owned()));
+        return Err(refused("the event does not state when the reported run started and ended".to_owned()));
     };
     let (Ok(earliest), Ok(latest)) = (start.checked_sub(CLOCK_SKEW), end.checked_add(CLOCK_SKEW)) else {
         return Err(refused("the event's times are out of range".to_owned()));
@@ -173,7 +173,7 @@ fn measured_by(file: &RunFile, reported: &WorkflowRun) -> Result<(), CliError> {
     for text in times {
         if !time(text).is_some_and(|at| earliest <= at && at <= latest) {
             return Err(refused(format!(
-                "it was measured at {text}, and the reported run lasted from {start} to {end}"
+                "it was measured at {text}, but the reported run lasted from {start} to {end}"
             )));
         }
     }
@@ -185,9 +185,9 @@ fn same_commit(side: Option<&SideRecord>, name: SideName, known: &[String]) -> R
     match &side.commit {
         // benchgate itself checks out the base. In the head's checkout, a build may have modified tracked
         // files.
-        Some(commit) if known.contains(commit) && name == SideName::Base && side.dirty != Some(false) => {
-            Err(refused(format!("it does not say that its {name} was measured as commit {commit} has it")))
-        }
+        Some(commit) if known.contains(commit) && name == SideName::Base && side.dirty != Some(false) => Err(
+            refused(format!("it does not state that its {name} was measured as it is in commit {commit}")),
+        ),
         Some(commit) if known.contains(commit) => Ok(()),
         Some(commit) => {
             Err(refused(format!("its {name} is {commit}, and the event is about {}", known.join(" or "))))
@@ -213,7 +213,7 @@ fn pinned_tools(base: &SideRecord, config: &Config) -> Result<(), CliError> {
         |tools| format!("with tools {} ({}, {})", tools.version, tools.compiler_commit, tools.runtime_commit),
     );
     let pin = &config.head.pin;
-    Err(refused(format!("its base was measured {found}, and the base pins {} ({})", pin.version, pin.commit)))
+    Err(refused(format!("its base was measured {found}, but the base pins {} ({})", pin.version, pin.commit)))
 }
 
 /// Checks that a side's tools have a version and that compiler and runtime have the same commit. benchgate
@@ -231,7 +231,7 @@ fn identified_tools(side: &SideRecord) -> Result<(), CliError> {
     let is_commit = tools.compiler_commit.len() == 40 && is_hex(&tools.compiler_commit);
     if !is_commit || tools.runtime_commit != tools.compiler_commit || tools.version.trim().is_empty() {
         return Err(refused(format!(
-            "the tools of its {name} are not those of one commit: {} ({}, {})",
+            "the tools of its {name} are not from a single commit: {} ({}, {})",
             tools.version, tools.compiler_commit, tools.runtime_commit
         )));
     }
@@ -252,7 +252,7 @@ fn agrees(
         && workload.device != *device
     {
         let found = &workload.device;
-        return wrong(format!("was measured on {found:?}, and the base's configuration says {device:?}"));
+        return wrong(format!("was measured on {found:?}, but the base's configuration says {device:?}"));
     }
     if record.processes.iter().any(|process| process.seconds.0 <= 0.0) {
         return wrong("has a process that took no time".to_owned());

@@ -173,7 +173,7 @@ fn ended_alike(comparison: &Comparison, situation: &Situation) -> Result<(), Cli
         return Ok(());
     }
     Err(CliError::failed(format!(
-            "failed to accept the result: its verdict is {}, and the run that measured it ended with {conclusion}",
+            "failed to accept the result: its verdict is {}, but the run that measured it ended with {conclusion}",
             comparison.verdict
         )).hint("the log of the measuring run says why it failed"))
 }

@@ -115,7 +115,7 @@ fn collect(folder: &Path, root: &Path, deepest: usize, found: &mut Vec<PathBuf>)
         {
             let what =
                 if kind.is_symlink() { "a link out of the folder" } else { "neither a file nor a folder" };
-            return Err(failed(&entry.path(), &format!("it is {what}, and a result may be behind it")));
+            return Err(failed(&entry.path(), &format!("it is {what}, which may lead to a result")));
         }
         if found.len() > MOST_FILES {
             return Err(failed(folder, &format!("it has more than {MOST_FILES} files")));

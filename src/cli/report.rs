@@ -108,7 +108,7 @@ fn backends(runs: &[DrawnRun]) -> Result<String, CliError> {
     let tables: Vec<String> =
         runs.iter().map(report::backends_markdown).filter(|text| !text.is_empty()).collect();
     if tables.is_empty() {
-        return Err(CliError::failed("failed to write a table: the results hold no other backend").hint(
+        return Err(CliError::failed("failed to write a table: the results contain no other backend").hint(
             "`benchgate compare FILE --format markdown` writes the comparison; other backends are `[[backend]]` in the \
              suite, or `benchgate run --backend`",
         ));

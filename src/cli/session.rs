@@ -185,7 +185,7 @@ impl MeasureArgs {
             None => CalibrationSource::Kept,
         };
         if alike.is_some() {
-            self.shard.refuse("a calibration is of one machine")?;
+            self.shard.refuse("a calibration belongs to one machine")?;
         }
         check_processors(&side.config.measure, &side.config.file.display())?;
         // Even a head that is identical to the anchor is measured, so that it has a ratio.
@@ -361,7 +361,7 @@ pub fn check_processors(measure: &Measure, named_in: &dyn Display) -> Result<(),
     let here = device::pinnable();
     let Some(missing) = asked.iter().find(|cpu| !here.contains(cpu)) else { return Ok(()) };
     Err(CliError::usage(format!(
-        "failed to use {named_in}: `cpus` names processor {missing}, and this machine has {}",
+        "failed to use {named_in}: `cpus` names processor {missing}, but this machine has {}",
         device::ranges(&here)
     ))
     .hint("leave it out, and benchgate chooses, leaving one processor to the host"))

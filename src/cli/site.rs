@@ -135,7 +135,7 @@ impl HistoryArgs {
             timelines.extend(read_timeline(files.as_ref(), &baseline, newest, terminal)?);
         }
         if timelines.is_empty() {
-            return Err(CliError::baseline_missing(format!("{} holds no session", files.place()))
+            return Err(CliError::baseline_missing(format!("{} has no session", files.place()))
                 .hint("`benchgate baseline update` stores one; --store and --branch name the place"));
         }
         site::name_machines(&mut timelines);
@@ -228,7 +228,7 @@ pub fn read_timeline(
                 }
                 (stored, _) => {
                     faults += 1;
-                    let why = stored.err().unwrap_or_else(|| "its name holds no time".to_owned());
+                    let why = stored.err().unwrap_or_else(|| "its name contains no time".to_owned());
                     terminal.warn(&format!("{} is left out: {why}", baseline.run_path(name)));
                 }
             }

@@ -29,7 +29,7 @@ struct Manifest {
 pub enum FolderError {
     #[error("{action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
-    #[error("write a site to {}: it holds files and no {MANIFEST}", .0.display())]
+    #[error("write a site to {}: it has files but no {MANIFEST}", .0.display())]
     Foreign(PathBuf),
     #[error("read {}: {why}", path.display())]
     Manifest { path: PathBuf, why: String },

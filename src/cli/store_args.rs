@@ -195,7 +195,7 @@ fn find_remote(named: &str, repository: Option<&Repository>) -> Result<Remote, C
         }
         None => {
             return Err(CliError::usage(format!(
-                "there is no git repository here that could know the remote {named}"
+                "there is no git repository here, so the remote {named} can't be looked up"
             ))
             .hint("run it inside the repository, or give an address with --remote"));
         }
@@ -250,7 +250,7 @@ impl From<StoreError> for CliError {
             ),
             StoreError::Git(GitError::Unreachable { .. } | GitError::Contended { .. }) => Some(AGAIN),
             StoreError::NotABaseline { .. } | StoreError::Git(GitError::BadBranch(_)) => {
-                Some("name a branch that holds nothing else: --branch=NAME; it is made by the first write")
+                Some("name a branch that is used for nothing else: --branch=NAME; the first write creates it")
             }
             StoreError::Git(GitError::NoGit) => {
                 Some("git is required to fetch and push baselines; install it")

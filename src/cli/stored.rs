@@ -69,7 +69,7 @@ impl<'a> Baseline<'a> {
         if !self.files.folders(&folder)?.is_empty() {
             return Ok(());
         }
-        let message = format!("{} holds no session of suite {suite}", self.files.place());
+        let message = format!("{} has no session of the suite {suite}", self.files.place());
         if let Some((why, hint)) = self.uncommitted(suite, None)? {
             return Err(CliError::baseline_missing(format!("{message}; {why}")).hint(hint));
         }
@@ -101,7 +101,7 @@ impl<'a> Baseline<'a> {
         let is_head = self.repository.head()?.commit == self.commit;
         Ok(Some(if is_head {
             (
-                format!("uncommitted: {sessions} in {folder}, and a gate reads what is committed"),
+                format!("uncommitted: {sessions} in {folder}, but a gate reads only committed sessions"),
                 format!("commit what is stored: `git add {folder}`, then `git commit`"),
             )
         } else {

@@ -227,7 +227,7 @@ fn overrides(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Override
             ..Override::default()
         };
         if over == nothing && !item.get("floor-absolute").is_present() {
-            problems.add(item.at(), "an override that changes nothing");
+            problems.add(item.at(), "this override changes nothing");
         }
         overrides.push(over);
     }
@@ -318,7 +318,7 @@ fn numerics(root: ConfigView<'_, '_>, problems: &mut Collector) -> NumericsPolic
         let Some(known) = policy.types.iter().find(|known| known.dtype == name) else { continue };
         let own = tolerance(known, item);
         if own == *known {
-            problems.add(item.at(), "an override that changes nothing");
+            problems.add(item.at(), "this override changes nothing");
         }
         policy.overrides.push((item.get("benchmark").owned(), own));
     }

@@ -48,7 +48,7 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         let (ended, further): (Vec<_>, Vec<_>) = measured.into_iter().partition(|row| row.blocks < look);
         let between = ended.iter().filter(|row| !out_of_time(plan, file, row.blocks));
         wrong.extend(between.map(|row| {
-            format!("{:?} has {}, and no look of the plan ends there", row.name, row.counted_blocks())
+            format!("{:?} has {}, but no look of the plan ends there", row.name, row.counted_blocks())
         }));
         next = looks.after(look);
         // Nothing is measured after the last look, so it needs no check.
@@ -60,7 +60,7 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         let is_done = |row: &&PairedBenchmark<'_>| !going_on.contains(file.declared_name(row.name));
         let decided = further.iter().filter(|row| row.blocks > look && is_done(row));
         wrong.extend(decided.map(|row| {
-            format!("{:?} has {}, and the plan asks for no more than {look}", row.name, row.counted_blocks())
+            format!("{:?} has {}, but the plan asks for at most {look}", row.name, row.counted_blocks())
         }));
         let open: Vec<&PairedBenchmark<'_>> = further.iter().filter(is_open).collect();
         let affordable = next.is_some_and(|next| can_afford(plan, file, &open, (look, next)));

@@ -80,7 +80,7 @@ pub fn other_machine(plan: &PlanFile, files: &[RunFile], shard: usize) -> Option
     Some(Lint {
         code: LintCode::OtherHost,
         detail: format!(
-            "measured on another machine of the same kind than shard {}: {} / {}",
+            "measured on a different machine of the same kind than shard {}: {} / {}",
             first + 1,
             unequal.1,
             unequal.0

@@ -118,12 +118,12 @@ pub(super) fn choose(plan: &PlanFile, files: Vec<Labelled>) -> Chosen {
         if let Some((known, older)) = chosen.get(&number) {
             let attempt = older.shard.as_ref().map_or(0, |shard| shard.attempt);
             if attempt == shard.attempt && *older == file {
-                notes.push(format!("{label} holds the same as {known}"));
+                notes.push(format!("{label} is identical to {known}"));
                 continue;
             }
             if attempt == shard.attempt {
                 let what = format!(
-                    "{known} and {label} both are attempt {attempt} at shard {number}, and they differ"
+                    "{known} and {label} are both attempt {attempt} of shard {number}, but they differ"
                 );
                 wrong.push((Some(number), what));
                 continue;

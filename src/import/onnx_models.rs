@@ -98,7 +98,7 @@ fn target(
                 continue;
             }
             _ => {
-                untranslated.push(config.untranslated(&entry, "not an outcome that is known"));
+                untranslated.push(config.untranslated(&entry, "unknown outcome"));
                 continue;
             }
         };

@@ -128,12 +128,10 @@ impl Import<'_, '_> {
         let mut flags = RunFlags::read(texts(test, "benchmark_flags")?, test, partly);
         flags.device.extend(device(test)?);
         for chip in &ignored {
-            partly.push(
-                test.untranslated(
-                    &format!("specific_chip_to_ignore {chip}"),
-                    "no target of this chip is made",
-                ),
-            );
+            partly.push(test.untranslated(
+                &format!("specific_chip_to_ignore {chip}"),
+                "benchgate makes no target for this chip",
+            ));
         }
         let limits = limits(test)?;
         let machines: BTreeSet<&str> = limits.iter().map(|(machine, ..)| machine.as_str()).collect();

@@ -137,7 +137,7 @@ impl Test<'_, '_> {
     fn read(&mut self, mut test: Definition, untranslated: &mut Vec<Untranslated>) -> Result<(), String> {
         let kind = test.text("type").unwrap_or_default();
         let Some((_, keys)) = KEYS.into_iter().find(|(name, _)| *name == kind) else {
-            return Err(format!("`{kind}` is not a type of test that is known"));
+            return Err(format!("unknown type of test `{kind}`"));
         };
         let named = only_module(&test).ok_or("a benchmark has one module")?.to_owned();
         let module = self.modules.get(&named).ok_or_else(|| format!("there is no module `{named}`"))?;

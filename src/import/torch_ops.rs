@@ -90,7 +90,7 @@ fn test(
     suite: &mut ImportedSuite,
 ) -> Result<(String, OperatorTest), String> {
     let folder = definition.file.strip_suffix(TEST_FILE).and_then(|folder| folder.strip_suffix('/'));
-    let folder = folder.ok_or("it is not in a folder of its own")?;
+    let folder = folder.ok_or("it needs its own folder")?;
     let mut parts = folder.rsplit('/');
     let (Some(test), Some(class)) = (parts.next(), parts.next()) else {
         return Err("it is not in the folder of a class".to_owned());
@@ -107,7 +107,7 @@ fn test(
     let judged = match text("mode", "compare")?.as_str() {
         "compare" => Judged::Outputs,
         "benchmark" => Judged::Latency,
-        other => return Err(format!("`{other}` is not a mode that is known")),
+        other => return Err(format!("unknown mode `{other}`")),
     };
     let source = format!("{folder}/{}", text("file_name", "test.mlir")?);
     let Some(program) = files.get(&source) else { return Err(format!("there is no file `{source}`")) };

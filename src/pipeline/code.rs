@@ -50,7 +50,7 @@ pub(super) async fn read(
     if let Some(assembler) = target.assembler()
         && let Err(why) = assemble(host, assembler, target.ptxas_arch.as_deref(), &mut code).await?
     {
-        return Ok(Err(format!("`ptxas` states no registers and spills: {why}")));
+        return Ok(Err(format!("`ptxas` reports no registers and spills: {why}")));
     }
     Ok(Ok(code))
 }

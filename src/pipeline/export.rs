@@ -254,7 +254,7 @@ async fn traced(
     let followed = match heard {
         Some(Heard { opaque: Some(why), .. }) => Err(format!("the model {why}")),
         Some(heard) => Ok(heard),
-        None => Err("the exporter does not say what it read".to_owned()),
+        None => Err("the exporter does not report which files it read".to_owned()),
     };
     let heard = match followed {
         Ok(heard) => heard,

@@ -110,7 +110,7 @@ impl Named {
         let lost = missing.iter().find(|(_, name)| !folders.iter().any(|folder| folder.join(name).exists()));
         match lost {
             Some((flag, name)) => Err(format!(
-                "the flag `{flag}` names `{name}`, and there is no such file in {}",
+                "the flag `{flag}` names `{name}`, but there is no such file in {}",
                 folder.display()
             )),
             None => Ok(named),

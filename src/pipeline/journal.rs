@@ -168,7 +168,7 @@ impl Journal {
             };
             return Ok(Opening::Opened(Box::new(journal)));
         }
-        let full = std::io::Error::other("every number of a session is taken");
+        let full = std::io::Error::other("all session numbers are in use");
         Err(PipelineError::io("begin a session in", sessions)(full))
     }
 

@@ -415,7 +415,7 @@ impl Measuring<'_, '_> {
         let over = round > 0 && self.time_left().is_some_and(|left| left.is_zero());
         if over {
             let text =
-                format!("the time budget is spent after {round} rounds; undecided rows stay inconclusive");
+                format!("the time budget ran out after {round} rounds; undecided rows stay inconclusive");
             self.host.progress.on(Event::Warning(&text));
         }
         over

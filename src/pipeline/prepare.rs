@@ -164,7 +164,7 @@ pub(super) async fn check<'a>(
     };
     prepared.artifact = Some(artifact);
     if planned.model.dispatch_repeats > 1 && compiled.dispatch_count == Some(0) {
-        let detail = "`dispatch-repeats` divides the time, and the module has no dispatch that is repeated";
+        let detail = "`dispatch-repeats` divides the time, but the module repeats no dispatch";
         prepared.lints.push(Lint::new(LintCode::WorkloadChanged, detail));
     }
     if planned.target.is_timed() {
@@ -203,7 +203,7 @@ pub(super) async fn check<'a>(
     let caller = prepared.caller.take();
     let is_known = prepared.lints.iter().any(|lint| lint.code == LintCode::Stateful);
     if caller.is_none() && planned.target.is_timed() && !is_known {
-        let why = "the bundle has nothing to check a second call in the same process with";
+        let why = "the bundle has no data to check a second call in the same process with";
         prepared.lints.push(Lint::new(LintCode::Stateful, why));
     }
     let job =

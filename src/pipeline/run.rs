@@ -211,7 +211,7 @@ impl<'a> SuiteRun<'a> {
             PrepareFrom::Bundle(bundle) => {
                 run.tools = bundle.tools.iter().cloned().map(Some).collect();
                 if !lead.config.backends.is_empty() {
-                    let text = "other backends run in Python, so a bundle has none of them";
+                    let text = "a bundle can't contain other backends, because they run in Python";
                     self.progress.on(Event::Note(text));
                 }
             }

@@ -342,7 +342,7 @@ impl<'a> Prepared<'a> {
     /// Adds a note that a damaged cache entry was created again.
     pub(super) fn note_damage(&mut self, damaged: Option<&String>, progress: &dyn Progress) {
         if let Some(why) = damaged {
-            progress.on(Event::Warning(&format!("a damaged cache entry was made again: {why}")));
+            progress.on(Event::Warning(&format!("a damaged cache entry was rebuilt: {why}")));
             self.lints.push(Lint::new(LintCode::CacheDiscarded, why.clone()));
         }
     }

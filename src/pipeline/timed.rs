@@ -182,10 +182,7 @@ impl Start<'_> {
         let unreadable = |why| StageFailure::new(format!("the tool's output can't be read: {why}"));
         let run = ingest::read(&bytes, FORMAT, TOOL).map_err(unreadable)?;
         let [benchmark] = run.benchmarks.as_slice() else {
-            return failed(format!(
-                "the tool measured {} benchmarks where one was asked for",
-                run.benchmarks.len()
-            ));
+            return failed(format!("the tool measured {} benchmarks instead of one", run.benchmarks.len()));
         };
         if let Outcome::Failed { why, .. } = &benchmark.outcome {
             return failed(why.clone());
@@ -196,7 +193,7 @@ impl Start<'_> {
         // IREE's row names have the form `BM_FUNCTION/process_time/real_time`.
         let row = benchmark.name.as_str();
         if row.strip_prefix("BM_").and_then(|name| name.split('/').next()) != Some(function.as_str()) {
-            return failed(format!("the tool measured `{row}` where `{function}` was asked for"));
+            return failed(format!("the tool measured `{row}` instead of `{function}`"));
         }
         if let Some(lint) = benchmark.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error)
         {

@@ -164,7 +164,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
             } else if verification.code == VerifyCode::Pass {
                 let wrong = compare(planned, &second, source)?;
                 if wrong.code != VerifyCode::Pass {
-                    let why = "the first call of a process is right, and the second one is not";
+                    let why = "the outputs of a process's first call are right, but those of its second call are not";
                     verification = Verification { why: Some(why.to_owned()), ..wrong };
                 }
                 remembers(planned, &later)?
@@ -242,7 +242,7 @@ fn differs(
     }
     let checks = numerics::against_base(&tensors(first)?, &tensors(second)?, &[], &planned.tolerances());
     let differ = checks.iter().any(|check| check.code != VerifyCode::Pass);
-    Ok(differ.then(|| "a second call in the same process computes other results than the first".to_owned()))
+    Ok(differ.then(|| "a second call in the same process gives different results from the first".to_owned()))
 }
 
 /// Reports a later call with other inputs that returned different results than a first call with them.
@@ -253,7 +253,7 @@ fn remembers(planned: PlannedBenchmark<'_>, later: &LaterCalls) -> Staged<Option
     for (alone, third) in alone.iter().zip(third) {
         let is_same = read(alone)? == read(third)?;
         if !is_same && differs(planned, std::slice::from_ref(alone), std::slice::from_ref(third))?.is_some() {
-            let why = "a later call in the same process does not compute what a first call with the same inputs does";
+            let why = "a later call in the same process gives different results from a first call with the same inputs";
             return Ok(Some(why.to_owned()));
         }
     }

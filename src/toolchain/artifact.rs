@@ -76,7 +76,7 @@ pub async fn ensure_artifact(
             Ok(found) if found == artifact.sha256 => {}
             Err(ToolchainError::Interrupted) => return Err(ToolchainError::Interrupted),
             _ => {
-                let text = format!("{} is damaged and downloaded again", path.display());
+                let text = format!("{} is damaged; downloading it again", path.display());
                 progress.on(Event::Warning(&text));
                 let read = KeptFolder::read(&place.root);
                 remove_tree(&read.map_err(ToolchainError::io("read", &place.root))?)?;
@@ -209,7 +209,7 @@ impl LinkPlace {
         if found == artifact.sha256 {
             return Ok(());
         }
-        let why = format!("a file with sha256 {found} is there, expected {}", artifact.sha256);
+        let why = format!("expected sha256 {}, found {found}", artifact.sha256);
         Err(ToolchainError::PlaceTaken { path: self.path, why })
     }
 

@@ -15,11 +15,11 @@ pub enum ToolchainError {
     NotLocked { what: String, found: String, lock: PathBuf },
     #[error("use the pin of IREE {version}: it names commit {pinned}, but {} has commit {locked}", lock.display())]
     OtherCommit { version: String, pinned: String, locked: String, lock: PathBuf },
-    #[error("pin IREE {version}: it was built from commit {found}, and benchgate.toml names {pinned}")]
+    #[error("pin IREE {version}: it was built from commit {found}, but benchgate.toml names {pinned}")]
     OtherRelease { version: String, pinned: String, found: String },
     #[error("read {}: {problem}", path.display())]
     Lock { path: PathBuf, problem: String },
-    #[error("install {what}: no index could be reached, and it is not in the cache ({detail})")]
+    #[error("install {what}: it is not in the cache, and no index could be reached ({detail})")]
     Offline { what: String, detail: String },
     #[error("install {what}: no index has it ({detail})")]
     NotFound { what: String, detail: String },

@@ -117,7 +117,9 @@ impl ToolPlace {
             }
             if !announced {
                 announced = true;
-                progress.on(Event::Note("another benchgate installs or downloads the same; waiting for it"));
+                progress.on(Event::Note(
+                    "another benchgate process is installing or downloading the same tools; waiting for it",
+                ));
             }
             tokio::select! {
                 () = tokio::time::sleep(POLL) => {}

@@ -108,7 +108,7 @@ fn parse(text: &str) -> Result<Lock, String> {
         Some(FORMAT) => {}
         Some(newer) if newer > FORMAT => {
             return Err(format!(
-                "it has format {newer}, and this benchgate knows {FORMAT}; update benchgate"
+                "it has format {newer}, but this benchgate knows only {FORMAT}; update benchgate"
             ));
         }
         _ => return Err(format!("it lacks `format = {FORMAT}`")),

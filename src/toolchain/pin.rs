@@ -350,11 +350,11 @@ fn wheels_of(report: &[u8]) -> Result<Vec<Wheel>, String> {
             let last: String = url.rsplit('/').next().unwrap_or_default().chars().take(200).collect();
             format!("the index offers {last:?}, which is not a wheel")
         })?;
-        let archive = archive_info.ok_or_else(|| format!("pip did not say the hash of {file}"))?;
+        let archive = archive_info.ok_or_else(|| format!("pip reported no hash of {file}"))?;
         let modern = archive.hashes.and_then(|mut hashes| hashes.remove("sha256"));
         let legacy = archive.hash.and_then(|hash| hash.strip_prefix("sha256=").map(str::to_owned));
         let sha256 = modern.or(legacy).filter(|hash| is_sha256(hash));
-        let sha256 = sha256.ok_or_else(|| format!("the index does not name the sha256 of {file}"))?;
+        let sha256 = sha256.ok_or_else(|| format!("the index states no sha256 of {file}"))?;
         wheels.push(Wheel { file, sha256 });
     }
     wheels.sort_by(|a, b| {

@@ -238,7 +238,7 @@ fn an_artifact_that_was_changed_in_the_cache_is_downloaded_again() {
     std::fs::write(&data, npy(&[1.0, 2.0, 4.0])).unwrap();
     suite.source("m", &["output=1,2,4"]);
     let outcome = suite.world.run(["run"]).expect_code(13);
-    assert!(outcome.stderr.contains("is damaged and downloaded again"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("is damaged; downloading it again"), "{}", outcome.stderr);
     assert_eq!(server.requests().len(), 2);
 }
 

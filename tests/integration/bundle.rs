@@ -373,7 +373,7 @@ fn a_manifest_that_lies_is_refused_before_anything_of_it_is_run() {
         manifest["sides"][0]["run_module"] = config;
     });
     insta::assert_snapshot!(tool, @"
-    error: failed to use the bundle suite.bundle: its tools do not lie in `tools`
+    error: failed to use the bundle suite.bundle: its tools are not in the folder `tools`
     hint: create it again: `benchgate run --until compile --bundle FILE`
     ");
 }

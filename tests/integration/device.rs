@@ -119,7 +119,7 @@ fn a_processor_that_is_not_there_is_a_mistake_that_names_those_that_are() {
     let suite = Suite::new().model("a", &[]).measure("cpus = [4000]\n").write();
     let outcome = suite.world.run(["run"]).expect_code(2);
     let here = benchgate::device::ranges(&benchgate::device::pinnable());
-    let expected = format!("`cpus` names processor 4000, and this machine has {here}");
+    let expected = format!("`cpus` names processor 4000, but this machine has {here}");
     assert!(outcome.stderr.contains(&expected), "{}", outcome.stderr);
     assert!(!suite.world.work().join(".benchgate").exists(), "nothing was begun");
 }

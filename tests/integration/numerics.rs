@@ -75,7 +75,7 @@ fn one_output_too_many() {
 fn one_nan() {
     assert_eq!(
         fault(|x| x[17] = f32::NAN),
-        "output 0: 1 of 9216 elements is NaN or infinite where the reference is not, at [0, 17]"
+        "output 0: 1 of 9216 elements is NaN or infinite, but the reference is not, at [0, 17]"
     );
 }
 
@@ -83,7 +83,7 @@ fn one_nan() {
 fn one_infinity() {
     assert_eq!(
         fault(|x| x[9000] = f32::INFINITY),
-        "output 0: 1 of 9216 elements is NaN or infinite where the reference is not, at [93, 72]"
+        "output 0: 1 of 9216 elements is NaN or infinite, but the reference is not, at [93, 72]"
     );
 }
 
@@ -97,7 +97,7 @@ fn nothing_but_nan_is_not_described_with_distances() {
     assert_eq!(code, "wrong-output-on-base");
     insta::assert_snapshot!(text, @"
     base's own outputs don't match the reference: output 0 is FAIL (no pair of finite values to compare); non-finite values: 9216
-    9216 of 9216 elements are NaN or infinite where the reference is not, first at [0, 0], all over the output; every element is NaN
+    9216 of 9216 elements are NaN or infinite, but the reference is not, first at [0, 0], all over the output; every element is NaN
     ");
     let divergence =
         &suite.run_json()["sides"][0]["benchmarks"][0]["verification"]["outputs"][0]["divergence"];
@@ -146,7 +146,7 @@ fn the_last_percent_zeroed() {
 fn another_type() {
     let data: Vec<u8> = normal(7).iter().flat_map(|x| f64::from(*x).to_le_bytes()).collect();
     let why = caught(&npy_of("<f8", &format!("({SIDE}, {SIDE})"), &data));
-    assert_eq!(why, "output 0: type f64 96x96 where the reference has f32 96x96");
+    assert_eq!(why, "output 0: type f64 96x96, but the reference has f32 96x96");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn another_shape() {
     let why = caught(&npy_of("<f4", &format!("({}, {})", SIDE * 2, SIDE / 2), &data));
     assert_eq!(
         why,
-        "output 0: shape 192x48 where the reference has 96x96; it is the reference reshaped, with equal elements"
+        "output 0: shape 192x48, but the reference has 96x96; it is the reference reshaped, with equal elements"
     );
 }
 
@@ -181,7 +181,7 @@ fn the_second_of_two_outputs_is_compared_too() {
     suite.world.write("data/out.npy", square(&values));
     suite.world.run(["run", "--filter", "two/"]).expect_code(13);
     let verification = &suite.run_json()["sides"][0]["benchmarks"][0]["verification"];
-    insta::assert_snapshot!(verification["why"].as_str().unwrap(), @"output 1: 1 of 9216 elements is NaN or infinite where the reference is not, at [1, 0]");
+    insta::assert_snapshot!(verification["why"].as_str().unwrap(), @"output 1: 1 of 9216 elements is NaN or infinite, but the reference is not, at [1, 0]");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_fault_that_only_head_has_is_a_divergence_and_is_said_with_its_place() {
     assert_eq!(code, "wrong-output");
     insta::assert_snapshot!(text, @"
     head's outputs differ: output 0 is FAIL (max abs 0, max rel 0, cosine 1.0000); non-finite values: 1
-    1 of 9216 elements is NaN or infinite where the reference is not, at [0, 17]
+    1 of 9216 elements is NaN or infinite, but the reference is not, at [0, 17]
     ");
 }
 

@@ -153,7 +153,7 @@ fn a_run_with_a_wrong_output_does_not_pass() {
     suite.world.run(["run"]).expect_code(13);
     let verification = &suite.run_json()["sides"][0]["benchmarks"][0]["verification"];
     assert_eq!(verification["code"], "FAIL");
-    insta::assert_snapshot!(verification["why"].as_str().unwrap(), @"output 0: 1 of 3 elements is NaN or infinite where the reference is not, at [1]");
+    insta::assert_snapshot!(verification["why"].as_str().unwrap(), @"output 0: 1 of 3 elements is NaN or infinite, but the reference is not, at [1]");
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn a_gate_without_a_base_says_what_to_name() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let outcome = suite.world.run(["gate"]).expect_code(12);
     insta::assert_snapshot!(outcome.messages(), @"
-    error: failed to find a git repository at . or above it: without one, no stored session can be related to this commit, and there is no base to measure
+    error: failed to find a git repository at . or above it: without one, no stored session can be related to this commit and there is no base to measure
     hint: name a base: `benchgate gate --base origin/main`, or add [side.base]
     ");
 }

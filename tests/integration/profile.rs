@@ -55,7 +55,7 @@ fn a_profiler_that_fails_fails_nothing_and_says_why() {
     let outcome = suite.world.run(["gate"]).expect_no_failure();
     let problem = profile(&suite, 1)["problem"].as_str().unwrap().to_owned();
     assert!(problem.contains("UNIMPLEMENTED"), "{problem}");
-    assert!(outcome.stderr.contains("no time per kernel of m/cpu/main base"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("no times of single kernels for m/cpu/main base"), "{}", outcome.stderr);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn explain_tells_what_the_compiler_counted_and_why_there_are_no_kernels() {
     suite.world.run(["gate"]);
     let text = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
     assert!(text.contains("compiler: execution.dispatch-count 3 → 4"), "{text}");
-    assert!(text.contains("no time per kernel of head: it was not profiled"), "{text}");
+    assert!(text.contains("no times of single kernels for head: it was not profiled"), "{text}");
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn a_head_is_judged_by_what_was_stored() {
     let nothing = suite.world.run(["gate"]).expect_code(12);
     insta::assert_snapshot!(without_digests(&nothing.messages()), @"
     no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
-    error: baselines at commit [DIGEST] holds no session of suite fake, and no base was named
+    error: baselines at commit [DIGEST] has no session of the suite fake, and no base was named
     hint: measure both sides: `benchgate gate --base main`, or add [side.base]; or store a session first: `benchgate baseline update --measure`
     ");
     store(&suite);
@@ -293,7 +293,7 @@ fn sessions_that_are_not_committed_are_counted_with_the_command_that_commits_the
     let outcome = suite.world.run(gate).expect_code(12);
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
-    error: nights at commit [DIGEST] holds no session of suite fake; uncommitted: 1 session in nights, and a gate reads what is committed
+    error: nights at commit [DIGEST] has no session of the suite fake; uncommitted: 1 session in nights, but a gate reads only committed sessions
     hint: commit what is stored: `git add nights`, then `git commit`
     ");
     git(&suite, &["checkout", "--quiet", "-b", "change"]);
@@ -301,7 +301,7 @@ fn sessions_that_are_not_committed_are_counted_with_the_command_that_commits_the
     let outcome = suite.world.run([&gate[..], &["--base", "main"]].concat()).expect_code(12);
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     base: [DIGEST], the merge base of HEAD and main
-    error: nights at commit [DIGEST] holds no session of suite fake; not part of that commit, which is the base: 1 session in nights
+    error: nights at commit [DIGEST] has no session of the suite fake; not part of that commit, which is the base: 1 session in nights
     hint: commit what is stored on the base's branch: a change is not judged by a baseline that it brings
     ");
     suite.world.run(gate).expect_no_failure();

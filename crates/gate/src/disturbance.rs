@@ -63,7 +63,7 @@ pub fn of_row(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     let mut lints = Vec::new();
     lints.extend(of_kind(&sides, together, LintCode::ForeignProcess, foreign));
     lints.extend(of_kind(&sides, together, LintCode::Throttled, |t| {
-        (!t.throttled.is_empty()).then(|| format!("held down by {}", t.throttled.join(" and ")))
+        (!t.throttled.is_empty()).then(|| format!("limited by {}", t.throttled.join(" and ")))
     }));
     for (side, benchmark) in sides {
         let capped = benchmark.telemetry.iter().filter(|telemetry| telemetry.power_capped).count();

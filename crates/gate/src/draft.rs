@@ -377,7 +377,7 @@ fn contradiction(base: &Readings, head: &Readings) -> Option<String> {
     let ((base_low, base_high), (head_low, head_high)) = (extent(base), extent(head));
     let apart = (head_low - base_high).max(base_low - head_high);
     (apart > IDENTICAL_RATIO.ln()).then(|| {
-        format!("both sides ran identical programs, and their times are at least {:.2} × apart", apart.exp())
+        format!("both sides ran identical programs, but their times are at least {:.2} × apart", apart.exp())
     })
 }
 
@@ -396,7 +396,7 @@ fn disagreement(base: &Readings, head: &Readings, together: bool, tolerance: f64
     let paired = blocks.filter(|blocks| blocks.len() > 1).and_then(shift);
     let apart = paired.map_or((head.stats.location / base.stats.location).ln(), |shift| shift.center()).abs();
     (apart > tolerance.ln_1p()).then(|| {
-        format!("both sides ran programs that look identical, and their times are {:.2} × apart", apart.exp())
+        format!("both sides ran programs that look identical, but their times are {:.2} × apart", apart.exp())
     })
 }
 

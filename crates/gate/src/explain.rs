@@ -211,7 +211,7 @@ fn unprofiled(benchmark: Option<&Benchmark>) -> Option<String> {
         Some(benchmark) => match &benchmark.profile {
             None => Some("it was not profiled (`profile` in [measure])".to_owned()),
             Some(profile) => {
-                let empty = profile.kernels.is_empty().then(|| "its profile holds no kernel".to_owned());
+                let empty = profile.kernels.is_empty().then(|| "its profile contains no kernel".to_owned());
                 profile.problem.clone().or(empty)
             }
         },

@@ -168,7 +168,7 @@ pub fn of_verification(
     if together && proved_on_both && !allowed && is_uncompared(base, head) {
         let reason = Reason::too_little(
             NOT_VERIFIED,
-            "head's reference changed, and its outputs were not compared with base's",
+            "head's reference changed, but its outputs were not compared with base's",
         );
         return Some(Status::fatal(Verdict::Inconclusive, reason));
     }

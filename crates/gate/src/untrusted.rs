@@ -116,7 +116,7 @@ fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], policy: &Policy) -> Optio
     }
     let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
     (count > 0 && !looks(policy, metric).points().contains(&count))
-        .then(|| format!("the result ends after {count} blocks, and the schedule has no look there"))
+        .then(|| format!("the result ends after {count} blocks, but the schedule has no look there"))
 }
 
 /// Makes the row of an expected benchmark fatal if it has no comparison, whatever reason the result gives.
@@ -142,7 +142,7 @@ fn absent(
     let name = &expected.benchmark;
     let (base, head) = match sides {
         (None, None) => {
-            let reason = "the base's configuration declares it, and the result does not have it".to_owned();
+            let reason = "the base's configuration declares it, but the result does not have it".to_owned();
             let reason = Reason::NotMeasured(Outcome::Skipped { reason });
             return vec![missing(name, None, reason)];
         }
@@ -172,7 +172,7 @@ fn absent(
     }
     for (side, benchmark) in [(SideName::Base, base), (SideName::Head, head)] {
         if expected.printed.is_none() && workload::recorded(benchmark).is_none() {
-            let why = format!("the result does not say what {side} was measured with");
+            let why = format!("the result does not state with which inputs and settings {side} was measured");
             rows.push(missing(name, None, Reason::too_little("unknown workload", why)));
         }
     }
@@ -197,7 +197,7 @@ fn absent(
     if (expected.has_reference && !verified(head)) || is_unknown {
         let reason = Reason::too_little(
             status::NOT_VERIFIED,
-            "the result does not say whether head's outputs are right",
+            "the result does not state whether head's outputs are right",
         );
         rows.push(missing(name, None, reason));
     }

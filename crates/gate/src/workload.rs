@@ -18,7 +18,8 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
         (None, None) => return other_axis(base, head).into_iter().collect(),
         (known, _) if together => {
             let side = if known.is_some() { SideName::Head } else { SideName::Base };
-            let detail = format!("the result does not say what {side} was measured with");
+            let detail =
+                format!("the result does not state with which inputs and settings {side} was measured");
             return vec![Lint::new(LintCode::WorkloadChanged, detail)];
         }
         _ => return Vec::new(),

@@ -230,7 +230,7 @@ pub enum FileContent {
     Binary,
     #[strum(to_string = "it is a web page")]
     Html,
-    #[strum(to_string = "a list of names, values and units does not say whether less or more is better")]
+    #[strum(to_string = "a list of names, values and units does not state whether less or more is better")]
     Directionless,
     #[strum(to_string = "it is BenchmarkDotNet's JSON, which is not read")]
     BenchmarkDotNet,

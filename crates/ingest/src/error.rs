@@ -33,7 +33,7 @@ pub enum IngestError {
     #[error("read {label}: it has more than {limit} benchmarks")]
     TooManyBenchmarks { label: String, limit: usize },
     /// benchgate's own file contains several sides, but the caller wanted one.
-    #[error("choose a side of {label}: it holds {sides}")]
+    #[error("choose a side of {label}: it has {sides}")]
     SeveralSides { label: String, sides: String },
     /// Compiled code is broken, or of a kind that can't be read.
     #[error("read the code in {label}: {what}")]

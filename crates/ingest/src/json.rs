@@ -132,7 +132,7 @@ where
             let (mut entries, mut seen) = (Vec::new(), HashSet::new());
             while let Some((key, value)) = map.next_entry::<String, V>()? {
                 if !seen.insert(key.clone()) {
-                    return Err(A::Error::custom("a key stands twice in one object"));
+                    return Err(A::Error::custom("an object has a duplicate key"));
                 }
                 entries.push((key, value));
             }

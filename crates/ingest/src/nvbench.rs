@@ -138,7 +138,7 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
     }
     let mut tags = HashSet::new();
     if state.summaries.0.iter().any(|summary| !tags.insert(&summary.tag)) {
-        benchmark.lints.push(Lint::new(LintCode::DuplicateName, "a summary of one tag stands twice"));
+        benchmark.lints.push(Lint::new(LintCode::DuplicateName, "two summaries have the same tag"));
     }
     let value = |tag: &str| {
         let tagged = state.summaries.0.iter().find(|summary| summary.tag == tag)?;

@@ -23,7 +23,7 @@ pub(super) fn contradict(benchmark: &mut Benchmark, detail: impl Into<String>) {
 /// Compares a count that the file states with the actual number of `what`.
 pub(super) fn check_count(benchmark: &mut Benchmark, stated: Option<u64>, found: usize, what: &str) {
     if let Some(stated) = stated.filter(|stated| *stated != found as u64) {
-        contradict(benchmark, format!("{found} {what} where the file states {stated}"));
+        contradict(benchmark, format!("{found} {what}, but the file states {stated}"));
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) fn contradiction(samples: &[f64], stated: &Summary) -> Option<String>
         return is_impossible(stated).then(|| "the file's statistics can't be those of any times".to_owned());
     }
     if let Some(n) = stated.n.filter(|n| *n != samples.len() as u64) {
-        return Some(format!("{} samples where the file states {n}", samples.len()));
+        return Some(format!("{} samples, but the file states {n}", samples.len()));
     }
     if samples.iter().any(|sample| !sample.is_finite()) {
         return None;
@@ -69,12 +69,12 @@ pub(super) fn contradiction(samples: &[f64], stated: &Summary) -> Option<String>
     found.into_iter().find_map(|(name, stated, low, high)| {
         let stated = stated?;
         if !stated.is_finite() {
-            return Some(format!("the {name} of the samples is {high:.4e}, and the file's is not a number"));
+            return Some(format!("the {name} of the samples is {high:.4e}, but the file's is not a number"));
         }
         let rounded = if name == "deviation" { largest } else { high };
         let open = ours.open(rounded) + theirs.open(stated) + ARITHMETIC * largest;
         (stated < low - open || stated > high + open)
-            .then(|| format!("the {name} of the samples is {high:.4e}, and the file states {stated:.4e}, in the file's unit"))
+            .then(|| format!("the {name} of the samples is {high:.4e}, but the file states {stated:.4e} (in the file's unit)"))
     })
 }
 

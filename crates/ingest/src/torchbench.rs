@@ -271,7 +271,7 @@ fn without_warmup(benchmark: &mut Benchmark, mut values: Vec<f64>, warmup: usize
             benchmark.lints.push(Lint::new(LintCode::WarmupDropped, detail));
         }
     } else if main && all > 0 {
-        let detail = format!("only {all} repetitions, and the first {warmup} compile and warm up");
+        let detail = format!("only {all} repetitions, but the first {warmup} compile and warm up");
         benchmark.lints.push(Lint::new(LintCode::WarmupIncluded, detail));
     }
     values

@@ -218,7 +218,7 @@ fn between(
             Ok((commits(line), CandidateSource::Commits { repository, suite }))
         }
         _ => Err(CliError::usage(format!(
-            "{good} and {bad} are a release and a commit, and nothing lies between those"
+            "{good} and {bad} are a release and a commit, so there is nothing between them to test"
         ))
         .hint("name two releases, or two commits; a tag like 1.2.0 is written refs/tags/1.2.0")),
     }

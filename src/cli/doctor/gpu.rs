@@ -67,7 +67,7 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
     if gpu.mig == Some(true) {
         found.push(Finding::warning(
             "gpu-shared",
-            format!("{} is cut into instances (MIG, or a compute partition)", gpu.name),
+            format!("{} is partitioned (MIG, or compute partitions)", gpu.name),
             "Instances share memory bandwidth, power and heat with their neighbors.",
             "Give the runner a whole GPU.",
         ));

@@ -177,7 +177,7 @@ async fn tools(config: &Config, cache: &Path, cancel: &Cancel) -> Result<Vec<Fin
             Err(ToolchainError::Interrupted) => return Err(CliError::interrupted()),
             Err(error @ ToolchainError::NotInstalled { .. }) => Finding::note(
                 ID,
-                format!("IREE {} is pinned and locked, and not installed yet", side.pin.version),
+                format!("IREE {} is pinned and locked, but not installed yet", side.pin.version),
                 "The first run installs it.",
                 error.hint().unwrap_or_default(),
             ),

@@ -192,10 +192,10 @@ fn answers(args: &InitArgs) -> Result<Answers, CliError> {
         inside.to_str().filter(|path| path.split('/').all(|part| part.is_empty() || name(part).is_ok()));
     let inside = inside.ok_or_else(|| {
         CliError::usage(format!(
-            "{} has letters in its path that a workflow would need quoted",
+            "{} has characters in its path that a workflow would have to quote",
             args.folder.display()
         ))
-        .hint("give the folder a plainer name")
+        .hint("rename the folder, or run it in another one")
     })?;
     Ok(Answers {
         suite: suite_name(args)?,
@@ -253,7 +253,7 @@ fn from_here(path: &Path) -> PathBuf {
 }
 
 fn already_there(paths: &str) -> CliError {
-    CliError::usage(format!("failed to write {paths}: already there, and nothing is overwritten"))
+    CliError::usage(format!("failed to write {paths}: already there; nothing is overwritten"))
         .hint("move it away, or run init in another folder to compare")
 }
 

@@ -60,7 +60,7 @@ impl BackendAnswer {
         for line in text.lines() {
             let Ok(message) = serde_json::from_str::<serde_json::Value>(line) else { continue };
             if let Some(hello) = message["hello"].as_str().filter(|hello| *hello != PROTOCOL) {
-                return Self::failed(None, format!("the package speaks {hello}, not {PROTOCOL}"));
+                return Self::failed(None, format!("expected the protocol {PROTOCOL}, found {hello}"));
             }
             if message["status"].is_string() {
                 let answer = serde_json::from_value::<Self>(message);

@@ -76,7 +76,7 @@ impl Extras {
             return Ok(());
         }
         if experiments.is_empty() {
-            let why = "--dump and --collect are for other backends, and this run has none";
+            let why = "--dump and --collect are for other backends, but this run has none";
             return Err(PipelineError::Selection(why.to_owned()));
         }
         match self.dump.iter().find(|kind| kind.is_of_xla()) {

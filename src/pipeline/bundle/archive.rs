@@ -131,7 +131,7 @@ pub(super) fn unpack(
         let manifest = BundleFile::from_slice(&text).map_err(|error| refused(archive, error.to_string()))?;
         // The size is checked first, because a full disk could disturb other measurements on this machine.
         if let Some(free) = device::free_bytes(folder).filter(|free| *free <= manifest.bytes()) {
-            let why = format!("it holds {} bytes, and the disk has room for {free}", manifest.bytes());
+            let why = format!("it needs {} bytes, but the disk has only {free}", manifest.bytes());
             return Err(refused(archive, why));
         }
         for listed in &manifest.files {
@@ -147,7 +147,7 @@ pub(super) fn unpack(
         }
         match entries.next() {
             None => manifest,
-            Some(_) => return Err(refused(archive, "it holds more than its manifest lists")),
+            Some(_) => return Err(refused(archive, "it has an entry that its manifest does not list")),
         }
     };
     let mut source = reader.into_inner();
@@ -164,7 +164,7 @@ fn ordinary<R: Read>(entry: &tar::Entry<'_, R>, wanted: &str) -> Result<(), Stri
     let name = entry.path_bytes();
     if *name != *wanted.as_bytes() {
         let shown: String = String::from_utf8_lossy(&name).escape_debug().take(100).collect();
-        return Err(format!("it holds \"{shown}\" where its manifest lists {wanted}"));
+        return Err(format!("it has \"{shown}\" where its manifest lists {wanted}"));
     }
     match entry.header().entry_type() {
         tar::EntryType::Regular => Ok(()),

@@ -85,7 +85,7 @@ pub async fn open_bundle(
         fs::create_dir_all(&declared.sources).map_err(PipelineError::io("create", &declared.sources))?;
         let paths = [&side.run_module, &side.benchmark_module].map(|tool| folder.path().join(tool));
         if [&side.run_module, &side.benchmark_module].iter().any(|tool| !tool.starts_with(archive::TOOLS)) {
-            return Err(refused("its tools do not lie in `tools`".to_owned()));
+            return Err(refused("its tools are not in the folder `tools`".to_owned()));
         }
         let identity = side.toolchain.clone();
         tools.push(Arc::new(Installed::runtime_alone(&declared.pin, identity, folder.path(), paths).await?));
@@ -244,7 +244,7 @@ impl OpenBundle {
             format!("{} ({})", fact("cpu"), fact("isa"))
         };
         Some(StageFailure::new(format!(
-            "a flag asks for the processor it is compiled on ({}), and this machine has another: {}",
+            "a flag compiles for the processor of the compiling machine ({}), but this machine has a different one: {}",
             processor(&self.contents.made_on),
             processor(&testbed.facts)
         )))

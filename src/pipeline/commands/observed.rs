@@ -212,13 +212,13 @@ fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
         ));
     };
     let Some(by_head) = &head.reused else {
-        return other_work("a process of head can't be observed, and base's can".to_owned());
+        return other_work("a process of head can't be observed, but base's can".to_owned());
     };
     let only = by_head.iter().find(|(place, _)| !by_base.contains_key(*place));
     if let Some((_, ReusedFile { path, .. })) = only {
         let path = shown(&path.to_string_lossy());
         return other_work(format!(
-            "head's processes read `{path}`, which was written during the run, and base's don't"
+            "head's processes read `{path}`, which was written during the run, but base's don't"
         ));
     }
     let both = by_head

@@ -230,7 +230,7 @@ fn a_module_with_code_that_its_directory_does_not_list_is_an_error() {
     let (one, other) = (bytes("gfx942.3.13.0"), bytes("sm_80.3.13.0"));
     ingest::read_detected(&one, "one").unwrap();
     let behind = ingest::read_detected(&[one, other].concat(), "two").unwrap_err().to_string();
-    assert!(behind.contains("in front of the archive") || behind.contains("does not list"), "{behind}");
+    assert!(behind.contains("before the archive") || behind.contains("does not list"), "{behind}");
 }
 
 /// The module with bytes exchanged for others of the same length.

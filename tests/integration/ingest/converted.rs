@@ -131,7 +131,7 @@ fn several_processes_in_one_google_benchmark_file_are_said_to_be_lost() {
     let written = ingest::export(&run, ExportFormat::GoogleBenchmark, NOW);
     insta::assert_snapshot!(written.lost.join("\n"), @"
     the format knows one process a file: in 1 benchmarks (the first is org.example.Matmul.multiply/avgt/n=256) processes became repetitions
-    the format can't hold these metrics: throughput
+    the format can't store these metrics: throughput
     ");
     assert_eq!(ingest::export(&run, ExportFormat::Csv, NOW).lost, Vec::<String>::new());
 }
@@ -161,7 +161,7 @@ fn the_command_writes_the_file_whole_and_says_what_was_lost() {
     let outcome = world.run(["convert", "jmh.json", "out.json", "--to", "google-benchmark"]).expect_code(0);
     insta::assert_snapshot!(outcome.stderr, @"
     note: the format knows one process a file: in 1 benchmarks (the first is org.example.Matmul.multiply/avgt/n=256) processes became repetitions
-    note: the format can't hold these metrics: throughput
+    note: the format can't store these metrics: throughput
     wrote 4 benchmarks as google-benchmark to out.json
     ");
     let back = ingest::read_detected(world.read("out.json").as_bytes(), "out").unwrap();
@@ -208,7 +208,7 @@ fn a_hyperfine_file_is_written_in_every_format() {
         let outcome = world.run(["convert", &input, "out", "--to", format]).expect_code(0);
         // hyperfine states only the mean of the processor time, so there are no repetitions to write.
         let said = match format {
-            "google-benchmark" => "the format can't hold these metrics: cpu-time",
+            "google-benchmark" => "the format can't store these metrics: cpu-time",
             _ => "have metrics that are summaries, of which the mean is kept",
         };
         assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
@@ -233,7 +233,7 @@ fn a_refusal_recommends_a_format_only_where_it_keeps_the_evidence() {
     let summaries = super::fixture_path("google_benchmark/aggregates-only.json").to_str().unwrap().to_owned();
     let outcome = world.run(["convert", &summaries, "out.json"]).expect_code(2);
     insta::assert_snapshot!(outcome.stderr.replace(&summaries, "FILE"), @"
-    error: failed to write FILE as run-json: the format can't hold the spread that the summaries of BM_abs/process_time/real_time state
+    error: failed to write FILE as run-json: the format can't store the spread that the summaries of BM_abs/process_time/real_time state
     hint: `--to google-benchmark` keeps it; `--lossy` leaves it out, and comparing such files may pass where comparing the originals does not
     ");
     let mut run = fixture("google_benchmark/aggregates-only.json");

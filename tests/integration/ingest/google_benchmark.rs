@@ -87,7 +87,7 @@ fn a_broken_row_is_an_error_that_names_file_and_line() {
     for (broken, wanted) in [
         (row(", \"time_unit\": \"ns\""), "a row without a `real_time`"),
         (row(", \"real_time\": 1"), "a row without a `time_unit`"),
-        (row(&format!("{time}, \"real_time\": 2")), "`real_time` stands twice in one row"),
+        (row(&format!("{time}, \"real_time\": 2")), "a row has two values of `real_time`"),
         (row(&format!("{time}, \"run_type\": \"other\"")), "neither iteration nor aggregate"),
         (row(", \"real_time\": \"1\", \"time_unit\": \"ns\""), "expected a number"),
         (row(", \"real_time\": 01, \"time_unit\": \"ns\""), "leading zero"),

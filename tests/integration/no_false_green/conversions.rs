@@ -210,7 +210,7 @@ fn a_metric_that_a_format_would_read_in_the_wrong_direction_is_left_out_and_name
     let series = run.benchmarks[0].metrics[0].series.clone();
     run.benchmarks[0].metrics.push(MetricSeries { metric: Metric::THROUGHPUT, series });
     let written = ingest::export(&run, ExportFormat::ResultsJsonl, NOW);
-    assert_eq!(written.lost, ["the format can't hold these metrics: items-per-second"]);
+    assert_eq!(written.lost, ["the format can't store these metrics: items-per-second"]);
     let back = ingest::read_detected(&written.bytes, "x").unwrap();
     assert!(back.benchmarks[0].metric("items-per-second").is_none());
 }

@@ -107,7 +107,7 @@ lint_codes! {
         "Values move in one direction while the session lasts.",
         "Let the machine warm up or cool down first; paired blocks already cancel slow changes.";
     SlotOrder "slot-order" Note Measuring,
-        "The first process of a pair differs from the second, whatever its side.",
+        "The first process of a pair differs from the second, on both sides.",
         "Random order keeps it from favoring a side; a cool-down between processes removes it.";
     Throttled "throttled" Inconclusive,
         "Thermal or power throttling lowered the device's clock while it measured, on one side more than on the other.",
@@ -123,11 +123,11 @@ lint_codes! {
         affect its result.",
         "Run nothing else on the machine; the detail names the processes.";
     PowerCapped "power-capped" Note Measuring,
-        "The device held its clock down to stay within its power limit.",
-        "Nothing to do if it affects both sides; locking the clock below the limit avoids it.";
+        "The device lowered its clock to stay within its power limit.",
+        "No action is needed if it affects both sides; locking the clock below the limit avoids it.";
     TemperatureDrift "temperature-drift" Note Measuring,
         "The device warmed or cooled while the session lasted.",
-        "Nothing to do if the sides are paired, because blocks cancel it. Otherwise warm up the device first.";
+        "No action is needed if the sides are paired, because blocks cancel it. Otherwise warm up the device first.";
     ZeroTime "zero-time" Error,
         "A time of zero or less is not a measurement.",
         "Look at the tool's log: a failed row is often printed as 0.";
@@ -167,7 +167,7 @@ lint_codes! {
         "Measure both sides on the same machine, paired in one job.";
     ToolchainMismatch "toolchain-mismatch" Note,
         "The tools differ between the sides.",
-        "Nothing to do if the toolchain is what changed.";
+        "No action is needed if the toolchain is what changed.";
     StaleBaseline "stale-baseline" Note,
         "The baseline is old; the machine may have changed since.",
         "Refresh it: `benchgate baseline update`.";
@@ -175,7 +175,7 @@ lint_codes! {
         "The benchmark got slower by small steps: its newest sessions are slower than its best level since the last acceptance.",
         "`benchgate baseline show --changes` shows when. Repair it, or accept it: `benchgate baseline accept --why REASON`.";
     Quarantined "quarantined" Inconclusive,
-        "Stored sessions have this benchmark, and none of them is part of the baseline: they are quarantined, or older than what was accepted.",
+        "Stored sessions have this benchmark, but none of them is part of the baseline: they are quarantined, or older than an accepted change.",
         "`benchgate baseline show` says why. Accept a session that measured it (`benchgate baseline accept --since SESSION --why REASON`), or store a good one.";
     AssumedSpread "assumed-spread" Note Measuring,
         "The spread between sessions or processes was measured too little or not at all, so a declared or assumed \
@@ -187,10 +187,10 @@ lint_codes! {
         line with a newline.";
     DroppedMetric "dropped-metric" Note,
         "An additional metric of this row has values that are not measurements, and was left out.",
-        "Nothing to do if only the latency matters; otherwise look at the tool's log.";
+        "No action is needed if only the latency matters; otherwise look at the tool's log.";
     WarmupDropped "warmup-dropped" Note Measuring,
         "The tool's first repetitions compile and warm up, so they were left out, as its own reports do.",
-        "Nothing to do; the detail says how many were left out.";
+        "No action is needed; the detail says how many were left out.";
     WarmupIncluded "warmup-included" Inconclusive,
         "The tool's first repetitions compile and warm up, and too few follow to leave them out.",
         "Repeat more often: `--repeat=10`.";
@@ -229,9 +229,9 @@ lint_codes! {
         "Look at what the compiler traded for speed (reduced precision, approximated functions); a tighter `max-error` in `[numerics]` makes it a divergence.";
     OutputsMoved "outputs-moved" Note,
         "Both sides agree with the reference, but not with each other.",
-        "Nothing to do if the model is ill-conditioned; otherwise tighten `[numerics]`.";
+        "No action is needed if the model is ill-conditioned; otherwise tighten `[numerics]`.";
     UnexpectedSuccess "unexpected-success" Error,
-        "The benchmark works, and the suite expects it to fail.",
+        "The benchmark works, but the suite expects it to fail.",
         "It was fixed: remove its `[[expect]]`.";
     WorkloadChanged "workload-changed" Inconclusive Benchmark,
         "The two sides were measured with different inputs, devices or runtime settings, so they did different work.",
@@ -241,7 +241,7 @@ lint_codes! {
         "Review the change: it must measure the same work. To keep both apart, name the program by `{build}`.";
     KeptState "kept-state" Note,
         "Timed calls or processes of both sides start from what earlier ones wrote, so the work that wrote it is not timed.",
-        "Nothing to do for a cache that users have as well; otherwise remove it in `prepare`, or give each call its own inputs.";
+        "No action is needed for a cache that users have as well; otherwise remove it in `prepare`, or give each call its own inputs.";
     ReferenceChanged "reference-changed" Note,
         "Head's model or its reference differs from base's, and its outputs changed or could not be compared with \
         base's.",
@@ -253,11 +253,11 @@ lint_codes! {
         "The time of this kernel changed most, as measured by the profiler in separate processes.",
         "`benchgate explain` lists every kernel of both sides.";
     KernelCode "kernel-code" Note,
-        "How many kernels of the module differ from base's, whatever their times are.",
+        "Number of kernels in the module that differ from base's, even if they are as fast.",
         "`benchgate explain` lists the facts of every kernel that changed.";
     CodeRegressed "code-regressed" Note,
         "The generated code got worse by the rules of `judge = \"code\"`: more spilled registers or scratch memory, a lower occupancy, or no matrix instructions.",
-        "Look at the compiler's change even if the time passes: it may cost more on another shape or device. A target with `judge = \"code\"` fails for it.";
+        "Review the change of the compiler even if the time passes: it may cost more on another shape or device. A target with `judge = \"code\"` fails for it.";
     LimitExceeded "limit-exceeded" Note,
         "Head's typical value is beyond an absolute limit of the policy (`[[limit]]`).",
         "Find the change that brought it there (`benchgate baseline show`, `benchgate bisect`), or move the limit in a reviewed change.";
@@ -266,10 +266,10 @@ lint_codes! {
         "Find what ended it, give the machine or the container more memory or lower `jobs`, and run again.";
     CompilerRejected "compiler-rejected" Note,
         "The compiler rejected this side's program with a diagnostic that names a place in it.",
-        "Nothing to do if the other side repairs the program; otherwise read the compile log.";
+        "No action is needed if the other side repairs the program; otherwise read the compile log.";
     NoDevice "no-device" Note,
         "The device of this target was absent, so its modules were compiled but not run.",
-        "Nothing to do if this is expected; if the device must be present, set `required = true` in its [[target]].";
+        "No action is needed if this is expected; if the device must be present, set `required = true` in its [[target]].";
     OtherHost "other-host" Note Measuring,
         "The host names differ; machines of one model differ by several percent.",
         "Measure both sides on the same machine, paired in one job.";
@@ -280,7 +280,7 @@ lint_codes! {
         "The anchor or what it executes has changed, so ratios of earlier sessions can't be compared with this one's.",
         "Nothing to do: the new history begins with this session. Compare it with the base in one job: `benchgate gate --base REF`.";
     Intermittent "intermittent" Note,
-        "Head was slow in more of its processes than base, whatever its speed in the others.",
+        "Head was slow in more of its processes than base was, even if the others are as fast.",
         "Look for what differs from start to start: allocation, placement, autotuning, caches.";
     Unmatched "unmatched" Note,
         "No benchmark of the other side has this name.",

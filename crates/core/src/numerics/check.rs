@@ -31,7 +31,7 @@ pub fn check(
         |divergence, why: String| OutputCheck { index, code: VerifyCode::Fail, divergence, why: Some(why) };
     if output.shape() != reference.shape() {
         let (found, expected) = (shape(output.shape()), shape(reference.shape()));
-        let why = format!("shape {found} where the reference has {expected}");
+        let why = format!("shape {found}, but the reference has {expected}");
         let looks = otherwise_shaped(output, reference, typical_magnitude(&reference.to_f64()));
         return fail(None, looks.map_or_else(|| why.clone(), |looks| format!("{why}; {looks}")));
     }
@@ -40,7 +40,7 @@ pub fn check(
         None => {
             return fail(
                 None,
-                format!("type {} where the reference has {}", output.describe(), reference.describe()),
+                format!("type {}, but the reference has {}", output.describe(), reference.describe()),
             );
         }
     };
@@ -180,13 +180,13 @@ impl MeasuredDifferences<'_> {
         if d.non_finite > 0 {
             let verb = if d.non_finite == 1 { "is" } else { "are" };
             return Err(format!(
-                "{} of {} elements {verb} NaN or infinite where the reference is not{place}",
+                "{} of {} elements {verb} NaN or infinite, but the reference is not{place}",
                 d.non_finite, d.elements
             ));
         }
         if self.wrong_specials > 0 {
             return Err(format!(
-                "{} of {} elements are finite, or infinite with the other sign, where the reference is NaN or infinite{place}",
+                "{} of {} elements are finite, or infinite with the other sign, but the reference is NaN or infinite{place}",
                 self.wrong_specials, d.elements
             ));
         }

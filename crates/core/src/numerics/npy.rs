@@ -27,7 +27,7 @@ pub enum NpyError {
     ShortHeader,
     #[error("the .npy header can't be read: {0}")]
     Header(&'static str),
-    #[error("the .npy file holds Python objects, which are never loaded")]
+    #[error("the .npy file contains Python objects, which are never loaded")]
     Objects,
     #[error("elements of type `{0}` can't be compared")]
     DType(String),

@@ -22,7 +22,7 @@ pub enum ParameterFill {
 pub enum ArchiveError {
     #[error("it declares no parameter of the scope `{0}`")]
     NoneDeclared(String),
-    #[error("the type of its parameter `{name}` is not known: `{kind}`")]
+    #[error("its parameter `{name}` has the unknown type `{kind}`")]
     Type { name: String, kind: String },
     #[error("its parameters are larger than any file")]
     TooLarge,

@@ -111,13 +111,13 @@ fn elements_in_another_shape_are_named() {
     let why = |output: &Tensor| check(0, output, &shape, None, &[]).why.unwrap();
     assert_eq!(
         why(&f32s(&[4, 3], &transposed)),
-        "shape 4x3 where the reference has 3x4; it is the reference transposed: its last two dimensions are swapped"
+        "shape 4x3, but the reference has 3x4; it is the reference transposed: its last two dimensions are swapped"
     );
     assert_eq!(
         why(&f32s(&[12], &values)),
-        "shape 12 where the reference has 3x4; it is the reference reshaped, with equal elements"
+        "shape 12, but the reference has 3x4; it is the reference reshaped, with equal elements"
     );
-    assert_eq!(why(&f32s(&[4, 3], &normal(8, 12))), "shape 4x3 where the reference has 3x4");
+    assert_eq!(why(&f32s(&[4, 3], &normal(8, 12))), "shape 4x3, but the reference has 3x4");
 }
 
 #[test]
@@ -199,14 +199,14 @@ fn a_constant_output_is_caught() {
 fn another_shape_fails_with_a_reason() {
     let check = check(2, &f32s(&[2, 3], &[0.0; 6]), &f32s(&[3, 2], &[0.0; 6]), None, &[]);
     assert_eq!((check.index, check.code), (2, VerifyCode::Fail));
-    assert_eq!(check.why.unwrap(), "shape 2x3 where the reference has 3x2");
+    assert_eq!(check.why.unwrap(), "shape 2x3, but the reference has 3x2");
     assert_eq!(check.divergence, None);
 }
 
 #[test]
 fn another_type_fails_with_a_reason() {
     let check = check(0, &f64s(&[2], &[0.0; 2]), &f32s(&[2], &[0.0; 2]), None, &[]);
-    assert_eq!(check.why.unwrap(), "type f64 2 where the reference has f32 2");
+    assert_eq!(check.why.unwrap(), "type f64 2, but the reference has f32 2");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_masked_row_that_is_nan_on_both_sides_agrees() {
     assert_eq!(checked(&output, &reference).code, VerifyCode::Pass);
     // A finite value where the reference is NaN is a difference.
     output[0] = 1.0;
-    assert!(checked(&output, &reference).why.unwrap().contains("where the reference is NaN"));
+    assert!(checked(&output, &reference).why.unwrap().contains("but the reference is NaN"));
     output[0] = f32::NAN;
     output[SIDE] = f32::NEG_INFINITY;
     reference[SIDE] = f32::INFINITY;

@@ -80,7 +80,7 @@ pub fn hold_clocks(
         let boot = boot_id().unwrap_or_default();
         let written = WrittenLock { gpu: gpu.id.clone(), clock, pid, started: started(pid), boot };
         let file = write_down(&shared_folder(), &written)
-            .map_err(|error| format!("{}: what would be changed can't be written down: {error}", gpu.name))?;
+            .map_err(|error| format!("{}: the clock lock can't be recorded: {error}", gpu.name))?;
         if let Err(why) = gpus.lock_clock(*index, clock) {
             // Nothing was changed, so there is nothing to undo.
             drop(fs::remove_file(&file));
@@ -195,7 +195,7 @@ fn undo(leftover: &Leftover, gpus: &Gpus, boot: &str) -> String {
             drop(fs::remove_file(&leftover.file));
             format!("{what}, which was killed; it is free again")
         }
-        Err(why) => format!("{what}, which was killed, and could not be freed: {why}"),
+        Err(why) => format!("{what}, which was killed; it could not be freed: {why}"),
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, Bad
     let document = rmpv::decode::read_value_ref_with_max_depth(&mut &*note, DEEPEST)
         .map_err(|error| format!("broken AMDGPU metadata: {error}"))?;
     if has_repeated_key(&document) {
-        return Err("AMDGPU metadata with a key that stands twice".to_owned());
+        return Err("AMDGPU metadata with a duplicate key".to_owned());
     }
     let target = text(&document, "amdhsa.target").unwrap_or_default();
     // `amdgcn-amd-amdhsa--gfx942:sramecc+`, or `amdgpu9.42-amd-amdhsa-unknown-gfx942` in newer releases: a
@@ -45,7 +45,7 @@ pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, Bad
     let kernels = kernels.collect::<Result<Vec<CodeOfKernel>, BadCode>>()?;
     let known: BTreeSet<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
     if known.len() < kernels.len() || known.len() < descriptors.len() {
-        return Err("AMDGPU metadata of other kernels than the code has".to_owned());
+        return Err("the AMDGPU metadata and the code have different kernels".to_owned());
     }
     Ok(CodeObject { architecture, kernels, ptx: None })
 }

@@ -54,7 +54,7 @@ fn object(bytes: &[u8]) -> Result<CodeObject, BadCode> {
         let file = ElfFile64::<object::LittleEndian>::parse(bytes).map_err(|e| e.to_string())?;
         let behind = bytes.get(end(&file) as usize..).unwrap_or_default();
         if [ELF, SPIRV].iter().any(|magic| memchr::memmem::find(behind, magic).is_some()) {
-            return Err("more code stands behind the first ELF file".to_owned());
+            return Err("there is more code after the first ELF file".to_owned());
         }
         match machine {
             elf::EM_AMDGPU => amdgpu::read(&file),
@@ -94,7 +94,7 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry<'_>>, BadCode> {
         return Err(format!("archive has no `{MODULE}`, so it is not an IREE module"));
     }
     if archive.offset() != 0 {
-        return Err("data stands in front of the archive".to_owned());
+        return Err("there is data before the archive".to_owned());
     }
     let mut listed = Vec::new();
     for index in 0..archive.len() {

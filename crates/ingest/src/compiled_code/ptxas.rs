@@ -37,7 +37,7 @@ fn functions(log: &str) -> Result<BTreeMap<&str, Assembled>, BadCode> {
             let (stack, spill_stores) = (size(" bytes stack frame")?, size(" bytes spill stores")?);
             let function = Assembled { stack, spill_stores, ..Assembled::default() };
             if found.insert(name, function).is_some() {
-                return Err(format!("ptxas states two results for {name:?}"));
+                return Err(format!("ptxas reports two results for {name:?}"));
             }
         } else if let (Some(used), Some(name)) = (line.strip_prefix("Used "), open) {
             let function = found.get_mut(name).ok_or_else(|| format!("ptxas states no stack of {name:?}"))?;
@@ -74,7 +74,7 @@ pub(super) fn add(
         let launch = launch.filter(|launch| launch.is_kernel);
         let registers = said.registers.filter(|_| launch.is_some());
         if launch.is_some() && registers.is_none() {
-            return Err(format!("ptxas states no registers of {name:?}"));
+            return Err(format!("ptxas reports no registers of {name:?}"));
         }
         let shared = launch.and_then(|launch| said.shared?.checked_add(launch.dynamic_shared?));
         let threads = launch.and_then(|launch| launch.threads);

@@ -91,5 +91,5 @@ fn several_processes(benchmark: &Benchmark) -> bool {
 /// Returns one note that names all metrics that the file lacks.
 fn left_out(names: &BTreeSet<&str>) -> Option<String> {
     let names = names.iter().copied().collect::<Vec<_>>().join(", ");
-    (!names.is_empty()).then(|| format!("the format can't hold these metrics: {names}"))
+    (!names.is_empty()).then(|| format!("the format can't store these metrics: {names}"))
 }

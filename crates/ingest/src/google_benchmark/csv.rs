@@ -69,7 +69,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
                 return Err(line_fault(line, format!("more than {MAX_COUNTERS} columns")));
             }
         } else if record.len() != columns.len() && !is_without_counters(&record, &columns) {
-            let what = format!("{} fields where the header has {}", record.len(), columns.len());
+            let what = format!("{} fields, but the header has {}", record.len(), columns.len());
             return Err(line_fault(line, what));
         } else if record.get(0) == Some("name") {
             // If files were concatenated, the header is repeated.

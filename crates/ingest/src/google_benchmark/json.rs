@@ -282,7 +282,7 @@ pub(super) fn read_row<'a>(
         };
         let bit = 1 << known as u32;
         if seen & bit != 0 {
-            return Err(fault(json.at(), format!("`{}` stands twice in one row", known.into_str())));
+            return Err(fault(json.at(), format!("a row has two values of `{}`", known.into_str())));
         }
         seen |= bit;
         match known {
@@ -350,7 +350,7 @@ fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut GoogleBenchm
     }
     let value = number_or_null(json)?;
     if row.counters.iter().any(|(known, _)| *known == key) {
-        return Err(fault(json.at(), format!("`{key}` stands twice in one row")));
+        return Err(fault(json.at(), format!("a row has two values of `{key}`")));
     }
     if row.counters.len() == MAX_COUNTERS {
         return Err(fault(json.at(), format!("more than {MAX_COUNTERS} counters in one row")));

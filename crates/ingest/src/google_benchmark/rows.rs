@@ -562,7 +562,7 @@ impl Family {
             }
         }
         if duplicated {
-            lint(LintCode::DuplicateName, format!("{rows} rows from several benchmarks of one name"));
+            lint(LintCode::DuplicateName, format!("{rows} rows from several benchmarks with the same name"));
         }
         // Repetitions show whether these rows summarize them; without repetitions, only the unit of a row
         // can.

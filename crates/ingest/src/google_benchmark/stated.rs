@@ -98,12 +98,12 @@ impl StatedRepetitions {
             return Some("a time of no iterations".to_owned());
         }
         if self.other_threads {
-            return Some("rows of one name with different numbers of threads".to_owned());
+            return Some("rows with the same name have different numbers of threads".to_owned());
         }
         // If the program sets the number itself, the name contains it.
         let named = name.split('/').find_map(|part| part.strip_prefix("repeats:")?.parse().ok());
         if let Some(stated) = named.or(self.repetitions).filter(|stated| *stated != rows as f64) {
-            return Some(format!("{rows} repetitions where the file states {stated}"));
+            return Some(format!("{rows} repetitions, but the file states {stated}"));
         }
         let [real, cpu] = times.filter(|_| !self.summaries.is_empty())?;
         let cpu = if cpu.len() == real.len() { cpu } else { &[] };

@@ -33,7 +33,7 @@ pub(super) fn summarise(benchmark: &mut Benchmark, aggregates: &[Aggregate]) {
     let stated = || real.iter().flat_map(|summary| [summary.mean, summary.median]).flatten();
     let spread = || real.iter().flat_map(|summary| [summary.stddev, summary.min, summary.max]).flatten();
     if stated().chain(spread()).any(|value| !value.is_finite()) {
-        benchmark.lints.push(Lint::new(LintCode::NonFinite, "a summary holds NaN or infinity"));
+        benchmark.lints.push(Lint::new(LintCode::NonFinite, "a summary contains NaN or infinity"));
         return;
     }
     if stated().any(|value| value <= 0.0) || spread().any(|value| value < 0.0) {

@@ -199,7 +199,7 @@ fn headline(file: &BisectionFile) -> String {
         BisectionResult::Found => format!("{what} got worse in {}", culprits.join(" and in ")),
         BisectionResult::NotWorse => format!("{what} is not worse in {bad} than in {good} ({whole})"),
         BisectionResult::Unexplained if culprits.is_empty() => {
-            format!("{what} is worse in {bad} than in {good} ({whole}), and no single change explains it")
+            format!("{what} is worse in {bad} than in {good} ({whole}), but no single change explains it")
         }
         BisectionResult::Unexplained if file.parts.iter().any(|part| part.kind == PartKind::Unexplained) => {
             format!("{what} got worse in {}; no single change explains the rest", culprits.join(" and in "))

@@ -147,7 +147,7 @@ fn owners(root: &Path, config: &Config) -> Option<Finding> {
             format!("{file} has no code owner"),
             "It holds floors, tolerances and waivers. A pull request is judged by the base's, so loosening them takes \
              one merge before.",
-            "A line for it in .github/CODEOWNERS.",
+            "Add a line for it to .github/CODEOWNERS.",
         )
     })
 }

@@ -44,7 +44,7 @@ fn repository(context: &CheckContext, opened: Option<&Repository>) -> Finding {
         None => Finding::note(
             ID,
             format!("{} is not in a git work tree", context.folder.display()),
-            "Results name no commit, and nothing can be compared with a merge base.",
+            "Results name no commit, so nothing can be compared with a merge base.",
             "",
         ),
     }

@@ -125,7 +125,7 @@ fn nothing_but_the_listed_ordinary_files_is_taken() {
     let listed = manifest(&FILES);
     let mut entries = regular(&FILES);
     entries.push((tar::EntryType::Regular, "more", b"x"));
-    insta::assert_snapshot!(refusal(&hostile(folder.path(), &listed, &entries), None), @"it holds more than its manifest lists");
+    insta::assert_snapshot!(refusal(&hostile(folder.path(), &listed, &entries), None), @"it has an entry that its manifest does not list");
     let mut refused = Vec::new();
     for kind in [
         tar::EntryType::Symlink,
@@ -158,9 +158,9 @@ fn nothing_but_the_listed_ordinary_files_is_taken() {
         refused.push(refusal(&hostile(folder.path(), &listed, &entries), None));
     }
     insta::assert_snapshot!(refused.join("\n"), @r#"
-    it holds "../../escaped" where its manifest lists data/x.npy
-    it holds "/tmp/escaped" where its manifest lists data/x.npy
-    it holds "data/y.npy" where its manifest lists data/x.npy
+    it has "../../escaped" where its manifest lists data/x.npy
+    it has "/tmp/escaped" where its manifest lists data/x.npy
+    it has "data/y.npy" where its manifest lists data/x.npy
     "#);
     let mut entries = regular(&FILES);
     entries[1].2 = b"numbers and more";
@@ -181,7 +181,7 @@ fn what_would_fill_the_disk_is_refused_before_it_is_written() {
     listed.files[2].bytes = u64::MAX / 2;
     // The message ends with the free space, which depends on the host.
     let why = refusal(&hostile(folder.path(), &listed, &[]), None);
-    insta::assert_snapshot!(why.trim_end_matches(|letter: char| letter.is_ascii_digit()), @"it holds 18446744073709551615 bytes, and the disk has room for");
+    insta::assert_snapshot!(why.trim_end_matches(|letter: char| letter.is_ascii_digit()), @"it needs 18446744073709551615 bytes, but the disk has only");
 }
 
 #[test]

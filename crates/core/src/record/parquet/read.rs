@@ -45,7 +45,7 @@ fn header(metadata: &ParquetMetaData) -> Result<BaselineFile, RecordError> {
         entries.iter().find(|entry| entry.key == SESSION_KEY).and_then(|entry| entry.value.as_deref());
     let header = header.ok_or_else(|| wrong(format!("its metadata has no {SESSION_KEY}")))?;
     schema::read(header.as_bytes(), &BaselineSchema::FORMAT, |file: &BaselineFile| {
-        if file.benchmarks.is_empty() { Ok(()) } else { Err(wrong("its metadata holds benchmarks")) }
+        if file.benchmarks.is_empty() { Ok(()) } else { Err(wrong("its metadata contains benchmarks")) }
     })
 }
 
