@@ -37,5 +37,14 @@ fn relative(side: &SideStats) -> SideStats {
     // Every field is listed, so that a new one is decided about.
     let &SideStats { processes, samples, cv, location: _, mean: _, min: _, max: _, stddev: _ } = side;
     let hidden = f64::NAN;
-    SideStats { processes, samples, cv, location: hidden, mean: hidden, min: hidden, max: hidden, stddev: None }
+    SideStats {
+        processes,
+        samples,
+        cv,
+        location: hidden,
+        mean: hidden,
+        min: hidden,
+        max: hidden,
+        stddev: None,
+    }
 }

@@ -94,9 +94,10 @@ pub(super) fn reason(row: &Row) -> Words {
         Reason::OnlyOn(SideName::Base) if row.fatal => {
             Words::new("only at base", "base has this benchmark and head does not")
         }
-        Reason::OnlyOn(SideName::Base) => {
-            Words::new("only at base", "only base has this kernel; the row of all kernels judges both sides' code")
-        }
+        Reason::OnlyOn(SideName::Base) => Words::new(
+            "only at base",
+            "only base has this kernel; the row of all kernels judges both sides' code",
+        ),
         Reason::OnlyOn(SideName::Head) => Words::new(
             "only at head",
             "head has this benchmark and base does not: there is nothing to compare it with",
