@@ -5,7 +5,7 @@ use benchgate_core::model::{Better, Metric, Run, Verdict};
 use super::history::StoredSessions;
 use super::{EarlierSessions, Policy, Reason, Row};
 
-/// A run with the directions that the policy states; `None` if that changes nothing.
+/// Returns the run with the directions that the policy states; `None` if that changes nothing.
 pub fn stated(run: &Run, policy: &Policy) -> Option<Run> {
     let stated = |metric: &Metric| {
         let rule = policy.metrics.iter().find(|(name, _)| *name == metric.name);
@@ -35,7 +35,7 @@ pub struct StatedSessions {
 }
 
 impl StatedSessions {
-    /// `None` if the policy states no direction.
+    /// Returns `None` if the policy states no direction.
     pub fn new(stored: StoredSessions<'_>, policy: &Policy) -> Option<Self> {
         let all = |runs: &[Run]| -> Vec<Run> {
             runs.iter().map(|run| stated(run, policy).unwrap_or_else(|| run.clone())).collect()
@@ -57,8 +57,8 @@ impl StatedSessions {
     }
 }
 
-/// A measure that changed in an unknown direction is neither better nor worse, and it passes only if it can't have changed
-/// by more than the tolerance in either.
+/// Makes a row inconclusive if its measure changed and nobody states which direction is better. It passes only if it can't
+/// have changed by more than the tolerance in either direction.
 pub fn withhold(row: &mut Row) {
     let Some(metric) = row.metric.as_ref().filter(|metric| metric.better == Better::Unknown) else { return };
     let interval = row.estimate.as_ref().and_then(|estimate| estimate.interval);

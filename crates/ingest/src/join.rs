@@ -93,7 +93,7 @@ pub fn join(runs: impl IntoIterator<Item = Run>) -> Result<Option<Run>, IngestEr
     Ok(joiner.finish())
 }
 
-/// The upper quartile of each load average over the files, and the largest of up to three: an estimate from many sessions
+/// Returns the upper quartile of each load average over the files, and the largest of up to three: an estimate from many sessions
 /// allows a quarter of them to be slow.
 fn typical_loads(files: &[Vec<f64>]) -> Vec<f64> {
     let windows = files.iter().map(Vec::len).max().unwrap_or(0);

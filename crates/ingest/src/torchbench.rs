@@ -30,7 +30,7 @@ struct TorchbenchLine {
     experiment: BTreeMap<String, serde_json::Value>,
     #[serde(deserialize_with = "unique_map")]
     metrics: BTreeMap<String, TorchbenchMetric>,
-    /// How many repetitions each list has.
+    /// Number of repetitions in each list.
     repeat: Option<u64>,
     iterations_per_run: Option<u64>,
     /// Written by benchgate, whose repetitions are warm from the first one on.
@@ -72,7 +72,7 @@ impl TorchbenchMetric {
         }
     }
 
-    /// How many values it has.
+    /// Returns the number of values.
     fn values(&self) -> usize {
         self.repetitions().unwrap_or_else(|| usize::from(matches!(self, Self::One(_))))
     }

@@ -20,7 +20,7 @@ words! {
 }
 
 impl Better {
-    /// The sign of a change that is worse. A measure of unknown direction is held as a cost.
+    /// Returns the sign of a change that is worse. A measure of unknown direction is held as a cost.
     pub const fn worse(self) -> f64 {
         match self {
             Self::Lower | Self::Unknown => 1.0,

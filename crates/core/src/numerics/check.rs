@@ -76,10 +76,10 @@ pub(super) fn tolerance_of(dtype: DType, tolerances: &[NumericsTolerance]) -> Nu
     own.cloned().unwrap_or_else(|| NumericsTolerance::for_dtype(dtype))
 }
 
-/// The scale for rounding errors: the root mean square of the finite elements, but at most 16 times the median of the
-/// nonzero ones. Without this limit, a mask of −1e38 in a corner would make every error look small. Masks are also left out,
-/// because they may be most of the output. Zeros don't count for the median because half of a ReLU's output is zero. The
-/// result is zero if all elements are.
+/// Returns the scale for rounding errors: the root mean square of the finite elements, but at most 16 times
+/// the median of the nonzero ones. Without this limit, a mask of −1e38 in a corner would make every error look
+/// small. Masks are also left out, because they may cover most of the output. The median leaves out zeros,
+/// because half of a ReLU's output is zero. The result is zero if all elements are.
 pub fn typical_magnitude(values: &[f64]) -> f64 {
     let mut sizes: Vec<f64> = values.iter().map(|x| x.abs()).filter(|x| x.is_finite() && *x > 0.0).collect();
     let zeros = values.iter().filter(|x| **x == 0.0).count();
@@ -106,9 +106,9 @@ pub fn typical_magnitude(values: &[f64]) -> f64 {
 /// Elements this much larger than the others are outliers, or a mask.
 const OUTLIERS_FROM: f64 = 16.0;
 
-/// Removes a mask: one value, from −1e4 to the lowest of its type, in several elements, or added to what it masks, so that
-/// the values vary and a gap separates them from the others. Saturated outputs, which are no masks, repeat 1. `None` without
-/// a mask; otherwise whether there may be another one.
+/// Removes a mask: one value between −1e4 and the lowest value of its type, either repeated or added to what it
+/// masks. In the second case the values vary, and a gap separates them from the others. Saturated outputs, which
+/// repeat 1, are not masks. Returns `None` without a mask, and otherwise whether there may be another one.
 fn remove_mask(sizes: &mut Vec<f64>, largest: f64) -> Option<bool> {
     /// A little less than 1e4, which bf16 rounds to 9984 and to which scores are added.
     const LEAST_MASK: f64 = 9e3;
@@ -118,7 +118,7 @@ fn remove_mask(sizes: &mut Vec<f64>, largest: f64) -> Option<bool> {
     let of_mask = |least: f64| sizes.iter().filter(|size| **size >= least).count();
     let outside = sizes.iter().copied().filter(|size| *size < VARIES * largest).fold(0.0, f64::max);
     let is_apart = outside * OUTLIERS_FROM < largest;
-    // One large element, such as one of two logits, is no mask.
+    // A single large element, such as one of two logits, is not a mask.
     let least = match (of_mask(largest), of_mask(VARIES * largest)) {
         (_, LEAST_VARYING..) if is_apart => VARIES * largest,
         (2.., _) => largest,

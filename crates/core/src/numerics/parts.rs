@@ -48,7 +48,7 @@ impl PartSums {
     }
 }
 
-/// The part of an output within the tolerance that has nothing of the reference, if there is one. `exact` is the same
+/// Describes the part of an output within the tolerance that has nothing of the reference, if there is one. `exact` is the same
 /// computation in fp64.
 pub(super) fn lost_part(
     output: &Tensor,
@@ -105,7 +105,7 @@ pub(super) fn lost_part(
     })
 }
 
-/// Every way to divide a tensor of this shape into parts that are large enough.
+/// Returns every way to divide a tensor of this shape into parts that are large enough.
 fn divisions(shape: &[usize], values: &[f64]) -> Vec<Division> {
     let least = LEAST_VALUES as usize;
     let mut all = Vec::new();
@@ -129,7 +129,7 @@ fn octave(value: f64) -> Option<i32> {
 }
 
 impl Division {
-    /// The part of an element.
+    /// Returns the part of an element.
     fn part(&self, at: usize, wanted: f64) -> Option<usize> {
         match *self {
             Self::Slices { stride, side, .. } => Some(at / stride % side),
@@ -138,7 +138,7 @@ impl Division {
         }
     }
 
-    /// The sums of each part over elements of output, reference and exact reference.
+    /// Returns the sums of each part over elements of output, reference and exact reference.
     fn sums(&self, elements: impl Iterator<Item = [f64; 3]>, magnitude: f64) -> Vec<PartSums> {
         let mut parts: Vec<PartSums> = Vec::new();
         for (at, element) in elements.enumerate() {
@@ -160,7 +160,7 @@ impl Division {
         parts
     }
 
-    /// `[:, 3] has`, or `the elements of 1e-3 to 1e-2 have`.
+    /// Names a part as the start of a sentence: `[:, 3] has`, or `the elements of 1e-3 to 1e-2 have`.
     fn describe(&self, part: usize, shape: &[usize]) -> String {
         let place = |indices: &mut dyn Iterator<Item = String>| {
             format!("[{}] has", indices.collect::<Vec<_>>().join(", "))
