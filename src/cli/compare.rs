@@ -123,7 +123,7 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     comparison.notes.extend(guesses::notes(&base.run, &head.run));
     comparison.notes.extend(args.policy.note_of_a_change()?);
     if foreign && args.policy.policy.is_none() {
-        // The file may come from a fork, so a policy inside it must be reported.
+        // The file may come from a fork, so the report must say that the policy was in it.
         let note = "judged by the policy in the run file, which differs from the default; --policy FILE selects another";
         comparison.notes.push(note.to_owned());
     }
