@@ -278,7 +278,7 @@ lint_codes! {
         "Let the nightly job add sessions, or declare the spread (`between-cv`).";
     AnchorChanged "anchor-changed" Inconclusive,
         "The anchor or what it executes has changed, so ratios of earlier sessions can't be compared with this one's.",
-        "Nothing to do: the new history begins with this session. Compare it with the base in one job: `benchgate gate --base REF`.";
+        "No action is needed: the new history begins with this session. Compare it with the base in one job: `benchgate gate --base REF`.";
     Intermittent "intermittent" Note,
         "Head was slow in more of its processes than base was, even if the others are as fast.",
         "Look for what differs from start to start: allocation, placement, autotuning, caches.";
