@@ -212,7 +212,6 @@ impl SessionOfFiles {
 /// Returns true if an unrecognized file of a folder could be a result that can't be read. `extensions` are
 /// those of the results in the same folder.
 fn may_be_result(path: &Path, content: FileContent, extensions: &HashSet<Option<&OsStr>>) -> bool {
-    let is_json = |extension: Option<&OsStr>| extension.is_some_and(|it| it == "json" || it == "jsonl");
     // The extension before the last one, as in `2.json.zip` or `2.json.part`.
     let inner = path.file_stem().map(Path::new).and_then(Path::extension);
     let named = extensions.contains(&path.extension());
@@ -222,7 +221,8 @@ fn may_be_result(path: &Path, content: FileContent, extensions: &HashSet<Option<
         // An interrupted process leaves files like these.
         FileContent::Empty | FileContent::Utf16 | FileContent::BrokenJson => named,
         FileContent::Binary => named || inner.is_some() && extensions.contains(&inner),
-        FileContent::Html | FileContent::Text => named && is_json(path.extension()),
+        // A log of a command that failed has no results, and no format recognizes it.
+        FileContent::Html | FileContent::Text => named,
         _ => false,
     }
 }

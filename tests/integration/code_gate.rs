@@ -74,6 +74,23 @@ fn spilled_scalar_registers_are_red() {
 }
 
 #[test]
+fn a_stack_of_unknown_size_is_not_a_stack_of_no_size() {
+    let key = b".uses_dynamic_stack";
+    let outcome = exchanged(&[&key[..], &[0xc2]].concat(), &[&key[..], &[0xc3]].concat());
+    let said = outcome.world.run(["gate"]).expect_code(12).stdout;
+    assert!(said.contains("scratch-size"), "{said}");
+}
+
+#[test]
+fn nearly_all_matrix_instructions_gone_is_red() {
+    let suite = Suite::new().model("a", &[]).base("").head("").write();
+    suite.world.write("base.ptx", measured_ptx(1, &[MMA; 64].join("\n")));
+    suite.world.write("head.ptx", measured_ptx(1, &format!("{MMA}\n{}", [FMA; 64].join("\n"))));
+    let said = suite.world.run(["compare", "base.ptx", "head.ptx"]).expect_code(10).stdout;
+    assert!(said.contains("64 → 1"), "{said}");
+}
+
+#[test]
 fn the_same_code_passes_and_a_release_without_spills_does_too() {
     suite(&["note=head"]).world.run(["gate"]).expect_code(0);
     suite(&[&module("3.13.0")]).world.run(["gate"]).expect_code(0);

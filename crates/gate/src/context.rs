@@ -66,6 +66,13 @@ fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
     if let Some(differing) = fingerprints.and_then(|(base, head)| differing_facts(base, head)) {
         return Some(Lint::new(LintCode::TestbedMismatch, differing));
     }
+    // A result that states less about its machine than its tool does may come from another one.
+    if base.origin.format == head.origin.format {
+        let states = |run: &Run| [run.testbed.is_some(), run.context.num_cpus.is_some()];
+        if states(base).into_iter().zip(states(head)).any(|(base, head)| base && !head) {
+            return Some(Lint::new(LintCode::TestbedMismatch, "base states its machine, and head does not"));
+        }
+    }
     // One session measures both sides on one machine, but two versions of a tool may count its processors
     // differently.
     let together = base.session.is_some() && base.session == head.session;

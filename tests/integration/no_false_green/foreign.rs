@@ -89,6 +89,10 @@ fn no_pair_of_foreign_files_that_lacks_something_is_green() {
         ("head is an empty object", "{}".to_owned()),
         ("head has no row", google(&[])),
         ("head lacks a row", google(&[&row("BM_a", "10.0", "")])),
+        (
+            "head does not state its machine",
+            google(&[&row("BM_a", "10.0", ""), &row("BM_b", "20.0", "")]).replace("\"num_cpus\": 64, ", ""),
+        ),
         ("head's rows have other names", google(&[&row("BM_c", "10.0", ""), &row("BM_d", "20.0", "")])),
         (
             "a row failed",
@@ -133,7 +137,7 @@ fn no_pair_of_foreign_files_that_lacks_something_is_green() {
     world
         .run(["compare", "base.json", "head.json", "--between-cv", "0.1%", "--fail-on", FAIL_ON])
         .expect_code(0);
-    greens.none(19);
+    greens.none(20);
 }
 
 /// 21 files a side; the time of a repetition by side, file and repetition. Both sides have the same 0.2 % of noise.
@@ -312,6 +316,28 @@ fn no_file_of_a_folder_that_can_not_be_read_is_passed_over() {
     greens.none(23);
     std::os::unix::fs::symlink("1.json", world.work().join("head/latest.json")).unwrap();
     assert!(!compare().stderr.contains("link"), "a second name of a result of the folder");
+}
+
+#[test]
+fn no_failed_run_among_the_logs_of_a_folder_is_passed_over() {
+    let world = World::new();
+    for side in ["base", "head"] {
+        for file in 0..3 {
+            let line = format!("BenchmarkA-8\t100\t100.00{file} ns/op\n");
+            world.write(&format!("{side}/{file}.txt"), format!("goos: linux\n{}PASS\n", line.repeat(3)));
+        }
+        world.write(&format!("{side}/README.md"), "three runs\n");
+    }
+    let compare = || world.run(["compare", "base", "head", "--between-cv", "0.1%", "--fail-on", FAIL_ON]);
+    compare().expect_code(0);
+    let mut greens = Greens::default();
+    let logs =
+        ["goos: linux\nFAIL\tx\t0.1s\n", "goos: linux\n", "BenchmarkB-8 \t", "Failed to initialize CUDA\n"];
+    for log in logs {
+        world.write("head/3.txt", log);
+        greens.check(log, &compare());
+    }
+    greens.none(logs.len());
 }
 
 /// A file that says something against its own numbers, in the words of each tool.

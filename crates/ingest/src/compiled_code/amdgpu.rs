@@ -153,11 +153,14 @@ fn facts(kernel: &ValueRef<'_>, processor: &str, code: Option<&[u8]>) -> Vec<(Me
         .zip(lds)
         .zip(workgroup)
         .and_then(|((vector, lds), workgroup)| occupancy(processor, vector, lds, workgroup));
+    // The size of a stack that grows while the kernel runs is in no note.
+    let is_dynamic = matches!(field(kernel, ".uses_dynamic_stack"), Some(ValueRef::Boolean(true)));
+    let scratch = count(".private_segment_fixed_size").filter(|_| !is_dynamic);
     let matrix = code.filter(|_| gfx9::is_gfx9(processor)).and_then(gfx9::matrix_instructions);
     [
         (Metric::SPILLED_REGISTERS, spills),
         (Metric::SPILLED_SCALAR_REGISTERS, count(".sgpr_spill_count")),
-        (Metric::SCRATCH, count(".private_segment_fixed_size")),
+        (Metric::SCRATCH, scratch),
         (Metric::OCCUPANCY, occupancy),
         (Metric::MATRIX_INSTRUCTIONS, matrix),
         (Metric::VECTOR_REGISTERS, vector),

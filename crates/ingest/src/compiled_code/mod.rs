@@ -233,6 +233,11 @@ fn whole(kernels: &[CodeOfKernel]) -> Vec<(Metric, f64)> {
             None => found.push((metric.clone(), *value)),
         }
     }
+    // A sum over some kernels would hide what the others need.
+    let states = |kernel: &CodeOfKernel| kernel.facts.iter().any(|(metric, _)| *metric == Metric::SCRATCH);
+    if !kernels.iter().all(states) {
+        found.retain(|(metric, _)| *metric != Metric::SCRATCH);
+    }
     // In order of importance, regardless of which kernel had a fact first.
     found.sort_by_key(|(metric, _)| Metric::OF_CODE.iter().position(|known| known == metric));
     found
