@@ -1,19 +1,27 @@
 //! The sides of a comparison in different units: a unit is no change.
 
-use benchgate::gate::{self, CompareOptions, Policy};
 use benchgate::ingest::{self, Format};
 use benchgate::model::{Better, Series};
 
-/// Every metric of both files, with head over base and the metric's unit and direction.
+/// Every metric of base with its head over base (NaN if head does not have it), unit and direction.
 fn changes(format: Format, base: &str, head: &str) -> Vec<(String, f64, String, Better)> {
-    let read = |text: &str| ingest::read(text.as_bytes(), format, "input").unwrap();
-    let comparison = gate::compare(&read(base), &read(head), &Policy::default(), &CompareOptions::default());
-    let rows = comparison.rows.iter().map(|row| {
-        let metric = row.metric.as_ref().unwrap();
-        let ratio = row.estimate.as_ref().map_or(f64::NAN, |estimate| estimate.ratio);
+    let read = |text: &str| ingest::read(text.as_bytes(), format, "input").unwrap().benchmarks.remove(0);
+    let (base, head) = (read(base), read(head));
+    let metrics = base.metrics.iter().map(|series| {
+        let metric = &series.metric;
+        let partner = head.metric(&metric.name).filter(|other| other.metric == *metric);
+        let ratio = partner.map_or(f64::NAN, |other| value(&other.series) / value(&series.series));
         (metric.name.to_string(), ratio, metric.unit.to_string(), metric.better)
     });
-    rows.collect()
+    metrics.collect()
+}
+
+fn value(series: &Series) -> f64 {
+    match series {
+        Series::Summaries(summaries) => summaries[0].mean.or(summaries[0].median).unwrap(),
+        Series::Processes(processes) => processes[0].samples[0],
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Asserts that these files have this one metric, and that it did not change.
@@ -115,11 +123,8 @@ fn bencher_and_asv_have_one_unit_for_each_measure() {
             r#"{{"version": 2, "commit_hash": "c", "result_columns": ["result", "params"], "results": {{"{name}": [[{value}], []]}}}}"#
         )
     };
-    let run = |text: &str, format| ingest::read(text.as_bytes(), format, "input").unwrap();
-    let value = |text: &str, format| match &run(text, format).benchmarks[0].metrics[0].series {
-        Series::Summaries(summaries) => summaries[0].mean.or(summaries[0].median).unwrap(),
-        Series::Processes(processes) => processes[0].samples[0],
-        other => panic!("{other:?}"),
+    let value = |text: &str, format| {
+        value(&ingest::read(text.as_bytes(), format, "input").unwrap().benchmarks[0].metrics[0].series)
     };
     assert!((value(&bencher(5e6), Format::BencherJson) - 5e6).abs() < 1e-3, "nanoseconds");
     assert!((value(&asv("time_a", 0.005), Format::AsvJson) - 5e6).abs() < 1e-3, "seconds");
