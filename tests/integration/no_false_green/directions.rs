@@ -69,7 +69,7 @@ fn no_measure_of_another_tool_is_judged_by_a_guess() {
             "secondaryMetrics": {"ipc": score("insns/clk", value)}}])
     };
     let go = |value: f64| {
-        let line = |at: f64| format!("BenchmarkA-8\t1000\t{:.4} quality\n", value * (1.0 + 1e-4 * at));
+        let line = |at: f64| format!("BenchmarkA-8\t1000\t{:.4} quality/frame\n", value * (1.0 + 1e-4 * at));
         format!("pkg: a\n{}PASS\n", [0.0, 1.0, 2.0, 3.0].map(line).concat())
     };
     let cases = [
