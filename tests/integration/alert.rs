@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 
+use benchgate::record::{QuarantineCause, QuarantineRecord};
 use benchgate::site::{
     Action, AlertPolicy, BenchmarkHistory, IssueTrace, KnownIssue, Range, RepositoryUrl, Site, SourceCommit,
     Timeline, open_slowdowns, plan,
@@ -127,6 +128,35 @@ fn an_open_slowdown_lists_the_commits_of_its_range_with_their_authors() {
     let commit = format!("https://github.com/o/r/commit/{:040x}", 40);
     assert!(first.contains(&commit) && first.contains("<bdi>Kim</bdi>"), "{first}");
     assert!(first.contains("Tile &lt;b&gt;less"), "{first}");
+}
+
+#[test]
+fn a_slowdown_three_nights_after_a_larger_improvement_is_one_issue_until_it_is_gone() {
+    let improved = [[0.0; 40].as_slice(), &[-0.09; 3]].concat();
+    // The gate compares these with the three nights before, and has failed since.
+    let mut slow = nights(&[improved.as_slice(), &[-0.04; 8]].concat());
+    for session in &mut slow[0].sessions[43..] {
+        let benchmark = Some("vit/gpu/main".to_owned());
+        let (cause, why) = (QuarantineCause::Regressed, "slower".to_owned());
+        session.held.push(QuarantineRecord { cause, why, benchmark });
+    }
+    let track = |timelines: &mut Vec<Timeline>| {
+        let history = timelines[0].benchmarks.values_mut().next().unwrap();
+        history.tracks.values_mut().next().unwrap().points[43..]
+            .iter_mut()
+            .for_each(|point| point.held = true);
+    };
+    track(&mut slow);
+    let opened = decided(&slow, &[]);
+    let [Action::Open { cause, trace }] = &opened[..] else { panic!("{opened:?}") };
+    assert!((0.04..0.06).contains(&cause.total()), "{}", cause.total());
+    let now = slow[0].newest().unwrap().began;
+    let open = open_slowdowns(&slow, now, &AlertPolicy::default());
+    assert!(open.len() == 1 && open[0].red, "{open:?}");
+    let known = [KnownIssue { number: 7, open: true, trace: trace.clone() }];
+    assert!(matches!(decided(&slow, &known)[..], [Action::Update { number: 7, .. }]));
+    let gone = nights(&[improved.as_slice(), &[-0.04; 8], &[-0.09; 8]].concat());
+    assert!(matches!(decided(&gone, &known)[..], [Action::Close { number: 7, .. }]));
 }
 
 #[test]

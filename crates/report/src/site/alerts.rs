@@ -12,6 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use benchgate_stats::describe;
 
 use super::causes::{Cause, Member, Move, causes, key};
+use super::held::{BEFORE, PRESENT, level_before, red_since};
 use super::history::{BenchmarkHistory, Timeline, Track};
 
 /// Thresholds for opening and updating issues.
@@ -238,7 +239,18 @@ pub(super) fn worse_causes<'a>(timelines: &'a [Timeline], policy: &AlertPolicy) 
             let worse = changes.into_iter().filter(|change| {
                 change.cost_ratio > 1.0 + policy.floor && change.evidence >= policy.evidence
             });
-            moved.extend(worse.map(|change| Member { timeline, benchmark, metric, change }));
+            let mut worse: Vec<Member<'_>> =
+                worse.map(|change| Member { timeline, benchmark, metric, change }).collect();
+            // The gate has called each of these sessions slower, which is evidence enough.
+            let red = red_since(timeline, benchmark, history, SETTLED).map(|mut red| {
+                red.change.evidence = policy.opening;
+                red
+            });
+            let is_detected =
+                |red: &Member<'_>| worse.iter().any(|known| known.change.latest + NEAR >= red.change.at);
+            let red = red.filter(|red| red.change.cost_ratio > 1.0 + policy.floor && !is_detected(red));
+            worse.extend(red);
+            moved.append(&mut worse);
         }
     }
     let mut found = causes(moved);
@@ -306,10 +318,6 @@ pub fn rows<'a, 'b>(cause: &'b Cause<'a>) -> impl Iterator<Item = (&'b Member<'a
 // Decides whether the slowdown of an issue is over: every benchmark of the issue is back at its earlier
 // level, or its new level was accepted.
 
-/// Number of newest sessions whose median is the present level, and number of sessions before a change that
-/// form the old one.
-pub(super) const PRESENT: usize = 7;
-pub(super) const BEFORE: usize = 20;
 /// Number of sessions of a suite and testbed below which no issue can be opened.
 pub const LEAST_SESSIONS: usize = BEFORE + STEADY;
 /// Share of a slowdown that may remain when it counts as over.
@@ -375,7 +383,7 @@ fn has_recovered(timelines: &[Timeline], trace: &IssueTrace) -> bool {
             if !trace.members.contains(&key(timeline, benchmark)) {
                 continue;
             }
-            let Some(left) = slowdown_left(timeline, history, trace.at) else { return false };
+            let Some(left) = slowdown_left(timeline, history, trace) else { return false };
             if left > (trace.size * LEFT).min(0.02) {
                 return false;
             }
@@ -386,14 +394,15 @@ fn has_recovered(timelines: &[Timeline], trace: &IssueTrace) -> bool {
 }
 
 /// Returns the present level relative to the one before, as a log ratio.
-fn slowdown_left(timeline: &Timeline, history: &BenchmarkHistory, at: Timestamp) -> Option<f64> {
+fn slowdown_left(timeline: &Timeline, history: &BenchmarkHistory, trace: &IssueTrace) -> Option<f64> {
     let (_, track) = history.main()?;
     let costs = track.costs()?;
-    let split = track.points.iter().position(|point| timeline.sessions[point.session].began >= at)?;
+    let split = track.points.iter().position(|point| timeline.sessions[point.session].began >= trace.at)?;
     let (before, after) = costs.split_at(split);
     if before.is_empty() || after.len() < PRESENT {
         return None;
     }
-    let old = describe::median(&before[before.len().saturating_sub(BEFORE)..])?;
+    // A slowdown that is smaller than the improvement before it is measured from the improvement.
+    let old = level_before(before, trace.size / 2.0)?;
     Some(describe::median(&after[after.len() - PRESENT..])? - old)
 }

@@ -13,6 +13,7 @@ mod benchmark;
 mod build;
 mod causes;
 mod compare;
+mod held;
 mod history;
 mod issue;
 mod layout;

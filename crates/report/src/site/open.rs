@@ -2,11 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::alerts::{AlertPolicy, BEFORE, PRESENT, acceptance, worse_causes};
-use super::causes::{Cause, Member, Move, causes};
-use super::history::{BenchmarkHistory, Timeline, Track};
-use benchgate_core::record::QuarantineCause;
-use benchgate_stats::describe;
+use super::alerts::{AlertPolicy, acceptance, worse_causes};
+use super::causes::{Cause, Member, causes};
+use super::held::{is_held_red, red_since};
+use super::history::Timeline;
 
 /// Benchmarks that are slower now than before the same change.
 #[derive(Debug, Clone)]
@@ -37,7 +36,7 @@ pub fn open_slowdowns<'a>(
     for timeline in timelines {
         for (benchmark, history) in &timeline.benchmarks {
             if !known(timeline, benchmark) {
-                young.extend(red_since(timeline, benchmark, history));
+                young.extend(red_since(timeline, benchmark, history, 1));
             }
         }
     }
@@ -62,51 +61,4 @@ pub fn open_slowdowns<'a>(
 
 fn is_red(cause: &Cause<'_>) -> bool {
     cause.members.iter().any(|member| is_held_red(member.timeline, member.benchmark))
-}
-
-/// Returns whether the newest session is quarantined for a regression of the benchmark.
-pub fn is_held_red(timeline: &Timeline, benchmark: &str) -> bool {
-    timeline.newest().is_some_and(|newest| {
-        newest.held.iter().any(|reason| {
-            reason.cause == QuarantineCause::Regressed
-                && reason.benchmark.as_deref().is_none_or(|held| held == benchmark)
-        })
-    })
-}
-
-/// Returns a benchmark that fails, as a change between its last good session and the first session that has
-/// been excluded since.
-fn red_since<'a>(
-    timeline: &'a Timeline,
-    benchmark: &'a str,
-    history: &'a BenchmarkHistory,
-) -> Option<Member<'a>> {
-    if !is_held_red(timeline, benchmark) {
-        return None;
-    }
-    let (metric, track) = history.main()?;
-    let good = track.points.iter().rposition(|point| !point.held)?;
-    let first = track.points.get(good + 1)?;
-    let level = |points: &mut dyn Iterator<Item = f64>| describe::median(&points.collect::<Vec<_>>());
-    let mut before = track.points[..=good].iter().rev().filter(|point| !point.held).take(BEFORE);
-    let from = level(&mut before.by_ref().map(|point| point.value))?;
-    let now = level(&mut track.points[good + 1..].iter().rev().take(PRESENT).map(|point| point.value))?;
-    let ratio = cost_ratio(track, from, now);
-    let change = Move {
-        at: first.session,
-        earliest: first.session,
-        latest: first.session,
-        before: track.points[good].session,
-        cost_ratio: ratio,
-        evidence: 0.0,
-        from,
-        to: now,
-        now,
-        total_ratio: ratio,
-    };
-    (ratio > 1.0).then_some(Member { timeline, benchmark, metric, change })
-}
-
-fn cost_ratio(track: &Track, from: f64, to: f64) -> f64 {
-    (track.cost(to) - track.cost(from)).exp()
 }

@@ -7,9 +7,10 @@ use maud::{Markup, html};
 
 use super::benchmark::{commit, in_short, path, ranges};
 use super::causes::{Cause, ListCommits, Member, Move, causes, sources};
+use super::held::is_held_red;
 use super::history::{BenchmarkHistory, Timeline};
 use super::layout::{RepositoryUrl, name, page, wide};
-use super::open::{OpenSlowdown, is_held_red};
+use super::open::OpenSlowdown;
 use super::plot::{day, spark};
 use super::silence::Silence;
 use super::stability::Unstable;
