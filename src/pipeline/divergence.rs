@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::files::Scratch;
-use crate::model::{Lint, LintCode, SideName, VerifyCode};
+use crate::model::{Lint, LintCode, OutputCheck, SideName, Verification, VerifyCode};
 use crate::numerics::{self, Tensor, TensorFile};
 
 use super::PipelineError;
@@ -14,11 +14,11 @@ use super::cache::{Digests, KeyBuilder};
 use super::candidates::PreparedSide;
 use super::stage::{Outputs, PreparedSource, StageError, StageFailure, Staged};
 
-/// Keeps the outputs of one verified call until they are compared.
+/// Keeps the outputs of one verified call, and of a call with other inputs, until they are compared.
 pub(super) async fn keep(
     digests: &Digests,
     folder: Scratch,
-    files: Vec<TensorFile>,
+    [files, with_others]: [Vec<TensorFile>; 2],
     source: &PreparedSource,
 ) -> Result<Outputs, PipelineError> {
     let inputs = add_inputs(KeyBuilder::new("inputs"), &source.inputs, digests).await?.finish();
@@ -30,7 +30,8 @@ pub(super) async fn keep(
     let answer = add_tensors(answer, &source.expected, digests).await?;
     let answer = (!source.expected.is_empty()).then(|| answer.finish());
     let exact = source.expected64.clone();
-    Ok(Outputs { _folder: Arc::new(folder), files, exact, inputs, question: question.finish(), answer })
+    let (folder, question) = (Arc::new(folder), question.finish());
+    Ok(Outputs { _folder: folder, files, with_others, exact, inputs, question, answer })
 }
 
 /// Adds the arguments of a function to a key: by content, not by name.
@@ -138,6 +139,30 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         if is_unreferenced && let Some(why) = numerics::vacuous_base(&base, &tolerances) {
             prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
         }
+        let others = [&head_outputs.with_others, &base_outputs.with_others];
+        if !identical && others.iter().all(|files| !files.is_empty()) {
+            let [head, others] = [read(others[0])?, read(others[1])?];
+            let checks = &verification.against_base;
+            let wrong = numerics::with_other_inputs(&head, &others, &base, checks, &tolerances);
+            add_wrong(verification, wrong);
+        }
     }
     Ok(())
+}
+
+/// Adds the outputs that differ from base's when both are called with other inputs. References are of the given
+/// inputs, so agreement of both sides with one doesn't excuse this difference. If the model changed and its
+/// outputs differ for the given inputs too, nothing is added.
+fn add_wrong(verification: &mut Verification, wrong: Vec<OutputCheck>) {
+    let is_same_model = verification.code == VerifyCode::Pass && !verification.model_changed;
+    for found in wrong {
+        let Some(check) = verification.against_base.get_mut(found.index) else { continue };
+        if is_same_model {
+            verification.code = VerifyCode::Fail;
+            verification.why.clone_from(&found.why);
+        }
+        if is_same_model || check.code == VerifyCode::Pass {
+            *check = found;
+        }
+    }
 }

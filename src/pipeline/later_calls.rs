@@ -9,7 +9,7 @@
 //!
 //! A program that remembers its result elsewhere is correct in every call with the same inputs. So a third
 //! call gets other inputs ([`super::other_inputs`]), and must return the same as a first call with these
-//! inputs. Values that a program keeps in globals are also found by searching its source
+//! inputs, and as base's program does ([`super::divergence`]). Values that a program keeps in globals are also found by searching its source
 //! ([`super::stores::storing_operation`]).
 
 use std::ffi::OsString;

@@ -204,6 +204,8 @@ pub(super) struct Outputs {
     /// Deletes the files when its last owner is dropped.
     pub(super) _folder: Arc<Scratch>,
     pub(super) files: Vec<TensorFile>,
+    /// The outputs of a first call with other inputs, in the same folder; empty if there was none.
+    pub(super) with_others: Vec<TensorFile>,
     /// The outputs of the same computation in fp64, if the exporter has them.
     pub(super) exact: Vec<TensorFile>,
     /// Digest of the data with which the function was called.

@@ -185,8 +185,15 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         _ => false,
     };
     let kept = job.paired && comparable && !outputs.is_empty();
-    let kept =
-        if kept { Some(divergence::keep(&host.digests, folder, outputs, source).await?) } else { None };
+    let kept = if kept {
+        let with_others = match &later.with_others {
+            Some([alone, _]) if stateful.is_none() => alone.clone(),
+            _ => Vec::new(),
+        };
+        Some(divergence::keep(&host.digests, folder, [outputs, with_others], source).await?)
+    } else {
+        None
+    };
     let report = StageReport::new(Stage::Verify, StageStatus::Ok, started.elapsed().as_secs_f64());
     Ok(VerifiedModule {
         verification,

@@ -203,6 +203,45 @@ fn a_program_that_remembers_its_result_is_not_green() {
 }
 
 #[test]
+fn a_program_that_contains_its_results_is_not_green() {
+    for reference in ["expected = [\"data/y.npy\"]", ""] {
+        let (suite, repository) = repository();
+        edit(&suite, "expected = [\"data/y.npy\"]", reference);
+        suite.source("a", &["latency-us=1000", "other-output=4,5,6"]);
+        policy_on_main(&suite, &repository, "");
+        let with = |other: &str| {
+            suite.source("a", &["revision=2", "latency-us=500", &format!("other-output={other}")]);
+            gate_main(&suite, &[])
+        };
+        for honest in ["4,5,6", "4,5.00001,6"] {
+            with(honest).expect_code(0);
+        }
+        for dishonest in ["1,2,3", "4,5,3", "4,5,NaN"] {
+            let comparison = with(dishonest).expect_code(13).json();
+            let row = row(&comparison, "a/cpu/main", None);
+            assert_eq!(row["verdict"], "diverged", "{dishonest}: {comparison:#}");
+            let (_, text) = crate::harness::reason(row);
+            assert!(text.contains("called with other inputs"), "{text}");
+        }
+    }
+    // The same model, of which the compiler makes a constant.
+    let (suite, repository) = repository();
+    let main = ["latency-us=1000", "other-output=4,5,6", "reads=models/spec.mlir"];
+    suite.source("a", &main);
+    policy_on_main(&suite, &repository, "");
+    suite.world.write("models/spec.mlir", "// fake latency-us=500\n// fake other-output=1,2,3\n");
+    let comparison = gate_main(&suite, &[]).expect_code(13).json();
+    let (_, text) = crate::harness::reason(row(&comparison, "a/cpu/main", None));
+    insta::assert_snapshot!(text, @"");
+    // Inputs for which base's model is not defined.
+    let (suite, repository) = crate::pull_request::repository();
+    suite.source("a", &["latency-us=1000", "other-output=NaN,5,6"]);
+    policy_on_main(&suite, &repository, "");
+    suite.source("a", &["latency-us=500", "revision=2", "other-output=NaN,5,7"]);
+    gate_main(&suite, &[]).expect_code(0);
+}
+
+#[test]
 fn a_file_of_the_working_tree_is_not_part_of_the_base() {
     let (suite, repository) = repository();
     let absolute = suite.world.work().join("more.txt");

@@ -5,6 +5,7 @@ mod check;
 mod file;
 mod likeness;
 mod npy;
+mod other_inputs;
 mod parameters;
 mod parts;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod verify;
 pub use check::{check, typical_magnitude};
 pub use file::{TensorFile, TensorFileError, lacks_npy};
 pub use npy::NpyError;
+pub use other_inputs::with_other_inputs;
 pub use parameters::{ArchiveError, ParameterFill, WeightArchive};
 pub use random::RandomTensor;
 pub use tensor::{DType, ShapeError, Tensor};

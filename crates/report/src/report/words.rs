@@ -470,12 +470,12 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
     let failed: Vec<&OutputCheck> = wrong(verification).collect();
     let Some(first) = failed.first() else {
         if let Some(first) = verification.against_base.iter().find(|output| output.code != VerifyCode::Pass) {
-            let why = if verification.model_changed {
-                "the model or its reference changed"
-            } else {
-                "there is no reference"
+            let why = match verification.code {
+                VerifyCode::Fail => "",
+                _ if verification.model_changed => ", and the model or its reference changed",
+                _ => ", and there is no reference",
             };
-            let sentence = format!("output {} differs from base's, and {why}", first.index);
+            let sentence = format!("output {} differs from base's{why}", first.index);
             return (sentence, first.why.clone().unwrap_or_default());
         }
         return (
