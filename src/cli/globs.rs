@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
+use crate::model::counted;
+use crate::process::shell_word;
+
 use super::CliError;
 
 /// Returns true if a name is a glob pattern.
@@ -11,12 +14,14 @@ pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }
 
-/// The files that match a pattern or, if there are none, the folders that do. The search starts at the
-/// pattern's last folder without a wildcard.
+/// The files that match a pattern or, if there are none or the pattern ends with a slash, the folders that do.
+/// The search starts at the pattern's last folder without a wildcard.
 ///
 /// # Errors
-/// An invalid pattern.
+/// An invalid pattern; no match; files and folders that match one pattern, because the results in the folders
+/// would be lost.
 pub fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
+    let (given, pattern) = (pattern, pattern.trim_end_matches('/'));
     let glob = globset::GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| {
         CliError::usage(format!("failed to read the pattern {pattern}: {}", error.kind()))
     })?;
@@ -33,7 +38,7 @@ pub fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
     let (listed, prefix) =
         if root.as_os_str().is_empty() { (Path::new("."), ".") } else { (root.as_path(), "") };
     let (mut files, mut folders) = (Vec::new(), Vec::new());
-    // A folder that can't be listed has no matches, and the caller reports if there are none at all.
+    // A folder that can't be listed has no matches.
     for entry in WalkDir::new(listed).min_depth(1).max_depth(depth).into_iter().flatten() {
         let path = entry.path().strip_prefix(prefix).unwrap_or(entry.path());
         if let Some(text) = path.to_str()
@@ -42,7 +47,29 @@ pub fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
             if entry.file_type().is_dir() { &mut folders } else { &mut files }.push(text.to_owned());
         }
     }
-    let mut found = if files.is_empty() { folders } else { files };
+    let only_folders = given.len() > pattern.len();
+    // Below a folder that matches `**`, files match as well.
+    let is_mixed = !files.is_empty() && !folders.is_empty() && !pattern.contains("**");
+    if is_mixed && !only_folders {
+        let (of_files, of_folders) = (counted(files.len(), "file"), counted(folders.len(), "folder"));
+        return Err(CliError::usage(format!("{given} matches {of_files} and {of_folders}")).hint(format!(
+            "choose one kind: `{}` matches only the folders; the files' ending selects the files",
+            shell_word(format!("{given}/"))
+        )));
+    }
+    let mut found = if only_folders || files.is_empty() { folders } else { files };
+    if found.is_empty() {
+        let place = listed.display();
+        let hint = if !listed.is_dir() {
+            format!("there is no folder {place}")
+        } else if depth == 1 {
+            format!("no name in the folder {place} matches `{}`", parts[fixed])
+        } else {
+            format!("no path below the folder {place} matches `{}`", parts[fixed..].join("/"))
+        };
+        let what = if only_folders { "folder" } else { "file" };
+        return Err(CliError::input(format!("failed to find a {what} that matches {given}")).hint(hint));
+    }
     found.sort();
     Ok(found)
 }
