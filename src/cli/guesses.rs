@@ -262,7 +262,7 @@ mod tests {
     fn results_of_different_tools_and_a_base_that_is_newer_are_mentioned() {
         let made = |format: &str, date: &str| {
             let mut run = run(&["a"]);
-            run.origin = Origin { format: format.to_owned(), label: String::new() };
+            run.origin = Origin { format: format.to_owned(), ..Origin::default() };
             run.context.date = Some(date.to_owned());
             run
         };

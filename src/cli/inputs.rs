@@ -93,13 +93,7 @@ pub fn expand(names: &[String]) -> Result<Vec<Input>, CliError> {
             inputs.extend(input.results()?);
             continue;
         }
-        let found = globs::matches(&input.path)?;
-        if found.is_empty() {
-            return Err(CliError::input(format!("failed to find a file that matches {}", input.path)).hint(
-                "quote the pattern, so that benchgate and not the shell expands it, and check the folder",
-            ));
-        }
-        for path in found {
+        for path in globs::matches(&input.path)? {
             inputs.extend(Input { path, side: input.side, folder: None }.results()?);
         }
     }
@@ -116,7 +110,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let mut notes = Vec::new();
     let mut first: Option<Run> = None;
     let mut session: Option<SessionOfFiles> = None;
-    let (mut joined, mut sessions, mut unknown, mut extensions) = (0, 0, Vec::new(), HashSet::new());
+    let (mut joined, mut sessions, mut unknown, mut extensions) = (0, Vec::new(), Vec::new(), HashSet::new());
     for input in inputs {
         let Some(mut run) = load_one(input, format)? else {
             unknown.push(&input.path);
@@ -135,13 +129,14 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
             }
         }
         if let Some(next) = SessionOfFiles::add(&mut session, run, input) {
-            sessions += 1;
             if let Some(ended) = session.replace(next) {
+                sessions.push(ended.run.origin.label.clone());
                 joiner.push(ended.run).map_err(|error| unreadable(&error))?;
             }
         }
     }
     if let Some(last) = session {
+        sessions.push(last.run.origin.label.clone());
         joiner.push(last.run).map_err(|error| unreadable(&error))?;
     }
     let Some(mut run) = joiner.finish() else {
@@ -155,12 +150,14 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
             None => CliError::usage("no file was given for one side"),
         });
     };
-    if sessions > 1 {
-        run.origin.label = format!("{} and {} more", run.origin.label, sessions - 1);
+    let count = sessions.len();
+    if count > 1 {
+        run.origin.label = format!("{} and {} more", run.origin.label, count - 1);
+        run.origin.sessions = sessions;
     }
-    if sessions < joined {
+    if count < joined {
         let benchmarks = counted(run.benchmarks.len(), "benchmark");
-        notes.push(format!("{joined} files of criterion: {benchmarks}, {}", counted(sessions, "session")));
+        notes.push(format!("{joined} files of criterion: {benchmarks}, {}", counted(count, "session")));
     } else if joined > 1 {
         notes.push(format!("{joined} files, each read as one session"));
     }

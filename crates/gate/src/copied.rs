@@ -234,8 +234,18 @@ pub fn copied_sessions(runs: &[&Run]) -> Option<Lint> {
         .filter(|(_, (count, log_p))| log_pairs + log_choices(rows.len(), *count) + log_p < BY_CHANCE.ln())
         .collect();
     found.sort_unstable_by_key(|(pair, _)| *pair);
-    let (_, (count, _)) = found.first()?;
-    let detail = format!("two sessions recorded exactly the same samples in {count} of {} rows", rows.len());
+    let ((one, two), (count, _)) = found.first()?;
+    let name = |(at, session): &Session| {
+        let origin = &runs[*at].origin;
+        let known = origin.sessions.get(*session as usize).unwrap_or(&origin.label);
+        if known.is_empty() { "a session without a name".to_owned() } else { known.clone() }
+    };
+    let detail = format!(
+        "{} and {} recorded exactly the same samples in {count} of {} rows",
+        name(one),
+        name(two),
+        rows.len()
+    );
     Some(Lint::new(LintCode::RepeatedSamples, detail))
 }
 

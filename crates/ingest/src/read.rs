@@ -89,7 +89,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         // The reader of transcripts assigns errors to functions itself.
         run.lints.extend(crash(text()?, format != Format::IreeRunModule));
     }
-    run.origin = Origin { format: format.to_string(), label: label.to_owned() };
+    run.origin = Origin { format: format.to_string(), label: label.to_owned(), ..Origin::default() };
     Ok(run)
 }
 
@@ -116,7 +116,7 @@ pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
         return None;
     }
     let mut run = google_benchmark::read_pieces(head, &mut source)?;
-    run.origin = Origin { format: format.to_string(), label: label.to_owned() };
+    run.origin = Origin { format: format.to_string(), label: label.to_owned(), ..Origin::default() };
     (!run.benchmarks.is_empty() && run.benchmarks.len() <= MOST_BENCHMARKS).then_some(run)
 }
 

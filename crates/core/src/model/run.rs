@@ -29,6 +29,8 @@ pub struct Origin {
     pub format: String,
     /// How the reader named it: a path, or `-`.
     pub label: String,
+    /// The labels of joined sessions, in order; empty if there is only one.
+    pub sessions: Vec<String>,
 }
 
 /// Facts about the host that the tool printed while it measured.

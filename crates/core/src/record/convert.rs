@@ -50,7 +50,11 @@ impl RunFile {
             anchor: None,
             suite: Some(self.suite.clone()),
             session: Some(self.session.clone()),
-            origin: Origin { format: RunSchema::NAME.to_owned(), label: label.to_owned() },
+            origin: Origin {
+                format: RunSchema::NAME.to_owned(),
+                label: label.to_owned(),
+                ..Origin::default()
+            },
             context: side.context.clone().unwrap_or_default(),
             testbed: Some(self.testbed.clone()),
             toolchain: side.toolchain.clone(),
@@ -227,7 +231,11 @@ impl BaselineFile {
         Run {
             suite: Some(self.suite.clone()),
             session: Some(self.session.clone()),
-            origin: Origin { format: BaselineSchema::NAME.to_owned(), label: label.to_owned() },
+            origin: Origin {
+                format: BaselineSchema::NAME.to_owned(),
+                label: label.to_owned(),
+                ..Origin::default()
+            },
             testbed: Some(self.testbed.clone()),
             toolchain: self.toolchain.clone(),
             commit: self.commit.clone(),

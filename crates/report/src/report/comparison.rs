@@ -521,11 +521,10 @@ fn consequence(group: &LintGroup) -> &'static str {
 /// case it does; for several benchmarks, it states only their number.
 fn places(group: &LintGroup) -> (String, bool) {
     match (group.found.as_slice(), group.benchmarks.len()) {
-        ([(place, detail)], _) => {
+        ([(place, detail)], _) | ([(place, detail), ..], 1) => {
             (place.iter().chain([detail]).cloned().collect::<Vec<_>>().join(": "), true)
         }
         ([(_, detail), ..], 0) => (format!("{detail}, and {} more like it", group.found.len() - 1), true),
-        ([(name, detail), ..], 1) => (format!("{}: {detail}", name.as_deref().unwrap_or_default()), true),
         (_, count) => (counted(count, "benchmark"), false),
     }
 }
