@@ -178,6 +178,7 @@ impl From<PipelineError> for CliError {
             PipelineError::Changed(_) => Self::failed(message)
                 .hint("build tools and programs before they are measured; a command writes its results to `{output}`"),
             PipelineError::Setup { .. } | PipelineError::Exchange(_) => Self::failed(message),
+            PipelineError::UnknownOutput(content) => Self::input(message).hint(content.hint()),
             PipelineError::Io { .. } | PipelineError::Process(_) | PipelineError::Device(_) => {
                 Self::failed(message).maybe_hint(disk_full)
             }

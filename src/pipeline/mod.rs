@@ -55,6 +55,7 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use crate::device::DeviceError;
+use crate::ingest::FileContent;
 use crate::process::ProcessError;
 use crate::toolchain::ToolchainError;
 
@@ -96,6 +97,9 @@ pub enum PipelineError {
     Exchange(String),
     #[error("failed to set up {command}: {why}")]
     Setup { command: String, why: String },
+    /// The command prints results that can't be read without their format.
+    #[error("failed to recognize the format of the command's output: {0}")]
+    UnknownOutput(FileContent),
     #[error("interrupted")]
     Interrupted,
     /// Interrupted while a session with commands was waiting or measuring. The results of its processes are

@@ -244,6 +244,22 @@ fn a_session_that_was_killed_goes_on() {
 }
 
 #[test]
+fn a_list_without_a_direction_is_refused_at_the_first_process_and_never_timed_as_a_whole() {
+    let world = World::new();
+    world.write("list.json", r#"[{"name": "a", "unit": "ms", "value": 5.0}]"#);
+    for command in ["cat list.json", "cp list.json {output}"] {
+        let refused = world.run(["pair", command, "--format-in=custom-smaller-is-better", "--max-blocks=2"]);
+        assert_ne!(refused.code, Some(21), "{}", refused.said());
+        let refused = world.run(["pair", command]).expect_code(21);
+        insta::allow_duplicates! { insta::assert_snapshot!(refused.messages(), @"
+        error: failed to recognize the format of the command's output: a list of names, values and units does not say whether less or more is better
+        hint: choose: `--format-in custom-smaller-is-better` or `--format-in custom-bigger-is-better`
+        ") };
+    }
+    world.run(["pair", "cat list.json", "--whole", "--max-blocks=2"]).expect_no_failure();
+}
+
+#[test]
 fn a_quote_that_is_not_closed_is_refused() {
     World::new().run(["pair", "echo 'a", "echo b"]).expect_code(2);
 }

@@ -1,12 +1,13 @@
 //! Reads the measurements of one process of a command: the benchmarks that it printed, or its own time.
 //! Implausible output makes the process or the row fail, and is never used as a number.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::config::{CommandLine, OutputReading};
 use crate::files;
-use crate::ingest::{self, Format};
+use crate::ingest::{self, FileContent, Format};
 use crate::model::{Benchmark, Consequence, Context, Lint, LintCode, Metric, Outcome, Series, Stage, Unit};
 use crate::process::{Exit, Finished};
 use crate::record::{MOST_RESULT_BYTES, OutcomeRecord, SampleMap};
@@ -37,20 +38,15 @@ pub(in crate::pipeline) fn read(
     if spec.reading == OutputReading::Whole {
         return whole(command, finished);
     }
-    let written;
-    let bytes: &[u8] = if spec.run.names(CommandLine::OUTPUT) {
-        written = files::read_bounded(output, MOST_RESULT_BYTES)
-            .map_err(|error| format!("the command left no readable `{}`: {error}", CommandLine::OUTPUT))?;
-        &written
-    } else if finished.stdout_truncated {
-        return Err("the command printed more than is kept; let it write to `{output}`".to_owned());
-    } else {
-        &finished.stdout
-    };
+    let results = results(command, finished, output)?;
+    let bytes = results.as_ref();
     let format = match spec.reading {
         OutputReading::Format(format) => format,
         OutputReading::Detected | OutputReading::Whole => match ingest::detect(bytes) {
             Some(format) => format,
+            None if ingest::content(bytes) == FileContent::Directionless => {
+                return Err(format!("the command's results need a `format`: {}", FileContent::Directionless));
+            }
             None if spec.run.names(CommandLine::OUTPUT) => {
                 return Err(format!("`{}` is not in a known format", CommandLine::OUTPUT));
             }
@@ -74,6 +70,34 @@ pub(in crate::pipeline) fn read(
     let rows = counted.map(|benchmark| row(command, benchmark, &mut metrics)).collect();
     let printed = Printed { format: Some(format), asked: None, metrics, rows };
     Ok(CommandOutput { printed, context: Some(run.context) })
+}
+
+/// Returns the bytes that a process printed or wrote to `output`.
+fn results<'a>(
+    command: &PreparedCommand,
+    finished: &'a Finished,
+    output: &Path,
+) -> Result<Cow<'a, [u8]>, String> {
+    if command.spec.run.names(CommandLine::OUTPUT) {
+        let written = files::read_bounded(output, MOST_RESULT_BYTES);
+        return written
+            .map(Cow::Owned)
+            .map_err(|error| format!("the command left no readable `{}`: {error}", CommandLine::OUTPUT));
+    }
+    if finished.stdout_truncated {
+        return Err("the command printed more than is kept; let it write to `{output}`".to_owned());
+    }
+    Ok(Cow::Borrowed(&finished.stdout))
+}
+
+/// Returns whether a process of a command whose format is detected left results that can't be read without
+/// it. Such a process is never timed as a whole.
+pub(super) fn needs_format(command: &PreparedCommand, finished: &Finished, output: &Path) -> bool {
+    finished.exit == Exit::Success
+        && command.spec.reading == OutputReading::Detected
+        && results(command, finished, output).is_ok_and(|bytes| {
+            ingest::detect(&bytes).is_none() && ingest::content(&bytes) == FileContent::Directionless
+        })
 }
 
 /// Treats the process itself as one benchmark.

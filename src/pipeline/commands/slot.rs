@@ -7,11 +7,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::config::OutputReading;
+use crate::ingest::FileContent;
 use crate::process::Finished;
 
 use super::super::PipelineError;
 use super::super::host::Host;
-use super::{CommandOutput, PreparedCommand, read};
+use super::reading::needs_format;
+use super::{CommandOutput, CommandRows, PreparedCommand, read};
 
 /// Minimum duration of a slot. Shorter processes are run several times in one slot.
 const SLOT: Duration = Duration::from_millis(500);
@@ -38,6 +40,10 @@ impl PreparedCommand {
                 Some(finished) => finished,
                 None => self.unmeasured(host, log, output).await?,
             };
+            // In a suite, only the command's own benchmark fails.
+            if self.rows == CommandRows::AsPrinted && needs_format(self, &finished, output) {
+                return Err(PipelineError::UnknownOutput(FileContent::Directionless));
+            }
             least = least.min(undisturbed(finished.wall, finished.user + finished.system));
             let is_whole = read(self, &finished, output).is_ok_and(|read| read.printed.format.is_none());
             if !is_whole || least >= SLOT {
