@@ -2,6 +2,8 @@
 
 use benchgate_core::model::{Consequence, Context, Lint, LintCode, Run, SideName, Subject, Testbed};
 
+use super::evidence::{Evidence, SpreadSource};
+
 /// Share of the processors, beyond the one that the benchmark itself needs, that may be busy before a host
 /// counts as overloaded. At three quarters, the scheduler no longer finds idle cores quickly.
 const BUSY_SHARE: f64 = 0.75;
@@ -148,8 +150,19 @@ pub fn target(pair: super::matching::Matched<'_>) -> Option<String> {
 
 /// Returns the first lint that forbids judging any noisy row.
 pub fn forbidding(lints: &[Lint]) -> Option<&Lint> {
+    first_forbidding(lints.iter())
+}
+
+/// Returns the first lint that forbids judging a row with this evidence. A declared spread covers everything
+/// in which processes differ, so a process that measured once counts like any other.
+pub fn forbidding_with<'a>(lints: &'a [Lint], evidence: &Evidence) -> Option<&'a Lint> {
+    let is_declared = matches!(evidence, Evidence::Unpaired { source: SpreadSource::Declared, .. });
+    first_forbidding(lints.iter().filter(|lint| !is_declared || lint.code != LintCode::SingleRepetition))
+}
+
+fn first_forbidding<'a>(lints: impl Iterator<Item = &'a Lint> + Clone) -> Option<&'a Lint> {
     use Consequence::{Error, Inconclusive};
-    let first = |consequence| lints.iter().find(move |lint| lint.code.consequence() == consequence);
+    let first = |consequence| lints.clone().find(|lint| lint.code.consequence() == consequence);
     first(Error).or_else(|| first(Inconclusive))
 }
 

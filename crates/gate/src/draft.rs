@@ -561,7 +561,7 @@ fn metric_draft(
             row.lints = context::deduplicate(row.lints);
             row.estimate = Some(Estimate::unjudged(Method::Paired, ratio));
             let rule = rules.metric(&row.benchmark, metric);
-            let forbidding = context::forbidding(&row.lints).cloned();
+            let forbidding = context::forbidding_with(&row.lints, &evidence).cloned();
             if !rule.fatal {
                 // Compile time is measured once by design. Too little data is only reported if a verdict
                 // depends on it.
