@@ -16,8 +16,8 @@ use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{
     Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, accuracy, classical, code,
-    common_row, context, copied, diagnosis, direction, explain, history, limits, looks, matching, overall,
-    separate, threads,
+    common_row, context, copied, diagnosis, direction, disturbance, explain, history, limits, looks, matching,
+    overall, separate, threads,
 };
 
 /// Settings of a comparison besides the runs and the policy.
@@ -100,8 +100,12 @@ fn compared(
     if history.is_none() && !options.resampled {
         lints.extend(copied::copied_sessions(&[base, head]));
     }
+    let together = base.session.is_some() && base.session == head.session;
+    if together && lints.iter().all(|lint| lint.code != LintCode::HostBusy) {
+        lints.extend(disturbance::busy(base, head));
+    }
     let session = ComparedSession {
-        together: base.session.is_some() && base.session == head.session,
+        together,
         measured_here: options.measured_here,
         base,
         head,

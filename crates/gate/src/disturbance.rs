@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkName, Consequence, Lint, LintCode, Run, SideName, Telemetry,
+    Benchmark, BenchmarkName, Consequence, Lint, LintCode, Run, SideName, Telemetry, counted,
 };
 use benchgate_stats::diagnose::lopsided;
 
@@ -74,6 +74,21 @@ pub fn of_row(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
         lints.extend(drift(side, &benchmark.telemetry));
     }
     lints
+}
+
+/// Returns the note that other programs used the processors in most processes of a benchmark, on both sides.
+pub fn busy(base: &Run, head: &Run) -> Option<Lint> {
+    let is_busy = |benchmark: &&Benchmark| {
+        let shared = benchmark.telemetry.iter().filter(|seen| seen.foreign_share.is_some()).count();
+        2 * shared > benchmark.telemetry.len()
+    };
+    let of_base: BTreeSet<&BenchmarkName> =
+        base.benchmarks.iter().filter(is_busy).map(|it| &it.name).collect();
+    let count = head.benchmarks.iter().filter(is_busy).filter(|it| of_base.contains(&it.name)).count();
+    (count > 0).then(|| {
+        let detail = format!("other programs ran during most processes of {}", counted(count, "benchmark"));
+        Lint::new(LintCode::HostBusy, detail)
+    })
 }
 
 /// Describes other programs' use of the measured devices.
@@ -217,6 +232,20 @@ mod tests {
         assert_eq!(codes(&of_row(&burnt(&[0, 1]), &burnt(&[0, 2, 4, 5, 6]), true)), ["disturbed"]);
         // In another session, base did not share the disturbance.
         assert_eq!(codes(&of_row(&burnt(&[0, 1, 2]), &burnt(&[0, 1, 2]), false)), ["foreign-process"]);
+    }
+
+    #[test]
+    fn other_programs_during_most_processes_of_both_sides_make_the_host_busy() {
+        let found = |base: &'static [u32], head: &'static [u32]| {
+            let [base, head] =
+                [base, head].map(|orders| Run { benchmarks: vec![burnt(orders)], ..Run::default() });
+            busy(&base, &head).map(|lint| (lint.code, lint.detail))
+        };
+        let most = &[0, 1, 2, 3, 4];
+        let detail = "other programs ran during most processes of 1 benchmark".to_owned();
+        assert_eq!(found(most, most), Some((LintCode::HostBusy, detail)));
+        assert_eq!(found(&[0, 1, 2, 3], most), None);
+        assert_eq!(found(&[], &[]), None);
     }
 
     #[test]
