@@ -49,6 +49,7 @@ mod objects;
 mod outputs_gate;
 mod pair;
 mod pipeline;
+mod plain_files_said;
 mod process;
 mod profile;
 mod propose_limits;

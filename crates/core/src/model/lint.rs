@@ -80,7 +80,8 @@ macro_rules! lint_codes {
 lint_codes! {
     SingleRepetition "single-repetition" Inconclusive,
         "The process measured once, so nothing is known about its own spread.",
-        "Repeat inside the process: `--benchmark_repetitions=3` or more (check the spelling, the tool ignores unknown flags).";
+        "Repeat inside the process: `--benchmark_repetitions=3` (Google Benchmark), `--benchmark-min-rounds=10` (pytest-benchmark), \
+        `--runs 10` (hyperfine), `-f 5 -i 5` (JMH), `-count=10` (`go test`), without `--quick` (asv); or give several files a side.";
     AggregatesOnly "aggregates-only" Note Measuring,
         "Only mean and standard deviation were kept, so robust estimates and the classical rank test are not possible.",
         "Keep the samples: leave out `--benchmark_report_aggregates_only` of Google Benchmark; of other tools, export the time of every run.";

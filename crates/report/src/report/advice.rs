@@ -42,14 +42,19 @@ pub(super) fn lints(comparison: &Comparison) -> Vec<LintGroup> {
         if known.0 != benchmark {
             *known = (benchmark.clone(), Vec::new());
         }
-        // Metrics of one benchmark share most findings, which are listed once.
-        if known.1.iter().any(|known| known == detail) {
-            return;
-        }
-        known.1.push(detail.to_owned());
         let named = row.and_then(|row| RowView::new(row).metric);
         let place =
             benchmark.as_ref().map(|name| named.map_or(name.clone(), |metric| format!("{name} {metric}")));
+        // Metrics of one benchmark share most findings, which are listed once, without the metric.
+        if known.1.iter().any(|known| known == detail) {
+            let cases =
+                groups.iter_mut().filter(|group| group.code == code).flat_map(|group| &mut group.found);
+            if let Some(case) = cases.rev().find(|case| case.1 == detail).filter(|case| case.0 != place) {
+                case.0 = benchmark;
+            }
+            return;
+        }
+        known.1.push(detail.to_owned());
         match groups.iter_mut().find(|group| group.code == code) {
             Some(group) => {
                 group.found.push((place, detail.to_owned()));
@@ -107,8 +112,22 @@ fn fix(code: LintCode, format: &str) -> &'static str {
         (LintCode::SingleRepetition, "jmh-json") => {
             "Repeat: `-f 5 -i 5` of JMH, five forks of five iterations."
         }
-        (LintCode::SingleRepetition | LintCode::AggregatesOnly, "asv-json") => {
-            "Keep the samples: `asv run --record-samples`."
+        (
+            LintCode::SingleRepetition,
+            "google-benchmark-json" | "google-benchmark-csv" | "google-benchmark-console",
+        ) => {
+            "Repeat inside the process: `--benchmark_repetitions=3` or more (check the spelling, the tool ignores unknown flags)."
+        }
+        (LintCode::SingleRepetition, "asv-json") => {
+            "asv runs `track_`, `mem_` and `peakmem_` benchmarks once: give 21 files a side. Run `time_` benchmarks without `--quick`."
+        }
+        (LintCode::AggregatesOnly, "asv-json") => "Keep the samples: `asv run --record-samples`.",
+        // The only contradiction in these lists is between a unit and the direction of the format.
+        (LintCode::Contradictory, "custom-bigger-is-better") => {
+            "Less of this unit is better: use `--format-in custom-smaller-is-better`, and split a list that has units of both kinds."
+        }
+        (LintCode::Contradictory, "custom-smaller-is-better") => {
+            "More of this unit is better: use `--format-in custom-bigger-is-better`, and split a list that has units of both kinds."
         }
         (LintCode::AggregatesOnly, "pytest-benchmark-json") => {
             "Keep the samples: `pytest --benchmark-save-data --benchmark-json=FILE`."
@@ -131,6 +150,9 @@ fn fix(code: LintCode, format: &str) -> &'static str {
         }
         (LintCode::SingleRepetition, "nvbench-json") => "Repeat: `--min-samples 10` of nvbench.",
         (LintCode::SingleRepetition, "results-jsonl") => "Repeat: `--repeat 10` of the runner.",
+        (LintCode::SingleRepetition, own) if own.starts_with("benchgate/") => {
+            "Repeat inside the process, or measure in more processes."
+        }
         (LintCode::HighCv, foreign) if !foreign.starts_with("benchgate/") => {
             "Look for what else runs on the machine; repeat more often or for longer."
         }
@@ -244,6 +266,17 @@ fn tool_commands(summary: &RunSummary) -> ToolCommands {
             "(cd SIDE && python benchmarks/experiment_runner.py ARGUMENTS \\\n    --output-dirname=\"$OLDPWD/side-$i\")",
             "",
         ),
+        // These formats are not recognized by their content.
+        "custom-smaller-is-better" => (
+            "--format-in custom-smaller-is-better \\\n  'COMMAND_BASE' 'COMMAND_HEAD'",
+            "COMMAND_SIDE > side-$i.json",
+            ".json",
+        ),
+        "custom-bigger-is-better" => (
+            "--format-in custom-bigger-is-better \\\n  'COMMAND_BASE' 'COMMAND_HEAD'",
+            "COMMAND_SIDE > side-$i.json",
+            ".json",
+        ),
         _ => ("'COMMAND_BASE' 'COMMAND_HEAD'", "COMMAND_SIDE  # writes side-$i.json", ".json"),
     };
     ToolCommands { pair, session, files }
@@ -299,6 +332,7 @@ mod tests {
             ("nvbench-json", "--json base-$i.json"),
             ("asv-json", "asv run --record-samples"),
             ("results-jsonl", "experiment_runner.py"),
+            ("custom-bigger-is-better", "benchgate pair --format-in custom-bigger-is-better"),
         ] {
             for executable in [None, Some("iree-benchmark-module".to_owned())] {
                 let mut summary = RunSummary { format: format.to_owned(), ..RunSummary::default() };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use benchgate_core::model::{LintCode, Metric, Unit, Verdict, counted};
-use benchgate_gate::{Comparison, Estimate, Geomean, Method, Reason, Row, RunSummary};
+use benchgate_gate::{Comparison, Estimate, Geomean, Method, Reason, Row, RunSummary, SideStats};
 
 use super::ResultSource;
 use super::advice::{self, LintGroup, WayOut};
@@ -407,15 +407,26 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
     };
     let is_once = comparison.rows.iter().all(|row| samples(row).0 <= 1);
     // A row that was not judged states no number of sessions, and shows other values.
-    let is_separate =
-        estimates.clone().all(|estimate| estimate.method == Method::Unpaired && estimate.sessions.is_some());
-    let statistic = (is_separate && !is_once).then_some("median");
+    let is_separate = estimates.clone().all(|estimate| {
+        matches!(estimate.method, Method::Unpaired | Method::Summaries) && estimate.sessions.is_some()
+    });
+    let has_summaries = estimates.clone().any(|estimate| estimate.method == Method::Summaries);
+    // With several sessions, both values are estimates.
+    let location = |side: &Option<SideStats>| side.as_ref().map(|side| side.location);
+    let is_stated =
+        |row: &Row| (row.typical.base, row.typical.head) == (location(&row.base), location(&row.head));
+    let is_stated = comparison.rows.iter().filter(|row| row.estimate.is_some()).all(is_stated);
+    let statistic = (is_separate && is_stated && !is_once && !has_summaries).then_some("median");
     let values = if estimates.all(|estimate| estimate.method == Method::Welch) {
         "the mean"
     } else if is_once {
         "the value in each file"
+    } else if is_separate && !is_stated {
+        "a typical value, estimated from all files of the side; the ratio of the two is the change"
+    } else if is_separate && has_summaries {
+        "the median, or the mean if the file states no median"
     } else if is_separate {
-        "the median, over sessions that of their medians (some tools print the mean)"
+        "the median (some tools print the mean)"
     } else if comparison.rows.iter().map(samples).any(|(samples, processes)| samples > processes) {
         "the faster quartile of a process's repetitions (tools print the mean)"
     } else {

@@ -209,7 +209,7 @@ fn uneven(row: &Row, what: &str) -> String {
 }
 
 /// Advice for an undecided row that was measured in blocks.
-const MORE_BLOCKS: &str = "more blocks (`max-blocks`) or a quieter machine would settle it";
+const MORE_BLOCKS: &str = "more blocks (`--max-blocks`) or a quieter machine would settle it";
 
 /// Advice for an undecided row that has many sessions.
 const MORE_SESSIONS: &str = "more sessions, a quieter machine or `benchgate pair` would narrow it";
@@ -286,7 +286,7 @@ fn runs(row: &Row) -> Option<RunsAnswer> {
         p if p < RUNS_ALIKE => format!("p {p:.1e}"),
         p => format!("p {p:.2}"),
     };
-    Some(RunsAnswer { short, kind, sentence: format!("{kind} ({p})") })
+    Some(RunsAnswer { short, kind, sentence: format!("{kind} (repetitions alone: {p})") })
 }
 
 /// Returns whether the row is undecided because of the width of its interval, printed or withheld.

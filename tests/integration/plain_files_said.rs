@@ -1,0 +1,159 @@
+//! Messages of `compare` about plain files of other tools: each names what was found, and a remedy that helps.
+
+use serde_json::{Value, json};
+
+use crate::harness::{World, row};
+
+/// hyperfine's file with one command and ten runs around a time in seconds.
+fn hyperfine(time: f64) -> String {
+    let times: Vec<f64> = (0..10u8).map(|run| time * (1.0 + 0.001 * f64::from(run))).collect();
+    let mean = times.iter().sum::<f64>() / 10.0;
+    json!({"results": [{"command": "./a", "mean": mean, "times": times, "exit_codes": vec![0; 10]}]})
+        .to_string()
+}
+
+/// A list for github-action-benchmark with one value.
+fn list(value: f64) -> String {
+    json!([{"name": "a", "unit": "ms", "value": value}]).to_string()
+}
+
+#[test]
+fn a_pattern_that_matches_files_and_folders_is_refused_and_a_slash_selects_the_folders() {
+    let world = World::new();
+    for side in ["base", "head"] {
+        for at in 1..=2u8 {
+            let time = 0.1 + 0.01 * f64::from(at) + if side == "head" { 0.003 } else { 0.0 };
+            world.write(&format!("{side}-{at}.json"), hyperfine(time));
+            world.write(&format!("{side}-{at}/result.json"), hyperfine(time + 0.1));
+        }
+    }
+    let refused = world.run(["compare", "base-*", "head-*"]).expect_code(2);
+    insta::assert_snapshot!(refused.stderr, @"
+    error: base-* matches 2 files and 2 folders
+    hint: choose one kind: `'base-*/'` matches only the folders; the files' ending selects the files
+    ");
+    for (patterns, first) in
+        [(["base-*/", "head-*/"], "base-1/result.json"), (["base-*.json", "head-*.json"], "base-1.json")]
+    {
+        let report = world.run(["compare", patterns[0], patterns[1], "--format", "json"]).json();
+        assert_eq!(report["base"]["label"], format!("{first} and 1 more"));
+    }
+}
+
+#[test]
+fn a_pattern_without_a_match_says_where_it_was_looked_for() {
+    let world = World::new();
+    world.write("d/base-1.json", hyperfine(0.1));
+    let failed = |head: &str| world.run(["compare", "d/base-*.json", head]).expect_code(21).stderr;
+    insta::assert_snapshot!(failed("d/hed-*.json"), @"
+    error: failed to find a file that matches d/hed-*.json
+    hint: no name in the folder d matches `hed-*.json`
+    ");
+    insta::assert_snapshot!(failed("e/head-*.json"), @"
+    error: failed to find a file that matches e/head-*.json
+    hint: there is no folder e
+    ");
+    insta::assert_snapshot!(failed("d/*/new.json"), @"
+    error: failed to find a file that matches d/*/new.json
+    hint: no path below the folder d matches `*/new.json`
+    ");
+}
+
+#[test]
+fn a_single_value_a_side_is_judged_by_a_declared_spread_alone() {
+    let world = World::new();
+    world.write("base.json", list(5.0));
+    let compare = |value: f64, more: &[&str]| {
+        world.write("head.json", list(value));
+        let args = ["compare", "base.json", "head.json", "--format-in", "custom-smaller-is-better"];
+        world.run(args.iter().chain(more)).code
+    };
+    let declared = ["--between-cv", "0.01%"];
+    assert_eq!(compare(6.0, &declared), Some(10));
+    assert_eq!(compare(5.0, &declared), Some(0));
+    assert_eq!(compare(5.0, &["--between-cv", "5%"]), Some(11));
+    assert_eq!(compare(6.0, &[]), Some(11));
+}
+
+#[test]
+fn a_value_that_asv_tracks_has_no_unit_and_needs_files_rather_than_samples() {
+    let world = World::new();
+    let asv = |value: f64| {
+        json!({
+            "commit_hash": "a", "env_name": "e", "version": 2, "result_columns": ["result", "params", "version"],
+            "results": {"b.track_size": [[value], [], "v"]}
+        })
+    };
+    world.write("base.json", asv(100.0).to_string());
+    world.write("head.json", asv(110.0).to_string());
+    let said = world.run(["compare", "base.json", "head.json"]).expect_code(11).said();
+    assert!(said.contains("100.0 → 110.0 +10 %") || said.contains("100.0 → 110.0 +10.0 %"), "{said}");
+    assert!(said.contains("give 21 files a side") && !said.contains("Keep the samples"), "{said}");
+}
+
+#[test]
+fn the_remedy_for_a_wrong_direction_is_the_other_format() {
+    let world = World::new();
+    world.write("base.json", list(5.0));
+    world.write("head.json", list(6.0));
+    let args = ["compare", "base.json", "head.json", "--format-in", "custom-bigger-is-better"];
+    let said = world.run(args).expect_code(20).said();
+    assert!(said.contains("use `--format-in custom-smaller-is-better`"), "{said}");
+    assert!(!said.contains("Measure both sides again"), "{said}");
+}
+
+#[test]
+fn values_are_called_medians_only_if_they_are() {
+    let world = World::new();
+    for (at, time) in [0.1, 0.13, 0.102, 0.109].into_iter().enumerate() {
+        world.write(&format!("base-{at}.json"), hyperfine(time));
+        world.write(&format!("head-{at}.json"), hyperfine(time * [1.01, 1.3, 0.97, 1.1][at]));
+    }
+    let said = |base: &str, head: &str| world.run(["compare", base, head, "--all"]).said();
+    let one = said("base-0.json", "head-0.json");
+    assert!(one.contains("median, base → head") && one.contains("(repetitions alone: p"), "{one}");
+    let several = said("base-*.json", "head-*.json");
+    assert!(!several.contains("median, base") && several.contains("estimated from all files"), "{several}");
+}
+
+#[test]
+fn a_finding_about_two_measures_of_a_benchmark_names_neither() {
+    let world = World::new();
+    let bencher =
+        |size: f64| json!({"p": {"file-size": {"value": size}, "build-time": {"value": size / 9.0}}});
+    world.write("base.json", bencher(100.0).to_string());
+    world.write("head.json", bencher(101.0).to_string());
+    let said = world.run(["compare", "base.json", "head.json"]).expect_code(11).said();
+    assert!(said.contains("(no verdict): p: base: one process measured once"), "{said}");
+}
+
+#[test]
+fn a_copied_file_is_named_with_its_original() {
+    let world = World::new();
+    for (name, time) in [("base-1", 0.1), ("base-2", 0.1003), ("base-3", 0.1), ("head-1", 0.1007)] {
+        world.write(&format!("{name}.json"), hyperfine(time));
+    }
+    let said = world.run(["compare", "base-*.json", "head-*.json"]).expect_code(20).said();
+    let expected = "repeated-samples (error): base-1.json and base-3.json recorded exactly the same samples in 1 of 1 rows";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn a_single_repetition_is_explained_for_every_tool() {
+    let said = World::new().run(["compare", "--explain", "single-repetition"]).expect_code(0).stdout;
+    for tool in ["Google Benchmark", "pytest-benchmark", "hyperfine", "JMH", "asv"] {
+        assert!(said.contains(tool), "{tool}: {said}");
+    }
+}
+
+#[test]
+fn advice_for_a_list_names_its_format() {
+    let world = World::new();
+    world.write("base.json", list(5.0));
+    world.write("head.json", list(5.1));
+    let args = ["compare", "base.json", "head.json", "--format-in", "custom-smaller-is-better"];
+    let said = world.run(args).expect_code(11).said();
+    assert!(said.contains("benchgate pair --format-in custom-smaller-is-better"), "{said}");
+    let report: Value = world.run(args.iter().chain(&["--format", "json"])).json();
+    assert_eq!(row(&report, "a", Some("latency"))["verdict"], "inconclusive");
+}
