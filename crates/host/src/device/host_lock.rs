@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, O_NOFOLLOW};
+use nix::unistd::User;
 
 use crate::process::Cancel;
 use benchgate_core::model::{Event, Progress, clean, counted};
@@ -32,8 +33,15 @@ const POLL: Duration = Duration::from_millis(400);
 /// suspended.
 const PASSED_AFTER: Duration = Duration::from_secs(5);
 
-/// Interval at which a waiting job repeats its message.
+/// Time after which a waiting job repeats its message for the first time.
 const REPEAT: Duration = Duration::from_secs(30);
+
+/// The time at which a job that has waited for `waited` repeats its message: after 30 s, 1 and 2 minutes, and
+/// then every 5 minutes.
+fn next_message(waited: Duration, repeat: Duration) -> Duration {
+    let mut early = [1_u32, 2, 4].into_iter().map(|times| times * repeat);
+    early.find(|at| *at > waited).unwrap_or(waited + 10 * repeat)
+}
 
 /// The reason why the device could not be reserved.
 #[derive(Debug, thiserror::Error)]
@@ -104,7 +112,7 @@ async fn lock_in(
     let failed = |source| DeviceError::Lock { device: device.to_owned(), path: path.clone(), source };
     let file = open(&path).map_err(failed)?;
     let place = Place::last(&path).map_err(failed)?;
-    let mut announced: Option<Instant> = None;
+    let mut announce_at: Option<Duration> = None;
     let mut free: Option<Instant> = None;
     let started = Instant::now();
     loop {
@@ -129,13 +137,14 @@ async fn lock_in(
             let waited = started.elapsed();
             return Err(DeviceError::Held { device: device.to_owned(), path, holder: who, waited });
         }
-        if announced.is_none_or(|announced| announced.elapsed() >= repeat) {
-            let waited = started.elapsed().as_secs();
+        let passed = started.elapsed();
+        if announce_at.is_none_or(|at| passed >= at) {
+            let waited = passed.as_secs();
             let queue = match earlier {
                 0 => String::new(),
                 _ => format!(", and {} before this one", counted(earlier, "other job")),
             };
-            progress.on(Event::Note(&match (announced, limit) {
+            progress.on(Event::Note(&match (announce_at, limit) {
                 (None, _) => format!("{who} is measuring on this {device}; waiting for it{queue}"),
                 (_, None) => {
                     format!("still waiting for {who}{queue} ({waited} s); `--lock-timeout` limits it")
@@ -144,7 +153,7 @@ async fn lock_in(
                     format!("still waiting for {who}{queue} ({waited} s of {} s)", limit.as_secs())
                 }
             }));
-            announced = Some(Instant::now());
+            announce_at = Some(next_message(passed, repeat));
         }
         tokio::select! {
             () = tokio::time::sleep(POLL) => {}
@@ -229,15 +238,22 @@ pub fn measuring_now() -> Option<String> {
     }
 }
 
-/// Describes a process by its number, program and user, as far as the system shows them.
+/// Describes a process by its number, program, user and folder, as far as the system shows them.
 fn described(pid: u32) -> String {
     let proc = PathBuf::from(format!("/proc/{pid}"));
     let name = std::fs::read_to_string(proc.join("comm")).unwrap_or_default();
     let name = clean(name.trim());
-    match std::fs::metadata(&proc) {
-        Ok(found) if !name.is_empty() => format!("process {pid} ({name}, user {})", found.uid()),
-        _ => format!("process {pid}"),
-    }
+    let Some(found) = std::fs::metadata(&proc).ok().filter(|_| !name.is_empty()) else {
+        return format!("process {pid}");
+    };
+    let user = match User::from_uid(found.uid().into()) {
+        Ok(Some(user)) => clean(&user.name),
+        Ok(None) | Err(_) => found.uid().to_string(),
+    };
+    // Another user's folder is not visible.
+    let folder = std::fs::read_link(proc.join("cwd"));
+    let folder = folder.map_or_else(|_| String::new(), |at| format!(", in {}", clean(&at.to_string_lossy())));
+    format!("process {pid} ({name}, user {user}{folder})")
 }
 
 /// The process that holds the lock on a file, from `/proc/locks`. `None` if the kernel does not show it,
@@ -402,6 +418,25 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("benchgate-host.lock")).unwrap();
         assert!(lock_in(folder.path(), "host", None, REPEAT, &Quiet, &Cancel::new()).await.is_err());
+    }
+
+    #[test]
+    fn a_waiting_job_repeats_its_message_less_and_less_often() {
+        let mut at = Duration::ZERO;
+        let times = [30, 60, 120, 420, 720].map(|seconds| {
+            at = next_message(at, REPEAT);
+            (at.as_secs(), seconds)
+        });
+        assert!(times.iter().all(|(at, expected)| at == expected), "{times:?}");
+    }
+
+    #[test]
+    fn a_holder_is_described_by_its_user_and_its_folder() {
+        let user = User::from_uid(nix::unistd::geteuid()).unwrap().unwrap();
+        let folder = std::env::current_dir().unwrap();
+        let end = format!(", user {}, in {})", user.name, folder.display());
+        let said = described(std::process::id());
+        assert!(said.ends_with(&end), "{said}");
     }
 
     #[test]
