@@ -349,7 +349,11 @@ fn a_rename_that_nobody_declared_fails_and_is_pointed_out() {
     let (suite, _repository) = renamed("latency-us=1000", UNEXPLAINED);
     let comparison = gate(&suite, 12);
     let gone = row(&comparison, "a/cpu/main", None);
-    assert_eq!(gone["lints"][0]["detail"], "looks renamed: a/cpu/main → b/cpu/main");
+    let found =
+        "looks renamed: a/cpu/main → b/cpu/main; if it is, add renamed-from = \"a\" to the [[model]] b";
+    assert_eq!(gone["lints"][0]["detail"], found);
+    let said = suite.world.run(["gate", "--base", "main"]).expect_code(12).said();
+    assert!(said.contains(found), "{said}");
     suite.world.run(["gate", "--base", "main", "--rename", "a", "b"]).expect_code(0);
     suite.world.run(["gate", "--base", "main", "--rename", "a", "c"]).expect_code(2);
 }

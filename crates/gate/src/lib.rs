@@ -59,6 +59,7 @@ pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
 pub use gradual::EarlierSessions;
 pub use history::{StoredSessions, anchored};
 pub use limits::LimitReading;
+pub use matching::LOOKS_RENAMED;
 pub use newest::LEVEL_SESSIONS;
 pub use outlook::{Outlook, outlook};
 pub use overall::first_of;

@@ -68,8 +68,22 @@ pub(super) fn point_out(rows: &mut [Row], pairs: &[Matched<'_>]) {
     for row in rows {
         let Some(to) = alike.get(&row.benchmark) else { continue };
         if let Some(lint) = row.lints.iter_mut().find(|lint| lint.code == LintCode::Unmatched) {
-            *lint = Lint::new(LintCode::Unmatched, format!("looks renamed: {} → {to}", row.benchmark));
+            *lint = Lint::new(LintCode::Unmatched, renaming(&row.benchmark, to));
         }
+    }
+}
+
+/// The beginning of the finding that a benchmark seems to have another name at head.
+pub const LOOKS_RENAMED: &str = "looks renamed: ";
+
+/// Describes a renaming, with the line that declares it. Only a model's name can be declared.
+fn renaming(from: &BenchmarkName, to: &BenchmarkName) -> String {
+    let text = format!("{LOOKS_RENAMED}{from} → {to}");
+    match (from.as_str().split_once('/'), to.as_str().split_once('/')) {
+        (Some((old, rest)), Some((new, same))) if rest == same => {
+            format!("{text}; if it is, add {RENAMED_FROM} = \"{old}\" to the [[model]] {new}")
+        }
+        _ => text,
     }
 }
 

@@ -2,9 +2,10 @@
 //! [`Reason`] into text.
 
 use benchgate_core::model::{
-    Better, LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode, counted,
+    Better, Lint, LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode,
+    counted,
 };
-use benchgate_gate::{LimitReading, Method, Reason, Row, SpreadSource};
+use benchgate_gate::{LOOKS_RENAMED, LimitReading, Method, Reason, Row, SpreadSource};
 
 use super::human::{Style, change, changed_by, interval, percent, quantity, range, significant};
 
@@ -92,7 +93,9 @@ pub(super) fn reason(row: &Row) -> Words {
             Words::new("outputs verified", format!("the outputs agree with {reference}; nothing was timed"))
         }
         Reason::OnlyOn(SideName::Base) if row.fatal => {
-            Words::new("only at base", "base has this benchmark and head does not")
+            let renamed = |lint: &&Lint| lint.detail.starts_with(LOOKS_RENAMED);
+            let renamed = row.lints.iter().find(renamed).map_or("", |lint| lint.detail.as_str());
+            Words::new("only at base", "base has this benchmark and head does not").with(renamed)
         }
         Reason::OnlyOn(SideName::Base) => Words::new(
             "only at base",
