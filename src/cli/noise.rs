@@ -15,7 +15,7 @@ use crate::report::{self, Theme};
 use super::backend_args::BackendArgs;
 use super::rendering::{Destination, OutputArgs, OutputFormat};
 use super::session::{MeasureArgs, side};
-use super::{CliError, Terminal, inputs, policy_args, progress};
+use super::{CliError, Terminal, inputs, job, policy_args, progress};
 
 /// The minimum number of blocks. Fewer don't show the spread, and resampling them would make the machine look
 /// quiet.
@@ -120,6 +120,9 @@ pub fn run(args: &NoiseArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
 /// The maximum time spent on resampling unless `--resamples` is given.
 const LONGEST: Duration = Duration::from_secs(20);
 
+/// Interval of the lines about resampling in a log.
+const BETWEEN_LINES: Duration = Duration::from_secs(30);
+
 /// Resamples and judges sessions until the figures are precise or the requested number is reached, and shows
 /// progress.
 fn resampled(mut calibrating: Calibrating<'_>, options: &NoiseOptions, terminal: &Terminal) -> NoiseReport {
@@ -134,15 +137,24 @@ fn resampled(mut calibrating: Calibrating<'_>, options: &NoiseOptions, terminal:
         terminal.note(&format!("simulating sessions from the measured blocks: {most}"));
     }
     let began = Instant::now();
-    let is_late = || options.until_precise && began.elapsed() >= LONGEST;
-    while !calibrating.is_done() && !is_late() {
-        calibrating.judge_more(is_late);
+    let mut said = began;
+    let mut is_late = |calibrating: &Calibrating<'_>| {
         let passed = began.elapsed();
-        let mut share = calibrating.progress();
+        let (mut share, (judged, most)) = (calibrating.progress(), calibrating.sessions());
+        let mut count = format!("{judged} of {most} sessions");
         if options.until_precise {
             share = share.max(passed.as_secs_f64() / LONGEST.as_secs_f64());
+            count = counted(usize::try_from(judged).unwrap_or(usize::MAX), "session");
         }
-        progress::advance(&bar, share, passed);
+        let so_far = progress::advance(&bar, &count, share, passed);
+        if !terminal.interactive && said.elapsed() >= BETWEEN_LINES {
+            said = Instant::now();
+            terminal.note(&format!("resample: {so_far}"));
+        }
+        options.until_precise && passed >= LONGEST
+    };
+    while !calibrating.is_done() && !is_late(&calibrating) {
+        calibrating.judge_more(&mut is_late);
     }
     bar.finish_and_clear();
     calibrating.into_report()
@@ -217,6 +229,7 @@ fn recorded(args: &NoiseArgs) -> Result<NoiseSession, CliError> {
 
 /// Measures an A/A session of the suite's head.
 fn measured(args: &NoiseArgs, terminal: &Terminal) -> Result<NoiseSession, CliError> {
+    job::leave_no_earlier_result(&args.run)?;
     let mut config = args.measure.load()?;
     // Other backends are only context for a report, and a calibration has no such report.
     config.backends.clear();

@@ -52,17 +52,24 @@ pub fn waiting_bar(shown: bool, what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {prefix:10} {bar:24} {wide_msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.set_prefix(what);
+    if shown {
+        turn(&bar);
+    }
     bar
 }
 
-/// Moves a bar to a share of its wait, and shows an estimate of the remaining time.
-pub fn advance(bar: &ProgressBar, share: f64, passed: Duration) {
+/// Moves a bar to a share of its wait, and shows `count` and an estimate of the remaining time. Returns the
+/// text that is shown.
+pub fn advance(bar: &ProgressBar, count: &str, share: f64, passed: Duration) -> String {
     let share = share.clamp(0.0, 1.0);
     bar.set_position((1000.0 * share) as u64);
+    let mut text = count.to_owned();
     if share > 0.0 {
         let left = Duration::try_from_secs_f64(passed.as_secs_f64() * (1.0 - share) / share);
-        bar.set_message(format!("{} left", coarse(left.unwrap_or_default())));
+        text.push_str(&format!("; {} left", coarse(left.unwrap_or_default())));
     }
+    bar.set_message(text.clone());
+    text
 }
 
 /// One bar per stage, which names the step that has been running longest.
@@ -235,6 +242,15 @@ mod tests {
             interval: Some((0.992, 1.017)),
             open,
         }
+    }
+
+    #[test]
+    fn a_wait_shows_its_count_and_from_then_on_the_remaining_time() {
+        let bar = waiting_bar(false, "resample");
+        let said = |count: &str, share: f64| advance(&bar, count, share, Duration::from_secs(60));
+        assert_eq!(said("0 of 400 sessions", 0.0), "0 of 400 sessions");
+        assert_eq!(said("40 of 400 sessions", 0.1), "40 of 400 sessions; 9 min left");
+        assert_eq!(bar.position(), 100);
     }
 
     #[test]

@@ -14,7 +14,7 @@ fn a_calibration_without_time_judges_one_session_for_each_figure() {
         (Policy::default(), NoiseOptions { until_precise: true, ..NoiseOptions::default() });
     let judged = |batches: usize, is_late: bool| {
         let mut calibrating = Calibrating::new(&base, &head, &policy, &options);
-        (0..batches).for_each(|_| calibrating.judge_more(|| is_late));
+        (0..batches).for_each(|_| calibrating.judge_more(|_| is_late));
         let report = calibrating.into_report();
         let of = |share: &benchgate::gate::noise::PowerPoint| share.seen.of;
         (report.red_suites.of, report.power.iter().map(of).collect::<Vec<_>>())

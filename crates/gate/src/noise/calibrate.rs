@@ -147,7 +147,7 @@ impl NoiseReport {
 pub fn noise(base: &Run, head: &Run, policy: &Policy, options: &NoiseOptions) -> NoiseReport {
     let mut calibrating = Calibrating::new(base, head, policy, options);
     while !calibrating.is_done() {
-        calibrating.judge_more(|| false);
+        calibrating.judge_more(|_| false);
     }
     calibrating.into_report()
 }
@@ -212,6 +212,12 @@ impl<'a> Calibrating<'a> {
         self.recording.is_empty() || (0..self.judged.len()).all(|figure| self.is_settled(figure))
     }
 
+    /// Returns the number of sessions judged so far, and the most that will be judged.
+    pub fn sessions(&self) -> (u64, u64) {
+        let most = u64::from(self.options.resamples) * self.judged.len() as u64;
+        (self.judged.iter().copied().map(u64::from).sum(), most)
+    }
+
     /// Returns a lower bound for the share of the work that is done.
     pub fn progress(&self) -> f64 {
         let of = |(figure, judged): (usize, &u32)| {
@@ -238,8 +244,9 @@ impl<'a> Calibrating<'a> {
         }
     }
 
-    /// Judges another batch of sessions, or as many as time allows: at least one for each figure.
-    pub fn judge_more(&mut self, is_late: impl Fn() -> bool) {
+    /// Judges another batch of sessions, or as many as time allows: at least one for each figure. `is_late` is
+    /// called after every few sessions, and ends the batch if it returns true.
+    pub fn judge_more(&mut self, mut is_late: impl FnMut(&Self) -> bool) {
         let open = (0..self.judged.len()).filter(|&figure| !self.is_settled(figure));
         // The number of the next session for each figure.
         let open: Vec<(usize, u32)> = open.map(|figure| (figure, self.judged[figure])).collect();
@@ -255,7 +262,7 @@ impl<'a> Calibrating<'a> {
             for ((figure, _), session) in wanted.into_iter().zip(sessions) {
                 self.count(figure, &session);
             }
-            if is_late() {
+            if is_late(self) {
                 return;
             }
         }

@@ -70,6 +70,15 @@ fn conclusion(report: &NoiseReport, block: Option<Duration>) -> Option<String> {
     })
 }
 
+/// Width of the 95 % interval of a share from which the share is unknown.
+const UNKNOWN: f64 = 0.5;
+
+/// Formats a share, if there are enough simulated sessions for it.
+fn known(share: Share) -> String {
+    let (low, high) = share.interval();
+    percent(if high - low < UNKNOWN { share.value() } else { f64::NAN })
+}
+
 /// Renders a calibration as a table of benchmarks, with the error rates of the suite; `block` is the time of
 /// a block of one row.
 pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) -> String {
@@ -82,13 +91,13 @@ pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) ->
         let mut cells: Vec<Cell<'_>> = vec![Text::named(row.benchmark.as_str()).into()];
         let levels = [row.spread.within_process, row.spread.between_processes, row.spread.between_blocks];
         cells.extend(levels.map(|level| spread(level).into()));
-        cells.extend([row.floor, row.green.value()].map(|value| percent(value).into()));
-        cells.extend(row.power.iter().map(|point| Cell::from(percent(point.seen.value()))));
+        cells.extend([percent(row.floor), known(row.green)].map(Cell::from));
+        cells.extend(row.power.iter().map(|point| Cell::from(known(point.seen))));
         cells
     }));
     let legend = "inside, processes, blocks: the spread inside a process, between processes and between blocks. least: the \
                   slowdown beyond `floor` that would turn the row red in 90 % of sessions. green: unchanged sessions in \
-                  which the row passed. +N %: sessions slowed by N % in which it turned red.";
+                  which the row passed. +N %: sessions slowed by N % in which it turned red. ?: too few sessions to tell.";
     let (low, high) = report.red_suites.interval();
     let false_reds = format!(
         "false reds: {}; {} to {} with 95 % confidence, drawn from {} blocks",
@@ -99,8 +108,8 @@ pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) ->
     );
     let rows = format!(
         "rows: {} green, {} inconclusive, {:.1} blocks each",
-        percent(report.green_rows.value()),
-        percent(report.inconclusive_rows.value()),
+        known(report.green_rows),
+        known(report.inconclusive_rows),
         report.blocks
     );
     let power = report.power.iter().map(|point| {
@@ -196,6 +205,19 @@ mod tests {
             let said = said(hits, of);
             assert!(parts.iter().all(|part| said.contains(part)), "{said}");
         }
+    }
+
+    #[test]
+    fn a_share_of_too_few_sessions_is_unknown() {
+        let mut report = noise_report();
+        for row in &mut report.rows {
+            row.green = Share { hits: 0, of: 3 };
+            row.power.iter_mut().for_each(|point| point.seen = Share { hits: 1, of: 1 });
+        }
+        let text = noise_table(&report, 80, None);
+        let row = text.lines().find(|line| line.starts_with("vit/cpu/main")).unwrap();
+        assert_eq!(row.matches("? %").count(), 4, "{row}");
+        assert!(!row.contains("100 %"), "{row}");
     }
 
     #[test]
