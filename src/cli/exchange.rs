@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::config::{self, CommandLine, CommandSpec, Config, OutputReading};
 use crate::gate::{Exchange, REVERSED, SequentialPolicy};
+use crate::git::Repository;
 use crate::ingest::Format;
 use crate::model::{BenchmarkName, Metric, SideName, counted, is_cpu};
 use crate::pipeline::{self, ExchangePlan, Filter, PrepareFrom, SideInput, SuiteRun};
@@ -24,7 +25,8 @@ pub struct ExchangeArgs {
     /// Configuration of the suite
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
-    /// The base is the merge base of HEAD and this commit, branch or tag [default: [side.base]]
+    /// The base is the merge base of HEAD and this commit, branch or tag [default: [side.base], or else HEAD if the
+    /// working tree has uncommitted changes]
     #[arg(long, value_name = "REF")]
     merge_base: Option<String>,
     /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
@@ -52,9 +54,14 @@ pub fn measure(
     terminal: &Terminal,
 ) -> Result<ExchangeReport, CliError> {
     let config = config::load(&args.config)?;
-    let mut sides = match &args.merge_base {
+    let is_edited = || Repository::open(&config.root).is_ok_and(|at| at.is_dirty().is_ok_and(|dirty| dirty));
+    let reference = args.merge_base.as_deref().or_else(|| {
+        // Uncommitted changes are a change of HEAD.
+        (config.base.is_none() && is_edited()).then_some("HEAD")
+    });
+    let mut sides = match reference {
         Some(reference) => against_merge_base(args.cache_dir.as_deref(), config, reference, terminal)?.0,
-        None => configured_sides(&config)?,
+        None => configured_sides(&config, &format!("explain --swap {benchmark} --merge-base"))?,
     };
     for side in &mut sides {
         side.side.flags.push(UNLINKED.to_owned());

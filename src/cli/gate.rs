@@ -171,7 +171,7 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
             say_what_judges(args, &config, terminal)?;
             (vec![required(side(SideName::Head, &config)?)?], Vec::new())
         }
-        None => (configured_sides(&config)?, Vec::new()),
+        None => (configured_sides(&config, "gate --base")?, Vec::new()),
     };
     let repository = if stored { Some(history(&root)?) } else { None };
     let baseline = match &repository {
@@ -270,7 +270,7 @@ fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode,
         }
         None => {
             only_merged(&config.root)?;
-            (configured_sides(&config)?, Vec::new())
+            (configured_sides(&config, "gate --base")?, Vec::new())
         }
     };
     for side in &mut sides {
@@ -316,7 +316,8 @@ fn history(root: &Path) -> Result<Repository, CliError> {
     })
 }
 
-pub fn configured_sides(config: &Config) -> Result<Vec<SideInput>, CliError> {
+/// The sides of the configuration. `naming` is the command whose next argument can name a base instead.
+pub fn configured_sides(config: &Config, naming: &str) -> Result<Vec<SideInput>, CliError> {
     match (side(SideName::Base, config)?, side(SideName::Head, config)?) {
         (Some(base), Some(head)) => Ok(vec![base, head]),
         _ => Err(CliError::baseline_missing(format!(
@@ -324,7 +325,7 @@ pub fn configured_sides(config: &Config) -> Result<Vec<SideInput>, CliError> {
             config.file.display()
         ))
         .hint(format!(
-            "name a base: `benchgate gate --base {}`, or add [side.base]",
+            "name a base: `benchgate {naming} {}`, or add [side.base]",
             Repository::open(&config.root).map_or("origin/main", |repository| likely_base(&repository))
         ))),
     }

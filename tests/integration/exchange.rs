@@ -47,7 +47,10 @@ fn a_benchmark_that_is_not_in_the_suite_and_a_suite_without_base_are_refused() {
     assert!(outcome.stderr.contains("no benchmark of the suite"), "{}", outcome.stderr);
     let alone = Suite::new().model("m", &["latency-us=1000"]).write();
     let outcome = alone.world.run(SWAP).expect_code(12);
-    assert!(outcome.stderr.contains("no [side.base]"), "{}", outcome.stderr);
+    insta::assert_snapshot!(outcome.messages(), @"
+    error: benchgate.toml has no [side.base], so there is nothing to compare with
+    hint: name a base: `benchgate explain --swap m/cpu/main --merge-base origin/main`, or add [side.base]
+    ");
 }
 
 #[test]
@@ -61,6 +64,27 @@ fn a_branch_is_exchanged_against_its_merge_base() {
     let said = [format!("base: {base}, the merge base of HEAD and main"), "a/cpu/main head: ".to_owned()];
     assert!(said.iter().all(|said| outcome.stderr.contains(said)), "{}", outcome.stderr);
     assert!(!outcome.stderr.contains("a/cpu/main base: "), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_command_that_a_gate_prints_exchanges_kernels_of_the_base_of_that_gate() {
+    let kernels =
+        |softmax: u32| format!("kernels=main_dispatch_0_matmul:600,main_dispatch_1_softmax:{softmax}");
+    let suite = Suite::new().model("m", &["latency-us=1000", &kernels(400)]).write().with_tools_outside();
+    let repository = branch(&suite.world.work());
+    let base = repository.head().unwrap().target().unwrap();
+    suite.source("m", &["latency-us=1500", &kernels(900)]);
+    let printed = regex::Regex::new(r"benchgate (explain --swap \S+( --merge-base \S+)?)").unwrap();
+    // Edits of the working tree first, and then the commit that contains them.
+    for whose in ["HEAD", "the merge base of HEAD and"] {
+        let gate = suite.world.run(["gate", "--base", "main"]).expect_code(10).said();
+        let command = printed.captures(&gate).unwrap_or_else(|| panic!("{gate}"))[1].to_owned();
+        let outcome = suite.world.run(command.split(' ')).expect_code(20);
+        let base = format!("base: {base}, {whose}");
+        assert!(outcome.stderr.contains(&base), "{command}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains("does not include iree-benchmark-replay"), "{}", outcome.stderr);
+        commit(&repository, "slower");
+    }
 }
 
 const V3: &str = "flags = [\"--iree-llvmcpu-target-cpu=x86-64-v3\"]\n";
