@@ -144,6 +144,28 @@ fn a_build_of_ones_own_writes_the_suite_and_adds_workflows_when_the_action_is_na
     assert!(files(&world).contains(".github/workflows/benchgate.yml"));
 }
 
+#[test]
+fn without_a_remote_sessions_are_stored_in_a_folder() {
+    let place = |prepare: &dyn Fn(&World), options: &[&str]| {
+        let world = World::new();
+        prepare(&world);
+        world.run([&["init"], options].concat()).expect_code(0);
+        let suite = benchgate::config::parse(&world.read("benchgate.toml"), Path::new("benchgate.toml"));
+        suite.unwrap().store.branch
+    };
+    let repository = |world: &World| drop(git2::Repository::init(world.work()).unwrap());
+    let with_remote = |world: &World| {
+        let repository = git2::Repository::init(world.work()).unwrap();
+        repository.remote("origin", "https://example.com/o/r.git").unwrap();
+    };
+    assert_eq!(place(&|_| {}, &[]), None);
+    assert_eq!(place(&repository, &[]), None);
+    let branch = Some("benchgate-baselines".to_owned());
+    assert_eq!(place(&with_remote, &[]), branch);
+    // The nightly workflow stores on a branch of the remote that it will be pushed to.
+    assert_eq!(place(&repository, &["--action", ACTION]), branch);
+}
+
 /// As PyTorch has it: lists that contain others, and lists that are empty.
 const TORCHBENCH_YAML: &str = "\
 batch_size:

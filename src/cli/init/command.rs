@@ -7,12 +7,13 @@ use crate::exit_code::ExitCode;
 use crate::git;
 
 use super::super::stored::likely_base;
-use super::{CliError, IGNORED, InitArgs, Terminal, existing, suite_name, write};
+use super::templates::store;
+use super::{CliError, IGNORED, InitArgs, Terminal, existing, has_remote, suite_name, write};
 
 /// Writes the configuration, and a .gitignore unless there is one.
 pub(super) fn run(args: &InitArgs, command: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let file = args.folder.join("benchgate.toml");
-    let text = suite(&suite_name(args)?, &args.build_command, command);
+    let text = suite(&suite_name(args)?, &args.build_command, command, has_remote(&args.folder));
     // Invalid commands are reported before anything is written.
     config::parse(&text, &file).map_err(|problems| CliError::usage(format!("failed to {problems}")))?;
     let root = git::Repository::open(&existing(&args.folder)).map(|repository| repository.root().to_owned());
@@ -36,7 +37,8 @@ pub(super) fn run(args: &InitArgs, command: &str, terminal: &Terminal) -> Result
     Ok(ExitCode::Pass)
 }
 
-fn suite(name: &str, build: &[String], run: &str) -> String {
+fn suite(name: &str, build: &[String], run: &str, has_branch: bool) -> String {
+    let store = store(has_branch);
     let build = match build {
         [] => "# Commands that build it; {build} is an empty folder of each side.\n# build = [\"cmake -B {build}\", \"cmake --build {build}\"]\n"
             .to_owned(),
@@ -49,7 +51,6 @@ fn suite(name: &str, build: &[String], run: &str) -> String {
     };
     format!(
         "# What is measured and what counts as a regression: docs/commands.md and docs/configuration.md.\n\n[suite]\n\
-         name = {name:?}\n\n[[command]]\nname = \"bench\"\n{build}{filter}run = {run:?}\n\n[store]\n# Only the nightly workflow \
-         writes this branch.\nbranch = \"benchgate-baselines\"\n"
+         name = {name:?}\n\n[[command]]\nname = \"bench\"\n{build}{filter}run = {run:?}\n\n[store]\n{store}"
     )
 }

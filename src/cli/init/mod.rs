@@ -197,6 +197,7 @@ fn answers(args: &InitArgs) -> Result<Answers, CliError> {
         ))
         .hint("rename the folder, or run it in another one")
     })?;
+    let has_branch = action.is_some() || has_remote(&args.folder);
     Ok(Answers {
         suite: suite_name(args)?,
         folder: inside.to_owned(),
@@ -209,7 +210,13 @@ fn answers(args: &InitArgs) -> Result<Answers, CliError> {
             .as_deref()
             .map(|checkout| torchbench::suite(checkout, args.torchbench_config.as_deref(), &args.folder))
             .transpose()?,
+        has_branch,
     })
+}
+
+/// Returns true if the folder's repository has the remote that `[store]` names by default.
+fn has_remote(folder: &Path) -> bool {
+    git::Repository::open(&existing(folder)).is_ok_and(|at| at.remote_url("origin").is_ok())
 }
 
 /// The requested name, or else the folder's.

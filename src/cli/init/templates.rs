@@ -27,6 +27,18 @@ pub struct Answers {
     pub action: Option<String>,
     /// The models as TOML tables; `None` for the example.
     pub models: Option<String>,
+    /// True if a branch of the remote is the baseline.
+    pub has_branch: bool,
+}
+
+/// The content of `[store]`: a branch of the remote, or a folder in a repository without a remote.
+pub fn store(has_branch: bool) -> &'static str {
+    if has_branch {
+        "# Only the nightly workflow writes this branch.\nbranch = \"benchgate-baselines\"\n"
+    } else {
+        "# This repository has no remote yet. The nightly workflow needs a branch of it instead:\n\
+         # branch = \"benchgate-baselines\"\nfolder = \"baselines\"\n"
+    }
 }
 
 /// The workflow files.
@@ -129,6 +141,7 @@ pub fn suite(answers: &Answers) -> Vec<(&'static str, Vec<u8>)> {
     let models = answers.models.as_deref();
     let toml = include_str!("benchgate.toml")
         .replace("@SUITE@", &answers.suite)
+        .replace("@STORE@\n", store(answers.has_branch))
         .replace("@MODELS@", models.unwrap_or(include_str!("example.toml")));
     let mut files = vec![("benchgate.toml", toml.into_bytes())];
     if models.is_none() {
@@ -189,6 +202,7 @@ mod tests {
                 label: Some("benchgate".to_owned()),
                 action: Some(format!("o/r@{}", "1".repeat(40))),
                 models: None,
+                has_branch: true,
             };
             for template in Template::ALL {
                 let text = template.fill(&answers);
