@@ -26,8 +26,8 @@ pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
 }
 
 /// Removes the result at `output` that an earlier attempt left or a pull request committed, so that any
-/// result found there is from this attempt. It is called when the work begins, because a command that is
-/// refused must not remove the user's result. (In a job it is removed earlier, by
+/// result found there is from this attempt. It is called when measuring begins, because a command that is
+/// refused or that waits for another job must not remove the user's result. (In a job it is removed earlier, by
 /// `job::leave_no_earlier_result`.) Devices and pipes are kept, and any other file is an error.
 pub fn remove_output(output: &Path) -> Result<(), CliError> {
     if !is_earlier_result(output)? {

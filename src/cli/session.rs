@@ -259,9 +259,9 @@ impl MeasureArgs {
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {
             let run = SuiteRun::new(&open.sides, &options, progress.as_ref(), &cancel);
-            let prepared = run.prepare(PrepareFrom::Bundle(open)).await?;
+            let ready = run.prepare(PrepareFrom::Bundle(open)).await?.ready().await?;
             super::paths::remove_output(output)?;
-            Ok(prepared.ready().await?.measure().await?)
+            Ok(ready.measure().await?)
         })
     }
 
@@ -305,12 +305,7 @@ pub fn measure_sides(
     let progress = terminal.progress();
     super::runtime::block_on(async |cancel| {
         let run = SuiteRun::new(sides, options, progress.as_ref(), &cancel);
-        let prepared = run.prepare(PrepareFrom::Sources).await?;
-        // Building counts as work. If nothing is built, the work begins once no other job is measuring.
-        if prepared.builds() {
-            super::paths::remove_output(&options.output)?;
-        }
-        let ready = prepared.ready().await?;
+        let ready = run.prepare(PrepareFrom::Sources).await?.ready().await?;
         super::paths::remove_output(&options.output)?;
         Ok(ready.measure().await?)
     })

@@ -312,13 +312,6 @@ impl<'a> PreparedRun<'a> {
         bundle::pack(&host, self.lead, &sides, notices, &self.run.options.output).await
     }
 
-    /// Returns whether anything is exported, compiled or built before it is measured.
-    pub fn builds(&self) -> bool {
-        let SuiteRun { sides, options, .. } = self.run;
-        let mut commands = sides.iter().flat_map(|side| options.commands(&side.config));
-        self.plans.iter().any(|plan| !plan.is_empty()) || commands.any(|command| !command.build.is_empty())
-    }
-
     /// Compiles and verifies every benchmark of every side, and finds the inputs that other backends need.
     pub(super) async fn checked(&mut self, host: &Host<'_>) -> Result<Vec<PreparedSide<'a>>, PipelineError> {
         let stages: &[Stage] = match self.from {

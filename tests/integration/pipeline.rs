@@ -287,6 +287,29 @@ fn a_command_that_is_refused_removes_no_result_and_no_foreign_file_is_replaced()
 }
 
 #[test]
+fn waiting_for_another_job_keeps_the_earlier_result_except_in_a_job_of_github() {
+    let suite = Suite::new().model("a", &["latency-us=500"]).write();
+    suite.world.run(["run"]).expect_code(0);
+    let before = suite.world.read("run.json");
+    // A changed model is compiled before the wait.
+    suite.source("a", &["latency-us=600"]);
+    let measuring = std::fs::File::open(suite.world.locks().join("benchgate-host.lock")).unwrap();
+    measuring.lock().unwrap();
+    let commands = [&["run"][..], &["noise", "--run", "run.json"], &["baseline", "update", "--measure"]];
+    for command in commands {
+        let command = [command, &["--lock-timeout", "1s"]].concat();
+        let outcome = suite.world.run(&command).expect_code(20);
+        assert!(outcome.stderr.contains("still holds"), "{}", outcome.stderr);
+        assert_eq!(suite.world.read("run.json"), before, "{command:?}");
+        let mut in_job = suite.world.command(&command);
+        in_job.env("GITHUB_EVENT_NAME", "schedule");
+        suite.world.finish(in_job);
+        assert!(!suite.world.work().join("run.json").exists(), "{command:?} leaves an earlier job's result");
+        suite.world.write("run.json", &before);
+    }
+}
+
+#[test]
 fn a_gate_without_a_base_says_what_to_name() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let outcome = suite.world.run(["gate"]).expect_code(12);
