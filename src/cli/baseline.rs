@@ -7,7 +7,7 @@ use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
 use crate::git::Repository;
 use crate::model::{SideName, Verdict, counted};
-use crate::record::{QuarantineCause, QuarantineRecord};
+use crate::record::{QuarantineCause, QuarantineRecord, RunFile};
 use crate::report::{self, TerminalOptions, View};
 use crate::store::{
     self, Acceptance, AcceptedSessions, BaselineFolder, Files, Lineage, LoadedFile, StoreError, Stored,
@@ -18,8 +18,8 @@ use super::backend_args::BackendArgs;
 use super::policy_args::PolicyArgs;
 use super::rendering::{ComparisonArgs, RunFileArgs};
 use super::session::{MeasureArgs, side, with_anchor};
-use super::store_args::{ShelfArgs, StoreArgs, StoreAt, no_match, runner, say_faults};
-use super::{CliError, Terminal, baseline_show, choices, inputs, reading, reporting, runtime};
+use super::store_args::{ShelfArgs, StoreArgs, StoreAt, StorePlace, no_match, quoted, runner, say_faults};
+use super::{CliError, Terminal, baseline_show, choices, inputs, job, reading, reporting, runtime};
 
 /// Store runs, show them, and accept changes
 #[derive(Debug, clap::Args)]
@@ -146,10 +146,13 @@ struct Export {
 pub fn run(args: &BaselineArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let repository = Repository::open(Path::new(".")).ok();
     let (store, root) = configured(args)?;
-    let mut files = args.store.over(&store, &root).open(repository.as_ref(), &runner, terminal)?;
+    let place = args.store.over(&store, &root);
+    let mut files = place.open(repository.as_ref(), &runner, terminal)?;
     let files = files.as_mut();
     match &args.command {
-        BaselineCommand::Update(args) => update(args, files, store.sessions, repository.as_ref(), terminal),
+        BaselineCommand::Update(args) => {
+            update(args, files, &place, store.sessions, repository.as_ref(), terminal)
+        }
         BaselineCommand::List(args) => baseline_show::list(args, files, terminal),
         BaselineCommand::Show(args) => baseline_show::show(args, files, terminal),
         BaselineCommand::Diff(args) => diff(args, files, terminal),
@@ -177,6 +180,7 @@ fn configured(args: &BaselineArgs) -> Result<(Store, PathBuf), CliError> {
 fn update(
     args: &Update,
     files: &mut dyn Files,
+    place: &StorePlace,
     sessions: usize,
     repository: Option<&Repository>,
     terminal: &Terminal,
@@ -186,6 +190,7 @@ fn update(
     args.measuring.shard.refuse("a session is a whole suite")?;
     let run = &args.run.run;
     if args.measure {
+        job::leave_no_earlier_result(run)?;
         let config = args.measuring.load()?;
         let sides: Vec<_> = side(SideName::Head, &config)?.into_iter().flat_map(with_anchor).collect();
         args.measuring.measure(&sides, run, None, &BackendArgs::default(), terminal)?;
@@ -233,6 +238,14 @@ fn update(
         terminal.print(&report::terminal(&View::new(comparison, None), options));
     }
     terminal.say(&outcome(&updated, &files.place()));
+    if !updated.quarantine.is_empty() {
+        terminal.say(
+            "quarantined results are excluded from the baseline; this releases those of this session:\n",
+        );
+        // A command that is wrapped can't be pasted.
+        let command = accept_command(&file, &updated.path, place);
+        terminal.print(&format!("  {}\n", report::clean(&command)));
+    }
     if args.github {
         let red = updated.quarantine.iter().filter(|reason| reason.cause == QuarantineCause::Regressed);
         reporting::output("regressions", red.count().to_string())?;
@@ -247,12 +260,15 @@ fn outcome(updated: &Updated, place: &str) -> String {
         let whom = reason.benchmark.as_deref().unwrap_or("the whole run");
         text.push_str(&format!("quarantined: {whom}: {}: {}\n", reason.cause, reason.why));
     }
-    if !updated.quarantine.is_empty() {
-        text.push_str(
-            "quarantined results are excluded from the baseline; `benchgate baseline accept --why REASON` releases them\n",
-        );
-    }
     text
+}
+
+/// The command that accepts the session that was stored at `path`.
+fn accept_command(file: &RunFile, path: &str, place: &StorePlace) -> String {
+    let session = Path::new(path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let shelf = quoted(&[file.suite.clone(), "--testbed".to_owned(), file.testbed.id.clone()]);
+    let since = quoted(&["--since".to_owned(), session]);
+    format!("benchgate baseline accept {shelf} {} {since} --why REASON", place.options())
 }
 
 /// The exit code of the worst quarantine reason, in the same order as for verdicts.
@@ -337,24 +353,34 @@ fn accept(
 
 /// Describes which sessions an acceptance releases from quarantine, and why it does not release the others.
 fn consequences(sessions: &AcceptedSessions) -> String {
-    /// The number of reasons that are listed for each session; the rest are counted.
-    const NAMED: usize = 2;
     let mut text = String::new();
-    let names: Vec<&str> = sessions.released.iter().map(store::RunName::as_str).collect();
-    match names.as_slice() {
-        [] => text.push_str("it releases no session from quarantine\n"),
-        names => text.push_str(&format!("released from quarantine: {}\n", names.join(", "))),
+    let line = |what: &str, names: &[store::RunName]| {
+        let names: Vec<&str> = names.iter().map(store::RunName::as_str).collect();
+        if names.is_empty() { String::new() } else { format!("{what}: {}\n", names.join(", ")) }
+    };
+    text.push_str(&line("released from quarantine", &sessions.released));
+    if sessions.released.is_empty() {
+        let AcceptedSessions { held, already, past, .. } = sessions;
+        text.push_str("it releases no session from quarantine\n");
+        text.push_str(&line("released by an earlier acceptance", already));
+        text.push_str(&line("older than an accepted session, so not part of the baseline", past));
+        if held.is_empty() && already.is_empty() && past.is_empty() {
+            text.push_str("none of the accepted sessions is in quarantine\n");
+        }
+    }
+    for (name, reasons) in &sessions.faulty {
+        let count = |cause| reasons.iter().filter(|reason| reason.cause == cause).count();
+        let counts = [QuarantineCause::Diverged, QuarantineCause::Errored].map(|cause| (count(cause), cause));
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts.map(|(count, cause)| format!("{count} {cause}")).collect();
+        text.push_str(&format!(
+            "released although it is not a slowdown ({}): {name}: {}\n",
+            counts.join(", "),
+            listed(reasons)
+        ));
     }
     for (name, reasons) in &sessions.held {
-        let said = reasons.iter().take(NAMED).map(|reason| {
-            let whom = reason.benchmark.as_deref().unwrap_or("the whole run");
-            format!("{whom}: {}: {}", reason.cause, reason.why)
-        });
-        let mut said: Vec<String> = said.collect();
-        if reasons.len() > NAMED {
-            said.push(format!("{} more", reasons.len() - NAMED));
-        }
-        text.push_str(&format!("still in quarantine: {name}: {}\n", said.join("; ")));
+        text.push_str(&format!("still in quarantine: {name}: {}\n", listed(reasons)));
     }
     if !sessions.held.is_empty() {
         text.push_str(
@@ -365,6 +391,17 @@ fn consequences(sessions: &AcceptedSessions) -> String {
         "sessions that are stored from now on are compared with these, and can be quarantined again\n",
     );
     text
+}
+
+/// The reasons of a session. Only the first ones are named.
+fn listed(reasons: &[QuarantineRecord]) -> String {
+    const NAMED: usize = 2;
+    let said = reasons.iter().take(NAMED).map(|reason| {
+        let whom = reason.benchmark.as_deref().unwrap_or("the whole run");
+        format!("{whom}: {}: {}", reason.cause, reason.why)
+    });
+    let more = (reasons.len() > NAMED).then(|| format!("{} more", reasons.len() - NAMED));
+    said.chain(more).collect::<Vec<_>>().join("; ")
 }
 
 fn loaded(shelf: &BaselineFolder, files: &dyn Files, name: &store::RunName) -> Result<Stored, CliError> {

@@ -162,6 +162,18 @@ impl StorePlace {
         (!is_address(remote) && unknown()).then_some(remote)
     }
 
+    /// The options that select this place, quoted for a shell.
+    pub fn options(&self) -> String {
+        let words = match self {
+            Self::Folder(folder) => vec!["--store".to_owned(), folder.display().to_string()],
+            Self::Branch { name, remote } => {
+                vec![format!("--branch={name}"), "--remote".to_owned(), remote.clone()]
+            }
+            Self::Objects(url) => vec!["--store".to_owned(), url.to_string()],
+        };
+        quoted(&words)
+    }
+
     /// Opens the baseline. For a branch it fetches the list of files, but no contents yet.
     pub fn open<'a>(
         &self,
@@ -179,6 +191,11 @@ impl StorePlace {
             Self::Objects(url) => Ok(Box::new(open_objects(url)?)),
         }
     }
+}
+
+/// Words as a shell reads them. Only a word with a NUL can't be quoted, and no argument can contain one.
+pub fn quoted(words: &[String]) -> String {
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
 
 /// Returns true if a remote is given by its URL and not by its name.
@@ -237,6 +254,13 @@ impl From<StoreError> for CliError {
             StoreError::Unusable(_) | StoreError::NoSuchRun { .. } => {
                 return Self::usage(format!("failed to {error}"));
             }
+            StoreError::Git(GitError::NoRemote(remote)) => {
+                let hint = format!(
+                    "store in a folder: `--store baselines`, or `folder = \"baselines\"` instead of `branch` in [store]; \
+                     or name the remote: `git remote add {remote} URL`, or its address with --remote"
+                );
+                return Self::store(format!("failed to {error}")).hint(hint);
+            }
             StoreError::Unreadable { .. } => {
                 return Self::failed(format!("failed to {error}"))
                     .hint("`benchgate baseline verify` lists every damaged file");
@@ -259,9 +283,6 @@ impl From<StoreError> for CliError {
                 "credentials and endpoints come from the environment (AWS_…, GOOGLE_…, AZURE_…); docs/object-stores.md lists \
                  them",
             ),
-            StoreError::Git(GitError::NoRemote(_)) => {
-                Some("name another with --remote, give its address, or use a folder: `--store FOLDER`")
-            }
             _ => None,
         };
         Self::store(format!("failed to {error}")).maybe_hint(hint)

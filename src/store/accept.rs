@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::BenchmarkGlob;
-use crate::record::{AcceptanceFile, AcceptanceSchema, QuarantineRecord};
+use crate::record::{AcceptanceFile, AcceptanceSchema, QuarantineCause, QuarantineRecord};
 
 use super::select::{held, usable};
 use super::{BATCH, BaselineFolder, Change, Fault, Files, LoadedFile, RunName, StoreError, Stored, name};
@@ -77,8 +77,14 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
 pub struct AcceptedSessions {
     /// Sessions whose quarantine, or that of some of their benchmarks, it lifts.
     pub released: Vec<RunName>,
+    /// Released results that are wrong or failed, with the reasons.
+    pub faulty: Vec<(RunName, Vec<QuarantineRecord>)>,
     /// Sessions of which accepted benchmarks stay in quarantine, with the reasons.
     pub held: Vec<(RunName, Vec<QuarantineRecord>)>,
+    /// Quarantined sessions that were released before.
+    pub already: Vec<RunName>,
+    /// Quarantined sessions from before another acceptance, with which a new history starts.
+    pub past: Vec<RunName>,
     /// Baseline files that can't be used.
     pub faults: Vec<Fault>,
 }
@@ -132,22 +138,41 @@ impl AcceptedSessions {
     ) {
         let earlier = usable(stored, &before.acceptances, &[]);
         let now = usable(stored, &after.acceptances, &[]);
-        if earlier.iter().zip(&now).any(|(earlier, now)| !earlier && *now) {
-            self.released.push(stored.name.clone());
-        }
+        let is_released = earlier.iter().zip(&now).any(|(earlier, now)| !earlier && *now);
         let measured = stored.file.benchmarks.iter().map(|benchmark| benchmark.name.as_str());
         let absent = stored.file.quarantine.iter().filter_map(|reason| reason.benchmark.as_deref());
         let names: BTreeSet<&str> = measured.chain(absent).collect();
-        let mut left: Vec<QuarantineRecord> = Vec::new();
-        for name in names.into_iter().filter(|name| acceptance.covers(Some(name))) {
-            for reason in held(stored, name, &after.acceptances) {
-                if !left.contains(reason) {
-                    left.push(reason.clone());
+        let covered: Vec<&str> = names.into_iter().filter(|name| acceptance.covers(Some(name))).collect();
+        let reasons = |acceptances: &[(String, AcceptanceFile)]| {
+            let mut found: Vec<QuarantineRecord> = Vec::new();
+            for reason in covered.iter().flat_map(|name| held(stored, name, acceptances)) {
+                if !found.contains(reason) {
+                    found.push(reason.clone());
                 }
             }
+            found
+        };
+        let left = reasons(&after.acceptances);
+        let mut faulty = reasons(&before.acceptances);
+        faulty.retain(|reason| {
+            matches!(reason.cause, QuarantineCause::Diverged | QuarantineCause::Errored)
+                && !left.contains(reason)
+        });
+        let name = || stored.name.clone();
+        if is_released {
+            self.released.push(name());
+        } else if left.is_empty() && !reasons(&[]).is_empty() {
+            let benchmarks = stored.file.benchmarks.iter().zip(&now);
+            let is_past = benchmarks
+                .into_iter()
+                .any(|(benchmark, usable)| !usable && covered.contains(&benchmark.name.as_str()));
+            if is_past { self.past.push(name()) } else { self.already.push(name()) }
+        }
+        if is_released && !faulty.is_empty() {
+            self.faulty.push((name(), faulty));
         }
         if !left.is_empty() {
-            self.held.push((stored.name.clone(), left));
+            self.held.push((name(), left));
         }
     }
 }

@@ -275,20 +275,85 @@ fn an_acceptance_says_which_sessions_it_releases_and_which_stay_in_quarantine() 
     edited["sides"][0]["dirty"] = true.into();
     world.write("run.json", edited.to_string());
     assert_eq!(world.run(["baseline", "update"]).code, Some(20));
-    let accept = |since: &str| {
-        let arguments = ["baseline", "accept", "--since", since, "--why", "bigger tiles", "--who", "Ada"];
-        let said = without_digests(&world.run(arguments).expect_code(0).stdout);
-        // The first line names a file by the time of the acceptance.
-        said.lines().skip(1).map(|line| format!("{line}\n")).collect::<String>()
-    };
-    insta::assert_snapshot!(accept("bbbbbbb"), @"
+    insta::assert_snapshot!(accepted(&world, "bbbbbbb"), @"
     released from quarantine: 20261011T120000Z-[DIGEST], 20261012T120000Z-[DIGEST]
     still in quarantine: 20261013T120000Z-[DIGEST]: the whole run: unverified: the sources differed from their commit
     of later sessions, an acceptance releases only slowdowns; `--since SESSION` accepts one of these by itself
     sessions that are stored from now on are compared with these, and can be quarantined again
     ");
-    insta::assert_snapshot!(accept("ddddddd"), @"
+    insta::assert_snapshot!(accepted(&world, "ddddddd"), @"
     released from quarantine: 20261013T120000Z-[DIGEST]
+    sessions that are stored from now on are compared with these, and can be quarantined again
+    ");
+}
+
+#[test]
+fn the_command_that_an_update_prints_releases_the_session_that_it_stored() {
+    let world = World::new();
+    let store = |day: u8, letter: char, latency: f64| {
+        world.write("run.json", run(day, letter, latency));
+        world.run(["baseline", "update", "--store", "my nights"])
+    };
+    (1..=10).for_each(|day| drop(store(day, 'a', 120_000.0 + f64::from(day % 3) * 90.0).expect_code(0)));
+    let red = store(11, 'b', 180_000.0).expect_code(10);
+    store(12, 'c', 180_100.0).expect_code(10);
+    let command = red.stdout.lines().find_map(|line| line.trim().strip_prefix("benchgate ")).unwrap();
+    assert_eq!(
+        without_digests(command),
+        "baseline accept quickstart --testbed 9c1f0e57 --store 'my nights' --since 20261011T120000Z-[DIGEST] --why REASON"
+    );
+    let words = shlex::split(command).unwrap();
+    let accepted = world.run(words.iter().map(String::as_str).chain(["--who", "Ada"])).expect_code(0);
+    assert!(accepted.said().contains("from 20261011T120000Z-"), "{}", accepted.stdout);
+    assert!(accepted.said().contains("released from quarantine: 20261011T120000Z-"), "{}", accepted.stdout);
+}
+
+/// What an acceptance since a session says, without the first line, which names a file by the time of the acceptance.
+fn accepted(world: &World, since: &str) -> String {
+    let arguments = ["baseline", "accept", "--since", since, "--why", "bigger tiles", "--who", "Ada"];
+    let said = without_digests(&world.run(arguments).expect_code(0).stdout);
+    said.lines().skip(1).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn an_acceptance_that_releases_wrong_outputs_says_so() {
+    let world = World::new();
+    for day in 1..=10 {
+        update(&world, day, 'a', 120_000.0 + f64::from(day % 3) * 90.0);
+    }
+    let mut wrong: serde_json::Value = serde_json::from_str(&run(11, 'b', 120_000.0)).unwrap();
+    wrong["sides"][0]["benchmarks"][0]["verification"]["code"] = "FAIL".into();
+    world.write("run.json", wrong.to_string());
+    world.run(["baseline", "update"]).expect_code(13);
+    insta::assert_snapshot!(accepted(&world, "bbbbbbb"), @"
+    released from quarantine: 20261011T120000Z-[DIGEST]
+    released although it is not a slowdown (1 diverged): 20261011T120000Z-[DIGEST]: mlp/cpu/main: diverged: its outputs are wrong
+    sessions that are stored from now on are compared with these, and can be quarantined again
+    ");
+}
+
+#[test]
+fn an_acceptance_that_releases_nothing_says_why() {
+    let world = World::new();
+    eleven_days(&world);
+    assert_eq!(update(&world, 12, 'c', 180_100.0).code, Some(10));
+    accepted(&world, "ccccccc");
+    let last = "sessions that are stored from now on are compared with these, and can be quarantined again\n";
+    let said = |since: &str| accepted(&world, since).strip_suffix(last).unwrap().to_owned();
+    insta::assert_snapshot!(said("ccccccc"), @"
+    it releases no session from quarantine
+    released by an earlier acceptance: 20261012T120000Z-[DIGEST]
+    ");
+    insta::assert_snapshot!(said("bbbbbbb"), @"
+    it releases no session from quarantine
+    released by an earlier acceptance: 20261012T120000Z-[DIGEST]
+    older than an accepted session, so not part of the baseline: 20261011T120000Z-[DIGEST]
+    ");
+    let quiet = World::new();
+    update(&quiet, 1, 'a', 100.0);
+    insta::assert_snapshot!(accepted(&quiet, "aaaaaaa"), @"
+    it releases no session from quarantine
+    none of the accepted sessions is in quarantine
     sessions that are stored from now on are compared with these, and can be quarantined again
     ");
 }

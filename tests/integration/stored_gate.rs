@@ -340,10 +340,10 @@ fn without_the_remote_of_its_branch_a_gate_names_a_branch_to_compare_with() {
     suite.world.run(["gate", "--base", "main"]).expect_no_failure();
     suite.run_on_a_quiet_host();
     let outcome = suite.world.run(["baseline", "update"]).expect_code(22);
-    insta::assert_snapshot!(without_digests(&outcome.messages()), @"
+    insta::assert_snapshot!(without_digests(&outcome.messages()), @r#"
     error: failed to find the remote `origin` in this repository's configuration
-    hint: name another with --remote, give its address, or use a folder: `--store FOLDER`
-    ");
+    hint: store in a folder: `--store baselines`, or `folder = "baselines"` instead of `branch` in [store]; or name the remote: `git remote add origin URL`, or its address with --remote
+    "#);
     suite.world.run(["baseline", "update", "--store", "nights"]).expect_code(0);
     let doctor = suite.world.run(["doctor"]).stdout;
     assert!(doctor.contains("git remote add") && !doctor.contains("can be reached"), "{doctor}");
