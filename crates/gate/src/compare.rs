@@ -16,8 +16,8 @@ use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{
     Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, accuracy, classical, code,
-    common_row, context, copied, diagnosis, direction, disturbance, explain, history, limits, looks, matching,
-    overall, separate, threads,
+    common_row, context, copied, diagnosis, direction, disturbance, explain, history, limits, looks,
+    matching, overall, separate, threads,
 };
 
 /// Settings of a comparison besides the runs and the policy.
