@@ -59,7 +59,7 @@ impl SelectArgs {
         }
         if !filter.is_empty() {
             let left = keep([&mut *base, &mut *head], filter, "--filter")?;
-            notes.push(left_out(left));
+            notes.extend((left > 0).then(|| left_out(left)));
         }
         self.metrics(base, head, policy)?;
         Ok(notes)

@@ -252,7 +252,8 @@ fn files_of_code_for_other_processors_decide_nothing_and_a_kernel_of_one_side_is
     world.write("sm_80.ptx", measured_ptx(1, FMA));
     world.write("sm_90.ptx", measured_ptx(1, FMA).replace("sm_80", "sm_90"));
     for filter in [".", "matmul"] {
-        let outcome = world.run(["compare", "sm_80.ptx", "sm_90.ptx", "--filter", filter]).expect_code(11);
+        let outcome =
+            world.run(["compare", "sm_80.ptx", "sm_90.ptx", "--all", "--filter", filter]).expect_code(11);
         let said = outcome.said();
         assert!(said.contains("architecture: sm_80 / sm_90") && !said.contains("missing"), "{said}");
     }

@@ -43,7 +43,8 @@ fn a_column_of_small_values_that_has_nothing_of_the_reference_is_caught() {
     // What sums of large terms leave in each column.
     let honest = noise(1e-3);
     assert_eq!(found(&honest).code, VerifyCode::Pass);
-    let faults: [(&str, &dyn Fn(usize, f64) -> f64); 5] = [
+    type Fault<'a> = (&'a str, &'a dyn Fn(usize, f64) -> f64);
+    let faults: [Fault<'_>; 5] = [
         ("zeros", &|_, _| 0.0),
         ("the other sign", &|_, x| -x),
         ("another column", &|at, _| values[at - 1] / 5e4),
