@@ -360,11 +360,12 @@ fn consequences(sessions: &AcceptedSessions) -> String {
     };
     text.push_str(&line("released from quarantine", &sessions.released));
     if sessions.released.is_empty() {
-        let AcceptedSessions { held, already, past, .. } = sessions;
+        let AcceptedSessions { held, already, past, accepted, .. } = sessions;
         text.push_str("it releases no session from quarantine\n");
         text.push_str(&line("released by an earlier acceptance", already));
         text.push_str(&line("older than an accepted session, so not part of the baseline", past));
-        if held.is_empty() && already.is_empty() && past.is_empty() {
+        // If another acceptance replaces this one, no session is read.
+        if *accepted > 0 && held.is_empty() && already.is_empty() && past.is_empty() {
             text.push_str("none of the accepted sessions is in quarantine\n");
         }
     }

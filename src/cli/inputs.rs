@@ -128,11 +128,11 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
                 first = Some(Run { benchmarks: Vec::new(), ..run.clone() });
             }
         }
-        if let Some(next) = SessionOfFiles::add(&mut session, run, input) {
-            if let Some(ended) = session.replace(next) {
-                sessions.push(ended.run.origin.label.clone());
-                joiner.push(ended.run).map_err(|error| unreadable(&error))?;
-            }
+        if let Some(next) = SessionOfFiles::add(&mut session, run, input)
+            && let Some(ended) = session.replace(next)
+        {
+            sessions.push(ended.run.origin.label.clone());
+            joiner.push(ended.run).map_err(|error| unreadable(&error))?;
         }
     }
     if let Some(last) = session {

@@ -81,6 +81,8 @@ pub struct AcceptedSessions {
     pub faulty: Vec<(RunName, Vec<QuarantineRecord>)>,
     /// Sessions of which accepted benchmarks stay in quarantine, with the reasons.
     pub held: Vec<(RunName, Vec<QuarantineRecord>)>,
+    /// Number of sessions from the first accepted one on.
+    pub accepted: usize,
     /// Quarantined sessions that were released before.
     pub already: Vec<RunName>,
     /// Quarantined sessions from before another acceptance, with which a new history starts.
@@ -116,7 +118,8 @@ impl AcceptedSessions {
             names.push(name);
         }
         names.reverse();
-        let mut read = Self { faults: std::mem::take(&mut newest.faults), ..Self::default() };
+        let faults = std::mem::take(&mut newest.faults);
+        let mut read = Self { faults, accepted: names.len(), ..Self::default() };
         for batch in names.chunks(BATCH) {
             after.prefetch(files, batch)?;
             for name in batch {

@@ -3,7 +3,7 @@
 
 use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::{Consequence, LintCode, Metric, Subject, Unit, Verdict, counted};
-use benchgate_gate::{Comparison, Reason, Row};
+use benchgate_gate::{Reason, Row};
 
 use super::advice::WayOut;
 use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
@@ -267,8 +267,6 @@ fn busy<'a>(view: &View<'a>) -> Option<Block<'a>> {
 
 /// Returns the explanations of regressions.
 fn causes<'a>(view: &'a View<'a>) -> Option<Block<'a>> {
-    let merge_base = merge_base(view.comparison).map(|commit| format!(" --merge-base {commit}"));
-    let merge_base = merge_base.unwrap_or_default();
     let causes = view.causes.iter().take(CAUSES).map(|cause| {
         let kernels = [cause.kernel, cause.code].into_iter().flatten().map(Text::message_of);
         let known = kernels.chain(cause.changes.iter().map(|change| change.as_str().into()));
@@ -276,7 +274,7 @@ fn causes<'a>(view: &'a View<'a>) -> Option<Block<'a>> {
         // untrusted name must not become part of a command.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-".contains(c);
         let exchange = (cause.kernel.is_some() && cause.benchmark.chars().all(is_plain)).then(|| {
-            let command = format!("benchgate explain --swap {}{merge_base}", cause.benchmark);
+            let command = super::exchange::command(view.comparison, cause.benchmark);
             Text::from("each kernel's share: ").name(command)
         });
         Text::named(cause.benchmark).say(": ").then(Text::joined(known.chain(exchange), "; "))
@@ -285,14 +283,6 @@ fn causes<'a>(view: &'a View<'a>) -> Option<Block<'a>> {
     let more =
         (more > 0).then(|| format!("… and {} with a known cause", counted(more, "more benchmark")).into());
     (!view.causes.is_empty()).then(|| Block::list(causes.chain(more)))
-}
-
-/// Returns the commit of a base that was built from another commit than head, abbreviated as git does in a
-/// large repository. Both sides of a suite with `[side.base]` are of one commit.
-fn merge_base(comparison: &Comparison) -> Option<&str> {
-    let base = comparison.base.commit.as_deref()?;
-    let is_other = comparison.head.commit.as_deref().is_some_and(|head| head != base);
-    base.get(..12).filter(|_| is_other && base.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
 /// Returns why a row has its verdict, and who waived it.

@@ -4,11 +4,22 @@ use serde::Serialize;
 
 use benchgate_core::model::counted;
 use benchgate_core::record::Number;
-use benchgate_gate::{Exchange, Exchanged, Sum};
+use benchgate_gate::{Comparison, Exchange, Exchanged, Sum};
 
 use super::document::{self, Block, Rules, Table, TerminalOptions, Text, json_for_logs};
 use super::human::signed_percent;
 use super::percent;
+
+/// Returns the command that exchanges the kernels of a benchmark. It names base's commit, abbreviated as git does
+/// in a large repository, if that is another one than head's; both sides of a suite with `[side.base]` are of one
+/// commit.
+pub(super) fn command(comparison: &Comparison, benchmark: &str) -> String {
+    let [base, head] = [&comparison.base, &comparison.head].map(|side| side.commit.as_deref());
+    let is_commit = |commit: &&str| commit.chars().all(|c| c.is_ascii_hexdigit());
+    let other = base.filter(|_| head.is_some() && base != head).filter(is_commit);
+    let option = other.and_then(|commit| commit.get(..12)).map(|commit| format!(" --merge-base {commit}"));
+    format!("benchgate explain --swap {benchmark}{}", option.unwrap_or_default())
+}
 
 /// The result of exchanging kernels, including those that were not exchanged.
 #[derive(Debug, Clone, PartialEq)]
