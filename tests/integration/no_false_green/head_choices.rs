@@ -232,9 +232,12 @@ fn a_program_that_contains_its_results_is_not_green() {
     suite.world.write("models/spec.mlir", "// fake latency-us=500\n// fake other-output=1,2,3\n");
     let comparison = gate_main(&suite, &[]).expect_code(13).json();
     let (_, text) = crate::harness::reason(row(&comparison, "a/cpu/main", None));
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    head's outputs differ: output 0 differs from base's
+    called with other inputs: 3 of 3 elements beyond the tolerance, largest |a − b| 3.000e0, first at [0], all over the output; it is base's output plus -3.000e0
+    ");
     // Inputs for which base's model is not defined.
-    let (suite, repository) = crate::pull_request::repository();
+    let (suite, repository) = repository();
     suite.source("a", &["latency-us=1000", "other-output=NaN,5,6"]);
     policy_on_main(&suite, &repository, "");
     suite.source("a", &["latency-us=500", "revision=2", "other-output=NaN,5,7"]);
