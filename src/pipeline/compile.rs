@@ -168,7 +168,7 @@ async fn traced(
     finished: &Finished,
     staged: &Path,
 ) -> Result<String, PipelineError> {
-    let Some(Opened { read, listed }) = &finished.opened else {
+    let Some(Opened { read, listed, .. }) = &finished.opened else {
         host.note_unobserved();
         return Ok(once(key, staged));
     };

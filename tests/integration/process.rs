@@ -406,4 +406,30 @@ async fn an_observed_program_and_its_children_are_seen_to_open_and_to_look_for_f
     assert!(!opened.read.contains(&at.join("made")), "{opened:?}");
     assert!(opened.read.iter().any(|path| path.ends_with("cat")), "{opened:?}");
     assert!(!opened.read.iter().any(|path| path.starts_with("/proc")), "{opened:?}");
+    for name in ["read", "inner", "root", "link"] {
+        assert!(opened.found.contains_key(&at.join(name)), "{name} is not in {opened:?}");
+    }
+    assert!(
+        !opened.found.keys().any(|path| path.ends_with("made") || path.ends_with("missing")),
+        "{opened:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_observed_program_is_seen_to_link_rename_and_replace_what_it_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().canonicalize().unwrap();
+    for name in ["linked", "moved", "replaced", "longer"] {
+        std::fs::write(at.join(name), "1").unwrap();
+    }
+    std::fs::create_dir(at.join("taken")).unwrap();
+    let script = "import os; os.link('linked', 'a'); os.rename('moved', 'b'); open('a'); open('b'); os.symlink('a', 'c'); \
+                  open('replaced', 'w'); open('replaced'); open('longer', 'a'); os.mkdir('new')\n\
+                  try: os.mkdir('taken')\nexcept OSError: pass";
+    let command = Command::new("python3", LONG).args(["-c", script]).cwd(&at).observed();
+    let opened = ran(&command).await.opened.unwrap();
+    let names = opened.found.keys().filter_map(|path| path.strip_prefix(&at).ok());
+    let names: Vec<&str> = names.filter_map(|name| name.to_str().filter(|name| !name.is_empty())).collect();
+    assert_eq!(names, ["a", "b", "linked", "longer", "moved", "taken"]);
+    assert!(opened.kept_memory.is_empty(), "{opened:?}");
 }

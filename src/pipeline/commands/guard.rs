@@ -52,17 +52,15 @@ impl GuardedFiles<'_> {
     }
 }
 
-/// Collects the stamps of everything below a folder. Links are not followed, because replacing a link changes
-/// the stamp of its folder.
+/// Collects the stamps of everything below a folder, for links those of the links themselves.
 pub(super) fn walk(folder: &Path, stamps: &mut BTreeMap<PathBuf, Stamp>) -> std::io::Result<()> {
     stamps.insert(folder.to_owned(), Stamp::now(folder)?);
     for item in fs::read_dir(folder)? {
         let item = item?;
-        let kind = item.file_type()?;
-        if kind.is_dir() {
+        if item.file_type()?.is_dir() {
             walk(&item.path(), stamps)?;
-        } else if kind.is_file() {
-            stamps.insert(item.path(), Stamp::now(&item.path())?);
+        } else {
+            stamps.insert(item.path(), Stamp::in_metadata(&item.metadata()?));
         }
     }
     Ok(())

@@ -26,26 +26,52 @@ impl PreparedCommand {
     }
 
     /// The entries of the build folder that the command's processes added, changed or removed, each with a
-    /// verb for the message. A new folder is listed without its content.
+    /// verb for the message. A new folder is listed without its content. In a folder of compiled Python code,
+    /// files that Python did not write are listed by their extension, because caches name their files freely.
     fn leftovers(&self) -> Result<BTreeMap<String, &'static str>, PipelineError> {
         let (Some(folder), Some(before)) = (self.build_folder(), self.built.get()) else {
             return Ok(BTreeMap::new());
         };
         let now = self.built_files()?;
         let is_in_both = |path: &Path| before.contains_key(path) && now.contains_key(path);
-        let is_first = |path: &Path| path.parent().is_none_or(is_in_both);
+        let is_unchanged = |path: &Path| is_in_both(path) && before.get(path) == now.get(path);
+        let is_first = |path: &Path| path.parent().is_none_or(is_in_both) || is_in_python_cache(path);
+        let is_pythons = |path: &Path| compiled_from(path).is_some_and(|source| is_unchanged(&source));
         let added = now.keys().filter(|path| !before.contains_key(*path)).map(|path| (path, "leave"));
         let removed = before.keys().filter(|path| !now.contains_key(*path)).map(|path| (path, "remove"));
         // Folders are left out, because their stamps only change with their entries.
         let changed = now.iter().filter(|(path, stamp)| {
-            before.get(*path).is_some_and(|before| before != *stamp) && !path.is_dir()
+            let is_folder = path.is_dir() && !path.is_symlink();
+            before.get(*path).is_some_and(|before| before != *stamp) && !is_folder
         });
         let changed = changed.map(|(path, _)| (path, "change"));
-        let entries = added.chain(removed).chain(changed).filter(|(path, _)| is_first(path));
+        let entries = added.chain(removed).chain(changed);
+        let entries = entries.filter(|(path, _)| is_first(path) && !is_pythons(path));
         Ok(entries
-            .map(|(path, verb)| (without_digits(path.strip_prefix(folder).unwrap_or(path)), verb))
+            .map(|(path, verb)| {
+                let kind = path.extension().filter(|_| is_in_python_cache(path));
+                let shown = kind.map(|kind| path.with_file_name("*").with_extension(kind));
+                let shown = shown.as_ref().unwrap_or(path);
+                (without_digits(shown.strip_prefix(folder).unwrap_or(shown)), verb)
+            })
             .collect())
     }
+}
+
+/// Folders of compiled Python code.
+pub(super) const PYTHON_CACHE: &str = "__pycache__";
+
+fn is_in_python_cache(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| folder.ends_with(PYTHON_CACHE))
+}
+
+/// The source file from which Python compiles a file. Python checks that the two match before it uses the
+/// compiled one, so the file contains no result of an earlier process.
+pub(super) fn compiled_from(path: &Path) -> Option<PathBuf> {
+    let is_compiled = is_in_python_cache(path) && path.extension().is_some_and(|kind| kind == "pyc");
+    let name = path.file_name().filter(|_| is_compiled)?.to_str()?;
+    let (module, _) = name.split_once('.')?;
+    Some(path.parent()?.with_file_name(format!("{module}.py")))
 }
 
 /// A path without digits, because the names of such files often contain process numbers.

@@ -6,6 +6,7 @@
 //! isolated. Instead, a side that reads what earlier processes wrote is detected by observing it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use crate::pipeline::trace::file_state;
 use crate::process::{Exit, Finished, Opened};
 
 use super::filter::EVERYTHING;
-use super::leftovers::{LONGEST_NAME, without_digits};
+use super::leftovers::{LONGEST_NAME, PYTHON_CACHE, compiled_from, without_digits};
 use super::{CommandRows, PreparedCommand};
 
 /// The files that a side's observed process read.
@@ -28,8 +29,16 @@ use super::{CommandRows, PreparedCommand};
 struct ObservedProcess {
     /// Names of source files that `prepare` read or looked for. `None` if that could not be observed.
     prepared_with: Option<BTreeSet<String>>,
-    /// Files that earlier processes wrote, grouped by their place. `None` if that could not be observed.
-    reused: Option<BTreeMap<String, ReusedFile>>,
+    /// Results of earlier processes that it could use. `None` if that could not be observed.
+    reused: Option<Reused>,
+}
+
+#[derive(Debug)]
+struct Reused {
+    /// Files that earlier processes wrote, grouped by their place.
+    files: BTreeMap<String, ReusedFile>,
+    /// Kinds of memory of the kernel that outlive processes.
+    memory: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -108,7 +117,8 @@ impl PreparedCommand {
         let start = self.start(output, EVERYTHING).capture_stdout().log(log).observed();
         let finished = host.run(&start.cpus(host.cpus_for(&self.spec.device))).await?;
         self.keep_outputs(&finished, true)?;
-        observed.reused = seen(finished).map(|opened| self.reused(&opened, since, output));
+        observed.reused = seen(finished)
+            .map(|opened| Reused { files: self.reused(&opened, since, output), memory: opened.kept_memory });
         Ok(observed)
     }
 
@@ -119,24 +129,30 @@ impl PreparedCommand {
     /// The name of a source file relative to the sources. Folders that tools fill don't count as sources.
     fn name_in_sources(&self, host: &Host<'_>, path: &Path) -> Option<String> {
         let name = self.sources.iter().find_map(|sources| path.strip_prefix(sources).ok())?;
-        let is_made = name.iter().any(|part| part == ".git" || part == PYTHON_CACHE);
+        let is_cached = |kind: &OsStr| ["pyc", "nbi", "nbc"].iter().any(|cached| kind == *cached);
+        let in_cache = name.iter().any(|part| part == PYTHON_CACHE);
+        let is_made =
+            name.iter().any(|part| part == ".git") || in_cache && path.extension().is_some_and(is_cached);
         let is_source = !is_made && !self.is_built(path) && !host.sources.is_own(path) && !path.is_dir();
         is_source.then(|| name.to_string_lossy().into_owned())
     }
 
-    /// Files outside the build folder that were written since `since`, but not by this process.
+    /// Files and folders outside the build folder that were written since `since`, but not by this process.
     fn reused(&self, opened: &Opened, since: SystemTime, output: &Path) -> BTreeMap<String, ReusedFile> {
-        let mut found = BTreeMap::new();
-        for path in &opened.read {
-            let is_own =
-                path == output || self.is_built(path) || path.iter().any(|part| part == PYTHON_CACHE);
-            if let Some(at) = written(path).filter(|at| !is_own && *at >= since) {
-                let by_process = self.set_up.get().is_some_and(|set_up| at >= *set_up);
-                let file = found
-                    .entry(self.place(path))
-                    .or_insert_with(|| ReusedFile { path: path.clone(), by_process });
-                file.by_process |= by_process;
+        let mut found: BTreeMap<String, ReusedFile> = BTreeMap::new();
+        // benchgate made the folders of its own files.
+        let leads_to = |path: &Path| {
+            output.starts_with(path) || self.build_folder().is_some_and(|folder| folder.starts_with(path))
+        };
+        for (path, at) in opened.found.iter().filter(|(_, at)| **at >= since) {
+            if leads_to(path) || self.is_built(path) || is_pythons(path, since) {
+                continue;
             }
+            let by_process = self.set_up.get().is_some_and(|set_up| at >= set_up);
+            let file = found
+                .entry(self.place(path))
+                .or_insert_with(|| ReusedFile { path: path.clone(), by_process });
+            file.by_process |= by_process;
         }
         found
     }
@@ -159,8 +175,17 @@ impl PreparedCommand {
     }
 }
 
-/// Folders of compiled Python code. Python checks it against the sources before using it, so it is ignored.
-const PYTHON_CACHE: &str = "__pycache__";
+/// Returns whether Python itself wrote a file since `since`, or made the folder, to compile a source file that
+/// is older.
+fn is_pythons(path: &Path, since: SystemTime) -> bool {
+    let is_old = |source: &Path| written(source).is_some_and(|at| at < since);
+    if !path.ends_with(PYTHON_CACHE) {
+        return compiled_from(path).is_some_and(|source| is_old(&source));
+    }
+    let beside = path.parent().and_then(|folder| fs::read_dir(folder).ok());
+    let mut beside = beside.into_iter().flatten().flatten().map(|entry| entry.path());
+    beside.any(|source| source.extension().is_some_and(|kind| kind == "py") && is_old(&source))
+}
 
 /// The time at which a file was last changed, according to its change time, which no program can set.
 fn written(path: &Path) -> Option<SystemTime> {
@@ -214,6 +239,12 @@ fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
     let Some(by_head) = &head.reused else {
         return other_work("a process of head can't be observed, but base's can".to_owned());
     };
+    if let Some(kind) = by_head.memory.difference(&by_base.memory).next() {
+        return other_work(format!(
+            "head's processes use {kind}, which keep results for later ones, but base's don't"
+        ));
+    }
+    let (by_base, by_head) = (&by_base.files, &by_head.files);
     let only = by_head.iter().find(|(place, _)| !by_base.contains_key(*place));
     if let Some((_, ReusedFile { path, .. })) = only {
         let path = shown(&path.to_string_lossy());

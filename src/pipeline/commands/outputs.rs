@@ -2,6 +2,7 @@
 //! something else can't be called faster.
 
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -103,7 +104,7 @@ impl PreparedCommand {
             if !all && std::fs::symlink_metadata(&path).is_err() {
                 continue;
             }
-            match read(folder, output, &path) {
+            match no_other_name(output, &path).and_then(|()| read(folder, output, &path)) {
                 Ok(bytes) => kept.add(index, output, bytes),
                 Err(why) => {
                     kept.missing.get_or_insert(why);
@@ -139,6 +140,20 @@ impl PreparedCommand {
 fn remove(path: &Path) -> Result<(), PipelineError> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(PipelineError::io("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that nothing but its own name leads to an output, because a file with another name can be the result
+/// of an earlier process.
+fn no_other_name(output: &str, path: &Path) -> Result<(), String> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => {
+            Err(format!("left a symbolic link instead of the file `{output}`"))
+        }
+        Ok(found) if found.is_file() && found.nlink() > 1 => {
+            Err(format!("left `{output}` with another name (a hard link), and no file of its own"))
+        }
         _ => Ok(()),
     }
 }

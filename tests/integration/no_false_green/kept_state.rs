@@ -79,6 +79,157 @@ fn a_file_of_the_build_that_only_heads_processes_change_is_never_green() {
     is_the_same_work("base's processes change it too", &change.strictly());
 }
 
+/// A command that does something with files, given by its first argument, and leaves its output in the folder
+/// that its second one names.
+const KEEPS: &str = r#"
+import ctypes, os, sys, tempfile
+how, build = sys.argv[1:]
+home = os.environ["HOME"]
+kept = os.path.join(home, "kept")
+output = os.path.join(build, "y.txt")
+libc = ctypes.CDLL(None)
+
+def attempt(action, *args, **options):
+    try:
+        return action(*args, **options)
+    except OSError:
+        return None
+
+def read(path):
+    with open(path) as file:
+        return file.read()
+
+def write(path, flags=0):
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | flags, 0o644), "w") as file:
+        file.write("42\n")
+
+write(output)
+if how == "hard link":
+    other = os.path.join(build, "z")
+    attempt(os.link, kept, other)
+    attempt(os.unlink, other)
+    attempt(write, kept)
+elif how == "moved file":
+    attempt(os.rename, kept, os.path.join(home, "moved"))
+    attempt(os.unlink, os.path.join(home, "moved"))
+    write(kept)
+elif how == "link":
+    attempt(os.readlink, kept)
+    attempt(os.symlink, "42", kept)
+elif how == "link to an old file":
+    attempt(read, os.path.join(kept, "passwd"))
+    attempt(os.symlink, "/etc", kept)
+elif how == "link that is made anew":
+    attempt(os.unlink, os.path.join(home, "new"))
+    os.symlink(kept, os.path.join(home, "new"))
+    attempt(read, os.path.join(home, "new"))
+    write(kept)
+elif how == "folder":
+    attempt(os.mkdir, kept)
+elif how == "name that is taken":
+    attempt(write, kept, os.O_EXCL)
+elif how == "name that is taken, then its file":
+    attempt(write, kept, os.O_EXCL)
+    read(kept)
+elif how == "end of a file":
+    with open(kept, "a") as file:
+        file.write("42\n")
+elif how == "file that is gone afterwards":
+    number = sum(name.startswith("count") for name in os.listdir(home))
+    attempt(read, f"{kept}{number}")
+    attempt(os.unlink, f"{kept}{number}")
+    write(os.path.join(home, f"count{number}"))
+    write(f"{kept}{number + 1}")
+elif how == "removed file":
+    attempt(os.unlink, kept)
+    write(kept)
+elif how == "segment":
+    libc.shmctl(libc.shmget(0, 4096, 0o1600), 0, None)
+elif how == "queue":
+    getattr(libc, "mq_open", ctypes.CDLL("librt.so.1").mq_open)(b"/no-such-queue", 0)
+elif how.startswith("link in the build"):
+    attempt(os.symlink, "42", os.path.join(build, "l"))
+elif how.startswith("cache in"):
+    folder = os.path.join(build if "build" in how else home, "__pycache__")
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, "kept.bin" if "build" in how else "kept.pyc")
+    attempt(read, path)
+    write(path)
+elif how == "honest":
+    import module
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = os.path.join(folder, "a"), os.path.join(folder, "b")
+        write(first)
+        os.rename(first, second)
+        read(second)
+        os.symlink(second, first)
+        read(first)
+        os.link(second, os.path.join(folder, "c"))
+        read(os.path.join(folder, "c"))
+        os.mkdir(os.path.join(folder, "d"))
+    new = os.path.join(tempfile.gettempdir(), f"{os.getpid()}")
+    write(new, os.O_EXCL)
+    with open(new, "a") as file:
+        file.write("1")
+    read(new)
+    os.unlink(new)
+"#;
+
+#[test]
+fn a_head_that_can_tell_what_an_earlier_process_left_is_never_green() {
+    let change = Change::empty();
+    change.0.write("keeps.py", KEEPS);
+    change.0.write("module.py", "value = 1\n");
+    let cached = "mkdir -p \"$1/__pycache__\"; : > \"$1/__pycache__/bench.pyc\"";
+    change.begin(&format!("{cached}; {COMPUTES}"), WITH_OUTPUTS);
+    let mut missed = Vec::new();
+    let mut gate = |how: &str, is_other: bool| {
+        change.bench(&format!("{cached}; python3 keeps.py '{how}' \"$1\"; rows"));
+        let outcome = change.strictly();
+        if found(&outcome, "workload-changed") != is_other || is_other && outcome.code == Some(0) {
+            missed.push(format!("{how}: {}", outcome.said()));
+        }
+        for entry in std::fs::read_dir(change.0.work().with_file_name("home")).unwrap() {
+            let path = entry.unwrap().path();
+            std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path)).unwrap();
+        }
+    };
+    gate("nothing", false);
+    gate("honest", false);
+    for how in [
+        "hard link",
+        "moved file",
+        "link",
+        "link to an old file",
+        "link that is made anew",
+        "folder",
+        "name that is taken",
+        "name that is taken, then its file",
+        "end of a file",
+        "file that is gone afterwards",
+        "removed file",
+        "segment",
+        "queue",
+        "link in the build",
+        "cache in the build",
+        "cache in the home folder",
+    ] {
+        gate(how, true);
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+#[test]
+fn an_output_that_has_another_name_is_never_green() {
+    let change = Change::new(COMPUTES, WITH_OUTPUTS);
+    for link in ["ln -s", "ln"] {
+        change.bench(&format!("echo 42 > \"$1/z\"; {link} \"$1/z\" \"$1/y.txt\"; rows"));
+        let outcome = change.strictly();
+        assert!(found(&outcome, "VERIFIER_DIDNT_RUN"), "{link}: {}", outcome.said());
+        assert_eq!(outcome.code, Some(20), "{link}: {}", outcome.said());
+    }
+}
+
 #[test]
 fn outputs_that_a_program_without_a_computation_would_have_prove_nothing() {
     let npy = |values: &str| {

@@ -137,13 +137,17 @@ impl Stamp {
     /// # Errors
     /// The file's metadata can't be read.
     pub fn now(path: &Path) -> io::Result<Self> {
-        let metadata = fs::metadata(path)?;
-        Ok(Self {
+        Ok(Self::in_metadata(&fs::metadata(path)?))
+    }
+
+    /// The stamp in metadata that were read before; for a link's own metadata, that of the link itself.
+    pub fn in_metadata(metadata: &Metadata) -> Self {
+        Self {
             size: metadata.len(),
             inode: metadata.ino(),
             changed_s: metadata.ctime(),
             changed_ns: metadata.ctime_nsec(),
-        })
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use super::cgroup::Cgroup;
 use super::plan::{CgroupPlan, SupervisorPlan};
 use super::supervisor::{self, KILL, Report, TERMINATE};
-use super::{Command, Exit, Opened, ProcessError, cgroup, init, observe};
+use super::{Command, Exit, Opened, ProcessError, cgroup, init, opened};
 
 /// A running tool. Dropping it kills the tool and everything that it started, and waits until they have
 /// ended.
@@ -137,7 +137,7 @@ impl Child {
 
     /// The files that the tool opened; available once it has ended.
     pub(super) fn opened(&mut self) -> Option<Opened> {
-        self.opened.take().and_then(observe::read_list)
+        self.opened.take().and_then(opened::read_list)
     }
 
     /// Returns whether the kernel has killed a process because of low memory since the tool was started.
@@ -203,7 +203,7 @@ fn spawn(command: &Command, talks: bool, cgroup: Option<Cgroup>) -> io::Result<S
     let (control_end, control) = io::pipe()?;
     let (mut report, report_end) = io::pipe()?;
     // If the shared file can't be created, the tool runs unobserved.
-    let opened = command.observed.then(|| observe::shared_list().ok()).flatten();
+    let opened = command.observed.then(|| opened::shared_list().ok()).flatten();
     let plan = SupervisorPlan {
         control: control_end.as_raw_fd(),
         report: report_end.as_raw_fd(),

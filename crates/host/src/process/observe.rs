@@ -5,125 +5,23 @@
 //! calls run at full speed. The program is not traced with ptrace, so debuggers and sanitizers still work in
 //! it.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
-use std::mem::{offset_of, zeroed};
+use std::io;
+use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// Files and folders that a program read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Opened {
-    /// Files that it opened, and names that it looked for and may not have found. Excludes files that it had written
-    /// itself, and files of the kernel (`/proc`, `/sys`, `/dev`).
-    pub read: BTreeSet<PathBuf>,
-    /// Folders whose names it listed.
-    pub listed: BTreeSet<PathBuf>,
-}
-
-#[cfg(target_arch = "x86_64")]
-const NATIVE: u32 = 0xC000_003E;
-#[cfg(target_arch = "aarch64")]
-const NATIVE: u32 = 0xC000_00B7;
-
-/// Folders in which the kernel shows its own state. The parts of it that affect a result are facts of the
-/// testbed.
-const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+use super::observed_calls::{Call, Named, call_of, filter};
+use super::opened::{Notes, is_kernels};
 
 /// Longest name that Linux accepts.
 const LONGEST: usize = 4096;
-
-/// The way in which a system call names its file.
-#[derive(Clone, Copy)]
-enum Call {
-    /// Positions of the arguments: the folder's descriptor, the name and the flags.
-    Open { folder: Option<usize>, name: usize, flags: usize },
-    /// `openat2`, whose flags are in memory.
-    OpenHow,
-    Look {
-        folder: Option<usize>,
-        name: usize,
-        /// Position of the flags, which may say that the name is empty and that the descriptor itself is
-        /// meant.
-        flags: Option<usize>,
-    },
-    /// The call could open files unobserved, so it is refused, as Docker's default profile does. Programs
-    /// that would use it fall back to calls that can be observed.
-    Refused,
-}
-
-const fn open(folder: Option<usize>, name: usize, flags: usize) -> Call {
-    Call::Open { folder, name, flags }
-}
-
-const fn look(folder: Option<usize>, name: usize, flags: Option<usize>) -> Call {
-    Call::Look { folder, name, flags }
-}
-
-/// The system calls that are stopped.
-const CALLS: &[(libc::c_long, Call)] = &[
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_open, open(None, 0, 1)),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_stat, look(None, 0, None)),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_lstat, look(None, 0, None)),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_access, look(None, 0, None)),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_readlink, look(None, 0, None)),
-    (libc::SYS_openat, open(Some(0), 1, 2)),
-    (libc::SYS_openat2, Call::OpenHow),
-    (libc::SYS_newfstatat, look(Some(0), 1, Some(3))),
-    (libc::SYS_statx, look(Some(0), 1, Some(2))),
-    (libc::SYS_faccessat, look(Some(0), 1, None)),
-    (libc::SYS_faccessat2, look(Some(0), 1, None)),
-    (libc::SYS_readlinkat, look(Some(0), 1, None)),
-    (libc::SYS_io_uring_setup, Call::Refused),
-];
-
-/// The filter program: stops [`CALLS`] and every call of another architecture, and allows all others.
-fn filter() -> Vec<libc::sock_filter> {
-    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-    const HAS_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
-    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-    let step = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
-    let stop = step(RETURN, libc::SECCOMP_RET_USER_NOTIF, 0, 0);
-    let allow = step(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0);
-    let load = |offset: usize| step(LOAD, offset as u32, 0, 0);
-    let mut program = vec![load(offset_of!(libc::seccomp_data, arch)), step(EQUAL, NATIVE, 1, 0), stop];
-    program.push(load(offset_of!(libc::seccomp_data, nr)));
-    // Calls of the x32 ABI have this bit.
-    program.extend([step(HAS_BIT, 0x4000_0000, 0, 1), stop]);
-    for (number, call) in CALLS {
-        let flags = match call {
-            Call::Look { flags, .. } => *flags,
-            _ => None,
-        };
-        match flags {
-            None => program.extend([step(EQUAL, *number as u32, 0, 1), stop]),
-            // `fstat` of an open file is by far the most frequent call, and names no file.
-            Some(flags) => program.extend([
-                step(EQUAL, *number as u32, 0, 4),
-                load(offset_of!(libc::seccomp_data, args) + 8 * flags),
-                step(HAS_BIT, libc::AT_EMPTY_PATH as u32, 0, 1),
-                allow,
-                stop,
-            ]),
-        }
-    }
-    program.push(allow);
-    program
-}
 
 /// Both ends of the socket through which the program's process sends its listener to the supervisor.
 pub(super) struct Handover {
@@ -227,16 +125,14 @@ pub(super) fn install(program: &[libc::sock_filter], socket: RawFd) {
 /// The supervisor's side: answers the stopped calls and records the files that they name.
 pub(super) struct Observer {
     listener: RawFd,
-    opened: Opened,
-    /// Files that the program created itself.
-    made: BTreeSet<PathBuf>,
+    notes: Notes,
     /// True if a file may have been opened without being observed.
     hidden: bool,
 }
 
 impl Observer {
     pub(super) fn new(listener: RawFd) -> Self {
-        Self { listener, opened: Opened::default(), made: BTreeSet::new(), hidden: false }
+        Self { listener, notes: Notes::new(), hidden: false }
     }
 
     /// Answers one call that is waiting.
@@ -268,98 +164,93 @@ impl Observer {
     }
 
     fn note(&mut self, request: &libc::seccomp_notif) -> io::Result<()> {
-        let (data, pid) = (&request.data, request.pid);
-        let call = call_of(data).ok_or(io::ErrorKind::Unsupported)?;
-        if let Ok(program) = std::fs::read_link(format!("/proc/{pid}/exe")) {
-            self.read(program);
+        let call = call_of(&request.data).ok_or(io::ErrorKind::Unsupported)?;
+        if let Ok(program) = std::fs::read_link(format!("/proc/{}/exe", request.pid)) {
+            self.notes.read(program);
         }
-        let memory = || File::open(format!("/proc/{pid}/mem"));
-        let (folder, name, flags) = match call {
-            Call::Refused => return Ok(()),
-            Call::Open { folder, name, flags } => (folder, name, data.args[flags]),
-            Call::Look { folder, name, .. } => (folder, name, 0),
+        match call {
+            Call::Refused => {}
+            Call::Kept(kind) => self.notes.use_memory(kind),
+            Call::Open { path, flags } => self.note_open(request, path, request.data.args[flags] as i32)?,
             Call::OpenHow => {
                 let mut flags = [0; 8];
-                memory()?.read_exact_at(&mut flags, data.args[2])?;
-                (Some(0), 1, u64::from_ne_bytes(flags))
+                memory(request)?.read_exact_at(&mut flags, request.data.args[2])?;
+                let path = Named { folder: Some(0), name: 1 };
+                self.note_open(request, path, u64::from_ne_bytes(flags) as i32)?;
             }
-        };
-        let mut buffer = [0; LONGEST];
-        let length = memory()?.read_at(&mut buffer, data.args[name])?;
-        let name = buffer[..length].split(|byte| *byte == 0).next().unwrap_or_default();
-        // An empty name is an error or refers to the descriptor itself.
-        if name.is_empty() {
-            return Ok(());
-        }
-        let mut path = PathBuf::from(OsStr::from_bytes(name));
-        if path.is_relative() {
-            let folder = match folder.map(|folder| data.args[folder] as u32 as RawFd) {
-                None | Some(libc::AT_FDCWD) => format!("/proc/{pid}/cwd"),
-                Some(fd) => format!("/proc/{pid}/fd/{fd}"),
-            };
-            path = std::fs::read_link(folder)?.join(path);
-        }
-        let path = without_parents(&path);
-        let flags = flags as i32;
-        let writes = flags & libc::O_ACCMODE == libc::O_WRONLY
-            || flags & libc::O_CREAT != 0 && flags & (libc::O_TRUNC | libc::O_EXCL) != 0;
-        let reads = matches!(call, Call::Look { .. }) || !writes;
-        // The name may lead through the kernel's folders to a file elsewhere.
-        let elsewhere = if reads { through_kernel(&path, pid) } else { None };
-        for path in elsewhere.into_iter().chain([path]) {
-            if reads {
-                let lists = flags & libc::O_DIRECTORY != 0 && flags & libc::O_PATH == 0;
-                if lists && path.is_dir() && !is_kernels(&path) {
-                    self.opened.listed.insert(path);
-                } else {
-                    self.read(path);
+            Call::Look { path, .. } => named(request, path)?.for_each(|path| self.notes.read(path)),
+            Call::Make(path) => named(request, path)?.for_each(|path| self.notes.make(path)),
+            Call::MakeLink(path) => named(request, path)?.for_each(|path| self.notes.make_link(&path)),
+            Call::Remove(path) => named(request, path)?.for_each(|path| self.notes.find(&path)),
+            Call::HardLink([from, to]) => {
+                named(request, from)?.for_each(|path| self.notes.read(path));
+                named(request, to)?.for_each(|path| self.notes.make_link(&path));
+            }
+            Call::Rename { paths: [from, to], flags } => {
+                let replaces = flags.is_none_or(|flags| request.data.args[flags] == 0);
+                for path in named(request, from)? {
+                    self.notes.find(&path);
+                    self.notes.forget(&path);
                 }
-            } else if !self.opened.read.contains(&path) || flags & libc::O_EXCL != 0 {
-                self.opened.read.remove(&path);
-                self.made.insert(path);
+                for path in named(request, to)? {
+                    // A file that is replaced tells the program nothing. A folder makes the call fail.
+                    if !replaces || path.is_dir() {
+                        self.notes.find(&path);
+                    }
+                    self.notes.forget(&path);
+                }
             }
         }
         Ok(())
     }
 
-    fn read(&mut self, path: PathBuf) {
-        if !self.made.contains(&path) && !is_kernels(&path) {
-            self.opened.read.insert(path);
+    fn note_open(&mut self, request: &libc::seccomp_notif, path: Named, flags: i32) -> io::Result<()> {
+        let writes = flags & libc::O_ACCMODE == libc::O_WRONLY
+            || flags & libc::O_CREAT != 0 && flags & (libc::O_TRUNC | libc::O_EXCL) != 0;
+        let lists = flags & libc::O_DIRECTORY != 0 && flags & libc::O_PATH == 0;
+        for path in named(request, path)? {
+            if writes {
+                self.notes.write(path, flags);
+            } else if lists && path.is_dir() {
+                self.notes.list(path);
+            } else {
+                self.notes.read(path);
+            }
         }
+        Ok(())
     }
 
     /// Passes the observations to benchgate through the shared file. An empty file means that the observation
     /// is incomplete.
     pub(super) fn write(self, file: RawFd) {
-        if self.hidden {
-            return;
-        }
-        let mut text = vec![0];
-        for (kind, paths) in [(b'r', &self.opened.read), (b'l', &self.opened.listed)] {
-            for path in paths {
-                text.push(kind);
-                text.extend_from_slice(path.as_os_str().as_bytes());
-                text.push(0);
-            }
-        }
-        // SAFETY: the supervisor inherited the descriptor, which stays open until the supervisor ends.
-        let mut file = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(file) });
-        // The marker `+` is written last, so that an incomplete list does not begin with it.
-        if file.seek(io::SeekFrom::Start(1)).and_then(|_| file.write_all(&text[1..])).is_ok() {
-            drop(file.write_all_at(b"+", 0));
+        if !self.hidden {
+            self.notes.write_list(file);
         }
     }
 }
 
-/// The kind of a system call. `None` if it belongs to another architecture, whose arguments are not known.
-fn call_of(data: &libc::seccomp_data) -> Option<Call> {
-    let known = CALLS.iter().find(|(number, _)| *number == libc::c_long::from(data.nr))?;
-    (data.arch == NATIVE).then_some(known.1)
+fn memory(request: &libc::seccomp_notif) -> io::Result<File> {
+    File::open(format!("/proc/{}/mem", request.pid))
 }
 
-fn is_kernels(path: &Path) -> bool {
-    // Shared memory in `/dev/shm` consists of ordinary files.
-    KERNEL.iter().any(|folder| path.starts_with(folder)) && !path.starts_with("/dev/shm")
+/// The path that a call names. If it leads through the kernel's folders to a file elsewhere, that file as well.
+/// None for an empty name, which is an error or refers to the descriptor itself.
+fn named(request: &libc::seccomp_notif, path: Named) -> io::Result<impl Iterator<Item = PathBuf> + use<>> {
+    let (args, pid) = (&request.data.args, request.pid);
+    let mut buffer = [0; LONGEST];
+    let length = memory(request)?.read_at(&mut buffer, args[path.name])?;
+    let name = buffer[..length].split(|byte| *byte == 0).next().unwrap_or_default();
+    let mut whole = PathBuf::from(OsStr::from_bytes(name));
+    if !name.is_empty() && whole.is_relative() {
+        let folder = match path.folder.map(|folder| args[folder] as u32 as RawFd) {
+            None | Some(libc::AT_FDCWD) => format!("/proc/{pid}/cwd"),
+            Some(fd) => format!("/proc/{pid}/fd/{fd}"),
+        };
+        whole = std::fs::read_link(folder)?.join(whole);
+    }
+    let whole = (!name.is_empty()).then(|| without_parents(&whole));
+    let elsewhere = whole.as_ref().and_then(|path| through_kernel(path, pid));
+    Ok(elsewhere.into_iter().chain(whole))
 }
 
 /// The file that a path reaches outside the kernel's folders after passing through one, such as
@@ -407,27 +298,4 @@ fn without_parents(path: &Path) -> PathBuf {
     // A missing folder contains no files, so its path can stay as it is.
     let before = before.canonicalize().unwrap_or(before);
     before.join(after.iter().collect::<PathBuf>())
-}
-
-/// A file in memory that both processes share, in which a supervisor records its observations.
-pub(super) fn shared_list() -> io::Result<File> {
-    Ok(memfd_create(c"opened", MFdFlags::MFD_CLOEXEC).map(File::from)?)
-}
-
-/// Reads the observations of a supervisor. `None` if the observation is incomplete.
-pub(super) fn read_list(mut file: File) -> Option<Opened> {
-    let mut text = Vec::new();
-    file.rewind().ok()?;
-    file.read_to_end(&mut text).ok()?;
-    let mut opened = Opened::default();
-    for entry in text.strip_prefix(b"+")?.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
-        let (kind, path) = entry.split_first()?;
-        let path = PathBuf::from(std::ffi::OsString::from_vec(path.to_vec()));
-        match kind {
-            b'r' => opened.read.insert(path),
-            b'l' => opened.listed.insert(path),
-            _ => return None,
-        };
-    }
-    Some(opened)
 }

@@ -1,0 +1,222 @@
+//! The files that an observed program used, and how its supervisor passes them to benchgate.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{FromRawFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use nix::libc;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+/// Files and folders that a program read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Opened {
+    /// Files that it opened, and names that it looked for and may not have found. Excludes files that it had written
+    /// itself, and files of the kernel (`/proc`, `/sys`, `/dev`).
+    pub read: BTreeSet<PathBuf>,
+    /// Folders whose names it listed.
+    pub listed: BTreeSet<PathBuf>,
+    /// Everything that it found when it first used the name, and the folders of these names, with the time of
+    /// the last change. A folder changes with its entries, so its time is that of its creation. Excludes
+    /// everything that was created while the program ran.
+    pub found: BTreeMap<PathBuf, SystemTime>,
+    /// Kinds of memory of the kernel that it used and that outlive processes, such as POSIX message queues.
+    pub kept_memory: BTreeSet<String>,
+}
+
+/// The notes of a supervisor about a program that is running.
+pub(super) struct Notes {
+    started: SystemTime,
+    opened: Opened,
+    /// Names that it used before.
+    used: BTreeSet<PathBuf>,
+    /// Files that the program created itself.
+    made: BTreeSet<PathBuf>,
+}
+
+impl Notes {
+    pub(super) fn new() -> Self {
+        let (used, made) = (BTreeSet::new(), BTreeSet::new());
+        Self { started: SystemTime::now(), opened: Opened::default(), used, made }
+    }
+
+    pub(super) fn list(&mut self, path: PathBuf) {
+        self.find(&path);
+        if !is_kernels(&path) {
+            self.opened.listed.insert(path);
+        }
+    }
+
+    pub(super) fn read(&mut self, path: PathBuf) {
+        self.find(&path);
+        if !self.made.contains(&path) && !is_kernels(&path) {
+            self.opened.read.insert(path);
+        }
+    }
+
+    /// Notes a call that opens a file for writing only.
+    pub(super) fn write(&mut self, path: PathBuf, flags: libc::c_int) {
+        let Ok(there) = path.symlink_metadata() else { return self.create(path, flags) };
+        let has = |flag| flags & flag != 0;
+        let empties = has(libc::O_CREAT) && has(libc::O_TRUNC);
+        let fails = has(libc::O_EXCL) || has(libc::O_PATH) || has(libc::O_DIRECTORY) || !is_writable(&path);
+        if !empties || fails || !path.is_file() {
+            // The program learns that the file exists, and by its position how long it is.
+            return self.read(path);
+        }
+        if there.is_symlink() {
+            self.find(&path);
+        }
+        if !self.opened.read.contains(&path) {
+            self.made.insert(path);
+        }
+    }
+
+    fn create(&mut self, path: PathBuf, flags: libc::c_int) {
+        self.find(&path);
+        if flags & libc::O_EXCL != 0 {
+            self.opened.read.remove(&path);
+        }
+        if !self.opened.read.contains(&path) {
+            self.made.insert(path);
+        }
+    }
+
+    /// Notes a call that creates something, or fails because the name exists.
+    pub(super) fn make(&mut self, path: PathBuf) {
+        self.find(&path);
+        if path.symlink_metadata().is_err() {
+            self.made.insert(path);
+        }
+    }
+
+    /// Notes a call that makes a link of this name, through which files of earlier processes may be read.
+    pub(super) fn make_link(&mut self, path: &Path) {
+        self.find(path);
+        self.forget(path);
+    }
+
+    /// Notes a call that learns whether something of this name exists.
+    pub(super) fn find(&mut self, path: &Path) {
+        for place in path.ancestors() {
+            if self.made.contains(place) || !self.used.insert(place.to_owned()) {
+                return;
+            }
+            if let Some(time) = changed(place, self.started).filter(|_| !is_kernels(place)) {
+                self.opened.found.insert(place.to_owned(), time);
+            }
+        }
+    }
+
+    /// Something else may have this name now, or names below it.
+    pub(super) fn forget(&mut self, path: &Path) {
+        for names in [&mut self.made, &mut self.used] {
+            names.retain(|name| !name.starts_with(path));
+        }
+    }
+
+    pub(super) fn use_memory(&mut self, kind: &str) {
+        self.opened.kept_memory.insert(kind.to_owned());
+    }
+
+    /// Passes the observations to benchgate through the shared file.
+    pub(super) fn write_list(self, file: RawFd) {
+        let mut text = vec![0];
+        let mut add = |kind: &str, content: &[u8]| {
+            text.extend_from_slice(kind.as_bytes());
+            text.extend_from_slice(content);
+            text.push(0);
+        };
+        for path in &self.opened.read {
+            add("r", path.as_os_str().as_bytes());
+        }
+        for path in &self.opened.listed {
+            add("l", path.as_os_str().as_bytes());
+        }
+        for (path, time) in &self.opened.found {
+            let time = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            add(&format!("f{}", time.as_nanos()), path.as_os_str().as_bytes());
+        }
+        for kind in &self.opened.kept_memory {
+            add("k", kind.as_bytes());
+        }
+        // SAFETY: the supervisor inherited the descriptor, which stays open until the supervisor ends.
+        let mut file = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(file) });
+        // The marker `+` is written last, so that an incomplete list does not begin with it.
+        if file.seek(io::SeekFrom::Start(1)).and_then(|_| file.write_all(&text[1..])).is_ok() {
+            drop(file.write_all_at(b"+", 0));
+        }
+    }
+}
+
+/// Folders in which the kernel shows its own state. The parts of it that affect a result are facts of the
+/// testbed.
+const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+pub(super) fn is_kernels(path: &Path) -> bool {
+    // Shared memory in `/dev/shm` consists of ordinary files.
+    KERNEL.iter().any(|folder| path.starts_with(folder)) && !path.starts_with("/dev/shm")
+}
+
+/// The time at which a file was last changed or a folder was created, unless it was created after `started`.
+/// For a link, the later of its own time and that of its target.
+fn changed(path: &Path, started: SystemTime) -> Option<SystemTime> {
+    let own = path.symlink_metadata().ok()?;
+    let target = if own.is_symlink() { path.canonicalize().ok() } else { None };
+    let target = target.filter(|target| !is_kernels(target)).and_then(|target| fs::metadata(target).ok());
+    [Some(own), target].into_iter().flatten().filter_map(|it| changed_before(&it, started)).max()
+}
+
+fn changed_before(metadata: &Metadata, started: SystemTime) -> Option<SystemTime> {
+    // Some file systems don't know when a file was created.
+    let created = metadata.created().ok();
+    if created.is_some_and(|at| at >= started) {
+        return None;
+    }
+    if metadata.is_dir() {
+        return created;
+    }
+    // No program can set the change time.
+    let seconds = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
+    let rest = Duration::from_nanos(u64::try_from(metadata.ctime_nsec()).ok()?);
+    Some(SystemTime::UNIX_EPOCH + seconds + rest)
+}
+
+fn is_writable(path: &Path) -> bool {
+    nix::unistd::access(path, nix::unistd::AccessFlags::W_OK).is_ok()
+}
+
+/// A file in memory that both processes share, in which a supervisor records its observations.
+pub(super) fn shared_list() -> io::Result<File> {
+    Ok(memfd_create(c"opened", MFdFlags::MFD_CLOEXEC).map(File::from)?)
+}
+
+/// Reads the observations of a supervisor. `None` if the observation is incomplete.
+pub(super) fn read_list(mut file: File) -> Option<Opened> {
+    let mut text = Vec::new();
+    file.rewind().ok()?;
+    file.read_to_end(&mut text).ok()?;
+    let mut opened = Opened::default();
+    let path = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
+    for entry in text.strip_prefix(b"+")?.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+        let (kind, rest) = entry.split_first()?;
+        match kind {
+            b'r' => opened.read.insert(path(rest)),
+            b'l' => opened.listed.insert(path(rest)),
+            b'f' => {
+                let (time, name) = rest.split_at(rest.iter().position(|byte| *byte == b'/')?);
+                let nanos = str::from_utf8(time).ok()?.parse().ok()?;
+                let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos);
+                opened.found.insert(path(name), time).is_none()
+            }
+            b'k' => opened.kept_memory.insert(str::from_utf8(rest).ok()?.to_owned()),
+            _ => return None,
+        };
+    }
+    Some(opened)
+}
