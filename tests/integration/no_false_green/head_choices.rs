@@ -237,7 +237,7 @@ fn a_program_that_contains_its_results_is_not_green() {
     called with other inputs: 3 of 3 elements beyond the tolerance, largest |a − b| 3.000e0, first at [0], all over the output; it is base's output plus -3.000e0
     ");
     // Inputs for which base's model is not defined.
-    let (suite, repository) = repository();
+    let (suite, repository) = self::repository();
     suite.source("a", &["latency-us=1000", "other-output=NaN,5,6"]);
     policy_on_main(&suite, &repository, "");
     suite.source("a", &["latency-us=500", "revision=2", "other-output=NaN,5,7"]);
