@@ -252,7 +252,7 @@ fn a_list_without_a_direction_is_refused_at_the_first_process_and_never_timed_as
         assert_ne!(refused.code, Some(21), "{}", refused.said());
         let refused = world.run(["pair", command]).expect_code(21);
         insta::allow_duplicates! { insta::assert_snapshot!(refused.messages(), @"
-        error: failed to recognize the format of the command's output: a list of names, values and units does not say whether less or more is better
+        error: failed to recognize the format of the command's output: a list of names, values and units does not state whether less or more is better
         hint: choose: `--format-in custom-smaller-is-better` or `--format-in custom-bigger-is-better`
         ") };
     }
