@@ -421,7 +421,7 @@ mod tests {
         let wheels = wheels_of(report.as_bytes()).unwrap();
         assert_eq!(wheels[0].sha256, hash);
         let without = report.replace("\"hash\"", "\"other\"");
-        assert!(wheels_of(without.as_bytes()).unwrap_err().contains("reported no hash of"));
+        assert!(wheels_of(without.as_bytes()).unwrap_err().contains("the index states no sha256 of"));
         let source = report.replace(".whl", ".tar.gz");
         assert!(wheels_of(source.as_bytes()).unwrap_err().contains("is not a wheel"));
     }
