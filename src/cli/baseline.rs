@@ -240,7 +240,7 @@ fn update(
     terminal.say(&outcome(&updated, &files.place()));
     if !updated.quarantine.is_empty() {
         terminal.say(
-            "quarantined results are excluded from the baseline; this releases those of this session:\n",
+            "quarantined results are excluded from the baseline; if they are intended, this releases those of this session:\n",
         );
         // A command that is wrapped can't be pasted.
         let command = accept_command(&file, &updated.path, place);
@@ -370,10 +370,10 @@ fn consequences(sessions: &AcceptedSessions) -> String {
         }
     }
     for (name, reasons) in &sessions.faulty {
-        let count = |cause| reasons.iter().filter(|reason| reason.cause == cause).count();
-        let counts = [QuarantineCause::Diverged, QuarantineCause::Errored].map(|cause| (count(cause), cause));
-        let counts = counts.iter().filter(|(count, _)| *count > 0);
-        let counts: Vec<String> = counts.map(|(count, cause)| format!("{count} {cause}")).collect();
+        let mut causes: Vec<String> = reasons.iter().map(|reason| reason.cause.to_string()).collect();
+        causes.sort_unstable();
+        let counts: Vec<String> =
+            causes.chunk_by(|a, b| a == b).map(|same| format!("{} {}", same.len(), same[0])).collect();
         text.push_str(&format!(
             "released although it is not a slowdown ({}): {name}: {}\n",
             counts.join(", "),

@@ -48,9 +48,12 @@ pub fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
         }
     }
     let only_folders = given.len() > pattern.len();
-    // Below a folder that matches `**`, files match as well.
-    let is_mixed = !files.is_empty() && !folders.is_empty() && !pattern.contains("**");
-    if is_mixed && !only_folders {
+    // A folder that matches `**` is read if files in it match as well.
+    let is_left_out = |folder: &String| {
+        let has_entries = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+        has_entries && !files.iter().any(|file| Path::new(file).starts_with(folder))
+    };
+    if !files.is_empty() && !only_folders && folders.iter().any(is_left_out) {
         let (of_files, of_folders) = (counted(files.len(), "file"), counted(folders.len(), "folder"));
         return Err(CliError::usage(format!("{given} matches {of_files} and {of_folders}")).hint(format!(
             "choose one kind: `{}` matches only the folders; the files' ending selects the files",

@@ -63,6 +63,9 @@ pub fn run(args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
         return Ok(if status.is_complete() { ExitCode::Pass } else { ExitCode::Error });
     }
     let destination = args.output.open()?;
+    if let Some(output) = &args.output.output {
+        super::job::leave_no_earlier_result(output)?;
+    }
     let files = read(found)?;
     if let Some(output) = &args.output.output {
         // The result of an earlier merge could be mistaken for this one's.

@@ -61,8 +61,8 @@ pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     let drawn = |(name, mut file): (String, RunFile)| -> Result<DrawnRun, CliError> {
         let left_out = filter.as_ref().map(|filter| keep(&mut file, filter));
         let mut comparison = compared(&name, &file)?;
-        if let (Some(comparison), Some(left_out @ 1..)) = (&mut comparison, left_out) {
-            comparison.notes.push(select::left_out(left_out));
+        if let (Some(comparison), Some(left_out)) = (&mut comparison, left_out) {
+            comparison.notes.extend(select::left_out(left_out));
         }
         Ok(DrawnRun::new(name, file, comparison))
     };

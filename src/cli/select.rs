@@ -59,7 +59,7 @@ impl SelectArgs {
         }
         if !filter.is_empty() {
             let left = keep([&mut *base, &mut *head], filter, "--filter")?;
-            notes.extend((left > 0).then(|| left_out(left)));
+            notes.extend(left_out(left));
         }
         self.metrics(base, head, policy)?;
         Ok(notes)
@@ -165,9 +165,9 @@ pub fn matching<'a>(
     Ok(Filter::new(patterns))
 }
 
-/// A note that tells readers of a verdict how many benchmarks it does not cover.
-pub fn left_out(count: usize) -> String {
-    format!("--filter leaves out {}, which were not judged", counted(count, "benchmark"))
+/// A note that tells readers of a verdict how many benchmarks it does not cover; `None` if it covers all.
+pub fn left_out(count: usize) -> Option<String> {
+    (count > 0).then(|| format!("--filter leaves out {}, which were not judged", counted(count, "benchmark")))
 }
 
 /// The new name, if `name` matches `from`.

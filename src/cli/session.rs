@@ -256,6 +256,7 @@ impl MeasureArgs {
         let options = self.options(Path::new(""), output, None, calibration, &BackendArgs::default())?;
         let options = pipeline::Options { shard: self.shard.of_suite(&open.sides)?, ..options };
         super::paths::check_writable(output)?;
+        super::paths::is_earlier_result(output)?;
         let progress = terminal.progress();
         super::runtime::block_on(async |cancel| {
             let run = SuiteRun::new(&open.sides, &options, progress.as_ref(), &cancel);

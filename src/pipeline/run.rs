@@ -60,8 +60,9 @@ pub struct Options {
     pub dump_ir: bool,
     /// Folder for copies of the compiled modules; `None` for no copies.
     pub keep_modules: Option<PathBuf>,
-    /// True to resume an unfinished session with commands, false to start a new one. Only the user knows
-    /// whether the commands are unchanged; `None` if the user can't be asked.
+    /// `Some(true)` resumes an unfinished session with commands, `Some(false)` starts a new one. Only the user
+    /// can tell whether the commands changed, so a command without `--resume` passes `None`, which starts a new
+    /// one as well.
     pub resume_commands: Option<bool>,
     pub command_rows: CommandRows,
     /// The experiments to run on other backends; `None` for none.

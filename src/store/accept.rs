@@ -77,7 +77,7 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
 pub struct AcceptedSessions {
     /// Sessions whose quarantine, or that of some of their benchmarks, it lifts.
     pub released: Vec<RunName>,
-    /// Released results that are wrong or failed, with the reasons.
+    /// Released results that are wrong, failed, unverified or incomplete, with the reasons.
     pub faulty: Vec<(RunName, Vec<QuarantineRecord>)>,
     /// Sessions of which accepted benchmarks stay in quarantine, with the reasons.
     pub held: Vec<(RunName, Vec<QuarantineRecord>)>,
@@ -141,7 +141,6 @@ impl AcceptedSessions {
     ) {
         let earlier = usable(stored, &before.acceptances, &[]);
         let now = usable(stored, &after.acceptances, &[]);
-        let is_released = earlier.iter().zip(&now).any(|(earlier, now)| !earlier && *now);
         let measured = stored.file.benchmarks.iter().map(|benchmark| benchmark.name.as_str());
         let absent = stored.file.quarantine.iter().filter_map(|reason| reason.benchmark.as_deref());
         let names: BTreeSet<&str> = measured.chain(absent).collect();
@@ -156,19 +155,23 @@ impl AcceptedSessions {
             found
         };
         let left = reasons(&after.acceptances);
-        let mut faulty = reasons(&before.acceptances);
+        let mut lifted = reasons(&before.acceptances);
+        lifted.retain(|reason| !left.contains(reason));
+        let benchmarks = stored.file.benchmarks.iter().zip(&now);
+        let is_past = benchmarks
+            .into_iter()
+            .any(|(benchmark, usable)| !usable && covered.contains(&benchmark.name.as_str()));
+        // A benchmark that was not measured is a reason, too, but has no result that becomes usable.
+        let is_absence = left.is_empty() && !lifted.is_empty() && !is_past;
+        let is_released = is_absence || earlier.iter().zip(&now).any(|(earlier, now)| !earlier && *now);
+        let mut faulty = lifted;
         faulty.retain(|reason| {
-            matches!(reason.cause, QuarantineCause::Diverged | QuarantineCause::Errored)
-                && !left.contains(reason)
+            !matches!(reason.cause, QuarantineCause::Regressed | QuarantineCause::Undecided)
         });
         let name = || stored.name.clone();
         if is_released {
             self.released.push(name());
         } else if left.is_empty() && !reasons(&[]).is_empty() {
-            let benchmarks = stored.file.benchmarks.iter().zip(&now);
-            let is_past = benchmarks
-                .into_iter()
-                .any(|(benchmark, usable)| !usable && covered.contains(&benchmark.name.as_str()));
             if is_past { self.past.push(name()) } else { self.already.push(name()) }
         }
         if is_released && !faulty.is_empty() {

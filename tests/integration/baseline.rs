@@ -283,6 +283,7 @@ fn an_acceptance_says_which_sessions_it_releases_and_which_stay_in_quarantine() 
     ");
     insta::assert_snapshot!(accepted(&world, "ddddddd"), @"
     released from quarantine: 20261013T120000Z-[DIGEST]
+    released although it is not a slowdown (1 unverified): 20261013T120000Z-[DIGEST]: the whole run: unverified: the sources differed from their commit
     sessions that are stored from now on are compared with these, and can be quarantined again
     ");
 }
@@ -308,7 +309,7 @@ fn the_command_that_an_update_prints_releases_the_session_that_it_stored() {
     assert!(accepted.said().contains("released from quarantine: 20261011T120000Z-"), "{}", accepted.stdout);
 }
 
-/// What an acceptance since a session says, without the first line, which names a file by the time of the acceptance.
+/// Accepts a session and returns the message without its first line, which contains the time of the acceptance.
 fn accepted(world: &World, since: &str) -> String {
     let arguments = ["baseline", "accept", "--since", since, "--why", "bigger tiles", "--who", "Ada"];
     let said = without_digests(&world.run(arguments).expect_code(0).stdout);

@@ -1,4 +1,4 @@
-//! Metrics of other tools of which the tool does not state whether more or less is better.
+//! Metrics for which the tool that measured them does not state whether more or less is better.
 
 use benchgate_core::model::{Better, Metric, Run, Verdict};
 
@@ -57,9 +57,13 @@ impl StatedSessions {
     }
 }
 
-/// Makes a row inconclusive if its measure changed and nobody states which direction is better. It passes only if it can't
-/// have changed by more than the tolerance in either direction.
+/// Makes a row inconclusive if its metric changed and nobody states which direction is better. The row passes only
+/// if a change of more than the tolerance is excluded in both directions.
 pub fn withhold(row: &mut Row) {
+    // A limit is an upper or a lower one by itself.
+    if matches!(row.reason, Reason::Limit(_)) {
+        return;
+    }
     let Some(metric) = row.metric.as_ref().filter(|metric| metric.better == Better::Unknown) else { return };
     let interval = row.estimate.as_ref().and_then(|estimate| estimate.interval);
     let may_be_lower = || {

@@ -420,7 +420,7 @@ fn metric_draft(
     row.base = readings.0.as_ref().ok().map(|r| r.stats.clone());
     row.head = readings.1.as_ref().ok().map(|r| r.stats.clone());
     if base_series.metric.better == Better::Unknown {
-        // What head alone states about it is no statement.
+        // A direction that only head states is not trusted.
         row.metric = Some(Metric { better: Better::Unknown, ..metric.clone() });
     }
     if !base_series.metric.is_like(metric) {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use benchgate_core::model::{Benchmark, Better, Context, Metric, Outcome, Run, Stage, Summary, Unit};
 
-use super::build::{ByName, carried, direction, fail, own_metric, processes, summary, testbed};
+use super::build::{ByName, carried, direction_of_name, fail, own_metric, processes, summary, testbed};
 use super::error::{LineFault, line_fault};
 use super::json::{parse_with_words, unique_entries};
 use super::stated::check_summary;
@@ -217,6 +217,6 @@ fn metric(name: &str) -> (Metric, f64) {
         ("mem", own_metric("object-size", Unit::Bytes, Better::Lower), 1.0),
     ];
     let found = kinds.into_iter().find(|(kind, _, _)| own.starts_with(kind));
-    let tracked = || own_metric("tracked-value", Unit::Other("asv".into()), direction(&own));
+    let tracked = || own_metric("tracked-value", Unit::Other("asv".into()), direction_of_name(&own));
     found.map_or_else(|| (tracked(), 1.0), |(_, metric, scale)| (metric, scale))
 }

@@ -3,7 +3,7 @@
 //!
 //! Source: <https://go.googlesource.com/proposal/+/master/design/14313-benchmark-format.md>.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Unit};
 
@@ -167,11 +167,16 @@ impl BenchfmtRows {
         if values.is_empty() || values.len() % 2 != 0 {
             return Err("every value needs a unit".to_owned());
         }
+        let mut of_line = HashSet::new();
         for pair in values.chunks_exact(2) {
             let value: f64 =
                 pair[0].parse().map_err(|_| format!("expected a number, found `{}`", short(pair[0])))?;
             let (unit, scale) = own_unit(pair[1]);
             let value = value * scale;
+            // Two values of one line would be two repetitions, of which any one could hide the other.
+            if !of_line.insert(unit.clone()) {
+                return Err(format!("two values in {}", short(&unit)));
+            }
             match self.units.iter().position(|(known, _)| *known == unit) {
                 Some(at) => self.units[at].1.push(value),
                 None if self.units.len() < MAX_UNITS => self.units.push((unit.into_owned(), vec![value])),
@@ -206,7 +211,7 @@ fn metric(unit: &str) -> Metric {
     if unit == "ns/op" {
         return Metric::LATENCY;
     }
-    // The testing package's own.
+    // Go's testing package has these two units, in which less is better.
     let better = if matches!(unit, "B/op" | "allocs/op") { Better::Lower } else { direction(unit) };
     own_metric(unit.to_owned(), Unit::parse(unit), better)
 }

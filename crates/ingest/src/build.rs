@@ -42,17 +42,22 @@ pub(super) fn own_unit(unit: &str) -> (Cow<'_, str>, f64) {
 }
 
 /// Returns which direction is better for a unit, or for a name that contains one: `ms/step` is a time; `GB/s`,
-/// `fps` and `TFLOPS` are rates. A guess could turn a halved throughput into an improvement.
+/// `fps` and `TFLOPS` are rates. A guess could turn a halved throughput into an improvement, so the direction of any
+/// other unit is unknown.
 pub(super) fn direction(unit: &str) -> Better {
     if let Some(known) = Metric::built_in(unit) {
         return known.better;
     }
-    let unit = unit.trim().to_ascii_lowercase();
-    let (of, per) = unit.split_once('/').unwrap_or((&unit, ""));
+    // Units of time are case-sensitive: `MS/s` are samples per second.
+    let (of, per) = unit.trim().split_once('/').unwrap_or((unit.trim(), ""));
     let is_rate = || {
-        let named = ["per_sec", "per second", "flop/s", "flops", "throughput", "bandwidth"];
+        let unit = unit.to_ascii_lowercase().replace(['-', ' '], "_");
+        let named = ["per_sec", "flop/s", "flops", "throughput", "bandwidth"];
         let short = ["fps", "qps", "rps", "tps", "iops"];
-        time_unit(per).is_some() || short.contains(&of) || named.iter().any(|part| unit.contains(part))
+        let of = of.to_ascii_lowercase();
+        time_unit(per).is_some()
+            || short.contains(&of.as_str())
+            || named.iter().any(|part| unit.contains(part))
     };
     if time_unit(of).is_some() {
         Better::Lower
@@ -61,6 +66,11 @@ pub(super) fn direction(unit: &str) -> Better {
     } else {
         Better::Unknown
     }
+}
+
+/// Returns which direction is better for a metric with this name. A name like `hr` or `min` is not a unit of time.
+pub(super) fn direction_of_name(name: &str) -> Better {
+    if time_unit(name.trim()).is_some() { Better::Unknown } else { direction(name) }
 }
 
 /// Checks a name that appears once in a file and becomes part of the names of many rows: without a limit, a

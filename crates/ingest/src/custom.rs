@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Summary, Unit, excerpt};
 
-use super::build::{ByName, carried, direction, own_metric, own_unit, summary, time_unit};
+use super::build::{ByName, carried, direction, own_metric, own_unit, summary};
 use super::error::{LineFault, line_fault};
 use super::json::{Value, parse, unique_entries};
 use super::stated::{check_summary, contradict};
@@ -41,14 +41,11 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
 /// Returns the metric of a unit: `ns`, `ms/op` and `us/iter` are times, for which less is better in any
 /// format.
 fn metric(unit: &str, better: Better) -> (Metric, f64) {
-    let time = unit.split_once('/').filter(|(_, per)| matches!(*per, "op" | "iter"));
-    match time_unit(time.map_or(unit, |(time, _)| time)) {
-        Some(scale) if better == Better::Lower => (Metric::LATENCY, scale),
-        _ => {
-            let (unit, scale) = own_unit(unit);
-            (own_metric(unit.clone().into_owned(), Unit::parse(&unit), better), scale)
-        }
+    let (own, scale) = own_unit(unit);
+    if better == Better::Lower && matches!(own.as_ref(), "ns" | "ns/op" | "ns/iter") {
+        return (Metric::LATENCY, scale);
     }
+    (own_metric(own.clone().into_owned(), Unit::parse(&own), better), scale)
 }
 
 /// `{"BENCHMARK": {"MEASURE": {"value": 1.0}}}`. The bounds next to a value have another meaning in each

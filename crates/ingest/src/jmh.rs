@@ -101,12 +101,18 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
         }
         let better = match score.unit.as_str() {
             unit if unit.starts_with("ops/") => Better::Higher,
-            // What one operation costs, and what the garbage collector does.
+            // The cost of one operation, or the work of the garbage collector.
             unit if unit.ends_with("/op") || name.starts_with("gc.") => Better::Lower,
             unit => direction(unit),
         };
         let (unit, scale) = own_unit(&score.unit);
         let metric = own_metric(name, Unit::parse(&unit), better);
+        // A profiler's time is zero if nothing happened, but a time of zero was not measured anywhere else.
+        if metric.unit == Unit::Nanoseconds && score.forks().iter().flatten().any(|time| *time == 0.0) {
+            let detail = format!("{}: a time of zero", metric.name);
+            benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
+            continue;
+        }
         match score.forks() {
             forks if forks.is_empty() => {
                 let stated = Summary { mean: Some(score.score.0), ..Summary::default() };

@@ -93,8 +93,8 @@ pub fn join(runs: impl IntoIterator<Item = Run>) -> Result<Option<Run>, IngestEr
     Ok(joiner.finish())
 }
 
-/// Returns the upper quartile of each load average over the files, and the largest of up to three: an estimate from many sessions
-/// allows a quarter of them to be slow.
+/// Returns the load that three quarters of the files do not exceed (with up to three files, the largest): an
+/// estimate from many sessions allows a quarter of them to be slow.
 fn typical_loads(files: &[Vec<f64>]) -> Vec<f64> {
     let windows = files.iter().map(Vec::len).max().unwrap_or(0);
     let typical = |window: usize| {

@@ -14,7 +14,7 @@ use benchgate_core::model::{
     Verification, VerifyCode,
 };
 
-use super::build::{ByName, direction, fail, own_metric, processes};
+use super::build::{ByName, direction_of_name, fail, own_metric, processes};
 use super::error::LineFault;
 use super::join::merge_run;
 use super::json::{parse_stream, unique_map};
@@ -238,7 +238,7 @@ fn add_metrics(benchmark: &mut Benchmark, line: &TorchbenchLine) {
             own_metric(name.trim_end_matches("_s").replace('_', "-"), Unit::Nanoseconds, Better::Lower)
         } else {
             let name = name.replace('_', "-");
-            let better = direction(&name);
+            let better = direction_of_name(&name);
             own_metric(name, Unit::Count, better)
         };
         // A list that is as long as the latency's has one value per repetition, whatever its name.

@@ -278,8 +278,7 @@ fn together(rows: &[Divided]) -> Vec<Effect> {
     let mut relative: Vec<f64> =
         unmoved(rows, middle).into_iter().map(|row| (row.effect.center - middle).abs() / row.own).collect();
     relative.sort_by(f64::total_cmp);
-    // Of two rows either may have changed, and of three any two, so the remaining row would have nothing to
-    // agree with.
+    // If one of two rows changed, or two of three, no two rows agree on the unchanged level, so four are needed.
     let rows_beyond = if rows.len() < 4 { 0.0 } else { n - 1.0 };
     let compared = if relative.len() < 4 { 0.0 } else { relative.len() as f64 - 1.0 };
     let spread = relative[(relative.len() - 1) / 2] * consistency(relative.len());

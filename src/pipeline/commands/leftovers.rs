@@ -66,7 +66,8 @@ fn is_in_python_cache(path: &Path) -> bool {
 }
 
 /// The source file from which Python compiles a file. Python checks that the two match before it uses the
-/// compiled one, so the file contains no result of an earlier process.
+/// compiled one, so to Python the file contains no result of an earlier process. A program that reads such a
+/// file itself is not detected.
 pub(super) fn compiled_from(path: &Path) -> Option<PathBuf> {
     let is_compiled = is_in_python_cache(path) && path.extension().is_some_and(|kind| kind == "pyc");
     let name = path.file_name().filter(|_| is_compiled)?.to_str()?;

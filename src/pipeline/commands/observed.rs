@@ -209,13 +209,16 @@ async fn other_preparation(
     (base, of_base): (&PreparedCommand, &ObservedProcess),
     (head, of_head): (&PreparedCommand, &ObservedProcess),
 ) -> Option<Lint> {
-    let with_base = of_base.prepared_with.as_ref()?;
+    let Some(with_base) = &of_base.prepared_with else {
+        let why = "the files that base's `prepare` reads can't be observed";
+        return base.spec.prepare.is_some().then(|| Lint::new(LintCode::Unobserved, why));
+    };
     let Some(with_head) = &of_head.prepared_with else {
         let is_gone = head.spec.prepare.is_none();
         return if is_gone {
             None
         } else {
-            other_work("head's `prepare` can't be observed, and base's can".to_owned())
+            other_work("head's `prepare` can't be observed, but base's can".to_owned())
         };
     };
     for name in with_base.union(with_head) {
@@ -244,6 +247,7 @@ fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
             "head's processes use {kind}, which keep results for later ones, but base's don't"
         ));
     }
+    let memory = by_head.memory.intersection(&by_base.memory).next();
     let (by_base, by_head) = (&by_base.files, &by_head.files);
     let only = by_head.iter().find(|(place, _)| !by_base.contains_key(*place));
     if let Some((_, ReusedFile { path, .. })) = only {
@@ -255,9 +259,12 @@ fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
     let both = by_head
         .iter()
         .find(|(place, file)| file.by_process || by_base.get(*place).is_some_and(|file| file.by_process));
-    both.map(|(_, ReusedFile { path, .. })| {
+    let file = both.map(|(_, ReusedFile { path, .. })| {
         let path = shown(&path.to_string_lossy());
-        let detail = format!("processes of both sides read what earlier ones wrote, such as `{path}`");
-        Lint::new(LintCode::KeptState, detail)
-    })
+        format!("processes of both sides read what earlier ones wrote, such as `{path}`")
+    });
+    let memory = || {
+        memory.map(|kind| format!("processes of both sides use {kind}, which keep results for later ones"))
+    };
+    file.or_else(memory).map(|detail| Lint::new(LintCode::KeptState, detail))
 }

@@ -104,7 +104,7 @@ impl PreparedCommand {
             if !all && std::fs::symlink_metadata(&path).is_err() {
                 continue;
             }
-            match no_other_name(output, &path).and_then(|()| read(folder, output, &path)) {
+            match check_not_linked(output, &path).and_then(|()| read(folder, output, &path)) {
                 Ok(bytes) => kept.add(index, output, bytes),
                 Err(why) => {
                     kept.missing.get_or_insert(why);
@@ -144,15 +144,14 @@ fn remove(path: &Path) -> Result<(), PipelineError> {
     }
 }
 
-/// Checks that nothing but its own name leads to an output, because a file with another name can be the result
-/// of an earlier process.
-fn no_other_name(output: &str, path: &Path) -> Result<(), String> {
+/// Refuses links, because the file behind one can be the result of an earlier process.
+fn check_not_linked(output: &str, path: &Path) -> Result<(), String> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => {
             Err(format!("left a symbolic link instead of the file `{output}`"))
         }
         Ok(found) if found.is_file() && found.nlink() > 1 => {
-            Err(format!("left `{output}` with another name (a hard link), and no file of its own"))
+            Err(format!("left `{output}` as a hard link to another file"))
         }
         _ => Ok(()),
     }

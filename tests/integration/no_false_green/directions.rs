@@ -52,6 +52,21 @@ fn a_gating_counter_of_unknown_direction_is_not_green_once_it_changed() {
 }
 
 #[test]
+fn a_limit_needs_no_direction() {
+    let world = World::new();
+    for (side, value) in [("base", 1000.0), ("head", 2000.0)] {
+        for file in 0..21 {
+            let nudge = 0.37 * f64::from(file) + value * 1e-4;
+            world.write(&format!("{side}-{file}.json"), google("work", value, nudge));
+        }
+    }
+    world.write("policy.toml", "[[limit]]\nbenchmark = \"*\"\nmetric = \"work\"\nmax = 1500\n");
+    let outcome = world.run(["compare", "base-*.json", "head-*.json", "--policy", "policy.toml"]);
+    let said = outcome.expect_code(10).said();
+    assert!(said.contains("limit"), "{said}");
+}
+
+#[test]
 fn the_direction_of_benchgates_own_metrics_is_not_stated_again() {
     counted("latency", 1000.0, "better = \"higher\"\n").expect_code(2);
 }
@@ -76,6 +91,14 @@ fn no_measure_of_another_tool_is_judged_by_a_guess() {
         ("tracked-value", "", asv(10.0).to_string(), asv(5.0).to_string()),
         ("ipc", "ipc", jmh(3.0).to_string(), jmh(1.5).to_string()),
         ("quality", "", go(10.0), go(5.0)),
+        // Samples per second, and a name that is not a unit of time.
+        ("MS/s", "", go(10.0).replace("quality/frame", "MS/s"), go(5.0).replace("quality/frame", "MS/s")),
+        (
+            "tracked-value",
+            "",
+            asv(10.0).to_string().replace("track_quality", "hr"),
+            asv(5.0).to_string().replace("track_quality", "hr"),
+        ),
     ];
     let mut greens = Greens::default();
     for (metric, gating, base, head) in cases {
@@ -88,5 +111,5 @@ fn no_measure_of_another_tool_is_judged_by_a_guess() {
         assert!(outcome.stdout.contains(metric), "{}\n{}", outcome.stdout, outcome.stderr);
         greens.check(metric, &outcome);
     }
-    greens.none(3);
+    greens.none(5);
 }

@@ -1,5 +1,6 @@
-//! Parts of an output that have nothing of the reference. The tolerance grows with the magnitude of the whole tensor, so a
-//! column of small values next to large ones could be zeros, and no element would be beyond it.
+//! Parts of an output that have nothing of the reference. The tolerance grows with the magnitude of the whole
+//! tensor, so a column of small values next to large ones could be all zeros, and no element would be beyond
+//! the tolerance.
 
 use half::f16;
 
@@ -10,19 +11,19 @@ use super::tensor::{DType, Tensor};
 const LOST: f64 = 0.5;
 /// Fewer values than these can be small by chance.
 const LEAST_VALUES: u64 = 8;
-/// The error of a lost part exceeds that of the others by this factor: rounding in large terms, which all parts share, may
-/// be larger than a small part.
+/// The error of a lost part exceeds that of the others by this factor: the rounding of large terms, which all
+/// parts share, may be larger than a small part.
 const SHARED: f64 = 16.0;
-/// The error of a lost part exceeds that of the reference, where it is known, by this factor: a part that is rounding alone
-/// in the reference too has nothing to lose.
+/// The error of a lost part exceeds that of the reference, if known, by this factor: a part that is only
+/// rounding in the reference as well has nothing to lose.
 const EAGER: f64 = 4.0;
-/// Roundings of the type that sums have, in units of the magnitude, that explain any small part: without and with an exact
-/// reference.
+/// Number of roundings of the accumulator's type, in units of the magnitude, that explain any small part:
+/// without and with an exact reference.
 const ROUNDINGS: [f64; 2] = [64.0, 8.0];
-/// Elements whose exponents differ by less than this are a part.
+/// Range of exponents whose elements form a part.
 const OCTAVES: i32 = 4;
 
-/// How a tensor is divided into parts.
+/// A way to divide a tensor into parts.
 enum Division {
     /// By the index along one axis.
     Slices { axis: usize, stride: usize, side: usize },
@@ -48,8 +49,8 @@ impl PartSums {
     }
 }
 
-/// Describes the part of an output within the tolerance that has nothing of the reference, if there is one. `exact` is the same
-/// computation in fp64.
+/// Describes the part of an output that has nothing of the reference although the output is within the
+/// tolerance, if there is one. `exact` is the same computation in fp64.
 pub(super) fn lost_part(
     output: &Tensor,
     reference: &Tensor,
@@ -79,8 +80,10 @@ pub(super) fn lost_part(
         let is_judged = |part: &PartSums| part.values >= LEAST_VALUES;
         let has_reference = |part: &PartSums| EAGER * part.mean(part.of_eager) <= LOST * part.mean(part.size);
         let judged = parts.iter().filter(|part| is_judged(part));
-        let (known, right) = judged.fold((0, 0), |(n, right), part| (n + 1, right + usize::from(has_reference(part))));
-        // If the reference is wrong in many parts, the computation is ill-conditioned, and which parts are right is chance.
+        let (known, right) =
+            judged.fold((0, 0), |(n, right), part| (n + 1, right + usize::from(has_reference(part))));
+        // If the reference is wrong in many parts, the computation is ill-conditioned, and it is chance which
+        // parts are right.
         if right * 4 < known * 3 {
             return None;
         }
@@ -99,7 +102,8 @@ pub(super) fn lost_part(
         let at = parts.iter().position(|part| is_lost(&part))?;
         let [error, size] = [parts[at].error, parts[at].size].map(|sum| parts[at].mean(sum) * magnitude);
         Some(format!(
-            "{} nothing of the reference: the root mean square of |a − b| is {error:.2e}, that of its values {size:.2e}",
+            "{} nothing of the reference: the root mean square of |a − b| is {error:.2e}, that of its values \
+             {size:.2e}",
             division.describe(at, reference.shape()),
         ))
     })

@@ -40,7 +40,7 @@ fn a_column_of_small_values_that_has_nothing_of_the_reference_is_caught() {
     let noise = |size: f64| -> Vec<f64> {
         values.iter().zip(normal(2, 256)).map(|(x, n)| x + f64::from(n) * size).collect()
     };
-    // What sums of large terms leave in each column.
+    // The error that sums of large terms leave in each column.
     let honest = noise(1e-3);
     assert_eq!(found(&honest).code, VerifyCode::Pass);
     type Fault<'a> = (&'a str, &'a dyn Fn(usize, f64) -> f64);
@@ -141,10 +141,12 @@ proptest! {
         let index = |at: usize| at / stride % side;
         let count: usize = shape.iter().product();
         let scale = |at: usize| 10f64.powf(scales[index(at) % 7]);
-        let values: Vec<f64> = normal(seed, count).iter().enumerate().map(|(at, x)| f64::from(*x) * scale(at)).collect();
-        // As large terms of all slices leave it.
+        let values: Vec<f64> =
+            normal(seed, count).iter().enumerate().map(|(at, x)| f64::from(*x) * scale(at)).collect();
+        // The error that large terms leave in all slices.
         let noise = 1e-8 * (0..count).map(scale).fold(0.0, f64::max);
-        let noisy: Vec<f64> = values.iter().zip(normal(!seed, count)).map(|(x, n)| x + f64::from(n) * noise).collect();
+        let noisy: Vec<f64> =
+            values.iter().zip(normal(!seed, count)).map(|(x, n)| x + f64::from(n) * noise).collect();
         let other = |at: usize| at - index(at) * stride + (index(at) + 1) % side * stride;
         let fault = |at: usize| if by_another { noisy[other(at)] } else { 0.0 };
         let faulty: Vec<f64> =

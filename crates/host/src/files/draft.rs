@@ -82,7 +82,7 @@ impl FileDraft {
     /// Commits a file that must not exist yet.
     ///
     /// # Errors
-    /// As [`FileDraft::commit`], or `AlreadyExists` if the file exists.
+    /// Commits like [`FileDraft::commit`], but returns `AlreadyExists` if the file exists.
     pub fn commit_new(self) -> io::Result<()> {
         match self.to {
             To::Through { .. } => Err(io::ErrorKind::AlreadyExists.into()),

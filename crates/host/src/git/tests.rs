@@ -518,7 +518,7 @@ fn a_crafted_tree_writes_nothing_outside() {
         vec![("40000", b"..", inner)],
         vec![("100644", b"a/../../evil", blob)],
         vec![("40000", b".git", inner)],
-        // The same name as a link and as a folder.
+        // A link and a folder with one name.
         vec![("120000", b"x", link), ("40000", b"x", inner)],
     ] {
         let commit = crafted(&fixture, &entries);

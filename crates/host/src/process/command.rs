@@ -30,7 +30,7 @@ const INHERITED: &[&str] = &[
     "TZ",
     "USER",
     "XDG_CACHE_HOME",
-    // Where drivers are found (containers and NixOS put libcuda outside the default path).
+    // Folders in which drivers are found (containers and NixOS put libcuda outside the default path).
     "LD_LIBRARY_PATH",
     "VK_DRIVER_FILES",
     "VK_ICD_FILENAMES",

@@ -1,7 +1,7 @@
 //! Records which files a program and its descendants open or look for.
 //!
 //! A kernel filter (seccomp) stops each system call that names a file until the supervisor has read the name.
-//! This needs no privileges, works in containers, and costs a few microseconds for each such call; all other
+//! This needs no privileges, works in containers, and costs some tens of microseconds for each; all other
 //! calls run at full speed. The program is not traced with ptrace, so debuggers and sanitizers still work in
 //! it.
 
@@ -172,6 +172,10 @@ impl Observer {
             Call::Refused => {}
             Call::Kept(kind) => self.notes.use_memory(kind),
             Call::Open { path, flags } => self.note_open(request, path, request.data.args[flags] as i32)?,
+            #[cfg(target_arch = "x86_64")]
+            Call::Create(path) => {
+                self.note_open(request, path, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC)?;
+            }
             Call::OpenHow => {
                 let mut flags = [0; 8];
                 memory(request)?.read_exact_at(&mut flags, request.data.args[2])?;
@@ -183,12 +187,16 @@ impl Observer {
             Call::MakeLink(path) => named(request, path)?.for_each(|path| self.notes.make_link(&path)),
             Call::Remove(path) => named(request, path)?.for_each(|path| self.notes.find(&path)),
             Call::HardLink([from, to]) => {
-                named(request, from)?.for_each(|path| self.notes.read(path));
+                for path in named(request, from)? {
+                    self.notes.carry(&path);
+                    self.notes.read(path);
+                }
                 named(request, to)?.for_each(|path| self.notes.make_link(&path));
             }
             Call::Rename { paths: [from, to], flags } => {
                 let replaces = flags.is_none_or(|flags| request.data.args[flags] == 0);
                 for path in named(request, from)? {
+                    self.notes.carry(&path);
                     self.notes.find(&path);
                     self.notes.forget(&path);
                 }
@@ -238,7 +246,9 @@ fn memory(request: &libc::seccomp_notif) -> io::Result<File> {
 fn named(request: &libc::seccomp_notif, path: Named) -> io::Result<impl Iterator<Item = PathBuf> + use<>> {
     let (args, pid) = (&request.data.args, request.pid);
     let mut buffer = [0; LONGEST];
-    let length = memory(request)?.read_at(&mut buffer, args[path.name])?;
+    // Programs probe with a null name whether the kernel has a call. It names nothing.
+    let is_null = args[path.name] == 0;
+    let length = if is_null { 0 } else { memory(request)?.read_at(&mut buffer, args[path.name])? };
     let name = buffer[..length].split(|byte| *byte == 0).next().unwrap_or_default();
     let mut whole = PathBuf::from(OsStr::from_bytes(name));
     if !name.is_empty() && whole.is_relative() {

@@ -25,6 +25,9 @@ pub(super) enum Call {
         path: Named,
         flags: usize,
     },
+    /// `creat`, which has no flags.
+    #[cfg(target_arch = "x86_64")]
+    Create(Named),
     /// `openat2`, whose flags are in memory.
     OpenHow,
     Look {
@@ -71,6 +74,8 @@ const KEYS: Call = Call::Kept("keyrings of the kernel");
 const CALLS: &[(libc::c_long, Call)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, Call::Open { path: plain(0), flags: 1 }),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, Call::Create(plain(0))),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_stat, look(plain(0), None)),
     #[cfg(target_arch = "x86_64")]

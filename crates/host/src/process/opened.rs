@@ -37,12 +37,15 @@ pub(super) struct Notes {
     used: BTreeSet<PathBuf>,
     /// Files that the program created itself.
     made: BTreeSet<PathBuf>,
+    /// Devices and inodes of such files that got another name. Their time of creation doesn't tell them from older
+    /// ones, because file systems keep it less exactly than the time at which the program started.
+    carried: BTreeSet<(u64, u64)>,
 }
 
 impl Notes {
     pub(super) fn new() -> Self {
-        let (used, made) = (BTreeSet::new(), BTreeSet::new());
-        Self { started: SystemTime::now(), opened: Opened::default(), used, made }
+        let (used, made, carried) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        Self { started: SystemTime::now(), opened: Opened::default(), used, made, carried }
     }
 
     pub(super) fn list(&mut self, path: PathBuf) {
@@ -107,16 +110,31 @@ impl Notes {
             if self.made.contains(place) || !self.used.insert(place.to_owned()) {
                 return;
             }
+            if inode(place).is_some_and(|inode| self.carried.contains(&inode)) {
+                continue;
+            }
             if let Some(time) = changed(place, self.started).filter(|_| !is_kernels(place)) {
                 self.opened.found.insert(place.to_owned(), time);
             }
         }
     }
 
+    /// Notes that a file gets another name.
+    pub(super) fn carry(&mut self, path: &Path) {
+        if self.made.contains(path) {
+            self.carried.extend(inode(path));
+        }
+    }
+
     /// Something else may have this name now, or names below it.
     pub(super) fn forget(&mut self, path: &Path) {
         for names in [&mut self.made, &mut self.used] {
-            names.retain(|name| !name.starts_with(path));
+            // Names below a folder are next to each other, and the sets are large.
+            let below = names.range(path.to_owned()..).take_while(|name| name.starts_with(path));
+            let below: Vec<PathBuf> = below.cloned().collect();
+            for name in below {
+                names.remove(&name);
+            }
         }
     }
 
@@ -185,6 +203,10 @@ fn changed_before(metadata: &Metadata, started: SystemTime) -> Option<SystemTime
     let seconds = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
     let rest = Duration::from_nanos(u64::try_from(metadata.ctime_nsec()).ok()?);
     Some(SystemTime::UNIX_EPOCH + seconds + rest)
+}
+
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    path.symlink_metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 fn is_writable(path: &Path) -> bool {

@@ -102,7 +102,8 @@ fn processes(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
                     .collect();
                 if metric == Metric::LATENCY.name {
                     repeat = values.len();
-                    let total: Vec<f64> = values.iter().map(|value| value * f64::from(iterations)).collect();
+                    let total: Vec<f64> =
+                        values.iter().map(|value| value * f64::from(iterations.unwrap_or(1))).collect();
                     metrics.insert("total_time".to_owned(), json!(total));
                     metrics.insert("per_iter_time".to_owned(), json!(values));
                 } else if metric != "total-time" {
@@ -117,9 +118,10 @@ fn processes(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the number of iterations in one repetition, if the input states it.
-fn iterations(benchmark: &Benchmark) -> u32 {
-    benchmark.labels.get("iterations_per_run").and_then(|count| count.parse().ok()).unwrap_or(1)
+/// Returns the number of iterations in one repetition; `None` if the input is a result of such a tool that does
+/// not state it.
+fn iterations(benchmark: &Benchmark) -> Option<u32> {
+    benchmark.labels.get("iterations_per_run").map_or(Some(1), |count| count.parse().ok())
 }
 
 fn samples(process: &Process) -> &[f64] {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use benchgate_core::model::{Metric, MetricKind, Unit};
 
-use super::super::build::direction;
+use super::super::build::direction_of_name;
 
 /// Maximum number of counters in one row: more of them are an attack.
 pub(super) const MAX_COUNTERS: usize = 256;
@@ -136,7 +136,7 @@ pub(crate) fn counter_metric(name: &str) -> Metric {
             name: Cow::Owned(name.to_owned()),
             // No format states in all of its outputs whether a counter is a rate, so no unit is assumed.
             unit: Unit::Other(Cow::Borrowed("counter")),
-            better: direction(name),
+            better: direction_of_name(name),
             kind: MetricKind::Noisy,
         },
     }

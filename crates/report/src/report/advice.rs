@@ -122,12 +122,11 @@ fn fix(code: LintCode, format: &str) -> &'static str {
             "asv runs `track_`, `mem_` and `peakmem_` benchmarks once: give 21 files a side. Run `time_` benchmarks without `--quick`."
         }
         (LintCode::AggregatesOnly, "asv-json") => "Keep the samples: `asv run --record-samples`.",
-        // The only contradiction in these lists is between a unit and the direction of the format.
         (LintCode::Contradictory, "custom-bigger-is-better") => {
-            "Less of this unit is better: use `--format-in custom-smaller-is-better`, and split a list that has units of both kinds."
+            "If less of the unit is better, use `--format-in custom-smaller-is-better`, and split a list that has units of both kinds."
         }
         (LintCode::Contradictory, "custom-smaller-is-better") => {
-            "More of this unit is better: use `--format-in custom-bigger-is-better`, and split a list that has units of both kinds."
+            "If more of the unit is better, use `--format-in custom-bigger-is-better`, and split a list that has units of both kinds."
         }
         (LintCode::AggregatesOnly, "pytest-benchmark-json") => {
             "Keep the samples: `pytest --benchmark-save-data --benchmark-json=FILE`."
@@ -266,17 +265,9 @@ fn tool_commands(summary: &RunSummary) -> ToolCommands {
             "(cd SIDE && python benchmarks/experiment_runner.py ARGUMENTS \\\n    --output-dirname=\"$OLDPWD/side-$i\")",
             "",
         ),
-        // These formats are not recognized by their content.
-        "custom-smaller-is-better" => (
-            "--format-in custom-smaller-is-better \\\n  'COMMAND_BASE' 'COMMAND_HEAD'",
-            "COMMAND_SIDE > side-$i.json",
-            ".json",
-        ),
-        "custom-bigger-is-better" => (
-            "--format-in custom-bigger-is-better \\\n  'COMMAND_BASE' 'COMMAND_HEAD'",
-            "COMMAND_SIDE > side-$i.json",
-            ".json",
-        ),
+        "custom-smaller-is-better" | "custom-bigger-is-better" => {
+            ("'COMMAND_BASE' 'COMMAND_HEAD'", "COMMAND_SIDE > side-$i.json", ".json")
+        }
         _ => ("'COMMAND_BASE' 'COMMAND_HEAD'", "COMMAND_SIDE  # writes side-$i.json", ".json"),
     };
     ToolCommands { pair, session, files }
@@ -288,10 +279,12 @@ fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut
     let session = session.replace("COUNT", &repetitions.to_string());
     let side = |name: &str| session.replace("SIDE", &name.to_uppercase()).replace("side", name);
     // These formats are not recognized by their content.
-    let format = if summary.format.starts_with("custom-") {
-        format!(" \\\n  --format-in {}", summary.format)
+    let is_named = summary.format.starts_with("custom-");
+    let [before, after] = if is_named {
+        let option = format!("--format-in {}", summary.format);
+        [format!("{option} \\\n  "), format!(" \\\n  {option}")]
     } else {
-        String::new()
+        Default::default()
     };
     let first =
         if is_overloaded { "The host was overloaded: stop the other programs on it first. " } else { "" };
@@ -302,8 +295,8 @@ fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut
              of this comparison:"
         ),
         commands: format!(
-            "benchgate pair {pair}\n# or\nfor i in $(seq {ENOUGH_SESSIONS}); do\n  {}\n  {}\ndone\n\
-             benchgate compare 'base-*{files}' 'head-*{files}'{format}",
+            "benchgate pair {before}{pair}\n# or\nfor i in $(seq {ENOUGH_SESSIONS}); do\n  {}\n  {}\ndone\n\
+             benchgate compare 'base-*{files}' 'head-*{files}'{after}",
             side("base"),
             side("head")
         ),

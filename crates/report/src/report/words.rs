@@ -92,7 +92,8 @@ pub(super) fn reason(row: &Row) -> Words {
             };
             Words::new("outputs verified", format!("the outputs agree with {reference}; nothing was timed"))
         }
-        Reason::OnlyOn(SideName::Base) if row.fatal => {
+        // Only kernels are neither fatal nor waived.
+        Reason::OnlyOn(SideName::Base) if row.fatal || row.waiver.is_some() => {
             let renamed = |lint: &&Lint| lint.detail.starts_with(LOOKS_RENAMED);
             let renamed = row.lints.iter().find(renamed).map_or("", |lint| lint.detail.as_str());
             Words::new("only at base", "base has this benchmark and head does not").with(renamed)
@@ -190,7 +191,7 @@ fn limit(row: &Row, reading: &LimitReading) -> Words {
         ),
         (_, _, None) => Words::new(
             "near its limit",
-            format!("its typical value, {value}, may be on either side of {limit}; {MORE_BLOCKS}"),
+            format!("its typical value, {value}, may be on either side of {limit}{}", and_more_data(row)),
         ),
     };
     match &reading.owner {
@@ -204,8 +205,9 @@ fn limit(row: &Row, reading: &LimitReading) -> Words {
 fn uneven(row: &Row, what: &str) -> String {
     match row.verdict {
         Verdict::Inconclusive => format!(
-            "undecided: the typical time is within the tolerance of {}, but {what}; {MORE_BLOCKS}",
-            tolerance(row)
+            "undecided: the typical time is within the tolerance of {}, but {what}{}",
+            tolerance(row),
+            and_more_data(row)
         ),
         _ => format!("the typical time did not get worse, but {what}"),
     }
@@ -236,7 +238,7 @@ fn beyond(row: &Row) -> String {
 pub(super) fn open_kind(row: &Row) -> Words {
     match &row.reason {
         Reason::Open => {
-            let more = more_data(row).map_or_else(String::new, |more| format!("; {more}"));
+            let more = and_more_data(row);
             let room = room_for_both(row, "");
             match runs(row) {
                 Some(RunsAnswer { short, kind, .. }) => Words::new(short, format!("{kind}: {room}{more}")),
@@ -341,6 +343,10 @@ fn more_data(row: &Row) -> Option<&'static str> {
     let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);
     let has_enough = row.assumed.is_none() && sessions.is_some_and(|sessions| sessions >= ENOUGH_SESSIONS);
     if is_paired(row) { Some(MORE_BLOCKS) } else { has_enough.then_some(MORE_SESSIONS) }
+}
+
+fn and_more_data(row: &Row) -> String {
+    more_data(row).map_or_else(String::new, |more| format!("; {more}"))
 }
 
 fn is_paired(row: &Row) -> bool {

@@ -5,7 +5,7 @@ use benchgate_core::record::QuarantineCause;
 use benchgate_stats::describe;
 
 use super::causes::{Member, Move};
-use super::history::{BenchmarkHistory, Timeline};
+use super::history::{BenchmarkHistory, Point, Timeline};
 
 /// Number of newest sessions whose median is the present level, and number of sessions before a change that
 /// form the old one.
@@ -46,19 +46,16 @@ pub(super) fn red_since<'a>(
         return None;
     }
     let (metric, track) = history.main()?;
-    let costs = track.costs()?;
+    // A value that has no logarithm was not measured.
+    let cost = |point: &Point| (point.value > 0.0).then(|| track.cost(point.value));
     let good = track.points.iter().rposition(|point| !point.held)?;
     let first = track.points.get(good + 1)?;
-    let excluded = &costs[good + 1..];
+    let excluded: Vec<f64> = track.points[good + 1..].iter().filter_map(cost).collect();
     if excluded.len() < sessions {
         return None;
     }
-    let before: Vec<f64> = costs
-        .iter()
-        .zip(&track.points[..=good])
-        .filter(|(_, point)| !point.held)
-        .map(|(cost, _)| *cost)
-        .collect();
+    let before: Vec<f64> =
+        track.points[..=good].iter().filter(|point| !point.held).filter_map(cost).collect();
     let from = level_before(&before, 0.0)?;
     let now = describe::median(&excluded[excluded.len().saturating_sub(PRESENT)..])?;
     let value = |cost: f64| (track.better.worse() * cost).exp();
