@@ -48,7 +48,7 @@ fn burn_on(cpu: usize, stop: &std::sync::atomic::AtomicBool) {
     }
 }
 
-/// The lowest share of the measured processor that others took in any process of a run, and the highest.
+/// The lowest share of the measured processor that other programs used in any process of a run, and the highest.
 fn foreign_shares(suite: &Suite) -> Vec<f64> {
     let run = suite.run_json();
     let sides = run["sides"].as_array().unwrap().clone();

@@ -27,7 +27,7 @@ pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question>
         row.verdict = Verdict::Inconclusive;
         row.reason = Reason::too_little(
             "too few samples",
-            "the test asked for needs two samples a side, and a rank test the samples",
+            "the requested test needs at least two samples per side, and a rank test needs the samples themselves",
         );
         return None;
     };

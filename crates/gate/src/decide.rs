@@ -153,7 +153,7 @@ impl Question {
     pub fn after_slow_sessions(self, slow: Option<usize>) -> Self {
         let unsettled = slow.map(|slow| {
             let sessions = benchgate_core::model::counted(slow, "stored session");
-            let why = format!("slower in {sessions} before this one, which does not show that it is over");
+            let why = format!("slower in {sessions} before this one, and this session does not show that the slowdown is over");
             TooLittle::new("was slower before", why)
         });
         Self { unsettled, ..self }

@@ -96,9 +96,11 @@ fn foreign(telemetry: &Telemetry) -> Option<String> {
     let who = telemetry.foreign.join(", ");
     match telemetry.foreign_share {
         Some(share) if who.is_empty() => {
-            Some(format!("others took {:.0} % of the measured processors", share * 100.0))
+            Some(format!("other programs used {:.0} % of the measured processors", share * 100.0))
         }
-        Some(share) => Some(format!("others took {:.0} % of the measured processors: {who}", share * 100.0)),
+        Some(share) => {
+            Some(format!("other programs used {:.0} % of the measured processors: {who}", share * 100.0))
+        }
         None if who.is_empty() => None,
         None => Some(format!("{who} on the device")),
     }
@@ -137,7 +139,7 @@ fn of_kind(
         .filter_map(|(side, of, all)| {
             let (order, first) = all.first()?;
             Some(format!(
-                "{side}: {} of {of} processes, the first of them number {}: {first}",
+                "{side}: {} of {of} processes; the first is number {}: {first}",
                 all.len(),
                 order + 1
             ))
@@ -218,7 +220,7 @@ mod tests {
     fn a_burner_in_one_block_is_said_and_the_verdict_stands() {
         let lints = of_row(&burnt(&[2, 3]), &burnt(&[2, 3]), true);
         assert_eq!(codes(&lints), ["disturbed"]);
-        let expected = "base: 2 of 8 processes, the first of them number 3: others took 50 % of the measured processors: \
+        let expected = "base: 2 of 8 processes; the first is number 3: other programs used 50 % of the measured processors: \
                         process 7 (burner); head: 2 of 8";
         assert!(lints[0].detail.starts_with(expected), "{}", lints[0].detail);
         assert_eq!(codes(&of_row(&burnt(&[1, 2]), &burnt(&[]), true)), ["disturbed"]);

@@ -163,7 +163,7 @@ pub fn kernel_lint(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     if !share.is_finite() {
         return None;
     }
-    let detail = format!("{detail}: {share:.0} % of what moved in the kernels");
+    let detail = format!("{detail}: {share:.0} % of the change in kernel time");
     Some(Lint::new(LintCode::KernelMoved, detail))
 }
 
@@ -291,7 +291,7 @@ mod tests {
         let base = profiled(&[("a", 600.0), ("b", 400.0)]);
         let head = profiled(&[("a", 500.0), ("b", 800.0)]);
         let lint = kernel_lint(&base, &head).unwrap();
-        assert_eq!(lint.detail, "b takes 2.00 times as long: 80 % of what moved in the kernels");
+        assert_eq!(lint.detail, "b takes 2.00 times as long: 80 % of the change in kernel time");
         assert_eq!(kernel_lint(&base, &base), None);
         assert_eq!(kernel_lint(&base, &Benchmark::new("m")), None);
     }
@@ -301,6 +301,6 @@ mod tests {
         let base = profiled(&[("a", 600.0), ("b", 400.0)]);
         let head = profiled(&[("a", 500.0), ("b", 460.0), ("c", 90.0)]);
         let lint = kernel_lint(&base, &head).unwrap();
-        assert_eq!(lint.detail, "c is new: 36 % of what moved in the kernels");
+        assert_eq!(lint.detail, "c is new: 36 % of the change in kernel time");
     }
 }

@@ -319,8 +319,10 @@ pub fn newest_measured(sessions: &[&Run]) -> Option<Run> {
 
 /// Returns notes about the history for the reader.
 pub fn notes(stored: usize, used: usize) -> Vec<String> {
-    let mut notes =
-        vec![format!("compared with {}; how much sessions differ counts", counted(used, "stored session"))];
+    let mut notes = vec![format!(
+        "compared with {}; the spread between sessions is taken into account",
+        counted(used, "stored session")
+    )];
     if used < stored {
         notes.push(format!("left out: {} of other testbeds", counted(stored - used, "stored session")));
     }

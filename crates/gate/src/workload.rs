@@ -35,7 +35,7 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
         };
         let [of_base, of_head] = [base, head].map(|side| shown(&side.changed_inputs));
         differing
-            .push(format!("a first call that changes {of_head} for later ones; base's changes {of_base}"));
+            .push(format!("a first call that changes {of_head} for later calls (base's changes {of_base})"));
     }
     if base.device != head.device {
         differing.push(format!("device `{}` instead of `{}`", head.device, base.device));

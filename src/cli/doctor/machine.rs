@@ -99,7 +99,7 @@ fn governor(governance: &Governance, virtual_machine: bool) -> Option<Finding> {
         others => Some(Finding::warning(
             ID,
             others.join(", "),
-            "The processor changes its clock while it measures.",
+            "CPU frequency scaling is enabled, so the clock can change during a measurement.",
             "`cpupower frequency-set -g performance`, at every boot.",
         )),
     }
@@ -143,7 +143,7 @@ fn neighbors(usage: Option<Usage>) -> Finding {
         );
     };
     let what = format!(
-        "others take {:.0} % of the measured processors now, the hypervisor {:.0} %",
+        "other programs use {:.0} % of the measured processors now, the hypervisor {:.0} %",
         usage.foreign * 100.0,
         usage.stolen * 100.0
     );

@@ -79,9 +79,9 @@ macro_rules! lint_codes {
 
 lint_codes! {
     SingleRepetition "single-repetition" Inconclusive,
-        "The process measured once, so nothing is known about its own spread.",
+        "Each process measured only once, so the spread inside a process is unknown.",
         "Repeat inside the process: `--benchmark_repetitions=3` (Google Benchmark), `--benchmark-min-rounds=10` (pytest-benchmark), \
-        `--runs 10` (hyperfine), `-f 5 -i 5` (JMH), `-count=10` (`go test`), without `--quick` (asv); or give several files a side.";
+        `--runs 10` (hyperfine), `-f 5 -i 5` (JMH), `-count=10` (`go test`), without `--quick` (asv); or give several files per side.";
     AggregatesOnly "aggregates-only" Note Measuring,
         "Only mean and standard deviation were kept, so robust estimates and the classical rank test are not possible.",
         "Keep the samples: leave out `--benchmark_report_aggregates_only` of Google Benchmark; of other tools, export the time of every run.";
@@ -89,13 +89,13 @@ lint_codes! {
         "The benchmark library was built without optimization; its own overhead affects the times.",
         "Measure with a release build of the tools.";
     CpuScaling "cpu-scaling" Note Measuring,
-        "The processor changes its clock while it measures.",
+        "CPU frequency scaling is enabled, so the clock can change during a measurement.",
         "Set the performance governor on the measuring host.";
     HostOverloaded "host-overloaded" Inconclusive Measuring,
         "The host was overloaded: more programs were running than it has free processors.",
         "Measure on an idle machine; leave at least one processor to the host.";
     HostBusy "host-busy" Note Measuring,
-        "The host was overloaded during both sides alike.",
+        "The host was overloaded equally while both sides were measured.",
         "Measure on an idle machine: the verdict stands, but it takes more blocks to reach one.";
     HighCv "high-cv" Note Measuring,
         "The samples of a process spread widely.",
@@ -105,16 +105,16 @@ lint_codes! {
         "Processes fall into two groups, as if two programs had been measured.",
         "Measure more processes; look for address-space layout, clock or placement effects.";
     Drift "drift" Note Measuring,
-        "Values move in one direction while the session lasts.",
+        "Values drift in one direction during the session.",
         "Let the machine warm up or cool down first; paired blocks already cancel slow changes.";
     SlotOrder "slot-order" Note Measuring,
         "The first process of a pair differs from the second, on both sides.",
         "Random order keeps it from favoring a side; a cool-down between processes removes it.";
     Throttled "throttled" Inconclusive,
-        "Thermal or power throttling lowered the device's clock while it measured, on one side more than on the other.",
+        "Thermal or power throttling lowered the device's clock during the measurement, more on one side than on the other.",
         "Improve cooling, lower the power limit or lock the clock.";
     ForeignProcess "foreign-process" Inconclusive,
-        "Another process used the device, or the measured processors, on one side more than on the other.",
+        "Another process used the device, or the measured processors, more on one side than on the other.",
         "Run nothing else on the device.";
     ClockUnlocked "clock-unlocked" Note Measuring,
         "The device's clock was not locked.",
@@ -127,7 +127,7 @@ lint_codes! {
         "The device lowered its clock to stay within its power limit.",
         "No action is needed if it affects both sides; locking the clock below the limit avoids it.";
     TemperatureDrift "temperature-drift" Note Measuring,
-        "The device warmed or cooled while the session lasted.",
+        "The device warmed up or cooled down during the session.",
         "No action is needed if the sides are paired, because blocks cancel it. Otherwise warm up the device first.";
     ZeroTime "zero-time" Error,
         "A time of zero or less is not a measurement.",
@@ -139,21 +139,20 @@ lint_codes! {
         "The tool marked this row as failed.",
         "Look at the tool's message about this row, if it wrote one, or at its log.";
     Contradictory "contradictory" Error,
-        "The numbers contradict what else is known about the row, so at least one of the two is wrong.",
-        "Measure both sides again without editing or cutting the tool's files; if it stays, compare the recorded artifact hashes and units with what really ran.";
+        "The numbers contradict other facts about the row (its statistics, units or artifacts), so one of them is wrong.",
+        "Measure both sides again without editing or cutting the tool's files; if the finding remains, compare the recorded artifact hashes and units with what really ran.";
     SkippedRow "skipped-row" Inconclusive Benchmark,
         "The tool skipped some of this row's repetitions, and these may be the slow ones.",
         "Read the tool's message; measure again once nothing is skipped.";
     DuplicateName "duplicate-name" Inconclusive Benchmark,
-        "Results of one side have the same name and come from different benchmarks, or may do so: one result could \
-        replace another that is missing.",
+        "Several results of one side have the same name but come, or may come, from different benchmarks, so one of them could hide that another is missing.",
         "Give every benchmark a unique name. Compare several runs of one benchmark as several files: `benchgate compare 'base-*.json' 'head-*.json'`.";
     RepeatedSamples "repeated-samples" Error,
         "Two benchmarks or processes have the same samples to the last bit, so at least one was not measured.",
         "Measure again; make sure that two jobs do not share a work folder, and that each file is a result of its own measurement.";
     SameFile "same-file" Error,
-        "Base and head are the same samples of one file.",
-        "Name the result of the other program.";
+        "Base and head contain the same samples, from one file.",
+        "Pass the results file of the other program.";
     UnitMismatch "unit-mismatch" Error,
         "The two sides measure this in units of different kinds.",
         "Compare files of the same tool and metric.";
@@ -174,7 +173,7 @@ lint_codes! {
         "Refresh it: `benchgate baseline update`.";
     Gradual "gradual" Note,
         "The benchmark got slower by small steps: its newest sessions are slower than its best level since the last acceptance.",
-        "`benchgate baseline show --changes` shows when. Repair it, or accept it: `benchgate baseline accept --why REASON`.";
+        "`benchgate baseline show --changes` shows when. Fix it, or accept it: `benchgate baseline accept --why REASON`.";
     Quarantined "quarantined" Inconclusive,
         "Stored sessions have this benchmark, but none of them is part of the baseline: they are quarantined, or older than an accepted change.",
         "`benchgate baseline show` says why. Accept a session that measured it (`benchgate baseline accept --since SESSION --why REASON`), or store a good one.";
@@ -214,13 +213,13 @@ lint_codes! {
         "The content of a cached file had changed since it was stored, so it was created again.",
         "Check the disk if it happens again.";
     Unobserved "unobserved" Note,
-        "The files that the tools opened could not be observed, so sides that look identical are measured like any other.",
+        "The files that the tools opened could not be observed, so benchmarks whose sides look identical are measured anyway.",
         "Allow seccomp notifications in the container (Docker's default profile does); they need Linux 5.5 on x86-64 or AArch64.";
     Unverified "unverified" Note,
         "The outputs of this benchmark were not checked against a reference.",
         "Give the model `expected` outputs, or let the exporter write them.";
     VacuousReference "vacuous-reference" Inconclusive Benchmark,
-        "A constant would agree with the reference outputs, so agreeing with them proves nothing.",
+        "A constant output would agree with the reference outputs, so their agreement proves nothing.",
         "Give the model inputs or weights whose outputs differ from element to element: a last layer that starts at zero hides every fault.";
     Stateful "stateful" Inconclusive Benchmark,
         "The program keeps state from one call to the next, so the timed calls may differ from the verified one.",
@@ -238,10 +237,10 @@ lint_codes! {
         "The two sides were measured with different inputs, devices or runtime settings, so they did different work.",
         "Change inputs, devices and runtime flags in a separate commit and accept it with a waiver, or give the model or target a new name; later changes are compared with the new ones.";
     ScriptChanged "script-changed" Note,
-        "A file of the sources that the command names differs from base's. It may be the program, or what decides how the program is measured.",
-        "Review the change: it must measure the same work. To keep both apart, name the program by `{build}`.";
+        "A source file that the command names differs from base's. It may be the program itself, or a file that controls how the program is measured.",
+        "Review the change: it must measure the same work. If it is the program, refer to it through `{build}`.";
     KeptState "kept-state" Note,
-        "Timed calls or processes of both sides start from what earlier ones wrote, so the work that wrote it is not timed.",
+        "On both sides, timed calls or processes reuse what earlier ones wrote, so the time to write it is not measured.",
         "No action is needed for a cache that users have as well; otherwise remove it in `prepare`, or give each call its own inputs.";
     ReferenceChanged "reference-changed" Note,
         "Head's model or its reference differs from base's, and its outputs changed or could not be compared with \

@@ -206,7 +206,7 @@ impl MeasuredDifferences<'_> {
         if exceeds(self.error, tolerance.max_error) {
             let place = self.imprecise.describe().map_or_else(String::new, |place| format!(", {place}"));
             return Err(format!(
-                "root mean square of the normalised error {:.2e}, allowed {:.2e}: a small fault in {} of {} elements{place}",
+                "root mean square of the normalized error {:.2e}, allowed {:.2e}: a small fault in {} of {} elements{place}",
                 self.error,
                 tolerance.max_error,
                 self.imprecise.count(),

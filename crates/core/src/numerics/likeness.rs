@@ -99,7 +99,7 @@ fn rows_moved(a: &[f64], b: &[f64], shape: &[usize], close: impl Fn(f64, f64) ->
         position.join(",")
     };
     Some(match moved.as_slice() {
-        [one, other] => format!("its rows {} and {} have changed places", name(one), name(other)),
+        [one, other] => format!("its rows {} and {} are swapped", name(one), name(other)),
         [first, .., last] => {
             format!("{} rows between {} and {} are in another order", moved.len(), name(first), name(last))
         }
@@ -121,7 +121,7 @@ fn rounded(a: &[f64], b: &[f64], dtype: DType) -> Option<String> {
         DType::F64 if narrow(&is_f32) => "f32",
         _ => return None,
     };
-    Some(format!("every element is rounded to {name} where {dtype} was promised"))
+    Some(format!("every element is rounded to {name} although its type is {dtype}"))
 }
 
 fn scaled(a: &[f64], b: &[f64]) -> Option<String> {
@@ -157,7 +157,7 @@ fn zeroed(a: &[f64], b: &[f64], close: impl Fn(f64, f64) -> bool) -> Option<Stri
             zeros += usize::from(*x == 0.0);
         }
     }
-    (wrong > 0 && zeros == wrong).then(|| "what is wrong is zero".to_owned())
+    (wrong > 0 && zeros == wrong).then(|| "every wrong element is zero".to_owned())
 }
 
 fn unrelated(a: &[f64], b: &[f64]) -> Option<String> {

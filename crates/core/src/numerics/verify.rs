@@ -129,7 +129,7 @@ pub fn vacuous(reference: &Tensor, tolerances: &[NumericsTolerance]) -> Option<S
     }
     let zeros = reference.zeros();
     if agrees(&zeros) {
-        return Some("zeros would agree with the reference, so small are its elements".to_owned());
+        return Some("the reference's elements are so small that zeros would agree with it".to_owned());
     }
     one_number()
 }

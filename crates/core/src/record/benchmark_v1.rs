@@ -26,7 +26,8 @@ impl OutcomeRecord {
     pub(super) fn check(&self, at: &str) -> Result<(), RecordError> {
         if (self.status == OutcomeStatus::Failed) != self.stage.is_some() {
             let stages = Stage::ALL.map(Stage::as_str).join(", ");
-            let what = format!("a failed outcome, and no other, names its stage ({stages})");
+            let what =
+                format!("a failed outcome needs a stage, and no other outcome may have one ({stages})");
             return Err(wrong(format!("{at}.outcome"), what));
         }
         if (self.status == OutcomeStatus::Ok) == self.why.is_some() {

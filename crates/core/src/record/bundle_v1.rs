@@ -212,7 +212,7 @@ fn consistent(file: &BundleFile) -> Result<(), RecordError> {
     };
     match file.sides.iter().map(|side| side.name).collect::<Vec<_>>().as_slice() {
         [_] | [SideName::Base, SideName::Head] => {}
-        _ => return Err(wrong("sides", "neither one side nor base followed by head")),
+        _ => return Err(wrong("sides", "expected one side, or base followed by head")),
     }
     if file.sides.iter().all(|side| side.name != file.judged_by) {
         return Err(wrong("judged_by", "the bundle has no such side"));
@@ -230,7 +230,10 @@ fn consistent(file: &BundleFile) -> Result<(), RecordError> {
             }
             benchmark.outcome.check(&at)?;
             if (benchmark.outcome.status == OutcomeStatus::Ok) != benchmark.module.is_some() {
-                return Err(wrong(at, "it has a module and failed, or neither"));
+                return Err(wrong(
+                    at,
+                    "a benchmark needs a module if it is ok, and must not have one otherwise",
+                ));
             }
             let Some(module) = &benchmark.module else { continue };
             for path in module.paths() {

@@ -30,7 +30,7 @@ pub enum RecordError {
     Parquet(String),
     /// The records would take several times the file's size in memory.
     #[error(
-        "its records are too many and too small for {mebibytes} MiB: reading them would take several times as much"
+        "it has too many small records for a file of {mebibytes} MiB: reading them would take several times as much memory"
     )]
     TooDense { mebibytes: usize },
 }

@@ -39,7 +39,7 @@ fn consistent(file: &RunFile) -> Result<(), RecordError> {
     let metrics = described(&file.metrics)?;
     match file.sides.iter().map(|side| side.name).collect::<Vec<_>>().as_slice() {
         [_] | [SideName::Base, SideName::Head] => {}
-        _ => return Err(wrong("sides", "neither one side nor base followed by head")),
+        _ => return Err(wrong("sides", "expected one side, or base followed by head")),
     }
     let alone = file.sides.len() == 1;
     let misplaced = file.sides.iter().position(|side| side.anchor && (alone || side.name != SideName::Base));

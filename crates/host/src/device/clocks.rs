@@ -171,13 +171,15 @@ fn undo(leftover: &Leftover, gpus: &Gpus, boot: &str) -> String {
     let WrittenLock { gpu, clock, boot: then, .. } = &leftover.written;
     if then != boot {
         drop(fs::remove_file(&leftover.file));
-        return format!("{what}; the machine has started again since, which undid it");
+        return format!("{what}; the machine has rebooted since, which undid it");
     }
     if leftover.owner_lives() {
-        return format!("{what}, which still runs; the lock is left to it");
+        return format!("{what}, which still runs, so the lock was not changed");
     }
     let Some(index) = gpus.list().iter().position(|known| known.id == *gpu) else {
-        return format!("{what}, which was killed; that GPU is not here now, so the lock can't be undone");
+        return format!(
+            "{what}, which was killed; this GPU is not available now, so the lock can't be undone"
+        );
     };
     // NVML does not report locks. A clock above the value that we set shows that another program has changed
     // the setting since, so it is not ours to undo.
@@ -187,15 +189,15 @@ fn undo(leftover: &Leftover, gpus: &Gpus, boot: &str) -> String {
     {
         drop(fs::remove_file(&leftover.file));
         return format!(
-            "{what}, which was killed; it runs at {now} MHz now, so another program has set it since"
+            "{what}, which was killed; it runs at {now} MHz now, so another program has changed the clock since"
         );
     }
     match gpus.unlock_clock(index) {
         Ok(()) => {
             drop(fs::remove_file(&leftover.file));
-            format!("{what}, which was killed; it is free again")
+            format!("{what}, which was killed; it was unlocked")
         }
-        Err(why) => format!("{what}, which was killed; it could not be freed: {why}"),
+        Err(why) => format!("{what}, which was killed; it could not be unlocked: {why}"),
     }
 }
 

@@ -247,7 +247,7 @@ fn every_report_shows_the_values_that_the_gate_computed() {
 #[test]
 fn what_explains_a_red_stands_next_to_the_first_table() {
     let mut slow = measured("vit/cpu/main", Verdict::Regressed, Reason::BeyondFloor, 1e6, 1.3);
-    let moved = "main_dispatch_9 takes 2.00 times as long: 53 % of what moved in the kernels";
+    let moved = "main_dispatch_9 takes 2.00 times as long: 53 % of the change in kernel time";
     slow.lints.push(Lint::new(LintCode::KernelMoved, moved));
     let mut count = bare("vit/cpu/main", Verdict::Regressed, Reason::Exact);
     count.metric = Some(Metric::DISPATCH_COUNT);

@@ -54,7 +54,7 @@ impl Rebuilder {
         let benchmark: BaselineBenchmark =
             serde_json::from_str(detail).map_err(|error| wrong(format!("detail: {error}")))?;
         if benchmark.name != name || !benchmark.processes.is_empty() || !benchmark.values.is_empty() {
-            return Err(wrong(format!("the detail of benchmark {name:?} is not its own")));
+            return Err(wrong(format!("the detail of benchmark {name:?} contradicts its rows")));
         }
         Ok(benchmark)
     }
