@@ -506,7 +506,7 @@ fn unreadable(error: &ingest::IngestError) -> CliError {
              or split the file"
                 .to_owned()
         }
-        ingest::IngestError::NoResults { .. } => "an empty result would pass for the wrong reason".to_owned(),
+        ingest::IngestError::NoResults { .. } => "look at the tool's log: it measured no benchmark, and a result without benchmarks can't be judged".to_owned(),
         _ => "look at that line; if a tool wrote it, let it finish and write it again".to_owned(),
     };
     CliError::input(format!("failed to {error}")).hint(hint)

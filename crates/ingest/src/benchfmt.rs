@@ -200,7 +200,9 @@ impl BenchfmtRows {
             benchmark.lints.push(Lint::new(LintCode::DuplicateName, detail));
         }
         if self.cut {
-            benchmark.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));
+            benchmark
+                .lints
+                .push(Lint::new(LintCode::TruncatedInput, "the last line does not end with a newline"));
         }
         benchmark
     }

@@ -109,7 +109,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             }
         }
         if !line.terminated {
-            benchmark.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));
+            benchmark
+                .lints
+                .push(Lint::new(LintCode::TruncatedInput, "the last line does not end with a newline"));
         }
         benchmarks.push_once(benchmark);
     }

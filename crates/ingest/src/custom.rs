@@ -29,7 +29,10 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
         let mut benchmark = Benchmark::new(carried(&name).map_err(|what| line_fault(1, what))?);
         let (metric, scale) = metric(&unit, better);
         if ![better, Better::Unknown].contains(&direction(&unit)) {
-            let detail = format!("the unit `{}` is better in the other direction", excerpt(&unit, 40));
+            let detail = format!(
+                "the unit `{}` contradicts the direction (smaller or bigger is better) of the format",
+                excerpt(&unit, 40)
+            );
             contradict(&mut benchmark, detail);
         }
         summary(&mut benchmark, metric, scale, Summary { mean: Some(value.0), ..Summary::default() });

@@ -222,7 +222,7 @@ pub enum FileContent {
     Empty,
     #[strum(to_string = "it is UTF-16 text")]
     Utf16,
-    #[strum(to_string = "it is compressed in a way that is not read")]
+    #[strum(to_string = "it is compressed with an unsupported method")]
     Compressed,
     #[strum(to_string = "it is a zip archive")]
     Archive,
@@ -232,17 +232,17 @@ pub enum FileContent {
     Html,
     #[strum(to_string = "a list of names, values and units does not state whether less or more is better")]
     Directionless,
-    #[strum(to_string = "it is BenchmarkDotNet's JSON, which is not read")]
+    #[strum(to_string = "it is BenchmarkDotNet's JSON, which is not supported")]
     BenchmarkDotNet,
     #[strum(to_string = "it is JSON that ends in the middle")]
     CutJson,
-    #[strum(to_string = "it begins like JSON and is not valid JSON")]
+    #[strum(to_string = "it begins like JSON, but is not valid JSON")]
     BrokenJson,
-    #[strum(to_string = "it is JSON of no known benchmark tool")]
+    #[strum(to_string = "it is JSON, but not from a known benchmark tool")]
     Json,
     #[strum(to_string = "it is the log of a command that failed")]
     FailedCommand,
-    #[strum(to_string = "no line of it is a result of a known benchmark tool")]
+    #[strum(to_string = "none of its lines is a result of a known benchmark tool")]
     Text,
 }
 
@@ -262,7 +262,7 @@ impl FileContent {
                 "remove comments and trailing commas; `--format-in NAME` names the format of other text"
             }
             Self::CutJson => "let the tool finish and write it again",
-            Self::FailedCommand => "run the benchmark again; a process without results is not left out",
+            Self::FailedCommand => "run the benchmark again; a process without results can't be skipped",
             Self::Html => "download the raw file, not the page that shows it",
             Self::Directionless => {
                 "choose: `--format-in custom-smaller-is-better` or `--format-in custom-bigger-is-better`"

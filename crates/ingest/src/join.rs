@@ -194,7 +194,10 @@ pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str
         }
         (Outcome::Ok, Outcome::Ok) => {
             if is_empty != [false; 2] && is_empty != [true; 2] {
-                add_lint(&mut kept.lints, Lint::new(LintCode::IncompleteJoin, "a file has no number of it"));
+                add_lint(
+                    &mut kept.lints,
+                    Lint::new(LintCode::IncompleteJoin, "one of the joined files has no value for it"),
+                );
             }
             for series in next.metrics {
                 merge_series(kept, series);

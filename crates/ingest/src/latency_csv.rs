@@ -201,7 +201,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         let cells: Vec<&str> =
             line.text.split(',').map(|cell| cell.trim().trim_matches('"')).take(33).collect();
         if cells.len() != columns.count {
-            let what = format!("{} fields where {} belong", cells.len(), columns.count);
+            let what = format!("{} fields, but the header has {}", cells.len(), columns.count);
             return Err(line_fault(line.number, what));
         }
         let (model, target, time) = (cells[columns.model], cells[columns.target], cells[columns.time]);
@@ -228,7 +228,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         rows.take(time, columns.scale).map_err(|what| line_fault(line.number, what))?;
         // The time may be the last column, and a truncated number still looks like a number.
         if !line.terminated {
-            rows.benchmark.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));
+            rows.benchmark
+                .lints
+                .push(Lint::new(LintCode::TruncatedInput, "the last line does not end with a newline"));
         }
     }
     Ok(Run { benchmarks: list.into_iter().map(LatencyRows::finish).collect(), ..Run::default() })

@@ -38,7 +38,8 @@ pub(super) fn check_summary(benchmark: &mut Benchmark, samples: &[f64], stated: 
 /// Describes how the statements of a summary contradict the samples or, without samples, each other.
 pub(super) fn contradiction(samples: &[f64], stated: &Summary) -> Option<String> {
     if samples.is_empty() {
-        return is_impossible(stated).then(|| "the file's statistics can't be those of any times".to_owned());
+        return is_impossible(stated)
+            .then(|| "no set of times has the statistics that the file states".to_owned());
     }
     if let Some(n) = stated.n.filter(|n| *n != samples.len() as u64) {
         return Some(format!("{} samples, but the file states {n}", samples.len()));

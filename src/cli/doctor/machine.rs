@@ -99,7 +99,7 @@ fn governor(governance: &Governance, virtual_machine: bool) -> Option<Finding> {
         others => Some(Finding::warning(
             ID,
             others.join(", "),
-            "CPU frequency scaling is enabled, so the clock can change during a measurement.",
+            "This frequency governor lets the clock change during a measurement.",
             "`cpupower frequency-set -g performance`, at every boot.",
         )),
     }

@@ -120,7 +120,7 @@ fn an_interrupted_run_is_never_a_pass_not_even_where_nothing_had_to_be_measured(
 fn an_exact_value_whose_last_digits_may_be_cut_is_no_pass() {
     let exact = || with("size", Metric::VMFB_SIZE, Series::Exact(8.0));
     let mut head = exact();
-    head.lints.push(Lint::new(LintCode::TruncatedInput, "the last line has no end"));
+    head.lints.push(Lint::new(LintCode::TruncatedInput, "the last line does not end with a newline"));
     assert_eq!(only_row(exact(), head).verdict, Verdict::Inconclusive);
 }
 

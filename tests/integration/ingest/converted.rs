@@ -130,7 +130,7 @@ fn several_processes_in_one_google_benchmark_file_are_said_to_be_lost() {
     let run = fixture("jmh/results.json");
     let written = ingest::export(&run, ExportFormat::GoogleBenchmark, NOW);
     insta::assert_snapshot!(written.lost.join("\n"), @"
-    the format knows one process a file: in 1 benchmarks (the first is org.example.Matmul.multiply/avgt/n=256) processes became repetitions
+    the format stores one process per file: in 1 benchmarks (the first is org.example.Matmul.multiply/avgt/n=256) processes became repetitions
     the format can't store these metrics: throughput
     ");
     assert_eq!(ingest::export(&run, ExportFormat::Csv, NOW).lost, Vec::<String>::new());
@@ -160,7 +160,7 @@ fn the_command_writes_the_file_whole_and_says_what_was_lost() {
     world.write("jmh.json", std::fs::read(super::fixture_path("jmh/results.json")).unwrap());
     let outcome = world.run(["convert", "jmh.json", "out.json", "--to", "google-benchmark"]).expect_code(0);
     insta::assert_snapshot!(outcome.stderr, @"
-    note: the format knows one process a file: in 1 benchmarks (the first is org.example.Matmul.multiply/avgt/n=256) processes became repetitions
+    note: the format stores one process per file: in 1 benchmarks (the first is org.example.Matmul.multiply/avgt/n=256) processes became repetitions
     note: the format can't store these metrics: throughput
     wrote 4 benchmarks as google-benchmark to out.json
     ");

@@ -70,7 +70,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
                 // The line of dashes below the header.
             } else if let Some(columns) = &table {
                 if row.len() != columns.count {
-                    let what = format!("{} cells where {} belong", row.len(), columns.count);
+                    let what = format!("{} cells, but the header has {}", row.len(), columns.count);
                     return Err(line_fault(line.number, what));
                 }
                 let named = columns.model.map(|at| row[at].trim_matches('`')).filter(|name| !name.is_empty());

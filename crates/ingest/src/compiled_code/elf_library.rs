@@ -206,7 +206,7 @@ pub(super) fn symbols<'a>(
     file.symbols().chain(file.dynamic_symbols()).filter_map(move |symbol| {
         let name = symbol.name_bytes().ok()?;
         let Some(rest) = left.checked_sub(name.len()) else {
-            return Some(Err(format!("names of symbols have more than {} MiB", MOST_NAMES >> 20)));
+            return Some(Err(format!("symbol names take more than {} MiB", MOST_NAMES >> 20)));
         };
         left = rest;
         let name = std::str::from_utf8(name).ok()?;

@@ -32,7 +32,7 @@ fn functions(log: &str) -> Result<BTreeMap<&str, Assembled>, BadCode> {
             open = Some(name.trim());
         } else if let (Some(name), true) = (open, line.contains(" bytes stack frame")) {
             let size = |what| {
-                amount(line, what).ok_or_else(|| format!("ptxas states no {} of {name:?}", what.trim()))
+                amount(line, what).ok_or_else(|| format!("ptxas reports no {} for {name:?}", what.trim()))
             };
             let (stack, spill_stores) = (size(" bytes stack frame")?, size(" bytes spill stores")?);
             let function = Assembled { stack, spill_stores, ..Assembled::default() };
@@ -40,7 +40,8 @@ fn functions(log: &str) -> Result<BTreeMap<&str, Assembled>, BadCode> {
                 return Err(format!("ptxas reports two results for {name:?}"));
             }
         } else if let (Some(used), Some(name)) = (line.strip_prefix("Used "), open) {
-            let function = found.get_mut(name).ok_or_else(|| format!("ptxas states no stack of {name:?}"))?;
+            let function =
+                found.get_mut(name).ok_or_else(|| format!("ptxas reports no stack size for {name:?}"))?;
             function.registers = amount(used, " registers");
             function.shared = Some(amount(used, " bytes smem").unwrap_or(0));
         }
@@ -65,7 +66,7 @@ pub(super) fn add(
     for kernel in kernels {
         let name = &kernel.name;
         let said = functions.get(name.as_str());
-        let said = said.ok_or_else(|| format!("ptxas states nothing about {name:?}"))?;
+        let said = said.ok_or_else(|| format!("ptxas reports nothing about {name:?}"))?;
         // The stack frame contains local arrays and spilled registers.
         kernel.facts.retain(|(metric, _)| *metric != Metric::SCRATCH);
         // Each spilled register is one store of four bytes.
@@ -74,7 +75,7 @@ pub(super) fn add(
         let launch = launch.filter(|launch| launch.is_kernel);
         let registers = said.registers.filter(|_| launch.is_some());
         if launch.is_some() && registers.is_none() {
-            return Err(format!("ptxas reports no registers of {name:?}"));
+            return Err(format!("ptxas reports no registers for {name:?}"));
         }
         let shared = launch.and_then(|launch| said.shared?.checked_add(launch.dynamic_shared?));
         let threads = launch.and_then(|launch| launch.threads);

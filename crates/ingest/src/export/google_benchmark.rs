@@ -25,7 +25,7 @@ pub(super) fn write(run: &Run) -> ExportedRun {
     let mut lost = Vec::new();
     if let Some((count, first)) = count_benchmarks(run, several_processes) {
         lost.push(format!(
-            "the format knows one process a file: in {count} benchmarks (the first is {first}) processes became repetitions"
+            "the format stores one process per file: in {count} benchmarks (the first is {first}) processes became repetitions"
         ));
     }
     if run.benchmarks.iter().any(|benchmark| benchmark.verification.is_some()) {

@@ -67,7 +67,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
         }
     }
     if tables == 0 {
-        return Err(line_fault(1, "no table of Google Benchmark's"));
+        return Err(line_fault(1, "it has no Google Benchmark table"));
     }
     if let Some((first, count)) = unread {
         run.lints.push(Lint::new(LintCode::UnreadLine, format!("{count} lines, the first is line {first}")));
@@ -91,7 +91,7 @@ fn device(line: &str) -> Option<String> {
 }
 
 fn incomplete(line: Line<'_>) -> LineFault {
-    line_fault(line.number, "a row that is not whole")
+    line_fault(line.number, "an incomplete row")
 }
 
 /// Returns whether a line has a name and a time, but not the rest of a row.

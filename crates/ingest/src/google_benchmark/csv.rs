@@ -45,7 +45,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
         before = line.number;
     }
     let Some(header) = start else {
-        return Err(line_fault(before.max(1), "no header of Google Benchmark's CSV"));
+        return Err(line_fault(before.max(1), "it has no Google Benchmark CSV header"));
     };
     let table = &text[header.text.as_ptr() as usize - text.as_ptr() as usize..];
     let mut reader =

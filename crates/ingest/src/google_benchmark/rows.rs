@@ -589,7 +589,7 @@ impl Family {
             lint(LintCode::RoundedTime, "a time is printed with fewer than three digits".to_owned());
         }
         if self.maybe_cut {
-            lint(LintCode::TruncatedInput, "the last line has no end".to_owned());
+            lint(LintCode::TruncatedInput, "the last line does not end with a newline".to_owned());
         }
     }
 }

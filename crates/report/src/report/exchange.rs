@@ -57,17 +57,17 @@ impl ExchangeReport {
             Sum::AddsUp => format!("the kernels add up: {of}"),
             Sum::Differs => {
                 format!(
-                    "the kernels do not add up: {of}. The machine changed while it measured: repeat it, or measure more blocks (--max-blocks)"
+                    "the kernels do not add up: {of}. The machine may have changed during the measurement: repeat it, or measure more blocks (--max-blocks)"
                 )
             }
             Sum::Unknown if missing > 0 => {
                 format!(
-                    "not known whether the kernels add up: {} could not be exchanged",
+                    "it is unknown whether the kernels add up: {} could not be exchanged",
                     counted(missing, "kernel")
                 )
             }
             Sum::Unknown => format!(
-                "not known whether the kernels add up: {of}. Measure more blocks (--max-blocks), or on a quieter machine"
+                "it is unknown whether the kernels add up: {of}. Measure more blocks (--max-blocks), or on a quieter machine"
             ),
         }
     }
@@ -88,9 +88,9 @@ pub fn exchange(report: &ExchangeReport, options: TerminalOptions) -> String {
     let mut said: Vec<Text<'_>> = Vec::new();
     let blamed = exchange.to_blame();
     said.push(if !exchange.has_changed() {
-        "head's kernels are not known to change the time: there is nothing to divide".into()
+        "no change of the time is certain, so there is nothing to attribute to kernels".into()
     } else if blamed.is_empty() {
-        "no kernel alone is known to change the time".into()
+        "no single kernel is certain to change the time".into()
     } else {
         let share: f64 = blamed.iter().map(|kernel| exchange.share(kernel)[0]).sum();
         let names = blamed.iter().map(|kernel| Text::named(kernel.name.as_str()));
@@ -98,7 +98,7 @@ pub fn exchange(report: &ExchangeReport, options: TerminalOptions) -> String {
     });
     said.push(report.sum().into());
     if exchange.by_processor {
-        said.push("times are the processor's, which other programs disturb less than the latency".into());
+        said.push("the times are CPU times, which other programs disturb less than the latency".into());
     }
     if report.identical > 0 {
         said.push(format!("{} identical on both sides", counted(report.identical, "kernel")).into());
@@ -233,7 +233,7 @@ mod tests {
         let lacking = report(vec![("transpose".to_owned(), "head has no kernel of this name".to_owned())]);
         let said = text(&lacking);
         assert!(
-            said.contains("not known whether the kernels add up: 1 kernel could not be exchanged"),
+            said.contains("it is unknown whether the kernels add up: 1 kernel could not be exchanged"),
             "{said}"
         );
         assert!(said.contains("transpose: head has no kernel of this name"), "{said}");

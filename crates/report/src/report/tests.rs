@@ -147,7 +147,10 @@ fn an_estimate_at_an_end_of_its_interval_is_explained() {
     let comparison = of_rows(Verdict::Inconclusive, vec![row]);
     let text = terminal(&View::new(&comparison, None), WIDE);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("; the change is the most frequent one, and the others are smaller"), "{text}");
+    assert!(
+        text.contains("; the printed change is the most frequent value, and all other values are smaller"),
+        "{text}"
+    );
 }
 
 /// `host-overloaded (no verdict)` next to a pass would be contradictory.

@@ -185,7 +185,7 @@ fn limit(row: &Row, reading: &LimitReading) -> Words {
         (_, _, Some(processes)) => Words::new(
             "limit undecided",
             format!(
-                "{} ({value}) can't show whether its typical value keeps {limit}",
+                "{} ({value}) can't show whether its typical value meets {limit}",
                 counted(processes, "process")
             ),
         ),
@@ -316,8 +316,7 @@ pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) ->
     let source = assumed.clone().next()?.source;
     Some(match (source, sessions) {
         (SpreadSource::Default, 2..) => format!(
-            "{sessions} sessions a side are few, so a standard deviation of {size} between them is assumed and weighed \
-             with what they show; {ENOUGH_SESSIONS} a side would show it"
+            "{sessions} sessions per side are few, so a standard deviation of {size} between sessions is assumed and combined with the measured one; {ENOUGH_SESSIONS} per side would be enough"
         ),
         (SpreadSource::Default, _) => {
             let seen = range(assumed.filter_map(|assumed| assumed.disturbance));
@@ -374,8 +373,8 @@ fn at_an_end(row: &Row) -> &'static str {
     let style = Style::for_ratio(estimate.ratio);
     let [change, low, high] = [estimate.ratio, interval.low, interval.high].map(|one| changed_by(one, style));
     match (change == low, change == high) {
-        (true, false) => "; the change is the most frequent one, and the others are larger",
-        (false, true) => "; the change is the most frequent one, and the others are smaller",
+        (true, false) => "; the printed change is the most frequent value, and all other values are larger",
+        (false, true) => "; the printed change is the most frequent value, and all other values are smaller",
         _ => "",
     }
 }

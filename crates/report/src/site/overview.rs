@@ -88,7 +88,7 @@ impl Overview<'_> {
                             }
                         }
                         @if others > 0 {
-                            ", " (others) " slower but stored as good"
+                            ", " (others) " slower, but not quarantined"
                         }
                         @if let Some(newest) = newest { " (newest session: " time datetime=(newest) { (day(newest)) } ")" }
                     }

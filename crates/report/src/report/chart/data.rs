@@ -202,7 +202,7 @@ pub(crate) fn latency(runs: &[DrawnRun]) -> Chart {
     }
     Chart {
         title: "Latency",
-        subtitle: "the typical process; the whisker spans all of them; shorter is better",
+        subtitle: "the bar is the typical process, the whisker spans all processes; shorter is better",
         groups: groups.groups,
         ratios: false,
     }
@@ -230,7 +230,7 @@ pub(super) fn compile_time(runs: &[DrawnRun]) -> Chart {
     }
     Chart {
         title: "Compile time",
-        subtitle: "from the model to the end of its first call; IREE: iree-compile, of an earlier run where the module was cached",
+        subtitle: "from the model to the end of its first call; IREE: iree-compile, in an earlier run if the module was cached",
         groups: groups.groups,
         ratios: false,
     }
