@@ -316,7 +316,8 @@ pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) ->
     let source = assumed.clone().next()?.source;
     Some(match (source, sessions) {
         (SpreadSource::Default, 2..) => format!(
-            "{sessions} sessions per side are few, so a standard deviation of {size} between sessions is assumed and combined with the measured one; {ENOUGH_SESSIONS} per side would be enough"
+            "{sessions} sessions per side are few, so a standard deviation of {size} between sessions is assumed and \
+             combined with the measured one; {ENOUGH_SESSIONS} per side would be enough"
         ),
         (SpreadSource::Default, _) => {
             let seen = range(assumed.filter_map(|assumed| assumed.disturbance));

@@ -41,8 +41,8 @@ pub fn compare_page(timelines: &[Timeline]) -> String {
             }
         }
         p.note {
-            "Medians over processes and their intervals. These intervals don't include the spread between sessions;  "
-            "" code { "benchgate baseline diff" } " takes it into account."
+            "Medians over processes and their intervals. These intervals don't include the spread between sessions; "
+            code { "benchgate baseline diff" } " takes it into account."
         }
         (data("timelines", &listed.collect::<Value>()))
     };
