@@ -130,7 +130,7 @@ pub fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
     // If neither end is given, the stored sessions determine both.
     if command == "bisect" && inputs.get("base").is_some() != inputs.get("head").is_some() {
         let missing = if inputs.get("base").is_some() { "head" } else { "base" };
-        problems.push(format!("bisect needs {missing} too, or neither of the two"));
+        problems.push(format!("bisect needs both base and head, or neither; {missing} is missing"));
     }
     let needed = NEEDED.iter().filter(|(name, _)| *name == command).flat_map(|(_, needed)| *needed);
     let missing = needed.filter(|name| inputs.get(name).is_none());

@@ -51,7 +51,7 @@ pub struct AlertArgs {
     /// Mention a user or team in issues about benchmarks that match; repeatable
     #[arg(long, value_name = "GLOB=@HANDLE", value_parser = BenchmarkOwner::parse)]
     owner: Vec<BenchmarkOwner>,
-    /// Result of `benchgate bisect --format json`, to comment on the issue about its benchmark
+    /// Result of `benchgate bisect --format json`, posted as a comment on the issue about its benchmark
     #[arg(long, value_name = "FILE")]
     bisection: Option<PathBuf>,
     /// URL of the published site, to link its pages
@@ -291,7 +291,7 @@ impl Night<'_> {
         let longest = self.timelines.iter().map(|timeline| timeline.sessions.len()).max().unwrap_or(0);
         if text.is_empty() && longest < site::LEAST_SESSIONS {
             text = format!(
-                "too young: {} of a suite and testbed; an issue can be opened from {} on\n",
+                "too few sessions: at most {} of a suite and testbed, and an issue needs at least {}\n",
                 counted(longest, "session"),
                 site::LEAST_SESSIONS
             );

@@ -49,7 +49,7 @@ enum BaselineCommand {
     Accept(Accept),
     Prune(Prune),
     Export(Export),
-    /// Read every file of the store and name damaged ones
+    /// Check every stored file and list the damaged ones
     Verify,
 }
 
@@ -385,7 +385,7 @@ fn consequences(sessions: &AcceptedSessions) -> String {
     }
     if !sessions.held.is_empty() {
         text.push_str(
-            "of later sessions, an acceptance releases only slowdowns; `--since SESSION` accepts one of these by itself\n",
+            "from later sessions, an acceptance releases only slowdowns; to accept one of these, name it with `--since SESSION`\n",
         );
     }
     text.push_str(

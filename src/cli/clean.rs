@@ -28,7 +28,7 @@ Examples:
 
 Exit codes: 0 done, 2 usage, 20 something can't be removed.")]
 pub struct CleanArgs {
-    /// Remove files that were not used for this many days; 0 removes all, and nothing may run meanwhile
+    /// Remove files that were not used for this many days; 0 removes all, and requires that nothing is being measured
     #[arg(long, value_name = "DAYS", default_value_t = 30)]
     older_than: u32,
     /// Then remove the least recently used files until the cache has at most this many gigabytes
@@ -72,8 +72,10 @@ pub fn run(args: &CleanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
         && !args.dry_run
         && let Some(holder) = device::measuring_now()
     {
-        return Err(CliError::usage(format!("failed to remove what may be in use: {holder} is measuring"))
-            .hint("wait for it, or leave what was used in the last 24 hours with `--older-than 1`"));
+        return Err(CliError::usage(format!(
+            "failed to remove files of the last 24 hours: {holder} is measuring and may be using them"
+        ))
+        .hint("wait for it, or keep the files of the last 24 hours with `--older-than 1`"));
     }
     let mut lines: BTreeMap<&str, Line> = BTreeMap::new();
     for (kept, &doomed) in kept.iter().zip(&doomed) {
@@ -89,12 +91,12 @@ pub fn run(args: &CleanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     }
     let place = cache.display();
     terminal.print(&if all.folders == 0 {
-        format!("nothing is kept in {place}\n")
+        format!("nothing to remove in {place}\n")
     } else if all.removed == 0 {
         let bytes = report::quantity(all.bytes, &Unit::Bytes);
         let what = format!("nothing to remove: {} ({bytes}) in {place}", counted(all.folders, "folder"));
         if doomed.contains(&true) {
-            format!("{what}: those to remove are in use\n")
+            format!("{what}: the selected ones are in use\n")
         } else if kept.iter().all(|kept| kept.folder.idle(now) <= DAY) {
             format!("{what}, used in the last 24 hours; `--older-than 0` removes these too\n")
         } else {

@@ -163,11 +163,11 @@ fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
         );
     };
     let consequence = match lint.consequence() {
-        Consequence::Note => "it is reported and forbids no verdict",
+        Consequence::Note => "the finding is only reported; the verdict is not affected",
         Consequence::Inconclusive if lint == LintCode::Quarantined => {
             "there is nothing to compare with: the row is missing"
         }
-        Consequence::Inconclusive => "the row can be neither green nor red",
+        Consequence::Inconclusive => "the row is inconclusive: it can be neither green nor red",
         Consequence::Error => "the row can't be judged",
     };
     terminal.say(&format!(

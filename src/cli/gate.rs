@@ -310,7 +310,7 @@ fn say_what_judges(args: &GateArgs, config: &Config, terminal: &Terminal) -> Res
 fn history(root: &Path) -> Result<Repository, CliError> {
     Repository::open(root).map_err(|error| {
         CliError::baseline_missing(format!(
-            "failed to {error}: without one, no stored session can be related to this commit and there is no base to measure"
+            "failed to {error}: without a usable repository, no stored session can be related to this commit, and there is no base to measure"
         ))
         .hint("name a base: `benchgate gate --base origin/main`, or add [side.base]")
     })

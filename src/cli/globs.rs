@@ -56,7 +56,7 @@ pub fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
     if !files.is_empty() && !only_folders && folders.iter().any(is_left_out) {
         let (of_files, of_folders) = (counted(files.len(), "file"), counted(folders.len(), "folder"));
         return Err(CliError::usage(format!("{given} matches {of_files} and {of_folders}")).hint(format!(
-            "choose one kind: `{}` matches only the folders; the files' ending selects the files",
+            "match only one kind: `{}` selects the folders, and a pattern with the file extension selects the files",
             shell_word(format!("{given}/"))
         )));
     }

@@ -213,7 +213,7 @@ impl Proposal<'_> {
             let Some(limit) = row.limit(method, each) else {
                 let needed = method.least_values(each);
                 skipped.push(format!(
-                    "{benchmark}: no limit of {metric}: {sessions} at the newest level{left_out}, and a rate of {} needs {needed}",
+                    "{benchmark}: no limit for {metric}: only {sessions} at the newest level{left_out}, but a rate of {} needs {needed}",
                     percent(each)
                 ));
                 continue;

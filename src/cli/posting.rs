@@ -58,7 +58,7 @@ impl Situation {
             GitHubEvent::PullRequest(pull) | GitHubEvent::PullRequestTarget(pull) => {
                 if let Some(named) = named.filter(|named| *named != pull.number) {
                     return Err(CliError::usage(format!(
-                        "--pull-request is {named}, and the event is about {}",
+                        "--pull-request is {named}, but the event is about {}",
                         pull.number
                     ))
                     .hint("leave it out: the event names the pull request"));

@@ -190,7 +190,7 @@ fn same_commit(side: Option<&SideRecord>, name: SideName, known: &[String]) -> R
         ),
         Some(commit) if known.contains(commit) => Ok(()),
         Some(commit) => {
-            Err(refused(format!("its {name} is {commit}, and the event is about {}", known.join(" or "))))
+            Err(refused(format!("its {name} is {commit}, but the event is about {}", known.join(" or "))))
         }
         None => Err(refused(format!("it does not name the commit of its {name}"))),
     }

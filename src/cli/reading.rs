@@ -115,7 +115,7 @@ fn collect(folder: &Path, root: &Path, deepest: usize, found: &mut Vec<PathBuf>)
         {
             let what =
                 if kind.is_symlink() { "a link out of the folder" } else { "neither a file nor a folder" };
-            return Err(failed(&entry.path(), &format!("it is {what}, which may lead to a result")));
+            return Err(failed(&entry.path(), &format!("it is {what}, so a result in it would be missed")));
         }
         if found.len() > MOST_FILES {
             return Err(failed(folder, &format!("it has more than {MOST_FILES} files")));

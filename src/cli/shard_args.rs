@@ -76,7 +76,7 @@ impl ShardArgs {
         }
         let all = counted(plan.shards.len(), "shard");
         let shard = Shard::new(&plan, number, self.attempt());
-        shard.map(Some).ok_or_else(|| refused(&format!("it has {all}, and no number {number}")))
+        shard.map(Some).ok_or_else(|| refused(&format!("it has {all}, but no shard {number}")))
     }
 
     /// The number of rows of the whole suite that can fail it; 0 if the suite is not sharded.

@@ -50,7 +50,7 @@ Examples:
         release: Option<String>,
         #[command(flatten)]
         suite: Suite,
-        /// Lock the newest wheels of Python packages whose requirements did not change
+        /// Also update Python packages whose requirements did not change to their newest wheels
         #[arg(long)]
         upgrade: bool,
     },

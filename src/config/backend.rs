@@ -52,9 +52,9 @@ table! {
     "models" => models: Vec<String>, NAMES, "Names of the models it runs; all of them when empty.";
     "test": KeyPresence::Text("\"eval\"") => tests: Vec<BackendTest> = vec![BackendTest::Eval],
         ValueKind::OneOrMore(&ValueKind::Choice(BackendTest::VARIANTS)),
-        "Axis: a forward without gradients, or forward, loss and backward (no optimizer).";
+        "Axis: `eval` is a forward pass without gradients; `train` is forward, loss and backward, without an optimizer step.";
     "batch-size" => batch_sizes: Vec<u32>, ValueKind::List(&COUNT),
-        "Axis: given to the constructor as `batch_size` or `batch`; the model's own when empty.";
+        "Axis: batch size, passed to the constructor as `batch_size` or `batch`; the model's own when empty.";
     "dtype": KeyPresence::Optional => dtypes: Vec<String> = Vec::new(),
         ValueKind::OneOrMore(&ValueKind::Choice(&["f64", "f32", "f16", "bf16", "amp"])),
         "Axis: type to which weights and floating-point inputs are cast, or `amp` for automatic mixed precision (bf16 on a \

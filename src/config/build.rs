@@ -58,7 +58,7 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
     }
     if has("command") && root.get("baseline").get("anchor").is_present() {
         let at = root.get("baseline").get("anchor").at();
-        problems.add(at, "`anchor` is a toolchain, but no toolchain builds a [[command]]: its ratio to itself would hide every change");
+        problems.add(at, "`anchor` is not valid with [[command]]: no toolchain builds a command, so it would be compared with itself and hide every change");
     }
     flags::check(root, problems);
     let (base, head) = side::sides(root, problems);

@@ -195,7 +195,7 @@ pub(super) static EXPECT: Section = Section {
             "How it fails: it does not compile, it does not run, or its outputs differ from the reference. With a list, \
              any of them.",
         ),
-        required("reason", ValueKind::Line, "Why it fails: an issue, for example."),
+        required("reason", ValueKind::Line, "Why it fails, for example a link to an issue."),
     ],
 };
 

@@ -262,7 +262,7 @@ fn one(
     }
     let has_module = !matches!(source, Some(ModelSource::Mlir(_) | ModelSource::Onnx(_)));
     if !has_module && view.get("compile").bool() == Some(false) {
-        let message = format!("`compile`: no backend runs {kind}, so nothing is left of it");
+        let message = format!("`compile`: no backend can run {kind}, so `false` leaves nothing to measure");
         problems.add(view.get("compile").at(), message);
     }
     let mut parameters = Vec::new();
@@ -336,7 +336,7 @@ pub(super) fn data(
         let (wide, all) = (expected_f64.len(), expected.len());
         problems.add(
             view.get("expected-f64").at(),
-            format!("`expected-f64`: one file for each of `expected`, which has {all}, and not {wide}"),
+            format!("`expected-f64`: expected one file for each of `expected` ({all}), found {wide}"),
         );
     }
     FunctionData { inputs, expected, expected_f64 }
@@ -393,7 +393,7 @@ fn source(
             return Some(kind(PathBuf::from(text)));
         }
     }
-    let advice = if text.ends_with(".py") { "; which function of it? `file.py:function`" } else { "" };
+    let advice = if text.ends_with(".py") { "; name one of its functions: `file.py:function`" } else { "" };
     problems.add(
         view.at(),
         format!(

@@ -97,8 +97,10 @@ fn metrics(
             better: settings.get("better").text().and_then(Better::parse),
         };
         if policy.better.is_some() && Metric::built_in(name).is_some() {
-            problems
-                .add(settings.get("better").at(), format!("`better`: the direction of `{name}` is known"));
+            problems.add(
+                settings.get("better").at(),
+                format!("`better`: the direction of `{name}` is built in and can't be set"),
+            );
         }
         if policy.tolerance < policy.floor.relative {
             let at = if tolerance.is_present() { tolerance.at() } else { settings.get("floor").at() };

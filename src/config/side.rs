@@ -124,7 +124,7 @@ pub(super) fn pin(view: ConfigView<'_, '_>, problems: &mut Collector) -> Pin {
     }
     for (here, there, missing) in [(compiler, runtime, "runtime"), (runtime, compiler, "compiler")] {
         if here.is_present() && !there.is_present() {
-            problems.add(here.at(), format!("the wheel of the {missing} is missing: both or none"));
+            problems.add(here.at(), format!("the wheel of the {missing} is missing: give both or neither"));
         }
     }
     let wheel = |wheel: ConfigView<'_, '_>| (wheel.get("url").owned(), wheel.get("sha256").owned());

@@ -496,7 +496,7 @@ fn there_is_an_fp64_output_for_every_expected_one_or_none() {
     let model = good(&data("expected = [\"y.npy\"]\nexpected-f64 = [\"y64.npy\"]")).models.remove(0);
     assert_eq!(model.expected_f64, [TensorFile::named("y64.npy")]);
     let lonely = messages(&data("expected-f64 = [\"y64.npy\"]"));
-    assert_eq!(lonely, ["`expected-f64`: one file for each of `expected`, which has 0, and not 1"]);
+    assert_eq!(lonely, ["`expected-f64`: expected one file for each of `expected` (0), found 1"]);
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
     let (mut wrong, mut edited) = (Vec::new(), Vec::new());
     let mut same = |what: &str, same: bool| {
         if !same {
-            wrong.push(format!("the {what} is not that of the plan"));
+            wrong.push(format!("the {what} differs from the plan's"));
         }
     };
     // Another version could have stopped at a different look.
@@ -130,7 +130,7 @@ fn blocks(base: &BenchmarkRecord, head: &BenchmarkRecord) -> Option<String> {
     for (at, record) in [base, head].into_iter().enumerate() {
         for process in &record.processes {
             let Some(slot) = process.slot else {
-                return Some("has a process outside of all blocks".to_owned());
+                return Some("has a process that is in no block".to_owned());
             };
             found.entry(slot.block).or_default()[at].insert(slot.slot);
         }

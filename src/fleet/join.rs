@@ -33,7 +33,7 @@ pub fn join(
     }
     let in_order = chronological(&mut files);
     if !in_order {
-        return Err(vec!["a process has no time of its start".to_owned()]);
+        return Err(vec!["a process has no start time".to_owned()]);
     }
     let bundle = files.first().and_then(|first| first.bundle.clone());
     let bundle = bundle.filter(|bundle| files.iter().all(|file| file.bundle.as_ref() == Some(bundle)));

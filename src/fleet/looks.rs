@@ -37,7 +37,11 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
             doubted.push(row);
         } else {
             let number = checks.map(|blocks| blocks.to_string()).join(" or ");
-            wrong.push(format!("{:?} has {}; identical sides have {number}", row.name, row.counted_blocks()));
+            wrong.push(format!(
+                "{:?} has {}; benchmarks with identical sides have {number}",
+                row.name,
+                row.counted_blocks()
+            ));
         }
     }
     let mut next = Some(looks.first());
@@ -48,7 +52,7 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         let (ended, further): (Vec<_>, Vec<_>) = measured.into_iter().partition(|row| row.blocks < look);
         let between = ended.iter().filter(|row| !out_of_time(plan, file, row.blocks));
         wrong.extend(between.map(|row| {
-            format!("{:?} has {}, but no look of the plan ends there", row.name, row.counted_blocks())
+            format!("{:?} has {}, but the plan has no look there", row.name, row.counted_blocks())
         }));
         next = looks.after(look);
         // Nothing is measured after the last look, so it needs no check.
@@ -67,7 +71,7 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         let cut = open.iter().filter(|row| row.blocks == look && affordable);
         wrong.extend(cut.map(|row| {
             format!(
-                "{:?} ends after {}, where it is not decided and more are allowed",
+                "{:?} ends after {} although it is undecided and more blocks are allowed",
                 row.name,
                 row.counted_blocks()
             )

@@ -93,7 +93,7 @@ pub fn plan(
     }
     if suite.time_budget_ns.is_some() {
         notes.push(
-            "each shard has the whole time budget, so how many blocks a row gets depends on the cut"
+            "each shard has the whole time budget, so the number of blocks of a row depends on how the suite is split"
                 .to_owned(),
         );
     }
@@ -138,9 +138,9 @@ fn known_durations(suite: &PlannedSuite, durations: &BTreeMap<String, f64>, usua
     let known = suite.benchmarks.iter().filter(|benchmark| durations.contains_key(&benchmark.name)).count();
     let all = counted(suite.benchmarks.len(), "benchmark");
     if known == suite.benchmarks.len() {
-        return format!("durations are known of all of {all}");
+        return format!("durations are known for all {all}");
     }
-    format!("durations are known of {known} of {all}; each of the others counts as {usual:.0} s")
+    format!("durations are known for {known} of {all}; each of the others counts as {usual:.0} s")
 }
 
 fn usual(durations: &BTreeMap<String, f64>) -> f64 {

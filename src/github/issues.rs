@@ -94,7 +94,7 @@ impl Client {
         }
         Err(GitHubError::Unreachable {
             what: "open an issue".to_owned(),
-            why: format!("{POSTS} tries were not answered, and no issue was opened"),
+            why: format!("{POSTS} attempts got no response, and no issue was opened"),
         })
     }
 

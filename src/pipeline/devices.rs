@@ -66,19 +66,20 @@ pub(super) fn hold(
     let unlocked = |why: String| (None, vec![Lint::new(LintCode::ClockUnlocked, why)]);
     if all.is_empty() {
         if asked.is_some() {
-            progress.on(Event::Note("`lock-clocks`: no GPU is measured on, so there is nothing to lock"));
+            progress
+                .on(Event::Note("`lock-clocks` has no effect, because no benchmark is measured on a GPU"));
         }
         return (None, Vec::new());
     }
     let Some(asked) = asked else {
         let free = all.iter().find(|index| gpus.read(**index).clock_locked != Some(true));
         return match free.and_then(|index| gpus.list().get(*index)) {
-            Some(gpu) => unlocked(format!("{}: no `lock-clocks` asked for it", gpu.name)),
+            Some(gpu) => unlocked(format!("{}: `lock-clocks` is not set", gpu.name)),
             None => (None, Vec::new()),
         };
     };
     let result = if choices.iter().any(|choice| matches!(choice, Choice::AnyOf(_))) {
-        Err(format!("which of {} GPUs a target runs on is not known; name it by its UUID", all.len()))
+        Err(format!("it is unknown which of {} GPUs a target runs on; name the GPU by its UUID", all.len()))
     } else {
         device::hold_clocks(gpus, &all, asked, alone)
     };

@@ -72,7 +72,7 @@ impl Signature {
         let unchecked = |why: &str| NoCaller::Unchecked(why.to_owned());
         let module = dump.lines().find_map(|line| line.strip_prefix("// @")?.split_once(" : version"));
         let (module, _) =
-            module.ok_or_else(|| unchecked("`iree-dump-module` states no name of the module"))?;
+            module.ok_or_else(|| unchecked("`iree-dump-module` does not report the module's name"))?;
         let exported = dump.lines().skip_while(|line| *line != "Exported Functions:").skip(1);
         let declared: Vec<(&str, &str)> = exported
             .take_while(|line| !line.is_empty())
@@ -91,10 +91,10 @@ impl Signature {
             };
             return Err(NoCaller::NoFunction(why));
         };
-        let (parameters, results) = types
-            .strip_suffix(')')
-            .and_then(|types| types.split_once(") -> ("))
-            .ok_or_else(|| unchecked(&format!("`iree-dump-module` states no types of `{function}`")))?;
+        let (parameters, results) =
+            types.strip_suffix(')').and_then(|types| types.split_once(") -> (")).ok_or_else(|| {
+                unchecked(&format!("`iree-dump-module` does not report the types of `{function}`"))
+            })?;
         let name = format!("{module}.{function}");
         if name.chars().any(|letter| letter.is_control() || matches!(letter, '"' | '\\')) {
             return Err(unchecked(&format!("a function `{name}` can't be called by name")));

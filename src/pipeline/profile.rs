@@ -72,7 +72,7 @@ impl Profiler<'_, '_> {
             let more = sides.len().saturating_sub(NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let of = sides.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ") + &more;
-            self.host.progress.on(Event::Note(&format!("no times of single kernels for {of}: {problem}")));
+            self.host.progress.on(Event::Note(&format!("no time per kernel for {of}: {problem}")));
         }
         Ok(())
     }

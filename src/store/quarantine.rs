@@ -98,8 +98,9 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
         return None;
     }
     let estimate = row.estimate.as_ref();
-    let ratio =
-        || estimate.map_or_else(String::new, |e| format!("{:.3} × that of the stored sessions", e.ratio));
+    let ratio = || {
+        estimate.map_or_else(String::new, |e| format!("{:.3} × the value of the stored sessions", e.ratio))
+    };
     Some(match (row.verdict, &row.reason) {
         // A row beyond an absolute limit still shows the level that later sessions are compared with.
         (_, Reason::Limit(_)) => {
@@ -125,8 +126,12 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
             (Undecided, format!("{}: {}", lint.code, lint.detail))
         }
         (Verdict::Inconclusive, Reason::TooLittle(lacking)) => (Undecided, lacking.why.clone()),
-        (Verdict::Inconclusive, Reason::Stability) => (Undecided, "it was slow in more processes".to_owned()),
-        (Verdict::Inconclusive, Reason::Tail) => (Undecided, "more of its repetitions stalled".to_owned()),
+        (Verdict::Inconclusive, Reason::Stability) => {
+            (Undecided, "it was slow in more processes than in the stored sessions".to_owned())
+        }
+        (Verdict::Inconclusive, Reason::Tail) => {
+            (Undecided, "more of its repetitions stalled than in the stored sessions".to_owned())
+        }
         (Verdict::Inconclusive, _) if estimate.and_then(|e| e.p_worse).is_none_or(|p| p < LIKELY_WORSE) => {
             (Undecided, format!("undecided, and likely slower: {}", ratio()))
         }

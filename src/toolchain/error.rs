@@ -31,7 +31,7 @@ pub enum ToolchainError {
     WrongCommit { tool: &'static str, root: PathBuf, expected: String, found: String },
     #[error("find {tool} in {}", root.display())]
     MissingTool { tool: String, root: PathBuf },
-    #[error("verify {}: expected sha256 {expected}, found {found}", path.display())]
+    #[error("verify {}: expected {expected}, found {found}", path.display())]
     Tampered { path: PathBuf, expected: String, found: String },
     #[error("trust {}: {why}", path.display())]
     Exposed { path: PathBuf, why: String },
@@ -74,8 +74,7 @@ impl ToolchainError {
             Self::NoPython { .. } => "install python3 (3.10 or newer) with its pip and venv packages",
             Self::NotLocked { .. } => "run `benchgate tools pin` and commit benchgate.lock",
             Self::OtherCommit { .. } => {
-                "correct the pin's commit in benchgate.toml; if it is the lock's that is wrong, remove that entry and run \
-                 `benchgate tools pin`"
+                "correct the pin's commit in benchgate.toml; if the lock's commit is wrong instead, remove its entry and run `benchgate tools pin`"
             }
             Self::OtherRelease { .. } => {
                 "`benchgate tools pin VERSION` looks up the commit of a version and writes both into benchgate.toml"
@@ -92,8 +91,7 @@ impl ToolchainError {
                 tools pin`"
             }
             Self::WrongFile { .. } => {
-                "the server has a different file than the one whose hash was written down: find out why before changing \
-                 `sha256`"
+                "the server's file does not have the hash in the configuration: find out why before changing `sha256`"
             }
             Self::WrongCommit { .. } => {
                 "correct the pin's commit in benchgate.toml, or the version that does not belong to it"
@@ -104,7 +102,7 @@ impl ToolchainError {
                 tools install` installs it again"
             }
             Self::Exposed { .. } => {
-                "other users of this machine can change the installed tools: take the rights away (`chown`, `chmod go-w`), or \
+                "other users of this machine can change the installed tools: remove their write permission (`chown`, `chmod go-w`), or \
                  name a cache of your own (--cache-dir, BENCHGATE_CACHE)"
             }
             Self::NotInstalled { .. } => "run `benchgate tools install`",

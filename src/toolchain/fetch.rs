@@ -168,7 +168,7 @@ impl RemoteFile<'_> {
         let response = response.error_for_status().map_err(|error| Failure::Refused(reason(&error)))?;
         let begin = if response.status() == StatusCode::PARTIAL_CONTENT {
             begin_of_range(&response).filter(|begin| *begin == have).ok_or_else(|| {
-                Failure::Refused(format!("the server sends another part than the one from byte {have}"))
+                Failure::Refused(format!("the server does not continue the file at byte {have}"))
             })?
         } else {
             0
@@ -186,7 +186,7 @@ impl RemoteFile<'_> {
     fn check_size(&self, total: Option<u64>) -> Result<(), Failure> {
         match (self.size, total) {
             (Some(size), Some(total)) if size != total => {
-                Err(Failure::Refused(format!("expected {size} bytes, and the file has {total}")))
+                Err(Failure::Refused(format!("expected {size} bytes, found {total}")))
             }
             _ => Ok(()),
         }
@@ -247,7 +247,7 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let Some(from) = attempt.previous().last() else { return attempt.stop() };
     let to = attempt.url();
     if attempt.previous().len() > MOST_REDIRECTS {
-        return attempt.error("the server redirects without end");
+        return attempt.error("too many redirects");
     }
     if is_followed(from, to) {
         return attempt.follow();

@@ -106,8 +106,8 @@ impl ToolManifest {
         };
         let manifest: Self = serde_json::from_slice(&text).map_err(|error| ToolchainError::Tampered {
             path: path.clone(),
-            expected: "of a whole manifest".to_owned(),
-            found: format!("one of a damaged file ({error})"),
+            expected: "a complete manifest".to_owned(),
+            found: format!("a damaged file ({error})"),
         })?;
         if manifest.format != FORMAT {
             return Err(ToolchainError::Lock { path, problem: format!("it has format {}", manifest.format) });
@@ -129,9 +129,10 @@ impl ToolManifest {
         }
         let paths: Vec<PathBuf> = entries.iter().map(|(path, _)| path.clone()).collect();
         for ((path, entry), digest) in entries.into_iter().zip(sha256_of_all(&paths)) {
-            let found = digest.unwrap_or_else(|error| format!("no readable file ({error})"));
+            let found = digest.unwrap_or_else(|error| format!("an unreadable file ({error})"));
             if found != entry.sha256 {
-                return Err(ToolchainError::Tampered { path, expected: entry.sha256.clone(), found });
+                let expected = format!("sha256 {}", entry.sha256);
+                return Err(ToolchainError::Tampered { path, expected, found });
             }
         }
         Ok(())
@@ -158,8 +159,8 @@ impl ToolManifest {
             // Every link has the same mode, so its name decides whether a program would load it.
             let is_code = if metadata.is_symlink() { is_python(&path) || is_library(&path) } else { is_code };
             if is_code && !known.contains(path.strip_prefix(root).unwrap_or(&path)) {
-                let found = "a file that was not installed".to_owned();
-                return Err(ToolchainError::Tampered { path, expected: "of no file".to_owned(), found });
+                let found = "one that was not installed".to_owned();
+                return Err(ToolchainError::Tampered { path, expected: "no file".to_owned(), found });
             }
         }
         Ok(())
@@ -183,7 +184,7 @@ impl ToolManifest {
             let installed = wheel::as_recorded(&entry.sha256);
             let recorded = listed.get(&path).map_or("none", String::as_str);
             if recorded != installed {
-                let (expected, found) = (format!("{recorded} of the wheel's record"), installed);
+                let (expected, found) = (format!("sha256 {recorded} of the wheel's record"), installed);
                 return Err(ToolchainError::Tampered { path, expected, found });
             }
         }

@@ -203,8 +203,8 @@ fn a_missing_file_a_missing_server_and_a_file_of_another_size_are_one_clear_line
     for (url, size, words) in [
         (server.url("missing?token=secret"), "", "the server answers 404 Not Found"),
         (gone, "", "Connection refused"),
-        (server.url("file"), "size = 7", "expected 7 bytes, and the file has"),
-        (server.url("longer"), "size = 140", "expected 140 bytes, and the file has"),
+        (server.url("file"), "size = 7", "expected 7 bytes, found"),
+        (server.url("longer"), "size = 140", "expected 140 bytes, found"),
     ] {
         let suite = suite(&url, &wanted, size);
         let outcome = refuse(&suite, &[url.split('?').next().unwrap(), words]);

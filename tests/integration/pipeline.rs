@@ -314,7 +314,7 @@ fn a_gate_without_a_base_says_what_to_name() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     let outcome = suite.world.run(["gate"]).expect_code(12);
     insta::assert_snapshot!(outcome.messages(), @"
-    error: failed to find a git repository at . or above it: without one, no stored session can be related to this commit and there is no base to measure
+    error: failed to find a git repository at . or above it: without a usable repository, no stored session can be related to this commit, and there is no base to measure
     hint: name a base: `benchgate gate --base origin/main`, or add [side.base]
     ");
 }

@@ -55,7 +55,7 @@ fn a_profiler_that_fails_fails_nothing_and_says_why() {
     let outcome = suite.world.run(["gate"]).expect_no_failure();
     let problem = profile(&suite, 1)["problem"].as_str().unwrap().to_owned();
     assert!(problem.contains("UNIMPLEMENTED"), "{problem}");
-    assert!(outcome.stderr.contains("no times of single kernels for m/cpu/main base"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("no time per kernel for m/cpu/main base"), "{}", outcome.stderr);
 }
 
 #[test]

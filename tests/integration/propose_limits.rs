@@ -31,7 +31,7 @@ fn sessions_from_before_a_change_of_level_do_not_count() {
     store(&world, 1..=20, 140_000.0);
     store(&world, 21..=28, 120_000.0);
     let refused = world.run(["limits", "propose"]).expect_code(20).stderr;
-    assert!(refused.contains("8 sessions at the newest level, and a rate of 1 % needs 20"), "{refused}");
+    assert!(refused.contains("8 sessions at the newest level, but a rate of 1 % needs 20"), "{refused}");
 }
 
 #[test]

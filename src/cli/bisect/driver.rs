@@ -81,7 +81,7 @@ impl<'a> Driver<'a> {
         visits.sort_by_key(|visit| visit.pair != whole);
         if !visits.is_empty() {
             self.terminal.note(&format!(
-                "resuming: {} of an earlier attempt taken over",
+                "resuming: reusing {} of an earlier attempt",
                 counted(visits.len(), "measurement")
             ));
         }

@@ -125,7 +125,7 @@ fn nodes(governance: &Governance) -> Option<Finding> {
         Finding::warning(
             "numa",
             format!("CPU targets run on {} memory nodes", governance.nodes.len()),
-            "The node of a process's memory differs from start to start.",
+            "A process's memory can be on a different node at each start.",
             "Name processors of one node: `cpus = […]` in `[measure]`; `lscpu` lists them.",
         )
     })
@@ -136,7 +136,7 @@ fn neighbors(usage: Option<Usage>) -> Finding {
     let Some(usage) = usage else {
         return Finding::note(
             ID,
-            "the kernel does not count the processors' time",
+            "the kernel does not report processor times",
             "benchgate can't see other \
         programs.",
             "",
@@ -158,7 +158,7 @@ fn neighbors(usage: Option<Usage>) -> Finding {
 fn load(average: &[f64], processors: usize) -> Finding {
     const ID: &str = "load";
     let Some(minute) = average.first() else {
-        return Finding::note(ID, "the kernel does not say", "", "");
+        return Finding::note(ID, "the kernel does not report the load", "", "");
     };
     let what = format!("load average {minute:.2} on {}", counted(processors, "processor"));
     // A measurement needs one processor for itself.

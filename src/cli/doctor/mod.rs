@@ -104,7 +104,7 @@ fn load(args: &DoctorArgs) -> (Option<Config>, Option<Finding>) {
             let first = error.to_string();
             let first = first.lines().next().unwrap_or_default().to_owned();
             let why = "benchgate does not measure with an invalid configuration.";
-            let fix = "`benchgate run` lists every problem with its place.";
+            let fix = "`benchgate run` lists every problem with its line.";
             (None, Some(Finding::error(ID, first, why, fix)))
         }
     }

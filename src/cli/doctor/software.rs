@@ -75,8 +75,8 @@ async fn git(cancel: &Cancel) -> Result<Finding, CliError> {
         Some(version) => Finding::ok(ID, version),
         None => Finding::warning(
             ID,
-            "there is no git program",
-            "It fetches and pushes baselines on a branch; `gate --base` works without it.",
+            "git was not found",
+            "benchgate uses it to fetch and push baselines on a branch; `gate --base` works without it.",
             "Install git.",
         ),
     })
@@ -84,12 +84,13 @@ async fn git(cancel: &Cancel) -> Result<Finding, CliError> {
 
 async fn valgrind(needed: bool, cancel: &Cancel) -> Result<Finding, CliError> {
     const ID: &str = "valgrind";
-    let why = "It counts the compiler's instructions (`compile-instructions = true` in [measure]).";
+    let why =
+        "benchgate counts the compiler's instructions with it (`compile-instructions = true` in [measure]).";
     let fix = "Install valgrind (`apt-get install valgrind`).";
     Ok(match version("valgrind", cancel).await? {
         Some(version) => Finding::ok(ID, version),
-        None if needed => Finding::error(ID, "there is no valgrind program", why, fix),
-        None => Finding::note(ID, "there is no valgrind program", why, fix),
+        None if needed => Finding::error(ID, "valgrind was not found", why, fix),
+        None => Finding::note(ID, "valgrind was not found", why, fix),
     })
 }
 

@@ -154,7 +154,7 @@ pub(super) fn unpack(
     nothing_but_zeros(&mut source).map_err(damaged)?;
     let found = hex(&source.hash.finalize());
     if let Some(expected) = expected.filter(|expected| !expected.eq_ignore_ascii_case(&found)) {
-        return Err(refused(archive, format!("its sha256 is {found}, and {expected} is expected")));
+        return Err(refused(archive, format!("expected sha256 {expected}, found {found}")));
     }
     Ok((manifest, found))
 }
@@ -217,7 +217,7 @@ fn nothing_but_zeros(source: &mut impl Read) -> io::Result<()> {
         match source.read(&mut buffer)? {
             0 => return Ok(()),
             read if buffer[..read].iter().any(|byte| *byte != 0) => {
-                return Err(io::Error::other("something follows its end"));
+                return Err(io::Error::other("there is data after its end"));
             }
             _ => {}
         }

@@ -294,7 +294,7 @@ impl Finished {
                 Some("benchgate did not send it")
             }
             Signal::SIGXCPU | Signal::SIGXFSZ => Some("a limit of this user was reached (`ulimit`)"),
-            Signal::SIGBUS => Some("the usual causes are a full disk and failing memory"),
+            Signal::SIGBUS => Some("the usual causes are a full disk or failing memory"),
             _ => None,
         }
     }
@@ -312,7 +312,7 @@ pub enum ProcessError {
     #[error("read the output of {}: {source}", program.display())]
     Output { program: PathBuf, source: io::Error },
     /// The supervisor itself was killed, so nothing is known about the program's end.
-    #[error("learn how {} ended: its supervisor was killed", program.display())]
+    #[error("get the exit status of {}: its supervisor was killed", program.display())]
     SupervisorLost { program: PathBuf },
 }
 

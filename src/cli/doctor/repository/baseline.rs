@@ -65,7 +65,7 @@ fn staleness(
             let age = counted(usize::try_from(days).unwrap_or_default(), "day");
             let what = format!("the newest stored session is {age} old");
             if days >= i64::from(config.store.stale_days) {
-                let why = "The machine and its drivers have changed since, and verdicts are called stale.";
+                let why = "The machine and its drivers may have changed since then, so verdicts get the note `stale-baseline`.";
                 Finding::warning(ID, what, why, FIX)
             } else {
                 Finding::ok(ID, what)
@@ -145,8 +145,7 @@ fn owners(root: &Path, config: &Config) -> Option<Finding> {
         Finding::note(
             ID,
             format!("{file} has no code owner"),
-            "It holds floors, tolerances and waivers. A pull request is judged by the base's, so loosening them takes \
-             one merge before.",
+            "It holds floors, tolerances and waivers. A pull request is judged by the base's copy, so whoever merges a change of this file can loosen the gate for later pull requests.",
             "Add a line for it to .github/CODEOWNERS.",
         )
     })

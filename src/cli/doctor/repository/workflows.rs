@@ -28,7 +28,7 @@ pub(super) fn findings(workflows: &Workflows, expected: Option<&str>) -> Vec<Fin
 fn unread(workflows: &Workflows) -> Option<Finding> {
     let listed: Vec<String> = workflows.unread.iter().map(|(path, why)| format!("{path}: {why}")).collect();
     (!listed.is_empty()).then(|| {
-        let why = "benchgate can't tell what it runs.";
+        let why = "benchgate can't tell what this workflow runs.";
         Finding::warning("unread-workflow", some(&listed), why, "Correct it; GitHub can't read it either.")
     })
 }
@@ -39,7 +39,7 @@ fn present(measuring: &[Placed<'_>]) -> Finding {
         let why = "Pull requests are not measured.";
         return Finding::note(
             ID,
-            "none measures with benchgate",
+            "no workflow measures with benchgate",
             why,
             init!("writes them; it keeps the suite."),
         );
@@ -282,7 +282,7 @@ fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<
         return Finding::warning(
             ID,
             format!("{placed} may not write comments"),
-            "The verdict is in its summary, where few look.",
+            "The verdict is only in the job summary, which few people open.",
             "`pull-requests: write` in its permissions, and `checks: write` for a check run.",
         );
     }
