@@ -141,7 +141,7 @@ def measure(request: Request, enter, memory: Memory) -> dict:
             reference.write(tensors, request.out, pattern)
         outputs = len(expected)
         if len(actual) != len(expected):
-            raise Failed(f"{len(actual)} outputs where eager has {len(expected)}", code="FAIL")
+            raise Failed(f"{len(actual)} outputs, but eager has {len(expected)}", code="FAIL")
     del actual, expected
     references64 = len(wide)
     del wide

@@ -13,9 +13,9 @@ class OnnxRuntime(Eager):
 
     def check(self) -> None:
         if self.request.test == "train":
-            raise Unsupported("the onnxruntime package infers only")
+            raise Unsupported("the onnxruntime package supports inference only")
         if self.request.dtype == "bf16":
-            raise Unsupported("NumPy arrays, which onnxruntime takes, have no bf16")
+            raise Unsupported("onnxruntime takes NumPy arrays, which don't support bf16")
         for module in ("onnx", "onnxscript", "onnxruntime"):
             try:
                 __import__(module)

@@ -107,7 +107,7 @@ def parse_request(text: str) -> Request:
         *((what, COLLECTED, "collect") for what in request.collect),
     ):
         if value not in choices:
-            raise ValueError(f"{what} {value!r} is none of {', '.join(str(c) for c in choices if c)}")
+            raise ValueError(f"{what} {value!r} is not one of {', '.join(str(c) for c in choices if c)}")
     if request.repetitions < 1 or (request.iterations is not None and request.iterations < 1):
         raise ValueError("repetitions and iterations must be at least 1")
     if request.dump and not request.dump_dir:

@@ -80,7 +80,7 @@ class Inductor(Eager):
     def check(self) -> None:
         super().check()
         if self.request.device == "cpu" and cxx_compiler() is None:
-            raise Unsupported("torch.compile needs a C++ compiler, and found neither $CXX nor g++ nor clang++")
+            raise Unsupported("torch.compile needs a C++ compiler, but neither $CXX nor g++ nor clang++ was found")
 
     def build(self, case) -> None:
         super().build(case)
@@ -106,7 +106,7 @@ class TensorRT(Eager):
             raise Unsupported(f"torch_tensorrt does not import: {type(e).__name__}: {e}") from e
         super().check()
         if self.request.test == "train":
-            raise Unsupported("TensorRT infers only")
+            raise Unsupported("TensorRT supports inference only")
 
     def versions(self) -> dict[str, str]:
         import torch_tensorrt

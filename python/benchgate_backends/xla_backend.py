@@ -79,7 +79,7 @@ class XlaLazy(Eager):
                 found[f"xla_{known}_time_s"] = sum(each[1] for each in both) / 1e9
                 found[f"xla_{known}_number"] = sum(each[0] for each in both)
             if not found["xla_ExecutionTime_number"]:
-                raise Failed("no graph was executed: what was timed is tracing")
+                raise Failed("no graph was executed, so only tracing was timed")
             return found
 
         return after

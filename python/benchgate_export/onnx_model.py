@@ -143,7 +143,7 @@ def _inputs(np, onnx, model, request: Request) -> dict:
             dtype = np.dtype(object)
         if dtype.kind not in "fiub":
             name = onnx.TensorProto.DataType.Name(kind)
-            raise Failure("construct", "UNSUPPORTED_DTYPE", f"input {value.name} has type {name}, which ONNX Runtime takes from no array")
+            raise Failure("construct", "UNSUPPORTED_DTYPE", f"input {value.name} has type {name}, which can't be passed to ONNX Runtime as an array")
         if given:
             found[value.name] = _fitting(value, given[index], dtype)
             for dimension, size in zip(value.type.tensor_type.shape.dim, given[index].shape):

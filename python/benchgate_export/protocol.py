@@ -127,7 +127,7 @@ def _request(raw: Any) -> Request:
     for key in ("out", "folder", "torchbench") if by_name else ("source", "out", "folder"):
         _need(raw.get(key) is None or os.path.isabs(raw[key]), f"{key!r} must be an absolute path: {raw.get(key)!r}")
     exporter = raw.get("exporter", "torch-mlir")
-    _need(exporter in EXPORTERS, f"exporter {exporter!r} is none of {', '.join(EXPORTERS)}")
+    _need(exporter in EXPORTERS, f"exporter {exporter!r} is not one of {', '.join(EXPORTERS)}")
     preset = raw.get("preset")
     _need(preset is None or isinstance(preset, str), "'preset' must be a string or null")
     options = raw.get("options")
@@ -144,8 +144,8 @@ def _request(raw: Any) -> Request:
     named = types is None or (isinstance(types, (list, tuple)) and len(types) > 0)
     _need(named, "'output-type' must be a name or a list of names")
     for t in types or ():
-        _need(t in OUTPUT_TYPES, f"output type {t!r} is none of {', '.join(OUTPUT_TYPES)}")
-    _need(raw.get("dtype") in (None, *DTYPES), f"dtype {raw.get('dtype')!r} is none of {', '.join(DTYPES)}")
+        _need(t in OUTPUT_TYPES, f"output type {t!r} is not one of {', '.join(OUTPUT_TYPES)}")
+    _need(raw.get("dtype") in (None, *DTYPES), f"dtype {raw.get('dtype')!r} is not one of {', '.join(DTYPES)}")
     function = raw.get("function", "main")
     # It becomes an MLIR symbol and a file name.
     _need(isinstance(function, str) and function.isidentifier() and function.isascii(), f"bad function name {function!r}")

@@ -42,7 +42,7 @@ def load(path: str, torchbench: str | None = None, folder: str | None = None, pa
     if spec is None or spec.loader is None:
         raise Failure("import", "IMPORT_FAILED", f"not a Python source: {path}")
     if package and package[0] in sys.modules:
-        raise Failure("import", "IMPORT_FAILED", f"the package {package[0]!r} of {path} has the name of an installed one")
+        raise Failure("import", "IMPORT_FAILED", f"the package {package[0]!r} of {path} has the same name as an installed package")
     sys.path[:0] = [os.path.dirname(path)] + ([root] if package else [])
     # Last: a folder of the suite does not hide an installed package.
     sys.path.extend([*([folder] if folder else []), *path_entries])

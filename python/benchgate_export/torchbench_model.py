@@ -39,7 +39,7 @@ def load(name: str, checkout: str):
                 raise ConnectionError(f"{type(e).__name__}: {e}; if it downloads its weights, use options = {{ weights = 'random' }}") from e
         module, inputs = model.get_module()
         if not isinstance(module, torch.nn.Module):
-            raise Unsupported(f"get_module() of {name} gives no torch.nn.Module")
+            raise Unsupported(f"get_module() of {name} does not return a torch.nn.Module")
         return _flat(torch, module, inputs)
 
     return SimpleNamespace(make=make)

@@ -28,7 +28,7 @@ class Protocol(unittest.TestCase):
 
     def test_what_is_no_request(self):
         for wrong, part in [
-            ({"backend": "tpu"}, "backend 'tpu' is none of eager"),
+            ({"backend": "tpu"}, "backend 'tpu' is not one of eager"),
             ({"test": "fit"}, "test 'fit'"),
             ({"dtype": "int4"}, "dtype 'int4'"),
             ({"colour": 1}, "unknown key 'colour'"),

@@ -169,7 +169,7 @@ class Sources(unittest.TestCase):
 
     def test_random_weights_of_torchbench_download_nothing_from_timms_hub(self):
         loads = "import sys; sys.modules['timm.models._builder'].load_pretrained()"
-        # It gets as far as the fake module, which is none of torch's.
+        # It gets as far as the fake module, which is not one of torch's.
         with self.assertRaises(Unsupported):
             self.torchbench(loads, weights="random")
 

@@ -361,7 +361,7 @@ fn consequences(sessions: &AcceptedSessions) -> String {
     text.push_str(&line("released from quarantine", &sessions.released));
     if sessions.released.is_empty() {
         let AcceptedSessions { held, already, past, accepted, .. } = sessions;
-        text.push_str("it releases no session from quarantine\n");
+        text.push_str("the acceptance releases no session from quarantine\n");
         text.push_str(&line("released by an earlier acceptance", already));
         text.push_str(&line("older than an accepted session, so not part of the baseline", past));
         // If another acceptance replaces this one, no session is read.

@@ -51,7 +51,7 @@ pub struct GateArgs {
     /// Compare with the merge base of HEAD and this commit, branch or tag
     #[arg(long, value_name = "REF", conflicts_with = "from")]
     base: Option<String>,
-    /// Compare the base's benchmark FROM with the head's TO; both are names of models, as in `renamed-from`
+    /// Compare base's model FROM with head's model TO, like `renamed-from`
     #[arg(long, num_args = 2, value_names = ["FROM", "TO"], requires = "base")]
     rename: Vec<String>,
     /// Compare with the stored baseline instead of measuring a base
@@ -338,7 +338,7 @@ fn rename(config: &mut Config, pairs: &[String]) -> Result<(), CliError> {
         let mut renamed = config.models.iter_mut().filter(|model| model.name == *to).peekable();
         if renamed.peek().is_none() {
             return Err(CliError::usage(format!("`--rename`: the suite has no model `{to}`"))
-                .hint("name models: the old name, then the new one"));
+                .hint("give the names of models: first the old name, then the new one"));
         }
         renamed.for_each(|model| model.renamed_from = Some(from.clone()));
     }
@@ -392,8 +392,7 @@ pub fn against_merge_base(
     let of_flags = of_flags.filter(|path| path.starts_with(repository.root()) && !path.starts_with(&own));
     if let Some(path) = paths_below(&text, repository.root()).into_iter().chain(of_flags).next() {
         return Err(CliError::usage(format!(
-            "{} at {merge_base} names {} by its absolute path, and that is in the working tree: the change could \
-            choose, or build, what its base is measured with",
+            "{} at {merge_base} names {} by an absolute path inside the working tree, so the change could replace what its base is measured with",
             inside.display(),
             path.display()
         ))

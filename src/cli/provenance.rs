@@ -315,7 +315,7 @@ fn one_bound(file: &RunFile) -> Result<(), CliError> {
         for (index, found) in checks.iter().filter_map(|check| Some((check.index, check.divergence?))) {
             if *bounds.entry(index).or_insert(found.allowed_error) != found.allowed_error {
                 return Err(refused(format!(
-                    "output {index} of {name:?} was judged with the bounds of two element types"
+                    "output {index} of {name:?} was judged with the tolerances of two element types"
                 )));
             }
         }
@@ -361,7 +361,7 @@ fn on_schedule(file: &RunFile) -> Result<(), CliError> {
             let unscheduled = benchmark.processes.iter().any(|process| process.slot.is_none());
             if unscheduled && SideName::BOTH.iter().all(|side| measured(side, &benchmark.name)) {
                 return Err(refused(format!(
-                    "processes of {:?} have no place in the schedule, so others could be left out",
+                    "processes of {:?} have no block and slot, so missing processes would not be noticed",
                     benchmark.name
                 )));
             }

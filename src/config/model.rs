@@ -161,9 +161,9 @@ static FUNCTION: Section = Section {
     title: "[model.functions.<name>]",
     doc: "One of several functions of a module, with its own data.",
     fields: &[
-        defaulted("inputs", LINES, "[]", "As `inputs` of the model."),
-        defaulted("expected", LINES, "[]", "As `expected` of the model."),
-        defaulted("expected-f64", LINES, "[]", "As `expected-f64` of the model."),
+        defaulted("inputs", LINES, "[]", "Like `inputs` of the model."),
+        defaulted("expected", LINES, "[]", "Like `expected` of the model."),
+        defaulted("expected-f64", LINES, "[]", "Like `expected-f64` of the model."),
     ],
 };
 

@@ -26,7 +26,7 @@ pub(super) fn reasons(
 ) -> Vec<QuarantineRecord> {
     let mut found = Reasons(Vec::new());
     for name in still_red {
-        let why = "all stored sessions of it are quarantined, some because it regressed";
+        let why = "all stored sessions of this benchmark are quarantined, some because it regressed";
         found.add(QuarantineCause::Undecided, Some(name), why);
     }
     if !run.complete {

@@ -49,7 +49,7 @@ pub async fn pin_tools(
     let what = format!("IREE {}", pin.version);
     let commit_fits = pin.commit.is_empty() || is_plain_version(&pin.commit);
     if !is_plain_version(&pin.version) || !commit_fits {
-        return Err(ToolchainError::NotFound { what, detail: "this is not a version".to_owned() });
+        return Err(ToolchainError::NotFound { what, detail: "it is not a valid version".to_owned() });
     }
     let work = workspace(cache)?;
     let python = interpreter::with_pip(cache, cancel).await?;
@@ -148,7 +148,7 @@ async fn for_machine(
     }
     Err(last.unwrap_or_else(|| ToolchainError::NotFound {
         what: what.to_owned(),
-        detail: "no Python fits".to_owned(),
+        detail: "no Python version supports it".to_owned(),
     }))
 }
 

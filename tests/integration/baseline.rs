@@ -340,7 +340,7 @@ fn an_acceptance_that_releases_nothing_says_why() {
     assert_eq!(update(&world, 12, 'c', 180_100.0).code, Some(10));
     accepted(&world, "ccccccc");
     insta::assert_snapshot!(accepted(&world, "bbbbbbb"), @"
-    it releases no session from quarantine
+    the acceptance releases no session from quarantine
     released by an earlier acceptance: 20261012T120000Z-[DIGEST]
     older than an accepted session, so not part of the baseline: 20261011T120000Z-[DIGEST]
     sessions that are stored from now on are compared with these, and can be quarantined again
@@ -348,7 +348,7 @@ fn an_acceptance_that_releases_nothing_says_why() {
     let quiet = World::new();
     update(&quiet, 1, 'a', 100.0);
     insta::assert_snapshot!(accepted(&quiet, "aaaaaaa"), @"
-    it releases no session from quarantine
+    the acceptance releases no session from quarantine
     none of the accepted sessions is in quarantine
     sessions that are stored from now on are compared with these, and can be quarantined again
     ");

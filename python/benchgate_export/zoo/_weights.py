@@ -18,12 +18,12 @@ PRESETS = ("small", "full")
 def choose(preset: str, weights: str | None, hub: bool = True, presets=PRESETS) -> str:
     """The choice for a preset, checked."""
     if preset not in presets:
-        raise ValueError(f"preset {preset!r} is none of {', '.join(presets)}")
+        raise ValueError(f"preset {preset!r} is not one of {', '.join(presets)}")
     weights = weights or ("hub" if preset == "full" and hub else "random")
     if weights == "hub" and not hub:
         raise ValueError("this model has no published weights: use weights = 'random', or a file")
     if weights == "hub" and preset == "small":
-        raise ValueError("the published weights fit the preset full only")
+        raise ValueError("the published weights only fit the preset full")
     return weights
 
 

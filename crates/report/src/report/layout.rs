@@ -38,7 +38,7 @@ figures! {
     STDDEV = "stddev", |row| row.stddev().into();
     CV = "CV", |row| row.cv().into();
     FLOOR = "floor", |row| row.floor().into();
-    SMALLEST = "could see", |row| row.smallest().into();
+    SMALLEST = "detects ≥", |row| row.smallest().into();
     PROCESSES = "n", |row| row.processes().into();
     METHOD = "", |row| row.method().into();
     PROCESSES_AND_METHOD = "n", |row| {
