@@ -237,7 +237,7 @@ fn refuse_repeated(inputs: &[Input]) -> Result<(), CliError> {
     match inputs.iter().find(|input| !known.insert((file(input), input.side))) {
         None => Ok(()),
         Some(twice) => Err(CliError::usage(format!("{} was given twice for one side", twice.path))
-            .hint("each file of a side is read as further processes: give every file once")),
+            .hint("each file of a side counts as separate processes: give every file once")),
     }
 }
 

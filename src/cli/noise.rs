@@ -206,7 +206,7 @@ fn recorded(args: &NoiseArgs) -> Result<NoiseSession, CliError> {
     };
     let found = inputs::expand(std::slice::from_ref(&file))?;
     let [input] = found.as_slice() else {
-        return Err(CliError::usage(format!("{file} is more than one file")));
+        return Err(CliError::usage(format!("{file} names more than one file")));
     };
     let (base, head) = inputs::load_both(input, None)?;
     let (mut base, mut head) = (base.run, head.run);

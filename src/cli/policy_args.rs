@@ -17,10 +17,10 @@ pub struct PolicyArgs {
     /// Use the policy of this benchgate.toml; the options below override it
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Minimum slowdown that fails, for every gating metric but those of generated code; raises a lower tolerance [default: 1%]
+    /// Minimum slowdown that fails, for every gating metric except those of generated code; a lower tolerance is raised to it [default: 1%]
     #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub floor: Option<f64>,
-    /// Slowdown that a pass must rule out, for every gating metric but those of generated code; lowers a higher floor [default: 3%]
+    /// Slowdown that a pass must rule out, for every gating metric except those of generated code; a higher floor is lowered to it [default: 3%]
     #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub tolerance: Option<f64>,
     /// Probability that an unchanged suite turns red [default: 0.01]

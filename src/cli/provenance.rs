@@ -185,9 +185,11 @@ fn same_commit(side: Option<&SideRecord>, name: SideName, known: &[String]) -> R
     match &side.commit {
         // benchgate itself checks out the base. In the head's checkout, a build may have modified tracked
         // files.
-        Some(commit) if known.contains(commit) && name == SideName::Base && side.dirty != Some(false) => Err(
-            refused(format!("it does not state that its {name} was measured as it is in commit {commit}")),
-        ),
+        Some(commit) if known.contains(commit) && name == SideName::Base && side.dirty != Some(false) => {
+            Err(refused(format!(
+                "it does not state that its {name} was measured without changes to commit {commit}"
+            )))
+        }
         Some(commit) if known.contains(commit) => Ok(()),
         Some(commit) => {
             Err(refused(format!("its {name} is {commit}, but the event is about {}", known.join(" or "))))

@@ -107,7 +107,7 @@ impl<'a> Baseline<'a> {
         } else {
             (
                 format!("not part of that commit, which is the base: {sessions} in {folder}"),
-                "commit what is stored on the base's branch: a change is not judged by a baseline that it brings"
+                "commit what is stored on the base's branch: a change is not judged by a baseline that it adds itself"
                     .to_owned(),
             )
         }))
@@ -248,8 +248,7 @@ fn inside(repository: &Repository, folder: &Path) -> Result<String, CliError> {
                 root.display()
             ))
             .hint(format!(
-                "store in a folder of the repository and commit it; or give an address, which may be anywhere: `benchgate \
-                 baseline export --store {} --parquet {url}` copies what is stored, and `--store {url}` reads and writes it",
+                "store in a folder of the repository and commit it; or use an object store: copy the sessions to it with `benchgate baseline export --store {} --parquet {url}`, then pass `--store {url}`",
                 folder.display()
             ))
         }

@@ -121,7 +121,7 @@ fn processes(plan: &PlanFile, record: &BenchmarkRecord, file: &RunFile) -> Optio
     let out_of_time = || looks::time_left(plan, file.processes()).is_some_and(|left| left <= 0.0);
     let short = found < plan.processes as usize && (found == 0 || !out_of_time());
     (short || found > plan.processes as usize)
-        .then(|| format!("has {}, and the plan asks for {}", counted(found, "process"), plan.processes))
+        .then(|| format!("has {}, but the plan requires {}", counted(found, "process"), plan.processes))
 }
 
 /// Checks that blocks are complete and consecutive from the first one on. [`looks`] checks their number.

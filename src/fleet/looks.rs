@@ -64,7 +64,7 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         let is_done = |row: &&PairedBenchmark<'_>| !going_on.contains(file.declared_name(row.name));
         let decided = further.iter().filter(|row| row.blocks > look && is_done(row));
         wrong.extend(decided.map(|row| {
-            format!("{:?} has {}, but the plan asks for at most {look}", row.name, row.counted_blocks())
+            format!("{:?} has {}, but the plan allows at most {look}", row.name, row.counted_blocks())
         }));
         let open: Vec<&PairedBenchmark<'_>> = further.iter().filter(is_open).collect();
         let affordable = next.is_some_and(|next| can_afford(plan, file, &open, (look, next)));

@@ -302,7 +302,7 @@ fn sessions_that_are_not_committed_are_counted_with_the_command_that_commits_the
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     base: [DIGEST], the merge base of HEAD and main
     error: nights at commit [DIGEST] has no session of the suite fake; not part of that commit, which is the base: 1 session in nights
-    hint: commit what is stored on the base's branch: a change is not judged by a baseline that it brings
+    hint: commit what is stored on the base's branch: a change is not judged by a baseline that it adds itself
     ");
     suite.world.run(gate).expect_no_failure();
 }
@@ -316,7 +316,7 @@ fn a_store_outside_of_the_repository_is_named_with_what_can_be_used_instead() {
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
     error: failed to use the store ../nights: it is outside the repository at [WORLD]/work, and a gate reads a folder as a commit has it
-    hint: store in a folder of the repository and commit it; or give an address, which may be anywhere: `benchgate baseline export --store ../nights --parquet file://[WORLD]/nights-parquet` copies what is stored, and `--store file://[WORLD]/nights-parquet` reads and writes it
+    hint: store in a folder of the repository and commit it; or use an object store: copy the sessions to it with `benchgate baseline export --store ../nights --parquet file://[WORLD]/nights-parquet`, then pass `--store file://[WORLD]/nights-parquet`
     ");
     // What the hint says works.
     let outside = suite.world.work().canonicalize().unwrap().parent().unwrap().display().to_string();

@@ -72,7 +72,7 @@ fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
     if base.origin.format == head.origin.format {
         let states = |run: &Run| [run.testbed.is_some(), run.context.num_cpus.is_some()];
         if states(base).into_iter().zip(states(head)).any(|(base, head)| base && !head) {
-            return Some(Lint::new(LintCode::TestbedMismatch, "base states its machine, and head does not"));
+            return Some(Lint::new(LintCode::TestbedMismatch, "base states its machine, but head does not"));
         }
     }
     // One session measures both sides on one machine, but two versions of a tool may count its processors

@@ -85,7 +85,7 @@ fn results<'a>(
             .map_err(|error| format!("the command left no readable `{}`: {error}", CommandLine::OUTPUT));
     }
     if finished.stdout_truncated {
-        return Err("the command printed more than is kept; let it write to `{output}`".to_owned());
+        return Err("the command printed more than benchgate keeps; let it write to `{output}`".to_owned());
     }
     Ok(Cow::Borrowed(&finished.stdout))
 }

@@ -117,7 +117,7 @@ fn consistent(file: &PlanFile) -> Result<(), RecordError> {
     let sides: Vec<SideName> = file.sides.iter().map(|side| side.name).collect();
     match (file.design, sides.as_slice()) {
         (Design::Single, [_]) | (Design::Pairs, [SideName::Base, SideName::Head]) => {}
-        _ => return Err(wrong("sides", "the sides are not those of the design")),
+        _ => return Err(wrong("sides", "the sides don't match the design")),
     }
     // Policies have a few metrics, and commands print at most hundreds of benchmarks; more rows would only
     // cost memory.
