@@ -51,7 +51,7 @@ pub struct GateArgs {
     /// Compare with the merge base of HEAD and this commit, branch or tag
     #[arg(long, value_name = "REF", conflicts_with = "from")]
     base: Option<String>,
-    /// Compare base's model FROM with head's model TO, like `renamed-from`
+    /// Compare the base's benchmark FROM with the head's TO; FROM and TO are names of models, as in `renamed-from`
     #[arg(long, num_args = 2, value_names = ["FROM", "TO"], requires = "base")]
     rename: Vec<String>,
     /// Compare with the stored baseline instead of measuring a base

@@ -255,7 +255,7 @@ fn one_file_on_both_sides_is_said_once_for_all_its_rows() {
     let said = world.run(["compare", "a.json", "a.json"]).expect_code(20).stdout.replace("\n    ", " ");
     let said: Vec<&str> = said.lines().skip_while(|line| !line.contains("(error)")).collect();
     insta::assert_snapshot!(said.join("\n"), @"
-    ./x, ./y, ./z and 2 more (error): base and head are the same samples of one file
+    ./x, ./y, ./z and 2 more (error): base and head contain the same samples, from one file
     note: a.json was given for both sides
 
     Error (exit code 20): 5 of 5 benchmarks could not be judged.

@@ -30,7 +30,7 @@ fn a_pattern_that_matches_files_and_folders_is_refused_and_a_slash_selects_the_f
     let refused = world.run(["compare", "base-*", "head-*"]).expect_code(2);
     insta::assert_snapshot!(refused.stderr, @"
     error: base-* matches 2 files and 2 folders
-    hint: choose one kind: `'base-*/'` matches only the folders; the files' ending selects the files
+    hint: match only one kind: `'base-*/'` selects the folders, and a pattern with the file extension selects the files
     ");
     for (patterns, first) in
         [(["base-*/", "head-*/"], "base-1/result.json"), (["base-*.json", "head-*.json"], "base-1.json")]

@@ -74,7 +74,8 @@ fn explain_names_the_kernel_that_moved_and_its_share() {
     let suite = suite(1500, "");
     let gate = suite.world.run(["gate"]).expect_code(10);
     assert!(
-        gate.said().contains("main_dispatch_1_softmax takes 2.25 times as long: 100 % of what moved"),
+        gate.said()
+            .contains("main_dispatch_1_softmax takes 2.25 times as long: 100 % of the change in kernel time"),
         "{}",
         gate.stdout
     );

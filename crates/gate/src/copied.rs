@@ -41,7 +41,9 @@ pub fn lint(base: &MetricSeries, head: &MetricSeries, one_file: bool) -> Option<
         // for both sides.
         let is_paired = sides.iter().flatten().any(|record| record.block.is_some());
         return Some(match is_paired {
-            true => Lint::new(LintCode::RepeatedSamples, "both sides are the same samples of one file"),
+            true => {
+                Lint::new(LintCode::RepeatedSamples, "both sides contain the same samples, from one file")
+            }
             false => Lint::new(LintCode::SameFile, ""),
         });
     }

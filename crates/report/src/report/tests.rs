@@ -430,7 +430,7 @@ fn rows_that_are_open_for_one_reason_share_one_paragraph() {
     insta::assert_snapshot!("grouped-80", terminal(&view, NARROW));
     insta::assert_snapshot!("grouped-160", terminal(&view, TerminalOptions { width: 160, ..NARROW }));
     let markdown = markdown(&view, MarkdownOptions::default());
-    assert_eq!(markdown.matches("nothing is known about its own spread").count(), 1, "{markdown}");
+    assert_eq!(markdown.matches("the spread inside a process is unknown").count(), 1, "{markdown}");
 }
 
 #[test]
