@@ -123,7 +123,7 @@ fn a_file_that_contradicts_itself_is_refused() {
             "\"name\": \"other\"",
             "\"peak-device-memory\" is not described",
         ),
-        ("\"stage\": \"benchmark\",", "", "names its stage"),
+        ("\"stage\": \"benchmark\",", "", "needs a stage"),
         ("\"2026-11-20T21:00:06Z\"", "\"yesterday\"", "expected an RFC 3339 time"),
         ("\"name\": \"head\"", "\"name\": \"base\"", "base followed by head"),
         (
