@@ -46,7 +46,10 @@ fn each(
     problems: &mut Collector,
 ) -> Vec<Model> {
     for (key, at, _) in view.entries().filter(|(key, ..)| OF_EACH.contains(key)) {
-        problems.add(at, format!("`{key}` and `functions` exclude each other: every function has its own"));
+        problems.add(
+            at,
+            format!("`{key}` and `functions` can't both be set: each function has its own settings"),
+        );
     }
     let models: Vec<Model> = functions
         .entries()

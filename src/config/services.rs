@@ -35,7 +35,7 @@ table! {
 pub(super) fn store(view: ConfigView<'_, '_>, problems: &mut Collector) -> Store {
     let places = ["folder", "url", "branch"].into_iter().filter(|key| view.get(key).is_present());
     if let [_, second, ..] = places.collect::<Vec<_>>().as_slice() {
-        let what = format!("`{second}`: a baseline is in a `folder`, at a `url` or on a `branch`; name one");
+        let what = format!("`{second}`: set only one of `folder`, `url` and `branch`");
         problems.add(view.get(second).at(), what);
     }
     Store::read(view)

@@ -120,7 +120,7 @@ pub(super) fn pin(view: ConfigView<'_, '_>, problems: &mut Collector) -> Pin {
     let compiler = view.get("compiler");
     let runtime = view.get("runtime");
     if path.is_present() && (compiler.is_present() || runtime.is_present()) {
-        problems.add(path.at(), "`path` and wheels by address exclude each other");
+        problems.add(path.at(), "`path` can't be combined with the wheels' URLs");
     }
     for (here, there, missing) in [(compiler, runtime, "runtime"), (runtime, compiler, "compiler")] {
         if here.is_present() && !there.is_present() {

@@ -405,7 +405,7 @@ fn functions_of_a_module_have_data_of_their_own() {
         .collect();
     assert_eq!(found, [("a", "add", 1, 0), ("a", "mul", 0, 1)]);
     let both = messages(&module.replace("[model.functions.add]", "function = \"f\"\n[model.functions.add]"));
-    assert_eq!(both, ["`function` and `functions` exclude each other: every function has its own"]);
+    assert_eq!(both, ["`function` and `functions` can't both be set: each function has its own settings"]);
     let python = messages(&module.replace("a.mlir", "a.py:make"));
     assert_eq!(python, ["`functions` is not valid for a Python model"]);
 }

@@ -15,8 +15,7 @@ pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
             "gpu-driver",
             format!("an NVIDIA driver is loaded but can't be queried: {problem}"),
             "benchgate can't see throttling, temperature and other programs on the GPU.",
-            "Make libnvidia-ml.so.1 of the same version visible to this process: in a container, run it with \
-             NVIDIA's runtime and NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
+            "Make libnvidia-ml.so.1 of the same version visible to this process: run the container with NVIDIA's runtime and NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
         ));
     }
     if gpus.list().is_empty() && gpus.problem().is_none() {
@@ -97,7 +96,7 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
             "gpu-clock",
             format!("the clock of {} is not locked", gpu.name),
             "It changes with temperature and power.",
-            "`echo profile_standard > …/device/power_dpm_force_performance_level`, as root, before the job.",
+            "Run `echo profile_standard > …/device/power_dpm_force_performance_level` as root before the job.",
         ));
     }
     found

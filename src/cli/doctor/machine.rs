@@ -100,7 +100,7 @@ fn governor(governance: &Governance, virtual_machine: bool) -> Option<Finding> {
             ID,
             others.join(", "),
             "This frequency governor lets the clock change during a measurement.",
-            "`cpupower frequency-set -g performance`, at every boot.",
+            "Run `cpupower frequency-set -g performance` at every boot.",
         )),
     }
 }
@@ -198,7 +198,7 @@ fn host_lock() -> Finding {
 /// Checks the A/A session that `benchgate noise` stored next to the configuration.
 fn calibration(context: &CheckContext, testbed: &str) -> Finding {
     const ID: &str = "noise";
-    const FIX: &str = "`benchgate noise`, on a quiet machine.";
+    const FIX: &str = "Run `benchgate noise` on a quiet machine.";
     let file = context.folder.join("noise.json");
     let read = crate::cli::reading::file(&file).ok().and_then(|bytes| RunFile::from_slice(&bytes).ok());
     let Some(run) = read else {

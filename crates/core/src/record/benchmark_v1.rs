@@ -27,7 +27,7 @@ impl OutcomeRecord {
         if (self.status == OutcomeStatus::Failed) != self.stage.is_some() {
             let stages = Stage::ALL.map(Stage::as_str).join(", ");
             let what =
-                format!("a failed outcome needs a stage, and no other outcome may have one ({stages})");
+                format!("a failed outcome needs a stage ({stages}), and no other outcome may have one");
             return Err(wrong(format!("{at}.outcome"), what));
         }
         if (self.status == OutcomeStatus::Ok) == self.why.is_some() {

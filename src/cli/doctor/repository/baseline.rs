@@ -109,7 +109,7 @@ pub(super) fn writers(workflows: &Workflows, store: &Store) -> Option<Finding> {
             ID,
             format!("{placed} is cancelled by the next run of its workflow"),
             "A long measurement may never reach the baseline.",
-            "`cancel-in-progress: false` in its `concurrency`.",
+            "Set `cancel-in-progress: false` in its `concurrency`.",
         ));
     }
     let first = storing.first()?;
@@ -121,7 +121,7 @@ pub(super) fn writers(workflows: &Workflows, store: &Store) -> Option<Finding> {
             ID,
             format!("{first} stores in the folder {} of its checkout", store.folder.display()),
             "The checkout is deleted after the job, and the session with it.",
-            "`branch = \"benchgate-baselines\"` or `url` in `[store]`; or commit the folder in that job.",
+            "Set `branch = \"benchgate-baselines\"` or `url` in `[store]`, or commit the folder in that job.",
         ));
     }
     Some(Finding::ok(ID, format!("{first} adds to the baseline")))
@@ -162,7 +162,7 @@ fn clocks(config: &Config) -> Option<Finding> {
             ID,
             "the GPU's clock is not locked",
             "It changes with temperature and power, so detecting the same effect takes more processes.",
-            "`lock-clocks = \"base\"` in `[measure]`, if the runner is allowed to lock it.",
+            "Set `lock-clocks = \"base\"` in `[measure]`, if the runner is allowed to lock it.",
         ),
     })
 }

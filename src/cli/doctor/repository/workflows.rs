@@ -122,7 +122,7 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
             ID,
             some(&writing),
             "The pull request's code runs in that job and can steal its token and secrets.",
-            "`permissions: {contents: read}` for the job that measures, and no secret in it.",
+            "Set `permissions: {contents: read}` for the job that measures, and give it no secret.",
         );
     }
     if !unsaid.is_empty() {
@@ -130,7 +130,7 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
             ID,
             format!("{} sets no permissions, so the repository's default applies", some(&unsaid)),
             "In older repositories the default token can write everything.",
-            "`permissions: {contents: read}` for the job that measures.",
+            "Set `permissions: {contents: read}` for the job that measures.",
         );
     }
     if !kept.is_empty() {
@@ -138,7 +138,7 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
             ID,
             format!("{} leaves its token in .git/config", some(&kept)),
             "The pull request's code can read it there.",
-            "`persist-credentials: false` for actions/checkout.",
+            "Set `persist-credentials: false` for actions/checkout.",
         );
     }
     Finding::ok(ID, "the jobs that measure pull requests have no write access")
@@ -200,7 +200,7 @@ fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Plac
             ID,
             format!("{} publishes on a self-hosted runner", placed(&own)),
             "Leftovers of an earlier job on that machine could steal the write token.",
-            "`runs-on: ubuntu-24.04` for the job that publishes: it measures nothing.",
+            "Set `runs-on: ubuntu-24.04` for the job that publishes, which measures nothing.",
         );
     }
     let labels: Vec<&[String]> = measuring
@@ -256,7 +256,7 @@ fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<
                 ID,
                 format!("{placed} waits for the workflow {unknown:?}, which does not exist"),
                 "It never starts.",
-                "`workflows:` of `workflow_run` lists names (`name:`), not files.",
+                "In `workflow_run`, list workflows by name (`name:`), not by file.",
             );
         }
     }
@@ -283,7 +283,7 @@ fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<
             ID,
             format!("{placed} may not write comments"),
             "The verdict is only in the job summary, which few people open.",
-            "`pull-requests: write` in its permissions, and `checks: write` for a check run.",
+            "Set `pull-requests: write` in its permissions, and `checks: write` for a check run.",
         );
     }
     Finding::ok(ID, format!("{first} comments"))
