@@ -202,10 +202,10 @@ async fn pin(
     for environment in Environment::needed(config) {
         for env in toolchain::pin_python(environment, &suite, &known, cache, &*progress, cancel).await? {
             locked.push_str(&format!(
-                "{} for Python {}: {} wheels\n",
+                "{} for Python {}: {}\n",
                 env.name,
                 env.python,
-                env.wheels.len()
+                crate::model::counted(env.wheels.len(), "wheel")
             ));
             lock.put_python(env);
         }

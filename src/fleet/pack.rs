@@ -12,7 +12,7 @@ pub enum Cut {
 /// The reason why a suite can't be divided as requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackError {
-    #[error("{kinds} kinds of runners need at least {kinds} shards, but only {shards} were requested")]
+    #[error("{kinds} kinds of runners need at least {kinds} shards (requested: {shards})")]
     TooFewShards { shards: usize, kinds: usize },
 }
 

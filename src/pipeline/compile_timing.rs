@@ -97,7 +97,10 @@ async fn in_pairs(
     let began = Instant::now();
     while round < until && !open.is_empty() {
         if round > 0 && config.measure.time_budget.is_some_and(|budget| began.elapsed() >= budget) {
-            let text = format!("the time budget is spent after {round} pairs of compilations");
+            let text = format!(
+                "the time budget is spent after {} of base and head",
+                counted(round as usize, "compilation")
+            );
             host.progress.on(Event::Warning(&text));
             break;
         }

@@ -414,8 +414,10 @@ impl Measuring<'_, '_> {
     fn out_of_time(&self, round: u32) -> bool {
         let over = round > 0 && self.time_left().is_some_and(|left| left.is_zero());
         if over {
-            let text =
-                format!("the time budget ran out after {round} rounds; undecided rows stay inconclusive");
+            let text = format!(
+                "the time budget ran out after {}; undecided rows stay inconclusive",
+                crate::model::counted(round as usize, "round")
+            );
             self.host.progress.on(Event::Warning(&text));
         }
         over

@@ -151,7 +151,7 @@ impl Effort {
         }
     }
 
-    /// The report, for example `preparing 34 benchmarks took 312.0 s; 2 processors were 93 % busy with it and
+    /// The report, for example `preparing 34 benchmarks took 312.0 s, with 2 processors 93 % busy on it and
     /// 4 % idle`. `None` if preparing was short.
     pub(super) fn end(self, benchmarks: usize) -> Option<String> {
         let wall = self.started.elapsed().as_secs_f64();
@@ -167,7 +167,8 @@ impl Effort {
         let idle =
             idle.map(|idle| format!(" and {:.0} % idle", percent(idle.as_secs_f64()))).unwrap_or_default();
         Some(format!(
-            "preparing {benchmarks} took {wall:.1} s; {processors} processors were {busy:.0} % busy with it{idle}"
+            "preparing {benchmarks} took {wall:.1} s, with {} {busy:.0} % busy on it{idle}",
+            counted(processors, "processor")
         ))
     }
 }
@@ -183,7 +184,7 @@ mod tests {
         let started = Instant::now().checked_sub(Duration::from_secs(40)).unwrap();
         let text = Effort { started, ..Effort::begin() }.end(34).unwrap();
         assert!(
-            text.starts_with("preparing 34 benchmarks took 40.0 s; ") && text.ends_with(" % idle"),
+            text.starts_with("preparing 34 benchmarks took 40.0 s, with ") && text.ends_with(" % idle"),
             "{text}"
         );
     }

@@ -75,7 +75,8 @@ fn copy(
         let bytes = bytes.map_err(|error| StoreError::Unusable(error.to_string()))?;
         add.push((there.run_path(&stored.name), bytes));
     }
-    let message = format!("baseline: copy {} sessions of {}", sessions.len(), there.folder);
+    let message =
+        format!("baseline: copy {} of {}", crate::model::counted(sessions.len(), "session"), there.folder);
     match to.apply(&Change { add, remove: Vec::new(), message }) {
         Ok(()) => return Ok((sessions.len(), 0)),
         // Another process stored one of the sessions, so they are written one by one.

@@ -25,7 +25,11 @@ impl Pruned {
                 .iter()
                 .map(|name| format!("{}/{}", self.folder, name.file(self.encoding)))
                 .collect(),
-            message: format!("baseline: prune {} to {} sessions", self.folder, self.kept),
+            message: format!(
+                "baseline: prune {} to {}",
+                self.folder,
+                crate::model::counted(self.kept, "session")
+            ),
         }
     }
 }

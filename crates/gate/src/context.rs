@@ -19,7 +19,10 @@ pub fn of_context(context: &Context) -> Vec<Lint> {
         && load.is_finite()
         && load - 1.0 >= BUSY_SHARE * f64::from(cpus)
     {
-        let detail = format!("load average {load:.1} on {cpus} processors");
+        let detail = format!(
+            "load average {load:.1} on {}",
+            benchgate_core::model::counted(cpus as usize, "processor")
+        );
         lints.push(Lint::new(LintCode::HostOverloaded, detail));
     }
     if context.library_build_type.as_deref().is_some_and(|build| build.eq_ignore_ascii_case("debug")) {

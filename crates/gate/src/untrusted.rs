@@ -115,8 +115,12 @@ fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], policy: &Policy) -> Optio
         return Some(format!("the result lacks processes of block {}", expected + 1));
     }
     let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
-    (count > 0 && !looks(policy, metric).points().contains(&count))
-        .then(|| format!("the result ends after {count} blocks, but the schedule has no look there"))
+    (count > 0 && !looks(policy, metric).points().contains(&count)).then(|| {
+        format!(
+            "the result ends after {}, but the schedule has no look there",
+            benchgate_core::model::counted(blocks.len(), "block")
+        )
+    })
 }
 
 /// Makes the row of an expected benchmark fatal if it has no comparison, whatever reason the result gives.

@@ -104,7 +104,10 @@ pub(super) fn needs_format(command: &PreparedCommand, finished: &Finished, outpu
 fn whole(command: &PreparedCommand, finished: &Finished) -> Result<CommandOutput, String> {
     if finished.leftovers > 0 {
         // The measured time would not include the work of the remaining processes.
-        return Err(format!("the command left {} processes running when it ended", finished.leftovers));
+        return Err(format!(
+            "the command left {} running when it ended",
+            crate::model::counted(finished.leftovers as usize, "process")
+        ));
     }
     let nanoseconds = |seconds: std::time::Duration| seconds.as_secs_f64() * 1e9;
     let mut samples = SampleMap::default();

@@ -130,7 +130,7 @@ fn several_processes_in_one_google_benchmark_file_are_said_to_be_lost() {
     let run = fixture("jmh/results.json");
     let written = ingest::export(&run, ExportFormat::GoogleBenchmark, NOW);
     insta::assert_snapshot!(written.lost.join("\n"), @"
-    the format stores one process per file: in 1 benchmarks (the first is org.example.Matmul.multiply/avgt/n=256) processes became repetitions
+    the format stores one process per file, so processes became repetitions in org.example.Matmul.multiply/avgt/n=256
     the format can't store these metrics: throughput
     ");
     assert_eq!(ingest::export(&run, ExportFormat::Csv, NOW).lost, Vec::<String>::new());
@@ -160,7 +160,7 @@ fn the_command_writes_the_file_whole_and_says_what_was_lost() {
     world.write("jmh.json", std::fs::read(super::fixture_path("jmh/results.json")).unwrap());
     let outcome = world.run(["convert", "jmh.json", "out.json", "--to", "google-benchmark"]).expect_code(0);
     insta::assert_snapshot!(outcome.stderr, @"
-    note: the format stores one process per file: in 1 benchmarks (the first is org.example.Matmul.multiply/avgt/n=256) processes became repetitions
+    note: the format stores one process per file, so processes became repetitions in org.example.Matmul.multiply/avgt/n=256
     note: the format can't store these metrics: throughput
     wrote 4 benchmarks as google-benchmark to out.json
     ");
@@ -233,7 +233,7 @@ fn a_refusal_recommends_a_format_only_where_it_keeps_the_evidence() {
     let summaries = super::fixture_path("google_benchmark/aggregates-only.json").to_str().unwrap().to_owned();
     let outcome = world.run(["convert", &summaries, "out.json"]).expect_code(2);
     insta::assert_snapshot!(outcome.stderr.replace(&summaries, "FILE"), @"
-    error: failed to write FILE as run-json: the format can't store the spread that the summaries of BM_abs/process_time/real_time state
+    error: failed to write FILE as run-json: the format can't store the spread in the summaries of BM_abs/process_time/real_time
     hint: `--to google-benchmark` keeps it; `--lossy` leaves it out, and comparing such files may pass where comparing the originals does not
     ");
     let mut run = fixture("google_benchmark/aggregates-only.json");

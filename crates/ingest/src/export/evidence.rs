@@ -5,7 +5,7 @@ use benchgate_core::model::{
     Verification, VerifyCode,
 };
 
-use super::count_benchmarks;
+use super::affected_benchmarks;
 
 /// The row for a finding that forbids a pass, in formats without findings.
 #[derive(Debug, PartialEq, Eq)]
@@ -77,9 +77,8 @@ pub(super) fn spread_of_summaries(run: &Run) -> Option<String> {
         deciding(benchmark)
             .any(|it| matches!(&it.series, Series::Summaries(all) if all.iter().any(has_spread)))
     };
-    let (count, first) = count_benchmarks(run, lossy)?;
-    let of = if count == 1 { first.to_owned() } else { format!("{count} benchmarks (the first is {first})") };
-    Some(format!("the spread that the summaries of {of} state"))
+    let which = affected_benchmarks(run, lossy)?;
+    Some(format!("the spread in the summaries of {which}"))
 }
 
 /// Returns whether a benchmark was measured but would be a failed row in a format in which every row has a

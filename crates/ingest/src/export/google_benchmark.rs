@@ -8,7 +8,7 @@ use benchgate_core::model::{Benchmark, Metric, MetricSeries, Outcome, Run, Serie
 
 use super::super::google_benchmark::{AXES, Axes, TESTBED, counter_metric};
 use super::evidence::{RowMark, is_verified, mark, only_in_run_json, wrong_output};
-use super::{ExportedRun, count_benchmarks, left_out, several_processes};
+use super::{ExportedRun, affected_benchmarks, left_out, several_processes};
 
 pub(super) fn write(run: &Run) -> ExportedRun {
     let mut rows = Vec::new();
@@ -23,9 +23,9 @@ pub(super) fn write(run: &Run) -> ExportedRun {
     let mut bytes = serde_json::to_vec_pretty(&file).unwrap_or_default();
     bytes.push(b'\n');
     let mut lost = Vec::new();
-    if let Some((count, first)) = count_benchmarks(run, several_processes) {
+    if let Some(which) = affected_benchmarks(run, several_processes) {
         lost.push(format!(
-            "the format stores one process per file: in {count} benchmarks (the first is {first}) processes became repetitions"
+            "the format stores one process per file, so processes became repetitions in {which}"
         ));
     }
     if run.benchmarks.iter().any(|benchmark| benchmark.verification.is_some()) {

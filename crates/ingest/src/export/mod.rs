@@ -68,11 +68,15 @@ fn why_unmeasured(benchmark: &Benchmark) -> String {
     )
 }
 
-/// Returns the number of affected benchmarks and the first one's name, for a sentence about what was lost.
-fn count_benchmarks(run: &Run, lossy: impl Fn(&Benchmark) -> bool) -> Option<(usize, &str)> {
+/// Describes the affected benchmarks, for a sentence about what was lost: the name of a single one, or their
+/// number and the first one's name.
+fn affected_benchmarks(run: &Run, lossy: impl Fn(&Benchmark) -> bool) -> Option<String> {
     let mut hit = run.benchmarks.iter().filter(|benchmark| lossy(benchmark));
-    let first = hit.next()?;
-    Some((1 + hit.count(), first.name.as_str()))
+    let first = hit.next()?.name.as_str();
+    Some(match hit.count() {
+        0 => first.to_owned(),
+        more => format!("{} benchmarks (the first is {first})", more + 1),
+    })
 }
 
 fn has_summaries(benchmark: &Benchmark) -> bool {

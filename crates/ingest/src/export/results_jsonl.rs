@@ -9,7 +9,7 @@ use benchgate_core::model::{
 };
 
 use super::evidence::{RowMark, mark, only_in_run_json, spread_of_summaries};
-use super::{ExportedRun, count_benchmarks, has_summaries, left_out};
+use super::{ExportedRun, affected_benchmarks, has_summaries, left_out};
 
 /// Labels that are not axes of the experiment.
 const NOT_AXES: [&str; 6] = ["model", "suite", "target", "iterations_per_run", "timestamp", "label"];
@@ -25,9 +25,9 @@ pub(super) fn write(run: &Run) -> ExportedRun {
         }
     }
     let mut lost = Vec::new();
-    if let Some((count, first)) = count_benchmarks(run, has_summaries) {
+    if let Some(which) = affected_benchmarks(run, has_summaries) {
         lost.push(format!(
-            "the format keeps repetitions: {count} benchmarks (the first is {first}) have metrics that are summaries, of which the mean is kept"
+            "the format stores repetitions, so only the mean is kept of the summaries in {which}"
         ));
     }
     let metrics = run.benchmarks.iter().flat_map(|benchmark| &benchmark.metrics).map(|series| &series.metric);

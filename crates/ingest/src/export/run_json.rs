@@ -14,7 +14,7 @@ use benchgate_core::record::{
 };
 
 use super::evidence::{deciding, spread_of_summaries};
-use super::{ExportedRun, count_benchmarks, has_summaries};
+use super::{ExportedRun, affected_benchmarks, has_summaries};
 
 pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
     let created = measured_at(run, now);
@@ -77,9 +77,9 @@ pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
         file.session = format!("converted from {} ({content})", run.origin.label);
     }
     let mut lost = Vec::new();
-    if let Some((count, first)) = count_benchmarks(run, has_summaries) {
+    if let Some(which) = affected_benchmarks(run, has_summaries) {
         lost.push(format!(
-            "run.json keeps repetitions: {count} benchmarks (the first is {first}) have metrics that are summaries, of which the mean is kept"
+            "run.json stores repetitions, so only the mean is kept of the summaries in {which}"
         ));
     }
     let evidence_lost = spread_of_summaries(run).into_iter().collect();

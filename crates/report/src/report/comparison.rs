@@ -201,7 +201,8 @@ fn unchanged(view: &View<'_>) -> String {
         count if count == all => ", all identical".to_owned(),
         count => format!(", {} of them identical", number(count)),
     };
-    format!("{} rows pass{identical} (--all)", number(all))
+    let rows = if all == 1 { "row passes" } else { "rows pass" };
+    format!("{} {rows}{identical} (--all)", number(all))
 }
 
 fn concat<'a>(sections: &[&Vec<RowView<'a>>]) -> Vec<RowView<'a>> {

@@ -59,7 +59,7 @@ pub(super) fn draw(runs: &[DrawnRun], theme: Theme) -> Option<String> {
         y += ROW;
     }
     if left_out > 0 {
-        let text = format!("and {left_out} more rows");
+        let text = format!("and {}", benchgate_core::model::counted(left_out, "more row"));
         svg.text((MARGIN, y + 14.0), 12.5, TextAnchor::Start, palette.muted, &text);
     }
     Some(svg.finish(TITLE))
