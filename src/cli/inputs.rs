@@ -142,8 +142,8 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let Some(mut run) = joiner.finish() else {
         return Err(match inputs.first() {
             Some(input) => CliError::input(format!(
-                "failed to find a result among {} files, beginning with {}",
-                unknown.len(),
+                "failed to find a result among {}, beginning with {}",
+                crate::model::counted(unknown.len(), "file"),
                 input.path
             ))
             .hint("`--format-in` names the format of files that can't be recognized"),

@@ -50,7 +50,7 @@ Examples:
         release: Option<String>,
         #[command(flatten)]
         suite: Suite,
-        /// Also update Python packages whose requirements did not change to their newest wheels
+        /// Update all Python packages to their newest wheels, even if their requirements did not change
         #[arg(long)]
         upgrade: bool,
     },
