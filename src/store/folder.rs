@@ -67,22 +67,27 @@ impl BaselineFolder {
         let mut baseline = Self { folder, encoding, acceptances: Vec::new(), faults: Vec::new() };
         let accepted = files.acceptances(&baseline.folder)?;
         files.prefetch(&accepted.iter().map(|file| baseline.path(file)).collect::<Vec<_>>())?;
+        let mut read = Vec::new();
         for file in accepted {
             let path = baseline.path(&file);
             match AcceptanceFile::from_slice(&files.read(&path)?) {
                 Ok(acceptance) => match baseline.misplaced_acceptance(&file, &acceptance) {
-                    None => baseline.add_acceptance(file, acceptance),
+                    None => read.push((file, acceptance)),
                     Some(why) => baseline.faults.push(Fault { path, why }),
                 },
                 Err(error) => baseline.faults.push(fault(path, &error)),
             }
         }
+        // The names of files state whole seconds only.
+        read.sort_by_cached_key(|(_, acceptance)| acceptance.created.parse::<jiff::Timestamp>().ok());
+        for (file, acceptance) in read {
+            baseline.add_acceptance(file, acceptance);
+        }
         Ok(baseline)
     }
 
-    /// Adds an acceptance. Files are read in the order in which they were created, and a newer acceptance of
-    /// the same benchmarks from the same session on replaces an older one. This is how an acceptance is
-    /// extended or withdrawn.
+    /// Adds an acceptance that is newer than those before. It replaces an older one of the same benchmarks from
+    /// the same session on. This is how an acceptance is extended or withdrawn.
     fn add_acceptance(&mut self, file: String, new: AcceptanceFile) {
         self.acceptances.retain(|(_, old)| (&old.from, &old.benchmark) != (&new.from, &new.benchmark));
         self.acceptances.push((file, new));

@@ -269,19 +269,30 @@ fn sessions_of_an_expired_acceptance_are_excluded() {
 
 #[test]
 fn an_acceptance_is_withdrawn_by_a_newer_one_that_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
-    ten_days(&mut files);
-    put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
-    accept(&mut files, acceptance(Some("20261011"), "2026-10-11T13:00:00Z")).unwrap();
-    assert_eq!(latencies(&found(&files)), [180_000.25]);
-    let withdrawn = Acceptance {
-        until: Some(jiff::civil::date(2026, 10, 12)),
-        ..acceptance(Some("20261011"), "2026-10-12T13:00:00Z")
-    };
-    accept(&mut files, withdrawn).unwrap();
-    let latencies = latencies(&found(&files));
-    assert!(latencies.len() == 10 && latencies.iter().all(|latency| *latency < 150_000.0), "{latencies:?}");
+    let day_later = ("2026-10-11T13:00:00Z", "2026-10-12T13:00:00Z");
+    // The names of two files of one second are in any order, so several pairs are tried.
+    let same_second = ("2026-10-12T13:00:00.25Z", "2026-10-12T13:00:00.5Z");
+    for ((accepted, ended), why) in [day_later].into_iter().chain([same_second; 6]).zip('a'..) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = Directory::new(folder.path());
+        ten_days(&mut files);
+        put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
+        let why = why.to_string();
+        accept(&mut files, Acceptance { why: why.clone(), ..acceptance(Some("20261011"), accepted) })
+            .unwrap();
+        assert_eq!(latencies(&found(&files)), [180_000.25]);
+        let withdrawn = Acceptance {
+            until: Some(jiff::civil::date(2026, 10, 12)),
+            why,
+            ..acceptance(Some("20261011"), ended)
+        };
+        accept(&mut files, withdrawn).unwrap();
+        let latencies = latencies(&found(&files));
+        assert!(
+            latencies.len() == 10 && latencies.iter().all(|latency| *latency < 150_000.0),
+            "{latencies:?}"
+        );
+    }
 }
 
 #[test]
