@@ -427,7 +427,7 @@ mod tests {
         let night = [("command", "bisect"), ("time-budget", "2h")];
         let history = "bisect --format json --output bisect.json --from-history --time-budget 2h";
         assert_eq!(line(&night, None), history);
-        assert!(refused(&[("command", "bisect"), ("base", "3.9.0")], None, true).contains("needs head too"));
+        assert!(refused(&[("command", "bisect"), ("base", "3.9.0")], None, true).contains("head is missing"));
         let with_token = [&given[..], &[("github-token", "given")]].concat();
         assert!(refused(&with_token, None, true).contains("github-token is not valid for bisect"));
         // The job that links the result is a separate one that measures nothing.

@@ -143,7 +143,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         return Err(match inputs.first() {
             Some(input) => CliError::input(format!(
                 "failed to find a result among {}, beginning with {}",
-                crate::model::counted(unknown.len(), "file"),
+                counted(unknown.len(), "file"),
                 input.path
             ))
             .hint("`--format-in` names the format of files that can't be recognized"),

@@ -209,7 +209,7 @@ fn the_example_of_the_reference_parses() {
 fn a_file_of_mlir_has_no_backend_that_would_run_it_instead() {
     let text = MINIMAL.replace("source = \"a.mlir\"", "source = \"a.mlir\"\ncompile = false");
     let problems = parse(&text, Path::new("benchgate.toml")).unwrap_err();
-    assert!(problems.to_string().contains("`compile`: no backend runs an MLIR file"), "{problems}");
+    assert!(problems.to_string().contains("`compile`: no backend can run an MLIR file"), "{problems}");
     let python = MINIMAL.replace("source = \"a.mlir\"", "source = \"a.py:make\"\ncompile = false");
     assert!(!good(&python).models[0].compile);
 }

@@ -410,7 +410,7 @@ mod tests {
         let manifest = ToolManifest::take(root, "tools".into(), Scope::Everything).unwrap();
         fs::remove_file(root.join("lib.so")).unwrap();
         let error = manifest.check(root, Look::AtStamps, Scope::Everything).unwrap_err();
-        assert!(error.to_string().contains("no readable file"));
+        assert!(error.to_string().contains("an unreadable file"));
         fs::write(root.join(FILE), "{").unwrap();
         assert!(matches!(ToolManifest::read(root), Err(ToolchainError::Tampered { .. })));
         assert_eq!(ToolManifest::read(&root.join("nothing")).unwrap(), None);

@@ -236,10 +236,10 @@ mod tests {
         write_down(folder.path(), &written("old")).unwrap();
         let [leftover] = leftovers_in(folder.path()).try_into().unwrap();
         let said = undo(&leftover, &Gpus::default(), "old");
-        assert!(said.contains("not here now"), "{said}");
+        assert!(said.contains("not available now"), "{said}");
         assert_eq!(leftovers_in(folder.path()).len(), 1);
         let said = undo(&leftover, &Gpus::default(), "new");
-        assert!(said.contains("started again"), "{said}");
+        assert!(said.contains("rebooted since"), "{said}");
         assert!(leftovers_in(folder.path()).is_empty());
     }
 

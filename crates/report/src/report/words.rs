@@ -519,8 +519,7 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
         }
     }
     if failed.len() > 1 {
-        sentence
-            .push_str(&format!(", and {}", benchgate_core::model::counted(failed.len() - 1, "more output")));
+        sentence.push_str(&format!(", and {}", counted(failed.len() - 1, "more output")));
     }
     let why = first.why.clone().or_else(|| verification.why.clone());
     (sentence, why.unwrap_or_default())
