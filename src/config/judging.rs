@@ -161,7 +161,11 @@ pub(super) static WAIVER: Section = Section {
     title: "[[waiver]]",
     doc: "A reviewed exception: until the given day the rows that match don't count, whatever their verdict is. They stay visible. docs/troubleshooting.md describes it.",
     fields: &[
-        required("benchmark", ValueKind::Glob, "Glob over `model/target/function`."),
+        required(
+            "benchmark",
+            ValueKind::Glob,
+            "Glob over `model/target/function`; for a command, over `command/row`. `*` also matches `/`.",
+        ),
         optional(
             "metric",
             ValueKind::Name,

@@ -44,7 +44,7 @@ fn the_workflows_that_the_documents_print_are_those_that_init_writes() {
     git2::Repository::init(world.work()).unwrap();
     let action = "benchgate/benchgate@1111111111111111111111111111111111111111";
     world.run(["init", "--runner", "self-hosted,gpu", "--action", action]).expect_code(0);
-    for name in ["benchgate.yml", "benchgate-publish.yml"] {
+    for name in ["benchgate.yml", "benchgate-publish.yml", "benchgate-nightly.yml"] {
         let written = world.read(&format!(".github/workflows/{name}"));
         assert!(
             text.contains(&format!("```yaml\n{written}```\n")),
