@@ -290,7 +290,7 @@ fn a_tag_that_was_deleted_between_two_attempts_is_an_error_and_nothing_measured_
     // By its commit, the search goes on.
     let (found, outcome) = bisect(&suite, &["--good", &good.id().to_string(), "--bad", "change"], 0);
     assert_eq!(culprits(&found), [(1, 2)]);
-    assert!(outcome.stderr.contains("resuming: 1 measurement"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("resuming: reusing 1 measurement"), "{}", outcome.stderr);
 }
 
 #[test]

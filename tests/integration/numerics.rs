@@ -130,7 +130,7 @@ fn a_transposed_square() {
 #[test]
 fn rounding_to_bf16_where_f32_was_promised() {
     let why = fault(|x| x.iter_mut().for_each(|x| *x = bf16::from_f32(*x).to_f32()));
-    insta::assert_snapshot!(why, @"output 0: 1575 of 9216 elements beyond the tolerance, largest |a − b| 7.799e-3, first at [0, 1], all over the output; every element is rounded to bf16 where f32 was promised");
+    insta::assert_snapshot!(why, @"output 0: 1575 of 9216 elements beyond the tolerance, largest |a − b| 7.799e-3, first at [0, 1], all over the output; every element is rounded to bf16 although its type is f32");
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn a_hyperfine_file_is_written_in_every_format() {
         // hyperfine states only the mean of the processor time, so there are no repetitions to write.
         let said = match format {
             "google-benchmark" => "the format can't store these metrics: cpu-time",
-            _ => "have metrics that are summaries, of which the mean is kept",
+            _ => "only the mean is kept of the summaries in 2 benchmarks",
         };
         assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
         let back = ingest::read_detected(world.read("out").as_bytes(), "back").unwrap();
