@@ -6,7 +6,7 @@ use benchgate_stats::shift::Blur;
 use benchgate_stats::spending::Looks;
 use benchgate_stats::{Effect, Inference};
 
-use super::estimate::{Paired, Quickest, WORTH_SHARING};
+use super::estimate::{Paired, Quickest, UNMATCHED, WORTH_SHARING};
 use super::gradual::Gradual;
 use super::{CompareOptions, Interval, MetricPolicy, Policy, Reason, Row, SideStats, TooLittle, threads};
 
@@ -71,6 +71,8 @@ pub struct Question {
     in_question: Option<Reason>,
     /// The reason why the row can't pass, whatever the interval is.
     unshown: Option<TooLittle>,
+    /// The reason why the interval does not show the code's own time: other programs took turns with it.
+    shared: Option<TooLittle>,
     /// The reason why a slowdown of earlier sessions may not be over.
     unsettled: Option<TooLittle>,
     /// The reason why the row may be slower than at an earlier level, though not slower than the newest
@@ -184,6 +186,7 @@ impl Question {
             p_tail: None,
             in_question: None,
             unshown: None,
+            shared: None,
             unsettled: None,
             gradual: None,
             quickest: None,
@@ -208,6 +211,7 @@ impl Question {
             p_tail: last.then_some(paired.tail.p),
             in_question: in_question(paired, log_tolerance(rule, floor), last),
             unshown: unshown(paired),
+            shared: (paired.blur == Some(Blur::Grid)).then(shared_processor),
             quickest: Some(paired.quickest),
             ..Self::new(paired.shift.clone(), (paired.p_above_floor, paired.p_below_floor), rule, floor)
         }
@@ -312,7 +316,7 @@ impl Question {
         let reason = match (&self.in_question, &self.unshown) {
             (Some(reason), _) if within => reason.clone(),
             (None, Some(why)) if within => Reason::TooLittle(why.clone()),
-            _ => Reason::Open,
+            _ => self.shared.clone().map_or(Reason::Open, Reason::TooLittle),
         };
         (Verdict::Inconclusive, reason, red_level)
     }
@@ -338,6 +342,13 @@ fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
             percents(slow.excess)
         );
         return Some(Reason::too_little("slow ones got slower", why));
+    }
+    if paired.quickest.behind > tolerance {
+        let why = format!(
+            "{UNMATCHED} of base's processes have a repetition that is faster than any of head's, by {} or more",
+            percents(paired.quickest.behind.exp_m1())
+        );
+        return Some(Reason::too_little("quickest are slower", why));
     }
     let stalls = paired.tail.excess > tolerance && (!last || paired.tail.p <= TAIL_LIMIT);
     if stalls {
@@ -393,17 +404,21 @@ fn contradicted(quickest: Quickest, most: &str) -> Reason {
 /// Returns a condition of a pass that is not met, other than an interval within the tolerance.
 fn unshown(paired: &Paired) -> Option<TooLittle> {
     match paired.blur {
-        Some(Blur::Grid) => Some(TooLittle::new(
-            "shared processor",
-            "the processor seems to be shared: repetitions are evenly spaced, as if another program took turns; \
-            stop that program, or pin the benchmark to other processors (`cpus`)",
-        )),
+        Some(Blur::Grid) => Some(shared_processor()),
         Some(Blur::Scattered) => Some(TooLittle::new(
             "repetitions vary",
             "the repetitions vary too much: a quieter machine or longer repetitions (`min-time`) would settle it",
         )),
         None => too_few(paired.processes[1]),
     }
+}
+
+fn shared_processor() -> TooLittle {
+    TooLittle::new(
+        "shared processor",
+        "the processor seems to be shared: repetitions are evenly spaced, as if another program took turns; \
+        stop that program, or pin the benchmark to other processors (`cpus`)",
+    )
 }
 
 fn too_few(head_processes: usize) -> Option<TooLittle> {

@@ -53,7 +53,14 @@ pub struct Quickest {
     /// Share of the pairs whose difference has the opposite sign of the effect and at least half its size; 0
     /// if the differences only scatter around the effect.
     pub opposed: f64,
+    /// Log ratio of head's quickest repetition to that of the slowest of base's [`UNMATCHED`] quickest processes:
+    /// positive if each of these has a repetition that is faster than any of head's.
+    pub behind: f64,
 }
+
+/// Number of base's processes that must be quicker than all of head's to show more than chance: if the sides
+/// are equal, the four quickest processes are all base's with a probability of at most 1/16.
+pub const UNMATCHED: usize = 4;
 
 /// Level of a sign test at which the quickest repetitions show another effect than all repetitions together.
 const OTHER_EFFECT: f64 = 0.05;
@@ -82,7 +89,19 @@ impl Quickest {
         // chance; but then equally many differences lie above the effect and below it.
         let less = differences.iter().filter(|difference| (**difference - effect) * effect < 0.0).count();
         let is_other = sign_test(less, differences.len()) <= OTHER_EFFECT;
+        let quickest = |of_head: bool| {
+            let processes = blocks.iter().flatten().filter(move |process| process.head == of_head);
+            let mut costs: Vec<f64> =
+                processes.filter_map(|process| process.costs.first().copied()).collect();
+            costs.sort_by(f64::total_cmp);
+            costs
+        };
+        let behind = match (quickest(false).get(UNMATCHED - 1), quickest(true).first()) {
+            (Some(base), Some(head)) => head - base,
+            _ => 0.0,
+        };
         Self {
+            behind,
             pairs: differences.len(),
             head_faster: faster,
             p_head_faster: sign_test(faster, faster + slower),

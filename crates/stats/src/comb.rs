@@ -3,8 +3,8 @@
 use super::difference_density::{BANDWIDTH, REACH, STEP, Table, kernel};
 use super::scores::BlockCosts;
 
-/// Distance up to which a comb is searched for: a repetition may consist of as few as four scheduler slices.
-const COMB_REACH: f64 = 0.35;
+/// Distance up to which a comb is searched for: repetitions may consist of as few as one or two scheduler slices.
+const COMB_REACH: f64 = 0.75;
 /// Maximum number of repetitions of one process that are searched for a comb.
 const COMB_REPETITIONS: usize = 256;
 /// A second peak must be this many times as high as the gap before it.

@@ -59,6 +59,18 @@ fn a_head_that_waits_in_every_other_process_is_not_red() {
     assert!(matches!(row.reason, Reason::TooLittle(_)), "{:?}", row.reason);
 }
 
+/// A repetition takes one to three of the scheduler's slices of 4 ms, whatever the program does: most of both sides'
+/// end after 8 or 12 ms, though head's quickest take 5 or 10 % longer.
+#[test]
+fn a_slower_head_does_not_pass_where_repetitions_end_with_the_slices_of_the_scheduler() {
+    let comparison = judge(include_str!("../../fixtures/corpus/raw/slices.jsonl"));
+    assert_eq!(comparison.rows.len(), 4);
+    for row in &comparison.rows {
+        assert_eq!(row.verdict, Verdict::Inconclusive, "{}", row.benchmark);
+        assert!(matches!(row.reason, Reason::TooLittle(_)), "{}: {:?}", row.benchmark, row.reason);
+    }
+}
+
 /// Each side's processes have two speeds, 29 % apart: half of the pairs point the other way, by more than the slowdown.
 #[test]
 fn a_slowdown_is_red_where_processes_of_both_sides_have_two_speeds() {
