@@ -130,7 +130,10 @@ impl HistoryArgs {
         let files = place.over(&configured, &root).open(git, &runner, terminal)?;
         let mut timelines = Vec::new();
         for (suite, testbed) in store::baseline_folders(files.as_ref())? {
-            let baseline = store::BaselineFolder::open_folder(files.as_ref(), format!("{suite}/{testbed}"))?;
+            let mut baseline =
+                store::BaselineFolder::open_folder(files.as_ref(), format!("{suite}/{testbed}"))?;
+            // What an expired acceptance released is slow again, as for the gate.
+            baseline.take_ended(self.now());
             let newest = self.sessions.map_or(usize::MAX, |sessions| sessions as usize);
             timelines.extend(read_timeline(files.as_ref(), &baseline, newest, terminal)?);
         }

@@ -140,11 +140,7 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
     if let Some(Fault { path, why }) = baseline.faults.first().cloned() {
         return Err(StoreError::Unreadable { path, why });
     }
-    let (ended, in_force) = std::mem::take(&mut baseline.acceptances)
-        .into_iter()
-        .partition(|(_, acceptance)| has_ended(acceptance, query.now));
-    baseline.acceptances = in_force;
-    let ended: Vec<AcceptanceFile> = ended.into_iter().map(|(_, acceptance)| acceptance).collect();
+    let ended = baseline.take_ended(query.now);
     let mut skipped = Skipped::default();
     let mut faults = Vec::new();
     let SessionSearch { kept, slow, red, still_red, .. } =
@@ -461,6 +457,18 @@ fn red(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String>
         |name: &str| held(stored, name, acceptances).any(|reason| reason.cause == QuarantineCause::Regressed);
     let names = stored.file.benchmarks.iter().map(|benchmark| &benchmark.name);
     names.filter(|name| regressed(name)).cloned().collect()
+}
+
+impl BaselineFolder {
+    /// Removes and returns the acceptances that have expired.
+    pub fn take_ended(&mut self, now: Timestamp) -> Vec<AcceptanceFile> {
+        let (ended, in_force) = std::mem::take(&mut self.acceptances)
+            .into_iter()
+            .partition(|(_, acceptance)| has_ended(acceptance, now));
+        self.acceptances = in_force;
+        let ended: Vec<(String, AcceptanceFile)> = ended;
+        ended.into_iter().map(|(_, acceptance)| acceptance).collect()
+    }
 }
 
 /// Returns whether an acceptance has expired. Days are in UTC, as in the names of runs.

@@ -9,6 +9,7 @@ use benchgate::site::{
     Action, AlertPolicy, BenchmarkHistory, IssueTrace, KnownIssue, Range, RepositoryUrl, Site, SourceCommit,
     Timeline, open_slowdowns, plan,
 };
+use benchgate::store::{self, Acceptance, BaselineFolder, Directory};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -293,14 +294,22 @@ fn an_issue_is_opened_once_closed_when_accepted_and_opened_again_when_that_ends(
     assert!(closed["title"].as_str().unwrap().contains("passwd"));
     assert_eq!(closed["state_reason"], "completed");
     assert!(closed["body"].as_str().unwrap().contains("accepted by `kim`: `on purpose`"));
-    // The acceptance is taken back.
-    let folder = night.world.work().join("baselines/zoo/cpu");
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if std::fs::read_to_string(&path).unwrap().contains("*passwd*") {
-            std::fs::remove_file(path).unwrap();
-        }
-    }
+    // The acceptance is withdrawn: a newer one of the same benchmarks has expired.
+    let mut files = Directory::new(&night.world.work().join("baselines"));
+    let baseline = BaselineFolder::open_folder(&files, "zoo/cpu".to_owned()).unwrap();
+    let (_, accepted) = baseline.acceptances.last().unwrap();
+    let withdrawn = Acceptance {
+        suite: accepted.suite.clone(),
+        testbed: accepted.testbed.clone(),
+        from: Some(accepted.from.clone()),
+        benchmark: Some("*passwd*".to_owned()),
+        who: "kim".to_owned(),
+        why: "not on purpose".to_owned(),
+        until: Some(history::began(PLAN.nights - 1).to_zoned(jiff::tz::TimeZone::UTC).date()),
+        created: (accepted.created.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(60)).to_string(),
+        benchgate: accepted.benchgate.clone(),
+    };
+    store::accept(&mut files, withdrawn).unwrap();
     night.alert(&[], &[]).expect_code(0);
     assert_eq!(night.states(), vec!["open"; count]);
 }
