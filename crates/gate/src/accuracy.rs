@@ -52,6 +52,8 @@ pub fn with_printed(base: &Run, head: &Run) -> Option<Run> {
             && let Some(verification) = &mut benchmark.verification
         {
             verification.against_base = numerics::against_base(&found, &base, &[], &[]);
+            let vacuous = numerics::vacuous_base(&base, &[]);
+            benchmark.lints.extend(vacuous.map(|why| Lint::new(LintCode::VacuousReference, why)));
         }
     }
     Some(head)

@@ -205,6 +205,11 @@ fn is_judged_by_outputs(side: &Benchmark) -> bool {
 fn outputs_row(name: &BenchmarkName, pair: Matched<'_>, head: &Benchmark) -> Row {
     let is_compared = || head.verification.as_ref().is_some_and(|found| !found.against_base.is_empty());
     let is_printed = !head.printed.is_empty();
+    let vacuous = head.lints.iter().find(|lint| is_printed && lint.code == LintCode::VacuousReference);
+    if let Some(vacuous) = vacuous {
+        let reason = Reason::too_little("vacuous reference", vacuous.detail.clone());
+        return blank(name, pair, Verdict::Inconclusive, reason, true);
+    }
     if status::agrees(head) && (!is_printed || is_compared()) {
         return blank(name, pair, Verdict::Pass, Reason::Verified, true);
     }

@@ -54,6 +54,30 @@ fn decisive_line(line: &str) -> Option<Format> {
     })
 }
 
+/// Number of places in a text at which JSON is looked for.
+const MOST_STARTS: usize = 256;
+
+/// Returns the first line of another format in a text of this format, with its number and format: a reader skips such
+/// a line, so the verdict would rest on a part of the results.
+pub(super) fn other_format(text: &str, format: Format) -> Option<(u64, Format)> {
+    let mut starts = 0;
+    lines(text).find_map(|line| {
+        let found = match line.text.trim_start().as_bytes() {
+            [b'{'] | [b'{', b'"', ..] if starts < MOST_STARTS => {
+                starts += 1;
+                let at = line.text.as_ptr() as usize - text.as_ptr() as usize;
+                let end = text.floor_char_boundary(text.len().min(at + WINDOW));
+                object(text.get(at..end)?).ok().flatten()
+            }
+            _ => decisive_line(line.text),
+        };
+        // A status is the message of a failed call, which each reader handles itself.
+        let found = found.filter(|found| *found != format)?;
+        (found != Format::IreeRunModule || iree_run_module::is_exec(line.text))
+            .then_some((line.number, found))
+    })
+}
+
 const JMH: [&str; 3] = ["mode", "primaryMetric", "jmhVersion"];
 
 /// Returns whether the bytes are github-action-benchmark's list, which does not state which direction is

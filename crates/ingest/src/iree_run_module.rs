@@ -63,9 +63,13 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             let own = text.split_once("]:").map_or("", |(_, value)| value.trim());
             function.printed.push(if own.contains('=') { own.to_owned() } else { String::new() });
         } else if let Some(values) =
-            function.printed.last_mut().filter(|it| it.is_empty() && text.contains('='))
+            function.printed.last_mut().filter(|it| text.contains('=') && (it.is_empty() || is_value(text)))
         {
-            text.clone_into(values);
+            // A second value makes the text one that can't be compared.
+            if !values.is_empty() {
+                values.push('\n');
+            }
+            values.push_str(text);
         } else if text.starts_with("[SUCCESS]") {
             function.success = true;
         } else if let Some(why) = text.strip_prefix("[FAILED]") {
@@ -95,6 +99,17 @@ fn failed_before_exec(status: &str, line: u64) -> Result<Benchmark, LineFault> {
 /// Returns the index in `result[0]: hal.buffer_view`.
 fn result_index(line: &str) -> Option<usize> {
     line.strip_prefix("result[")?.split_once("]:")?.0.parse().ok()
+}
+
+/// Returns whether a line begins like a printed value: `4x8xf32=[…`.
+fn is_value(line: &str) -> bool {
+    let Some((shape, _)) = line.split_once('=') else { return false };
+    let mut parts = shape.rsplit('x');
+    let is_type = parts.next().is_some_and(|kind| {
+        kind.starts_with(|first: char| first.is_ascii_lowercase())
+            && kind.chars().all(|letter| letter.is_ascii_alphanumeric())
+    });
+    is_type && parts.all(|size| size.parse::<u64>().is_ok())
 }
 
 /// Returns whether a line is an IREE status: `FILE.c:12: INVALID_ARGUMENT; message …`.
@@ -130,7 +145,10 @@ impl Function {
             fail(&mut benchmark, Stage::Benchmark, error);
             return benchmark;
         }
-        let mut outputs = self.outputs;
+        // Outputs are compared by their numbers, not in the order in which they are printed.
+        let mut results: Vec<(OutputCheck, String)> = self.outputs.into_iter().zip(self.printed).collect();
+        results.sort_by_key(|(output, _)| output.index);
+        let (mut outputs, printed): (Vec<_>, Vec<_>) = results.into_iter().unzip();
         let (code, why) = if let Some(first) = self.failures.first() {
             // The tool prints the outputs that differ in place of the result lines.
             for failure in &self.failures {
@@ -153,7 +171,7 @@ impl Function {
         if code == VerifyCode::Pass {
             benchmark.labels.insert(JUDGED_BY.to_owned(), JUDGED_BY_OUTPUTS.to_owned());
         }
-        benchmark.printed = self.printed;
+        benchmark.printed = printed;
         benchmark.verification = Some(Verification { outputs, ..Verification::bare(code, why) });
         benchmark
     }

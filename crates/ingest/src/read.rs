@@ -5,6 +5,7 @@ use std::io::Read;
 use benchgate_core::model::{Better, LintCode, Origin, Outcome, RENAMED_FROM, Run, SideName, Stage, excerpt};
 
 use super::build::{MOST_BENCHMARKS, fail};
+use super::detect::other_format;
 use super::error::{LineFault, line_of};
 use super::text::{crash, utf8};
 use super::{
@@ -76,6 +77,13 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         return Err(no_results());
     }
     build::check(run.benchmarks.len(), label)?;
+    if (is_log(format) || matches!(format, Format::LatencyCsv | Format::CompileBenchmarkMarkdown))
+        && let Some((line, other)) = other_format(text()?, format)
+    {
+        let what =
+            format!("a line in the format {other}: write the results of each tool to a file of its own");
+        return Err(IngestError::Malformed { label: label.to_owned(), format, line, what });
+    }
     for benchmark in &mut run.benchmarks {
         // Only a configuration may rename a benchmark. A file could otherwise have a benchmark that it leaves
         // out paired with a faster one.

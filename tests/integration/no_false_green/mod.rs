@@ -24,6 +24,7 @@ mod measures;
 mod named_files;
 mod suite_commands;
 mod tools;
+mod transcripts;
 
 use crate::harness::{Outcome, World};
 use crate::suite::{COMMIT, install_fake_tools, npy};
