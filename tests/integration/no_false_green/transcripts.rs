@@ -45,7 +45,7 @@ fn every_call_of_a_function_is_compared_and_each_result_by_its_number() {
     compared(&[right.repeat(2)], &[right.repeat(2)]).expect_code(0);
     compared(&[right.clone(), right.clone()], &[right.clone(), right.clone()]).expect_code(0);
     compared(&[results([0, 1])], &[results([0, 1])]).expect_code(0);
-    compared(&[right.clone()], &[format!("{right}INFO: time=3\n")]).expect_code(0);
+    compared(std::slice::from_ref(&right), &[format!("{right}INFO: time=3\n")]).expect_code(0);
 }
 
 #[test]
