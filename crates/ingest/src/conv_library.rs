@@ -34,7 +34,13 @@ const PROBLEM: [&str; 16] = [
 
 /// Returns whether this line is a result, complete or cut off.
 pub(super) fn is_result(line: &str) -> bool {
-    direction(line).is_some_and(|(_, rest)| rest.contains("igemm") && rest.contains(','))
+    direction(line)
+        .is_some_and(|(_, rest)| (rest.contains("igemm") || is_measured(rest)) && rest.contains(','))
+}
+
+/// Returns whether a line states a cost and whether the output is valid, as every complete result does.
+fn is_measured(line: &str) -> bool {
+    line.contains("cost:") && line.contains("valid:")
 }
 
 /// Splits `[fwd:40] rest` into `fwd` and the rest.
@@ -51,7 +57,16 @@ fn direction(line: &str) -> Option<(&str, &str)> {
 /// Reads every result line of a log; the driver's other output is ignored.
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks = ByName::default();
-    for line in lines(text).filter(|line| is_result(line.text)) {
+    for line in lines(text) {
+        if !is_result(line.text) {
+            if line.text.trim_start().starts_with('[') && is_measured(line.text) {
+                return Err(line_fault(
+                    line.number,
+                    "a result whose direction is not `[fwd:N]`, `[bwd:N]` or `[wrw:N]`",
+                ));
+            }
+            continue;
+        }
         benchmarks.push(benchmark(line.text).map_err(|what| line_fault(line.number, what))?);
     }
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })

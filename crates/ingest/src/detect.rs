@@ -71,10 +71,15 @@ pub(super) fn other_format(text: &str, format: Format) -> Option<(u64, Format)> 
             }
             _ => decisive_line(line.text),
         };
-        // A status is the message of a failed call, which each reader handles itself.
         let found = found.filter(|found| *found != format)?;
-        (found != Format::IreeRunModule || iree_run_module::is_exec(line.text))
-            .then_some((line.number, found))
+        let is_certain = match found {
+            // A status is the message of a failed call, which each reader handles itself.
+            Format::IreeRunModule => iree_run_module::is_exec(line.text),
+            // The words of a log may be those of a header.
+            Format::LatencyCsv => latency_csv::is_dated_row(line.text),
+            _ => true,
+        };
+        is_certain.then_some((line.number, found))
     })
 }
 

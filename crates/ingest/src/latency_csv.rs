@@ -41,9 +41,11 @@ struct LatencyColumns {
 
 /// Returns whether this line is the header or a row of such a file.
 pub(super) fn is_row(line: &str) -> bool {
-    if header(line).is_some() {
-        return true;
-    }
+    header(line).is_some() || is_dated_row(line)
+}
+
+/// Returns whether this line is a row that begins with a date.
+pub(super) fn is_dated_row(line: &str) -> bool {
     let cells: Vec<&str> = line.split(',').map(str::trim).take(5).collect();
     cells.len() == 4
         && cells[0].len() >= 8

@@ -74,11 +74,49 @@ fn results_of_two_tools_in_one_file_are_an_error() {
         ),
         ("cargo bench, then go test", cargo(100) + &go(100), cargo(100) + &go(300)),
         ("go test, then JSON", go(100) + &json(100), go(100) + &json(300)),
+        (
+            "a table, then rows of CSV",
+            console(100) + "2026-11-27T10:00:00Z,cpu,resnet,100\n",
+            console(100) + "2026-11-27T10:00:00Z,cpu,resnet,300\n",
+        ),
         ("a table, then a line of JSON", console(100) + &json(100).replace('\n', ""), console(100)),
     ] {
         let outcome = compared(&[base], &[head]);
         greens.check(case, &outcome);
         outcome.expect_code(21);
     }
-    greens.none(5);
+    greens.none(6);
+    let driver = |valid: char| {
+        let row = |kernel: &str, valid: char| {
+            format!("[fwd:40] {kernel}, cost:0.100000ms, tflops:100.0, valid:{valid}\n")
+        };
+        row("igemm", 'y') + &row("naive_conv", valid)
+    };
+    let mut greens = Greens::default();
+    greens.check("a kernel of another kind with a wrong result", &compared(&[driver('y')], &[driver('n')]));
+    greens.none(1);
+    // Google Benchmark's names may begin like those of Go.
+    let named = console(100).replace("BM_a ", "BenchmarkSum/8 ");
+    let log = format!("note: model, mean ms, a log's words\n{named}");
+    compared(&[log.clone()], &[log.replace("100 ns", "101 ns")]).expect_code(11);
+}
+
+#[test]
+fn a_table_of_a_report_that_is_not_read_as_a_whole_is_an_error() {
+    let report = |last: char, more: &str, time: &str| {
+        let first = format!("## m\n| Backend | Latency (ms) |\n|---|---|\n| eager | 10.00{last} |\n");
+        first + &more.replace('@', time)
+    };
+    let mut greens = Greens::default();
+    for more in [
+        "\n## n\n| Backend | Time (ms) |\n|---|---|\n| inductor | @ |\n",
+        "\n## n\n| Backend | Latency [ms] |\n|---|---|\n| inductor | @ |\n",
+        "\n| Backend | Latency (ms) | Mean latency compiled (ms) |\n|---|---|---|\n| y | 5.00 | @ |\n",
+        "inductor | @\n",
+    ] {
+        let outcome = compared(&[report('0', more, "5.000")], &[report('1', more, "15.00")]);
+        greens.check(more, &outcome);
+        outcome.expect_code(21);
+    }
+    greens.none(4);
 }

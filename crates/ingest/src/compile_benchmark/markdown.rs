@@ -46,12 +46,17 @@ fn columns(cells: &[&str]) -> Option<MarkdownColumns> {
     Some(MarkdownColumns {
         model: find(&|cell| cell == "model"),
         backend: find(&|cell| cell == "backend")?,
-        mean: with_unit(find(&|cell| cell.contains("latency") || cell.starts_with("mean"))?)?,
+        mean: with_unit(find(&is_time)?)?,
         stddev: find(&|cell| cell.starts_with("std")).and_then(with_unit),
         compile: find(&|cell| cell.starts_with("compile")).and_then(with_unit),
         notes: find(&|cell| cell == "notes"),
         count: cells.len(),
     })
+}
+
+/// Returns whether a column with this title, in lower case, states the time that decides.
+fn is_time(title: &str) -> bool {
+    title.contains("latency") || title.starts_with("mean")
 }
 
 /// Reads every latency table of a document.
@@ -64,8 +69,14 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
         let row = cells(line.text);
         if let Some((row, _)) = &row {
             if let Some(found) = columns(row) {
+                if row.iter().filter(|cell| is_time(&cell.to_ascii_lowercase())).count() > 1 {
+                    return Err(line_fault(line.number, "a table with several columns of times"));
+                }
                 table = Some(found);
                 model = None;
+            } else if row.iter().any(|cell| cell.eq_ignore_ascii_case("backend")) {
+                let what = "a table of backends whose time has no column such as `Latency (ms)`";
+                return Err(line_fault(line.number, what));
             } else if row.iter().all(|cell| cell.bytes().all(|byte| matches!(byte, b'-' | b':'))) {
                 // The line of dashes below the header.
             } else if let Some(columns) = &table {
@@ -83,6 +94,8 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
             }
         } else if table.is_some() && line.text.trim_start().starts_with('|') {
             return Err(line_fault(line.number, "a row of a table that does not end"));
+        } else if table.is_some() && line.text.contains('|') {
+            return Err(line_fault(line.number, "a row of a table without a bar at each end"));
         } else if !line.text.trim().is_empty() {
             table = None;
         }
