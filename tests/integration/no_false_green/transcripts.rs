@@ -98,7 +98,7 @@ fn results_of_two_tools_in_one_file_are_an_error() {
     // Google Benchmark's names may begin like those of Go.
     let named = console(100).replace("BM_a ", "BenchmarkSum/8 ");
     let log = format!("note: model, mean ms, a log's words\n{named}");
-    compared(&[log.clone()], &[log.replace("100 ns", "101 ns")]).expect_code(11);
+    compared(std::slice::from_ref(&log), &[log.replace("100 ns", "101 ns")]).expect_code(11);
 }
 
 #[test]
