@@ -6,8 +6,8 @@ use crate::config::{self, Store};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
 use crate::git::Repository;
-use crate::model::{SideName, Verdict, counted};
-use crate::record::{QuarantineCause, QuarantineRecord, RunFile};
+use crate::model::{BenchmarkGlob, SideName, Verdict, counted};
+use crate::record::{AcceptanceFile, QuarantineCause, QuarantineRecord, RunFile};
 use crate::report::{self, TerminalOptions, View};
 use crate::store::{
     self, Acceptance, AcceptedSessions, BaselineFolder, Files, Lineage, LoadedFile, StoreError, Stored,
@@ -108,10 +108,12 @@ struct Accept {
     /// Reason for the acceptance
     #[arg(long, value_name = "TEXT")]
     why: String,
-    /// Last day of the acceptance; later, the sessions stored under it leave the baseline. Today's date withdraws
-    /// an earlier acceptance of the same sessions and benchmarks
+    /// Last day of the acceptance; later, the sessions stored under it leave the baseline
     #[arg(long, value_name = "YYYY-MM-DD")]
     expires: Option<jiff::civil::Date>,
+    /// Withdraw the acceptance with this --since and --benchmark: the sessions stored under it leave the baseline
+    #[arg(long, conflicts_with = "expires", requires = "since")]
+    withdraw: bool,
     /// Person who accepts the change [default: git's user.name, or $USER]
     #[arg(long, value_name = "NAME", env = "GITHUB_ACTOR")]
     who: Option<String>,
@@ -330,6 +332,10 @@ fn accept(
         why: format!("{} is empty", shelf.folder),
     })?;
     let (suite, testbed) = identity(&shelf, files, &newest, args.benchmark.as_deref())?;
+    let now = jiff::Timestamp::now();
+    if args.withdraw {
+        is_in_force(args, &shelf, files)?;
+    }
     let acceptance = Acceptance {
         suite,
         testbed,
@@ -337,18 +343,53 @@ fn accept(
         benchmark: args.benchmark.clone(),
         who,
         why: args.why.clone(),
-        until: args.expires,
-        created: jiff::Timestamp::now().to_string(),
+        // A withdrawal is an acceptance that has ended, so that files are only ever added.
+        until: if args.withdraw {
+            now.to_zoned(jiff::tz::TimeZone::UTC).date().yesterday().ok()
+        } else {
+            args.expires
+        },
+        created: now.to_string(),
         benchgate: benchgate_core::VERSION.to_owned(),
     };
     let (path, from) = store::accept(files, acceptance)?;
     let what = args.benchmark.as_deref().unwrap_or("every benchmark");
+    if args.withdraw {
+        terminal.say(&format!(
+            "withdrew the acceptance of {what} from {from} on, in {path}\nthe sessions that were stored under it are no \
+             longer part of the baseline, and the next ones are compared with those before it\n"
+        ));
+        return Ok(ExitCode::Pass);
+    }
     let until = args.expires.map_or_else(String::new, |day| format!(" until {day}"));
     terminal.say(&format!("accepted {what} from {from} on{until}, in {path}\n"));
-    let sessions = AcceptedSessions::read(files, &shelf, &path, &from)?;
+    let sessions = AcceptedSessions::read(files, &shelf, &path, &from, now)?;
     say_faults(&sessions.faults, terminal);
     terminal.say(&consequences(&sessions));
     Ok(ExitCode::Pass)
+}
+
+/// Checks that the acceptance to withdraw exists. The error names those that do.
+fn is_in_force(args: &Accept, shelf: &BaselineFolder, files: &dyn Files) -> Result<(), CliError> {
+    let from = shelf.find(files, args.since.as_deref().unwrap_or_default())?;
+    let is_meant = |accepted: &AcceptanceFile| {
+        accepted.from == from.as_str()
+            && accepted.benchmark.as_ref().map(BenchmarkGlob::as_str) == args.benchmark.as_deref()
+    };
+    if shelf.acceptances.iter().any(|(_, accepted)| is_meant(accepted)) {
+        return Ok(());
+    }
+    let what = args.benchmark.as_deref().unwrap_or("every benchmark");
+    let error =
+        CliError::usage(format!("no acceptance of {what} from {from} on is in force in {}", shelf.folder));
+    let others = shelf.acceptances.iter().map(|(_, accepted)| {
+        let glob = accepted.benchmark.as_ref();
+        let benchmark = glob
+            .map_or_else(String::new, |glob| format!(" --benchmark {}", quoted(&[glob.as_str().to_owned()])));
+        format!("--since {}{benchmark}", accepted.from)
+    });
+    let others: Vec<String> = others.collect();
+    Err(if others.is_empty() { error } else { error.hint(format!("in force: {}", others.join(", "))) })
 }
 
 /// Describes which sessions an acceptance releases from quarantine, and why it does not release the others.
@@ -452,7 +493,12 @@ fn identity(
 fn prune(args: &Prune, files: &mut dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let mut text = String::new();
     for (suite, testbed) in store::baseline_folders(files)? {
-        let (pruned, faults) = store::prunable(files, &format!("{suite}/{testbed}"), args.keep as usize)?;
+        let (pruned, faults) = store::prunable(
+            files,
+            &format!("{suite}/{testbed}"),
+            args.keep as usize,
+            jiff::Timestamp::now(),
+        )?;
         say_faults(&faults, terminal);
         let verb = if args.dry_run { "would remove" } else { "removed" };
         text.push_str(&format!("{}: {verb} {}, {} kept\n", pruned.folder, pruned.removed.len(), pruned.kept));

@@ -7,7 +7,6 @@ use regex::Regex;
 use crate::exit_code::ExitCode;
 use crate::model::{BenchmarkGlob, Better, Metric, MetricKind, Series, Testbed, Unit, counted};
 use crate::pipeline::Filter;
-use crate::record::AcceptanceFile;
 use crate::report::{percent, quantity, sparkline};
 use crate::stats::change_points::change_points;
 use crate::stats::describe;
@@ -128,7 +127,7 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     let destination = args.output.open()?;
     let shelf = args.shelf.open(files)?;
     let (sessions, more) = load(&shelf, files, args.sessions, terminal)?;
-    let mut tracks = tracks(&sessions, &args.metric, &shelf.acceptances);
+    let mut tracks = tracks(&sessions, &args.metric, &shelf);
     let filter = Filter::new(&args.filter);
     tracks.retain(|name, _| filter.selects(name));
     if let (Some(asked), true) = (args.filter.first(), tracks.is_empty()) {
@@ -154,12 +153,17 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
             text.push_str(&format!("  {what} {session}: {whom}: {cause}: {}\n", reason.why));
         }
     }
-    for (_, accepted) in &shelf.acceptances {
+    for (_, accepted) in shelf.acceptances.iter().chain(&shelf.ended) {
         let what = accepted.benchmark.as_ref().map_or("every benchmark", BenchmarkGlob::as_str);
         let from = RunName::from_stem(&accepted.from).map_or(accepted.from.clone(), |name| name.readable());
         let (who, why) = (&accepted.who, &accepted.why);
-        let until = accepted.until.as_ref().map_or_else(String::new, |day| format!(" until {day}"));
-        text.push_str(&format!("  accepted {what} from {from} on{until}: {who}: {why}\n"));
+        let line = if accepted.is_withdrawal() {
+            format!("  acceptance withdrawn: {what} from {from} on: {who}: {why}\n")
+        } else {
+            let until = accepted.until.as_ref().map_or_else(String::new, |day| format!(" until {day}"));
+            format!("  accepted {what} from {from} on{until}: {who}: {why}\n")
+        };
+        text.push_str(&line);
     }
     for (name, track) in &tracks {
         let newest = track.points.last().map_or(f64::NAN, |(_, value)| *value);
@@ -214,7 +218,7 @@ fn machine(testbed: &Testbed) -> String {
 pub(super) fn tracks(
     sessions: &[Stored],
     metric: &str,
-    acceptances: &[(String, AcceptanceFile)],
+    shelf: &BaselineFolder,
 ) -> BTreeMap<String, BenchmarkTrack> {
     let mut tracks: BTreeMap<String, BenchmarkTrack> = BTreeMap::new();
     for (at, stored) in sessions.iter().enumerate() {
@@ -236,7 +240,7 @@ pub(super) fn tracks(
                 held: BTreeSet::new(),
             });
             let name = benchmark.name.as_str();
-            if !store::is_usable(stored, name, acceptances) {
+            if !store::is_usable(stored, name, shelf) {
                 track.held.insert(at);
             }
             track.points.push((at, value));
@@ -310,7 +314,7 @@ fn as_json(
     serde_json::json!({
         "folder": shelf.folder,
         "sessions": sessions_json.collect::<serde_json::Value>(),
-        "acceptances": shelf.acceptances.iter().map(|(_, file)| file).collect::<Vec<_>>(),
+        "acceptances": shelf.acceptances.iter().chain(&shelf.ended).map(|(_, file)| file).collect::<Vec<_>>(),
         "benchmarks": benchmarks.collect::<serde_json::Value>(),
     })
 }

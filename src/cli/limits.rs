@@ -87,7 +87,7 @@ pub fn run(args: &LimitsArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     let mut rows: Vec<Row> = Vec::new();
     let filter = Filter::new(&propose.filter);
     for metric in &propose.metric {
-        let tracks = baseline_show::tracks(&sessions, metric, &shelf.acceptances);
+        let tracks = baseline_show::tracks(&sessions, metric, &shelf);
         let selected = tracks.into_iter().filter(|(name, _)| filter.selects(name));
         rows.extend(selected.map(|(name, track)| Row::new(name, metric, &track)));
     }

@@ -133,7 +133,7 @@ impl HistoryArgs {
             let mut baseline =
                 store::BaselineFolder::open_folder(files.as_ref(), format!("{suite}/{testbed}"))?;
             // What an expired acceptance released is slow again, as for the gate.
-            baseline.take_ended(self.now());
+            baseline.end_acceptances(self.now());
             let newest = self.sessions.map_or(usize::MAX, |sessions| sessions as usize);
             timelines.extend(read_timeline(files.as_ref(), &baseline, newest, terminal)?);
         }

@@ -317,7 +317,11 @@ impl ShelfArgs {
         let all = store::baseline_folders(files)?;
         let found: Vec<&(String, String)> = all.iter().filter(|shelf| fits(shelf)).collect();
         match found.as_slice() {
-            [(suite, testbed)] => Ok(BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))?),
+            [(suite, testbed)] => {
+                let mut shelf = BaselineFolder::open_folder(files, format!("{suite}/{testbed}"))?;
+                shelf.end_acceptances(jiff::Timestamp::now());
+                Ok(shelf)
+            }
             [] => Err(CliError::baseline_missing(format!(
                 "no such suite and testbed in {}",
                 files.place()

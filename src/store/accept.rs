@@ -102,8 +102,10 @@ impl AcceptedSessions {
         before: &BaselineFolder,
         path: &str,
         from: &RunName,
+        now: jiff::Timestamp,
     ) -> Result<Self, StoreError> {
-        let after = BaselineFolder::open_folder(files, before.folder.clone())?;
+        let mut after = BaselineFolder::open_folder(files, before.folder.clone())?;
+        after.end_acceptances(now);
         let is_this = |(file, _): &&(String, AcceptanceFile)| after.path(file) == path;
         let Some((_, acceptance)) = after.acceptances.iter().find(is_this) else {
             return Ok(Self::default());
@@ -139,8 +141,8 @@ impl AcceptedSessions {
         after: &BaselineFolder,
         acceptance: &AcceptanceFile,
     ) {
-        let earlier = usable(stored, &before.acceptances, &[]);
-        let now = usable(stored, &after.acceptances, &[]);
+        let earlier = usable(stored, before);
+        let now = usable(stored, after);
         let measured = stored.file.benchmarks.iter().map(|benchmark| benchmark.name.as_str());
         let absent = stored.file.quarantine.iter().filter_map(|reason| reason.benchmark.as_deref());
         let names: BTreeSet<&str> = measured.chain(absent).collect();

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::gate::{EarlierSessions, LEVEL_SESSIONS};
-use crate::record::AcceptanceFile;
 
 use super::select::{HistoryQuery, Lineage, UsableSession, usable};
 use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError};
@@ -38,7 +37,6 @@ const PERIODS: usize = 12;
 pub(super) fn sessions(
     files: &dyn Files,
     baseline: &BaselineFolder,
-    ended: &[AcceptanceFile],
     query: &HistoryQuery<'_>,
     kept: &[UsableSession],
     faults: &mut Vec<Fault>,
@@ -80,7 +78,7 @@ pub(super) fn sessions(
                         }
                     },
                 };
-                let mut usable = usable(&stored, &baseline.acceptances, ended).into_iter();
+                let mut usable = usable(&stored, baseline).into_iter();
                 let mut run = stored.file.run(&baseline.run_path(name));
                 run.benchmarks.retain(|_| usable.next().unwrap_or(false));
                 group.runs.push(run);

@@ -38,8 +38,12 @@ pub struct BaselineFolder {
     pub folder: String,
     /// The encoding of its sessions.
     pub encoding: Encoding,
-    /// The acceptances, oldest first, each with its file name.
+    /// The acceptances in force, oldest first, each with its file name. Until [`Self::end_acceptances`] is
+    /// called, these are all acceptances.
     pub acceptances: Vec<(String, AcceptanceFile)>,
+    /// The acceptances that have expired or were withdrawn: sessions stored under them are not part of the
+    /// baseline.
+    pub ended: Vec<(String, AcceptanceFile)>,
     /// Acceptances that can't be read.
     pub faults: Vec<Fault>,
 }
@@ -64,7 +68,8 @@ impl BaselineFolder {
     /// Opens a path `<suite>/<testbed>` of folder names.
     pub fn open_folder(files: &dyn Files, folder: String) -> Result<Self, StoreError> {
         let encoding = files.encoding();
-        let mut baseline = Self { folder, encoding, acceptances: Vec::new(), faults: Vec::new() };
+        let mut baseline =
+            Self { folder, encoding, acceptances: Vec::new(), ended: Vec::new(), faults: Vec::new() };
         let accepted = files.acceptances(&baseline.folder)?;
         files.prefetch(&accepted.iter().map(|file| baseline.path(file)).collect::<Vec<_>>())?;
         let mut read = Vec::new();

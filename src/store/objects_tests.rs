@@ -55,7 +55,7 @@ fn the_same_sessions_are_selected_as_from_a_folder() {
     assert_eq!(found(&objects).names.len(), 2);
     assert_eq!(content(found(&objects)), content(found(&files)));
     assert_eq!(verify(&objects).unwrap(), verify(&files).unwrap());
-    let (pruned, _) = prunable(&objects, "quickstart/9c1f0e57", 1).unwrap();
+    let (pruned, _) = prunable(&objects, "quickstart/9c1f0e57", 1, super::tests::now()).unwrap();
     objects.apply(&pruned.change()).unwrap();
     assert_eq!(verify(&objects).unwrap().runs, 2);
 }

@@ -43,9 +43,17 @@ const GOOD: usize = 20;
 /// first runs of all and after each acceptance, which show a gradual slowdown; and the last good runs of each
 /// benchmark whose newest runs are all quarantined, because the next run is compared with them. Acceptances
 /// and newer files that can't be read are kept too; the latter are returned.
-pub fn prunable(files: &dyn Files, folder: &str, keep: usize) -> Result<(Pruned, Vec<Fault>), StoreError> {
-    let baseline = BaselineFolder::open_folder(files, folder.to_owned())?;
-    let accepted: BTreeSet<&str> = baseline.acceptances.iter().map(|(_, file)| file.from.as_str()).collect();
+pub fn prunable(
+    files: &dyn Files,
+    folder: &str,
+    keep: usize,
+    now: jiff::Timestamp,
+) -> Result<(Pruned, Vec<Fault>), StoreError> {
+    let mut baseline = BaselineFolder::open_folder(files, folder.to_owned())?;
+    baseline.end_acceptances(now);
+    let BaselineFolder { acceptances, ended, .. } = &baseline;
+    let accepted: BTreeSet<&str> =
+        acceptances.iter().chain(ended).map(|(_, file)| file.from.as_str()).collect();
     let runs = baseline.runs(files)?.names;
     let (mut good, mut wanted) = (BTreeSet::new(), BTreeMap::new());
     let (mut newer, mut faults) = (0, Vec::new());
@@ -65,7 +73,7 @@ pub fn prunable(files: &dyn Files, folder: &str, keep: usize) -> Result<(Pruned,
             }
         };
         newer += 1;
-        for (benchmark, usable) in measured(&stored, &baseline.acceptances) {
+        for (benchmark, usable) in measured(&stored, &baseline) {
             if usable {
                 good.insert(benchmark.to_owned());
             } else {
@@ -81,7 +89,7 @@ pub fn prunable(files: &dyn Files, folder: &str, keep: usize) -> Result<(Pruned,
             break;
         }
         let LoadedFile::Run(stored) = baseline.load(files, name)? else { continue };
-        for (benchmark, usable) in measured(&stored, &baseline.acceptances) {
+        for (benchmark, usable) in measured(&stored, &baseline) {
             if let Some(count) = wanted.get_mut(benchmark).filter(|_| usable) {
                 *count -= 1;
                 last_good.insert(name);

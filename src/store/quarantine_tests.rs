@@ -196,7 +196,7 @@ fn pruning_keeps_the_last_good_session_of_what_is_red_since() {
     for day in 6..=8 {
         put(&mut files, &two(day, 'b', 180_000.0)).unwrap();
     }
-    let (pruned, _) = prunable(&files, "quickstart/9c1f0e57", 2).unwrap();
+    let (pruned, _) = prunable(&files, "quickstart/9c1f0e57", 2, now()).unwrap();
     let removed: Vec<&str> = pruned.removed.iter().map(|name| &name.time()[6..8]).collect();
     assert_eq!(removed, ["03", "06"]);
 }
@@ -210,7 +210,7 @@ fn pruning_counts_no_damaged_session_and_removes_no_good_one_for_it() {
     }
     let damaged = folder.path().join(format!("quickstart/9c1f0e57/20261006T120000Z-{}.json", commit('a')));
     fs::write(&damaged, "{").unwrap();
-    let (pruned, faults) = prunable(&files, "quickstart/9c1f0e57", 1).unwrap();
+    let (pruned, faults) = prunable(&files, "quickstart/9c1f0e57", 1, now()).unwrap();
     let removed: Vec<&str> = pruned.removed.iter().map(|name| &name.time()[6..8]).collect();
     assert_eq!((removed, pruned.kept, faults.len()), (vec!["02", "03", "04"], 3, 1));
 }

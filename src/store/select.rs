@@ -140,16 +140,16 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
     if let Some(Fault { path, why }) = baseline.faults.first().cloned() {
         return Err(StoreError::Unreadable { path, why });
     }
-    let ended = baseline.take_ended(query.now);
+    baseline.end_acceptances(query.now);
     let mut skipped = Skipped::default();
     let mut faults = Vec::new();
     let SessionSearch { kept, slow, red, still_red, .. } =
-        newest(files, &baseline, &ended, query, &mut skipped, &mut faults)?;
+        newest(files, &baseline, query, &mut skipped, &mut faults)?;
     let still_red = still_red.into_iter().filter(|name| !kept.iter().any(|kept| kept.has(name))).collect();
-    let (earlier, unknown) = earlier::sessions(files, &baseline, &ended, query, &kept, &mut faults)?;
+    let (earlier, unknown) = earlier::sessions(files, &baseline, query, &kept, &mut faults)?;
     skipped.unknown = skipped.unknown.max(unknown);
     let mut notes = skipped.notes();
-    notes.extend(ended.iter().map(expiry_note));
+    notes.extend(baseline.ended.iter().map(|(_, ended)| expiry_note(ended)));
     if kept.is_empty() {
         return Ok(Selection::Missing(Missing {
             suite: query.suite.to_owned(),
@@ -207,15 +207,9 @@ impl SessionSearch {
     }
 
     /// Adds the next older session. Returns whether it is used.
-    fn add(
-        &mut self,
-        stored: Stored,
-        baseline: &BaselineFolder,
-        ended: &[AcceptanceFile],
-        sessions: usize,
-    ) -> bool {
+    fn add(&mut self, stored: Stored, baseline: &BaselineFolder, sessions: usize) -> bool {
         let acceptances = &baseline.acceptances;
-        let mut usable = usable(&stored, acceptances, ended);
+        let mut usable = usable(&stored, baseline);
         let is_further = self.kept.len() >= sessions;
         self.still_red.extend(red(&stored, acceptances));
         if !is_further {
@@ -312,7 +306,6 @@ impl UsableSession {
 fn newest(
     files: &dyn Files,
     baseline: &BaselineFolder,
-    ended: &[AcceptanceFile],
     query: &HistoryQuery<'_>,
     skipped: &mut Skipped,
     faults: &mut Vec<Fault>,
@@ -337,9 +330,8 @@ fn newest(
             if horizon.is_some_and(|from| name.as_str() < from.as_str()) {
                 break;
             }
-            if ended
-                .iter()
-                .any(|acceptance| was_stored_under(&name, acceptance) && acceptance.benchmark.is_none())
+            let of_all = baseline.ended.iter().filter(|(_, ended)| ended.benchmark.is_none());
+            if of_all.into_iter().any(|(_, ended)| was_stored_under(&name, ended))
                 && !is_accepted(&name, &baseline.acceptances)
             {
                 skipped.quarantined += 1;
@@ -371,7 +363,7 @@ fn newest(
                 }
             };
             present.extend(stored.file.benchmarks.iter().map(|benchmark| benchmark.name.clone()));
-            if !search.add(stored, baseline, ended, query.sessions) {
+            if !search.add(stored, baseline, query.sessions) {
                 skipped.quarantined += 1;
             }
         }
@@ -401,11 +393,8 @@ pub(super) fn held<'a>(
 }
 
 /// Determines for each benchmark of the file, in its order, whether it is part of the baseline.
-pub(super) fn usable(
-    stored: &Stored,
-    acceptances: &[(String, AcceptanceFile)],
-    ended: &[AcceptanceFile],
-) -> Vec<bool> {
+pub(super) fn usable(stored: &Stored, baseline: &BaselineFolder) -> Vec<bool> {
+    let BaselineFolder { acceptances, ended, .. } = baseline;
     let is_held = |name: &str| held(stored, name, acceptances).next().is_some();
     let is_past = |name: &str| {
         acceptances
@@ -414,8 +403,8 @@ pub(super) fn usable(
     };
     let names = stored.file.benchmarks.iter().map(|benchmark| benchmark.name.as_str());
     let was_tolerated = |name: &str| {
-        let covered = |acceptance: &&AcceptanceFile| acceptance.covers(Some(name));
-        ended.iter().filter(covered).any(|acceptance| was_stored_under(&stored.name, acceptance))
+        let covered = ended.iter().filter(|(_, ended)| ended.covers(Some(name)));
+        covered.into_iter().any(|(_, ended)| was_stored_under(&stored.name, ended))
             && !acceptances
                 .iter()
                 .any(|(_, accepted)| accepted.covers(Some(name)) && *stored.name.as_str() >= *accepted.from)
@@ -424,17 +413,17 @@ pub(super) fn usable(
 }
 
 /// Returns whether a benchmark of the session is part of the baseline, considering acceptances.
-pub fn is_usable(stored: &Stored, name: &str, acceptances: &[(String, AcceptanceFile)]) -> bool {
+pub fn is_usable(stored: &Stored, name: &str, baseline: &BaselineFolder) -> bool {
     let at = stored.file.benchmarks.iter().position(|benchmark| benchmark.name == name);
-    at.is_some_and(|at| usable(stored, acceptances, &[])[at])
+    at.is_some_and(|at| usable(stored, baseline)[at])
 }
 
 /// The benchmarks of the session that were measured, and whether each is part of the baseline.
 pub(super) fn measured<'a>(
     stored: &'a Stored,
-    acceptances: &[(String, AcceptanceFile)],
+    baseline: &BaselineFolder,
 ) -> impl Iterator<Item = (&'a str, bool)> {
-    let benchmarks = stored.file.benchmarks.iter().zip(usable(stored, acceptances, &[]));
+    let benchmarks = stored.file.benchmarks.iter().zip(usable(stored, baseline));
     let measured = benchmarks.filter(|(benchmark, _)| benchmark.outcome.status == OutcomeStatus::Ok);
     measured.map(|(benchmark, usable)| (benchmark.name.as_str(), usable))
 }
@@ -460,25 +449,25 @@ fn red(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String>
 }
 
 impl BaselineFolder {
-    /// Removes and returns the acceptances that have expired.
-    pub fn take_ended(&mut self, now: Timestamp) -> Vec<AcceptanceFile> {
-        let (ended, in_force) = std::mem::take(&mut self.acceptances)
-            .into_iter()
-            .partition(|(_, acceptance)| has_ended(acceptance, now));
-        self.acceptances = in_force;
-        let ended: Vec<(String, AcceptanceFile)> = ended;
-        ended.into_iter().map(|(_, acceptance)| acceptance).collect()
+    /// Moves the acceptances that have expired or were withdrawn from `acceptances` to `ended`.
+    pub fn end_acceptances(&mut self, now: Timestamp) {
+        let ended = self.acceptances.extract_if(.., |(_, acceptance)| has_ended(acceptance, now));
+        self.ended.extend(ended);
     }
 }
 
 /// Returns whether an acceptance has expired. Days are in UTC, as in the names of runs.
 fn has_ended(acceptance: &AcceptanceFile, now: Timestamp) -> bool {
-    last_moment(acceptance).is_some_and(|last| name::stamp(&now.to_string()).is_some_and(|now| now > last))
+    acceptance.is_withdrawal()
+        || last_moment(acceptance)
+            .is_some_and(|last| name::stamp(&now.to_string()).is_some_and(|now| now > last))
 }
 
-/// The end of the last day of an acceptance, in the format of names.
+/// The last moment of an acceptance that ends, in the format of names: the end of its last day, or the time of its
+/// creation if that is later, because a withdrawal names a day that has passed.
 fn last_moment(acceptance: &AcceptanceFile) -> Option<String> {
-    acceptance.until.as_ref().map(|until| format!("{}T235959Z", until.replace('-', "")))
+    let end = format!("{}T235959Z", acceptance.until.as_ref()?.replace('-', ""));
+    Some(name::stamp(&acceptance.created).map_or(end.clone(), |created| created.max(end)))
 }
 
 /// Returns whether a run was stored while the now expired acceptance was in force.
@@ -494,9 +483,14 @@ fn is_accepted(name: &RunName, in_force: &[(String, AcceptanceFile)]) -> bool {
 fn expiry_note(ended: &AcceptanceFile) -> String {
     let what = ended.benchmark.as_ref().map_or("every benchmark", BenchmarkGlob::as_str);
     let until = ended.until.as_deref().unwrap_or_default();
+    let end = if ended.is_withdrawal() {
+        format!("was withdrawn by {}", ended.who)
+    } else {
+        format!("by {} expired after {until}", ended.who)
+    };
     format!(
-        "the acceptance of {what} by {} expired after {until} ({}): sessions stored under it are no longer part of the baseline",
-        ended.who, ended.why
+        "the acceptance of {what} {end} ({}): sessions stored under it are no longer part of the baseline",
+        ended.why
     )
 }
 

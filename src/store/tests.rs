@@ -295,6 +295,27 @@ fn an_acceptance_is_withdrawn_by_a_newer_one_that_ends() {
     }
 }
 
+/// Sessions of the same day that were stored before the withdrawal were stored under the acceptance.
+#[test]
+fn a_withdrawal_takes_effect_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    ten_days(&mut files);
+    put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
+    accept(&mut files, acceptance(Some("20261011"), "2026-10-11T13:00:00Z")).unwrap();
+    put(&mut files, &run(13, 'c', 180_000.0)).unwrap();
+    let withdrawal = Acceptance {
+        until: Some(jiff::civil::date(2026, 10, 12)),
+        ..acceptance(Some("20261011"), "2026-10-13T13:00:00Z")
+    };
+    accept(&mut files, withdrawal).unwrap();
+    put(&mut files, &run(14, 'd', 100_000.0)).unwrap();
+    let history = found(&files);
+    assert_eq!(history.runs.len(), 11, "{:?}", history.notes);
+    assert!(latencies(&history).iter().all(|latency| *latency < 150_000.0));
+    assert!(history.notes.iter().any(|note| note.contains("was withdrawn by")), "{:?}", history.notes);
+}
+
 #[test]
 fn accepting_one_benchmark_leaves_the_others_their_history() {
     let folder = tempfile::tempdir().unwrap();
@@ -420,7 +441,7 @@ fn pruning_keeps_the_newest_and_what_was_accepted() {
     let mut files = Directory::new(folder.path());
     ten_days(&mut files);
     accept(&mut files, acceptance(Some("20261002"), "2026-10-02T13:00:00Z")).unwrap();
-    let (pruned, _) = prunable(&files, "quickstart/9c1f0e57", 3).unwrap();
+    let (pruned, _) = prunable(&files, "quickstart/9c1f0e57", 3, now()).unwrap();
     assert_eq!((pruned.removed.len(), pruned.kept), (4, 6));
     files.apply(&pruned.change()).unwrap();
     let left = BaselineFolder::open(&files, "quickstart", "9c1f0e57").unwrap();

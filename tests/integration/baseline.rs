@@ -58,6 +58,30 @@ fn a_red_night_is_stored_shown_and_released_by_an_acceptance() {
     );
 }
 
+#[test]
+fn a_withdrawn_acceptance_no_longer_releases_anything() {
+    let world = World::new();
+    eleven_days(&world);
+    let accept = ["baseline", "accept", "--who", "Ada", "--since", "bbbbbbb", "--why"];
+    world.run(accept.into_iter().chain(["bigger tiles"])).expect_code(0);
+    let mistaken = world.run(accept.into_iter().chain(["no", "--withdraw", "--benchmark", "mlp*"]));
+    mistaken.expect_code(2);
+    let withdrawn = world.run(accept.into_iter().chain(["not intended", "--withdraw"])).expect_code(0);
+    assert!(
+        withdrawn.stdout.starts_with("withdrew the acceptance of every benchmark from "),
+        "{}",
+        withdrawn.stdout
+    );
+    let shown = world.run(["baseline", "show"]).stdout;
+    assert!(shown.contains("acceptance withdrawn: every benchmark"), "{shown}");
+    assert!(shown.contains("Ada: not intended") && shown.contains("  quarantined 2026-10-11"), "{shown}");
+    assert!(shown.contains("between 10 good sessions"), "{shown}");
+    assert_eq!(update(&world, 12, 'c', 180_100.0).code, Some(10));
+    let again = world.run(accept.into_iter().chain(["twice", "--withdraw"]));
+    assert!(again.stderr.contains("no acceptance of every benchmark from 20261011T"), "{}", again.stderr);
+    again.expect_code(2);
+}
+
 /// The verdict of its rows would contradict the exit code of a session that can't be trusted as a whole.
 #[test]
 fn a_slow_session_of_edited_sources_is_an_error_in_the_last_line_too() {

@@ -167,7 +167,8 @@ pub struct AcceptanceFile {
     pub who: String,
     pub why: String,
     /// Last day of the acceptance, `YYYY-MM-DD`; absent if it does not expire. Afterwards, sessions stored under it
-    /// are excluded from the baseline.
+    /// are excluded from the baseline. A day before `created` withdraws the earlier acceptance of the same sessions
+    /// and benchmarks.
     pub until: Option<String>,
 }
 
@@ -214,6 +215,11 @@ impl AcceptanceFile {
             }
             file.check_seal()
         })
+    }
+
+    /// Returns whether the file withdraws an earlier acceptance, instead of accepting something.
+    pub fn is_withdrawal(&self) -> bool {
+        self.until.as_ref().is_some_and(|until| until.as_str() < self.created.get(..10).unwrap_or_default())
     }
 
     /// Returns whether the acceptance covers this benchmark; `None` stands for the whole run.

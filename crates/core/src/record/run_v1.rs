@@ -30,7 +30,7 @@ pub struct RunFile {
     pub session: String,
     /// When the run began, RFC 3339.
     pub created: String,
-    /// Whether everything planned was done. An interrupted run is kept, and is not judged.
+    /// Whether everything planned was done. An incomplete run is never judged.
     pub complete: bool,
     pub design: Design,
     /// Seed of the schedule's order.

@@ -242,8 +242,10 @@ fn geomeans<'a>(view: &'a View<'a>, detail: Detail) -> impl Iterator<Item = Bloc
 /// of the processor time.
 fn busy<'a>(view: &View<'a>) -> Option<Block<'a>> {
     let is_busy = view.comparison.lints.iter().any(|lint| lint.code == LintCode::HostBusy);
-    let deciding = view.deciding();
-    if !is_busy || deciding.iter().all(|row| row.row.estimate.is_none()) {
+    // For rows that pass, the size of a change doesn't matter.
+    let moved: Vec<RowView<'a>> =
+        moved(view).into_iter().filter(|row| row.metric.is_none() && row.row.estimate.is_some()).collect();
+    if !is_busy || moved.is_empty() {
         return None;
     }
     let of_time = |row: &RowView<'a>| {
@@ -256,8 +258,7 @@ fn busy<'a>(view: &View<'a>) -> Option<Block<'a>> {
     let text = Text::from(
         "Other programs used the processors while both sides were measured, so the size of a change is uncertain",
     );
-    let times: Vec<Text<'a>> =
-        deciding.iter().filter(|row| row.metric.is_none()).filter_map(of_time).take(NAMES).collect();
+    let times: Vec<Text<'a>> = moved.iter().filter_map(of_time).take(NAMES).collect();
     let text = if times.is_empty() {
         text
     } else {
