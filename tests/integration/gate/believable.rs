@@ -485,7 +485,7 @@ fn noise_reports_what_an_a_a_session_is_worth_and_repeats_itself() {
     assert_eq!(report.rows.len(), 4);
     let spread = report.rows[0].spread;
     assert!((0.002..0.01).contains(&spread.between_processes.unwrap()), "{spread:?}");
-    assert!(report.rows[0].floor > 0.0 && report.rows[0].floor < 0.02);
+    assert!(report.rows[0].least > 0.01 && report.rows[0].least < 0.03);
     assert_eq!(report.calibration(0.01).unwrap().spreads.len(), 4);
 }
 

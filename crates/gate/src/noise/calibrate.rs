@@ -3,8 +3,10 @@
 use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
 
+use crate::decide::log_floor;
 use crate::estimate::shift;
 use crate::evidence::blocks as paired_blocks;
+use crate::rules::Rules;
 use crate::series::{self, Readings};
 use crate::{Policy, threads};
 use benchgate_core::model::{BenchmarkName, Calibration, Metric, Run, Spread, Verdict};
@@ -100,9 +102,9 @@ pub struct PowerPoint {
 pub struct NoiseRow {
     pub benchmark: BenchmarkName,
     pub spread: Spread,
-    /// The smallest floor at which this row has 90 % power at the last look, as a fraction: for a smaller
-    /// floor, detecting a regression would take more blocks than the policy allows.
-    pub floor: f64,
+    /// The smallest slowdown that turns this row red with 90 % power at the last look, as a fraction; it includes
+    /// the floor of the row.
+    pub least: f64,
     /// Number of unchanged sessions in which this row passed.
     pub green: Share,
     pub power: Vec<PowerPoint>,
@@ -371,10 +373,12 @@ fn is_green(verdict: Verdict) -> bool {
 /// Returns the spreads that the session shows at each level.
 fn spreads(base: &Run, head: &Run, policy: &Policy, options: &NoiseOptions) -> Vec<NoiseRow> {
     let metric = &options.metric;
+    let rules = Rules::new(policy, "").of_runs(base, head);
     let mut rows = Vec::new();
     for side in &head.benchmarks {
         let partner = base.benchmarks.iter().find(|b| b.name == side.name).and_then(|b| b.metric(metric));
         let (Some(base), Some(head)) = (partner, side.metric(metric)) else { continue };
+        let rule = rules.metric(&side.name, &head.metric);
         let (Ok(base), Ok(head)) = (series::read(base), series::read(head)) else { continue };
         if !base.has_ratio() || !head.has_ratio() {
             continue;
@@ -389,11 +393,13 @@ fn spreads(base: &Run, head: &Run, policy: &Policy, options: &NoiseOptions) -> V
             between_sessions: None,
         };
         let measured = blocks.len();
-        let floor = shift(blocks).map_or(f64::NAN, |shift| smallest_floor(&shift, measured, policy));
+        let floor = log_floor(&rule, &base.stats, &head.stats);
+        let least =
+            shift(blocks).map_or(f64::NAN, |shift| (floor + beyond_floor(&shift, measured, policy)).exp_m1());
         rows.push(NoiseRow {
             benchmark: side.name.clone(),
             spread,
-            floor,
+            least,
             green: Share::default(),
             power: points(options),
         });
@@ -415,12 +421,12 @@ fn difference(block: &BlockCosts) -> Option<f64> {
     Some(typical(true)? - typical(false)?)
 }
 
-/// Returns the distance beyond the floor that is detected with 90 % power when the last look decides one row,
-/// assuming that intervals narrow with the square root of the number of blocks.
-fn smallest_floor(shift: &Inference, measured: usize, policy: &Policy) -> f64 {
+/// Returns the distance beyond the floor, on the log scale, that is detected with 90 % power when the last look
+/// decides one row, assuming that intervals narrow with the square root of the number of blocks.
+fn beyond_floor(shift: &Inference, measured: usize, policy: &Policy) -> f64 {
     let blocks = f64::from(policy.sequential.max_blocks.max(2));
     let seen = shift.detectable(policy.alpha, crate::decide::MDE_POWER);
-    (seen * (measured as f64 / blocks).sqrt()).exp_m1()
+    seen * (measured as f64 / blocks).sqrt()
 }
 
 #[cfg(test)]

@@ -91,12 +91,12 @@ pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) ->
         let mut cells: Vec<Cell<'_>> = vec![Text::named(row.benchmark.as_str()).into()];
         let levels = [row.spread.within_process, row.spread.between_processes, row.spread.between_blocks];
         cells.extend(levels.map(|level| spread(level).into()));
-        cells.extend([percent(row.floor), known(row.green)].map(Cell::from));
+        cells.extend([percent(row.least), known(row.green)].map(Cell::from));
         cells.extend(row.power.iter().map(|point| Cell::from(known(point.seen))));
         cells
     }));
     let legend = "inside, processes, blocks: the spread inside a process, between processes and between blocks. least: the \
-                  slowdown beyond `floor` that would turn the row red in 90 % of sessions. green: unchanged sessions in \
+                  slowdown that turns the row red in 90 % of sessions. green: unchanged sessions in \
                   which the row passed. +N %: sessions slowed by N % in which it turned red. ?: too few sessions to tell.";
     let (low, high) = report.red_suites.interval();
     let false_reds = format!(
@@ -140,7 +140,7 @@ pub fn noise_json(report: &NoiseReport) -> String {
                 "within_process": row.spread.within_process,
                 "between_processes": row.spread.between_processes,
                 "between_blocks": row.spread.between_blocks,
-                "floor": row.floor,
+                "least": row.least,
                 "green": share(row.green),
                 "power": row.power.iter().map(power).collect::<Vec<_>>(),
             })
@@ -224,7 +224,7 @@ mod tests {
     fn a_program_reads_shares_as_counts_and_the_unknown_as_null() {
         let read: Value = serde_json::from_str(&noise_json(&noise_report())).unwrap();
         assert_eq!(read["false_reds"], json!({ "hits": 1, "of": 1000 }));
-        assert_eq!(read["rows"][1]["floor"], Value::Null);
+        assert_eq!(read["rows"][1]["least"], Value::Null);
         assert_eq!(read["power"][2]["seen"]["hits"], 905);
     }
 }

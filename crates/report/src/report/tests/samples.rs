@@ -301,7 +301,7 @@ pub(in crate::report) fn noise_report() -> NoiseReport {
             .map(|(slowdown, hits)| PowerPoint { slowdown, seen: Share { hits, of: 1000 }, blocks: 5.25 })
             .collect()
     };
-    let row = |name: &str, spread: f64, floor, shares| NoiseRow {
+    let row = |name: &str, spread: f64, least, shares| NoiseRow {
         benchmark: BenchmarkName::new(name),
         spread: Spread {
             within_process: Some(spread),
@@ -309,7 +309,7 @@ pub(in crate::report) fn noise_report() -> NoiseReport {
             between_blocks: Some(spread),
             between_sessions: None,
         },
-        floor,
+        least,
         green: Share { hits: 990, of: 1000 },
         power: points(shares),
     };
