@@ -36,8 +36,8 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// First words of lines that runtimes and shells print about a program that crashed.
-const CRASH_STARTS: [&str; 28] = [
+/// First words of lines that runtimes, shells and build tools print about a program that crashed or failed.
+const CRASH_STARTS: &[&str] = &[
     "terminate called ",
     "terminating due to ",
     "libc++abi: ",
@@ -66,10 +66,27 @@ const CRASH_STARTS: [&str; 28] = [
     "slurmstepd: error: ",
     "*** Aborted at ",
     "*** SIG",
+    "fatal runtime error: ",
+    "panic: ",
+    "signal: ",
+    "signal (",
+    "Exception in thread ",
+    "ERROR: LoadError: ",
+    "[  FAILED  ]",
+    "CMake Error",
+    "FAILED: ",
+    "The following tests FAILED",
+    "Errors while running CTest",
+    "test result: FAILED",
+    "error: test failed",
+    "error: bench failed",
+    "MPI_ABORT was invoked",
+    "oom-kill:",
+    "slurmstepd: Detected ",
 ];
 
-/// Parts of lines that sanitizers and the runtimes of C, C++ and Rust print about a crash.
-const CRASH_PARTS: [&str; 19] = [
+/// Parts of lines that sanitizers, runtimes and build tools print about a crash or a failure.
+const CRASH_PARTS: &[&str] = &[
     "(core dumped)",
     "Sanitizer: ",
     "Sanitizer:DEADLYSIGNAL",
@@ -89,6 +106,22 @@ const CRASH_PARTS: [&str; 19] = [
     "ut of memory",
     "HSA_STATUS_ERROR",
     "CUDNN_STATUS_",
+    "NVRM: Xid",
+    "std::bad_alloc",
+    "annot allocate memory",
+    "No space left on device",
+    "exited on signal ",
+    "terminated by signal ",
+    "killed by signal ",
+    "BAD TERMINATION OF ",
+    "returned a non-zero exit code",
+    "returned non-zero exit status",
+    "OOMKilled",
+    "oom_kill event",
+    "***Failed",
+    "***Exception",
+    "***Timeout",
+    "fatal error has been detected by the Java Runtime",
 ];
 
 /// Words that command runners print before the exit code of a command.
@@ -102,7 +135,7 @@ const EXITS: [&str; 6] = [
 ];
 
 /// Names of the signals that end a program, as a shell prints them.
-const SIGNALS: [&str; 9] = [
+const SIGNALS: &[&str] = &[
     "Segmentation fault",
     "Aborted",
     "Killed",
@@ -112,6 +145,11 @@ const SIGNALS: [&str; 9] = [
     "Trace/breakpoint trap",
     "Terminated",
     "Bad system call",
+    "Hangup",
+    "Quit",
+    "Alarm clock",
+    "CPU time limit exceeded",
+    "File size limit exceeded",
 ];
 
 /// Names of signals that only zsh uses; it writes all of them in lowercase.
@@ -164,6 +202,16 @@ fn is_crash(line: &str) -> bool {
         || CRASH_STARTS.iter().any(|start| line.starts_with(start))
         || CRASH_PARTS.iter().any(|part| line.contains(part))
         || (line.contains("Assertion ") && line.ends_with("failed."))
+        || failed_tests(line)
+}
+
+/// Returns whether a line of ctest or Bazel counts failed tests: `90% tests passed, 1 tests failed out of 10`,
+/// `Executed 1 out of 2 tests: 1 test passes and 1 fails locally.`
+fn failed_tests(line: &str) -> bool {
+    let ctest = line.split_once("% tests passed, ").and_then(|(_, rest)| rest.split_once(' '));
+    ctest.is_some_and(|(count, rest)| count != "0" && is_number(count) && rest.contains("failed out of"))
+        || line.starts_with("Executed ")
+            && (line.contains(" fail locally") || line.contains(" fails locally"))
 }
 
 fn is_number(word: &str) -> bool {
@@ -212,6 +260,25 @@ mod tests {
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
             "iree/runtime/src/iree/hal/drivers/hip/event_semaphore.c:675: ABORTED; the semaphore was aborted",
             "error: process didn't exit successfully: `target/release/bench` (signal: 11)",
+            "error: bench failed, to rerun pass `--bench gemm`",
+            "error: test failed, to rerun pass `--lib`",
+            "mpirun noticed that process rank 0 with PID 0 on node a exited on signal 9 (Killed).",
+            "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+            "run.sh: line 3:  4711 Hangup                  ./bench",
+            "90% tests passed, 1 tests failed out of 10",
+            "The following tests FAILED:",
+            " 1/10 Test  #1: bench ............................***Failed    0.10 sec",
+            "FAILED: Build did NOT complete successfully",
+            "Executed 1 out of 2 tests: 1 test passes and 1 fails locally.",
+            "CMake Error at CMakeLists.txt:3 (find_package):",
+            "[  FAILED  ] Gemm.Runs (3 ms)",
+            "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null)",
+            "Out of memory: Killed process 4711 (bench)",
+            "NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, MMU Fault",
+            "subprocess.CalledProcessError: Command '['./bench']' returned non-zero exit status 1.",
+            "panic: runtime error: index out of range [3] with length 3",
+            "signal: killed",
+            "[4711] signal (11): Segmentation fault",
         ] {
             assert!(crash(&format!("BM_a 1 ns 1 ns 1\n{line}\n"), true).is_some(), "{line}");
         }
@@ -236,6 +303,12 @@ mod tests {
             "timeout 60 ./bench",
             "Running with CUDA 12.4",
             "no CUDA-capable device is needed",
+            "100% tests passed, 0 tests failed out of 10",
+            "Executed 2 out of 2 tests: 2 tests pass.",
+            "[  PASSED  ] 3 tests.",
+            "test result: ok. 3 passed; 0 failed; 0 ignored",
+            "Quit with Ctrl-C",
+            "run.sh: line 3: nvidia-smi: command not found",
         ] {
             assert!(crash(line, true).is_none(), "{line}");
         }
