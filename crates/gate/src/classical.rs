@@ -10,14 +10,16 @@ use super::draft::Open;
 use super::series::Readings;
 use super::{Interval, Method, Policy, Reason, Row, TestKind};
 
-/// Returns the question for the classical test. `None` settles the row, because the test can't be run.
+/// Returns the question for the classical test. `None` settles the row, because the test can't be run. `asked` is
+/// the default test's question, whose other conditions of a pass hold for every test.
 ///
 /// The p-values are those of the textbook, for the hypothesis of no difference; the floor then decides
 /// whether the estimate is large enough to fail. The classical tests assume that repetitions of one process
 /// are independent. They are not, which is why these tests are not the default.
-pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question> {
+pub fn question(row: &mut Row, open: &Open, policy: &Policy, asked: Option<Question>) -> Option<Question> {
     // Both tests ignore the spread between processes.
     row.lints.retain(|lint| lint.code != LintCode::AssumedSpread);
+    row.assumed = None;
     let answer = match policy.test {
         TestKind::Welch => by_welch(open),
         TestKind::MannWhitney => by_rank(open, policy.alpha),
@@ -45,7 +47,7 @@ pub fn question(row: &mut Row, open: &Open, policy: &Policy) -> Option<Question>
         row.reason = Reason::too_little("too few samples", why);
         return None;
     }
-    Some(Question::classical(effect, &open.rule, open.floor, test))
+    Some(Question::classical(effect, &open.rule, open.floor, test, asked))
 }
 
 /// Returns the p-value of two samples that don't overlap, which is the smallest that the rank test can give.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use benchgate_core::model::{
     Benchmark, BenchmarkName, Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict,
 };
+use benchgate_stats::spending::Looks;
 use benchgate_stats::{Effect, Inference};
 
 use super::decide::{Question, decide, log_tolerance};
@@ -236,11 +237,7 @@ fn judge(
     let mut questions: Vec<Option<Question>> = drafts.iter().map(|_| None).collect();
     let mut by_metric: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, draft) in drafts.iter_mut().enumerate() {
-        let Draft { row, open: Some(open) } = draft else { continue };
-        if policy.test != TestKind::Auto {
-            questions[index] = classical::question(row, open, policy);
-            continue;
-        }
+        let Draft { row, open: Some(_) } = draft else { continue };
         let name = row.metric.as_ref().map_or_else(String::new, |metric| metric.name.to_string());
         by_metric.entry(name).or_default().push(index);
     }
@@ -248,9 +245,15 @@ fn judge(
     let gates = |at: &usize| drafts[*at].open.as_ref().is_some_and(|open| open.rule.fatal);
     by_metric.retain(|_, indices| !options.looking || indices.iter().any(gates));
     for indices in by_metric.values() {
-        ask_paired(drafts, indices, &mut questions, policy, sessions.in_shards);
+        ask_paired(drafts, indices, &mut questions, policy, (sessions.in_shards, options.looking));
         separate::ask(drafts, indices, &mut questions);
         ask_history(drafts, indices, &mut questions, sessions.storing);
+    }
+    if policy.test != TestKind::Auto {
+        for (draft, question) in drafts.iter_mut().zip(&mut questions) {
+            let Draft { row, open: Some(open) } = draft else { continue };
+            *question = classical::question(row, open, policy, question.take());
+        }
     }
     decide_all(drafts, &questions, policy, options)
 }
@@ -306,7 +309,7 @@ fn ask_paired(
     indices: &[usize],
     questions: &mut [Option<Question>],
     policy: &Policy,
-    alone: bool,
+    (alone, looking): (bool, bool),
 ) {
     let (rows, blocks_of) = picked(drafts, indices, |open| match &open.evidence {
         Evidence::Paired(blocks) => {
@@ -329,7 +332,10 @@ fn ask_paired(
             open.readings.as_ref().map_or((0, 0), |[base, head]| (base.clean.len(), head.clean.len())),
         ));
         let Some(metric) = row.metric.as_ref() else { continue };
-        let question = Question::paired(&found, &open.rule, open.floor, &looks(policy, metric));
+        // A classical test has one look, after however many blocks there are.
+        let is_only = policy.test != TestKind::Auto && !looking;
+        let looks = if is_only { Looks::new(1, 1) } else { looks(policy, metric) };
+        let question = Question::paired(&found, &open.rule, open.floor, &looks);
         questions[index] = Some(if metric.is_compile_time() { question.of_compiler() } else { question });
     }
 }

@@ -217,9 +217,24 @@ impl Question {
         }
     }
 
-    /// Creates the question for a classical test.
-    pub fn classical(effect: Effect, rule: &MetricPolicy, floor: f64, classical: Classical) -> Self {
-        Self { classical: Some(classical), ..Self::unpaired(Inference::Modelled(effect), rule, floor) }
+    /// Creates the question for a classical test, which replaces the evidence about the typical time. What else
+    /// keeps a row from passing comes from the question that the default test asked. A classical test needs no
+    /// minimum number of processes.
+    pub fn classical(
+        effect: Effect,
+        rule: &MetricPolicy,
+        floor: f64,
+        classical: Classical,
+        asked: Option<Self>,
+    ) -> Self {
+        let own =
+            Self { classical: Some(classical), ..Self::unpaired(Inference::Modelled(effect), rule, floor) };
+        match asked {
+            Some(Self { in_question, unsettled, gradual, .. }) => {
+                Self { in_question, unsettled, gradual, ..own }
+            }
+            None => own,
+        }
     }
 
     /// Returns the p of "not worse by location", as if the whole budget were spent on it at this look.

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use benchgate::gate::{Method, Policy, Reason, Row, TestKind};
-use benchgate::model::{LintCode, Verdict};
+use benchgate::model::{LintCode, Metric, Run, Series, Verdict};
 use benchgate::stats::classical::{Moments, TestResult, UMethod, mann_whitney, welch};
 use serde_json::Value;
 
-use super::build::{judged_by, measured, run};
+use super::build::{judged_by, measured, process, run, with};
 
 fn reference() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scipy/reference.json");
@@ -72,6 +72,32 @@ fn the_classical_tests_decide_when_asked_and_say_which_they_are() {
         assert_eq!(judge(&base, &unchanged).verdict, Verdict::Pass);
         // Three repetitions can't be significant at any level a gate would use.
         assert_eq!(judge(&base[..2], &head[..2]).verdict == Verdict::Regressed, test == TestKind::Welch);
+    }
+}
+
+/// 24 processes of 10 repetitions each; `factor` slows a repetition of a process.
+fn side(seed: usize, factor: fn(usize, usize) -> f64) -> Run {
+    let time = |process: usize, at: usize| {
+        let noise = (process * 7_919 + at * 104_729 + seed * 611_953).pow(2) % 10_007;
+        100.0 * factor(process, at) * (1.0 + noise as f64 * 1e-6)
+    };
+    let processes =
+        (0..24).map(|p| process(&(0..10).map(|i| time(p, i)).collect::<Vec<f64>>(), None)).collect();
+    run(vec![with("a", Metric::LATENCY, Series::Processes(processes))])
+}
+
+/// A classical test replaces the evidence about the typical time, not the other conditions of a pass.
+#[test]
+fn a_classical_test_hides_neither_stalls_nor_slow_processes() {
+    let base = side(0, |_, _| 1.0);
+    for test in [TestKind::MannWhitney, TestKind::Welch] {
+        let policy = Policy { test, ..Policy::default() };
+        let verdict = |head| judged_by(&policy, &base, &head).rows.remove(0).verdict;
+        assert_eq!(verdict(side(3, |_, _| 1.0)), Verdict::Pass, "{test:?}");
+        let stalls = side(3, |process, at| if (process + at) % 20 == 0 { 20.0 } else { 1.0 });
+        assert_ne!(verdict(stalls), Verdict::Pass, "{test:?}");
+        let slow_starts = side(3, |process, _| if process % 5 == 0 { 2.0 } else { 1.0 });
+        assert_ne!(verdict(slow_starts), Verdict::Pass, "{test:?}");
     }
 }
 
