@@ -108,6 +108,8 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         }
     }
     let mut policy = args.policy.again(recorded)?;
+    let filtered = args.select.splits_one() || !args.inputs.source.filter.is_empty();
+    args.policy.is_met_by(&policy, [&base.run, &head.run], filtered)?;
     let notes = args.select.apply(&args.inputs.source.filter, &mut base.run, &mut head.run, &mut policy)?;
     let options = CompareOptions { seed: args.seed, today: runtime::today(), ..CompareOptions::default() };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
@@ -219,6 +221,8 @@ pub fn compare_columns(args: &ColumnsRequest<'_>, terminal: &Terminal) -> Result
         let mut policy = policy.clone();
         policy.alpha = share;
         let mut base = base.clone();
+        let filtered = args.select.splits_one() || !args.source.filter.is_empty();
+        args.policy.is_met_by(&policy, [&base.run, &head.run], filtered)?;
         let notes = args.select.apply(&args.source.filter, &mut base.run, &mut head.run, &mut policy)?;
         let mut comparison: Comparison = compare(&base.run, &head.run, &policy, &args.options);
         comparison.notes.extend(base.notes.into_iter().map(|note| format!("{}: {note}", names[0])));

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::config;
 use crate::exit_code::ExitCode;
-use crate::gate::{Comparison, FailOn, Policy, TestKind, Waiver};
-use crate::model::Verdict;
+use crate::gate::{self, Comparison, FailOn, Policy, TestKind, Waiver};
+use crate::model::{Run, Verdict};
 
 use super::inputs::Recorded;
 use super::{CliError, choices, job, runtime};
@@ -79,6 +79,22 @@ impl PolicyArgs {
         // The number of looks was fixed by the measurement, no matter which policy judges it now.
         policy.sequential = blocks.unwrap_or(policy.sequential);
         Ok(policy)
+    }
+
+    /// Refuses a policy file that requires something of benchmarks or metrics that neither result has: a misspelled
+    /// name would never be judged. A filter says that only a part of them is judged.
+    pub fn is_met_by(&self, policy: &Policy, runs: [&Run; 2], filtered: bool) -> Result<(), CliError> {
+        let Some(file) = self.policy.as_ref().filter(|_| !filtered) else { return Ok(()) };
+        let unmatched = gate::unmatched(policy, runs);
+        if unmatched.is_empty() {
+            return Ok(());
+        }
+        Err(CliError::usage(format!(
+            "failed to use the policy in {}: {}",
+            file.display(),
+            unmatched.join("; ")
+        ))
+        .hint("correct the name; with `--filter`, a policy may mention benchmarks that are not compared"))
     }
 
     /// A note if the policy file belongs to the very change that it judges.

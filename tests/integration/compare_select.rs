@@ -99,6 +99,36 @@ fn a_chosen_metric_decides() {
     assert_eq!(rows(&outcome).0, verdict("regressed"));
 }
 
+/// A misspelled name in a policy would be a rule that is never applied.
+#[test]
+fn a_policy_whose_rules_match_nothing_is_refused() {
+    let world = World::new();
+    world.write("a.csv", csv(&[("conv", 100.0, 50.0)]));
+    world.write("b.csv", csv(&[("conv", 100.0, 50.5)]));
+    let compare = |policy: &str, more: &[&'static str]| {
+        world.write("policy.toml", policy);
+        let all = ["compare", "a.csv", "b.csv", "--policy", "policy.toml"].into_iter().chain(SURE);
+        world.run(all.chain(more.iter().copied()))
+    };
+    for (policy, said) in [
+        (
+            "[[limit]]\nbenchmark = \"convv*\"\nmetric = \"latency\"\nmax = \"1 ms\"\n",
+            "the [[limit]] of `convv*`",
+        ),
+        ("[gate.metric.mises]\nfatal = true\nbetter = \"lower\"\n", "the gating metric `mises`"),
+        (
+            "[[gate.override]]\nbenchmark = \"mlp\"\nmetric = \"misses\"\nfatal = true\n",
+            "no benchmark that matches `mlp`",
+        ),
+    ] {
+        let refused = compare(policy, &[]).expect_code(2);
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+        assert_ne!(compare(policy, &["--filter", "conv"]).code, Some(2));
+    }
+    let met = "[[limit]]\nbenchmark = \"conv*\"\nmetric = \"latency\"\nmax = \"1 ms\"\n";
+    assert_ne!(compare(met, &[]).code, Some(2));
+}
+
 #[test]
 fn a_failed_benchmark_stays_when_a_metric_is_chosen() {
     let world = World::new();

@@ -63,7 +63,7 @@ pub use matching::LOOKS_RENAMED;
 pub use newest::LEVEL_SESSIONS;
 pub use outlook::{Outlook, outlook};
 pub use overall::first_of;
-pub use rules::{NumericsPolicy, decides};
+pub use rules::{NumericsPolicy, decides, unmatched};
 pub use sequential::{
     CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS, OpenRows, looks, open_compile_times, open_in, open_in_shard,
     open_rows,

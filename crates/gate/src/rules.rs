@@ -18,6 +18,41 @@ pub fn decides(policy: &Policy, name: &BenchmarkName, metric: &Metric) -> bool {
     Rules::of_metrics(policy).metric(name, metric).fatal
 }
 
+/// Returns what the policy requires of benchmarks and metrics that neither run has, in words: limits, and metrics
+/// that fail the gate because the policy says so. A misspelled name would otherwise never be judged.
+pub fn unmatched(policy: &Policy, runs: [&Run; 2]) -> Vec<String> {
+    let benchmarks = || runs.into_iter().flat_map(|run| &run.benchmarks);
+    let has = |glob: &BenchmarkGlob, metric: Option<&str>| {
+        let has_metric = |benchmark: &&Benchmark| {
+            let mut names = benchmark.metrics.iter().map(|series| judged_as(&series.metric).name.clone());
+            metric.is_none_or(|metric| names.any(|name| name == metric) || benchmark.metric(metric).is_some())
+        };
+        benchmarks().filter(|benchmark| glob.matches(benchmark.name.as_str())).any(|found| has_metric(&found))
+    };
+    let usual = Policy::default();
+    let is_usual = |name: &str| usual.metrics.iter().any(|(known, rule)| *known == name && rule.fatal);
+    let any = BenchmarkGlob::new("*");
+    let metrics = policy.metrics.iter().filter(|(name, rule)| rule.fatal && !is_usual(name));
+    let metrics = metrics.filter(|(name, _)| !has(&any, Some(name)));
+    let metrics = metrics.map(|(name, _)| format!("the gating metric `{name}` is in neither result"));
+    let limits = policy.limits.iter().filter(|limit| !has(&BenchmarkGlob::new(&limit.benchmark), None));
+    let limits = limits
+        .map(|limit| format!("the [[limit]] of `{}` matches no benchmark of either result", limit.benchmark));
+    let overrides = policy.overrides.iter().filter(|rule| {
+        rule.fatal == Some(true) && !has(&BenchmarkGlob::new(&rule.benchmark), rule.metric.as_deref())
+    });
+    let overrides = overrides.map(|rule| match &rule.metric {
+        Some(metric) => {
+            format!("no benchmark that matches `{}` has the gating metric `{metric}`", rule.benchmark)
+        }
+        None => format!(
+            "the gating [[gate.override]] of `{}` matches no benchmark of either result",
+            rule.benchmark
+        ),
+    });
+    metrics.chain(limits).chain(overrides).collect()
+}
+
 /// A policy with its globs compiled.
 pub struct Rules<'a> {
     policy: &'a Policy,
