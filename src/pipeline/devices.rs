@@ -20,9 +20,10 @@ pub(super) fn gpus<'a>(mut used: impl Iterator<Item = UsedDevice<'a>>) -> Arc<Gp
 /// The GPU of a target's device. As for the tools, the target's own variables take precedence over those of
 /// this process.
 pub(super) fn chosen(gpus: &Gpus, device: &str, env: &BTreeMap<String, String>) -> Choice {
-    let variable = DeviceKind::from_uri(device).facts().visible;
-    let visible = env.get(variable).cloned().or_else(|| std::env::var(variable).ok());
-    device::choose(device, visible.as_deref(), gpus.list())
+    let variables = DeviceKind::from_uri(device).facts().visible;
+    let value = |name: &&str| env.get(*name).cloned().or_else(|| std::env::var(name).ok());
+    let visible: Vec<String> = variables.iter().filter_map(value).collect();
+    device::choose(device, &visible, gpus.list())
 }
 
 /// The GPUs of these devices, without duplicates.

@@ -55,8 +55,9 @@ pub struct DeviceFacts {
     pub vendors: &'static [Vendor],
     /// PCI classes that identify such a GPU unmistakably, whether its driver works or not.
     pub bus_classes: &'static [&'static str],
-    /// The environment variable that selects the GPUs of a job.
-    pub visible: &'static str,
+    /// The environment variables that select the GPUs of a job. Each one selects from the GPUs that the one before
+    /// leaves.
+    pub visible: &'static [&'static str],
 }
 
 impl DeviceKind {
@@ -72,7 +73,7 @@ impl DeviceKind {
             profiling: "dispatch-events",
             vendors: &[],
             bus_classes: &[],
-            visible: "CUDA_VISIBLE_DEVICES",
+            visible: &["CUDA_VISIBLE_DEVICES"],
         };
         match self {
             Self::Cpu => DeviceFacts {
@@ -112,7 +113,7 @@ impl DeviceKind {
                 // accelerator". AMD's display class is not in this list: processors with integrated graphics
                 // have it too, and don't need ROCm.
                 bus_classes: &["0x0380", "0x1200"],
-                visible: "HIP_VISIBLE_DEVICES",
+                visible: &["ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"],
                 ..NONE
             },
             // Many display adapters never had a Vulkan driver, so no PCI class identifies a Vulkan device.

@@ -25,9 +25,9 @@ impl Choice {
     }
 }
 
-/// The GPU of an IREE device (`cuda`, `cuda://GPU-…`, `hip://0`, `vulkan`). `visible` is the value of the
-/// environment variable that selects a job's GPUs.
-pub fn choose(device: &str, visible: Option<&str>, gpus: &[Gpu]) -> Choice {
+/// The GPU of an IREE device (`cuda`, `cuda://GPU-…`, `hip://0`, `vulkan`). `visible` holds the values of the
+/// environment variables that select a job's GPUs; each one selects from what the one before leaves.
+pub fn choose(device: &str, visible: &[String], gpus: &[Gpu]) -> Choice {
     let (driver, rest) = device.split_once("://").unwrap_or((device, ""));
     let vendors = DeviceKind::from_uri(driver).facts().vendors;
     let mut candidates: Vec<usize> =
@@ -37,11 +37,12 @@ pub fn choose(device: &str, visible: Option<&str>, gpus: &[Gpu]) -> Choice {
     }
     // Vulkan ignores such variables, and numbers the GPUs of all vendors together.
     let of_one_vendor = vendors.len() == 1;
-    if of_one_vendor
-        && let Some(names) = visible.filter(|names| !names.is_empty())
-        && let Some(shown) = shown(names, &candidates, gpus)
-    {
-        candidates = shown;
+    let mut is_known = true;
+    for names in visible.iter().filter(|names| of_one_vendor && !names.is_empty()) {
+        match shown(names, &candidates, gpus) {
+            Some(shown) => candidates = shown,
+            None => is_known = false,
+        }
     }
     let wanted = rest.split(['?', '#']).next().unwrap_or_default();
     if let Some(index) = candidates.iter().find(|index| is_same(&gpus[**index].id, wanted)) {
@@ -53,7 +54,7 @@ pub fn choose(device: &str, visible: Option<&str>, gpus: &[Gpu]) -> Choice {
     let number = if wanted.is_empty() { Some(0) } else { wanted.parse::<usize>().ok() };
     match (candidates.as_slice(), number) {
         ([only], _) => Choice::One(*only),
-        (several, Some(number)) if alike && of_one_vendor && number < several.len() => {
+        (several, Some(number)) if is_known && alike && of_one_vendor && number < several.len() => {
             Choice::One(several[number])
         }
         _ => Choice::AnyOf(candidates),
@@ -68,8 +69,12 @@ fn shown(names: &str, candidates: &[usize], gpus: &[Gpu]) -> Option<Vec<usize>> 
         .map(str::trim)
         .map(|name| match name.parse::<usize>() {
             Ok(number) => candidates.get(number).copied(),
-            // CUDA accepts the beginning of an identifier.
-            Err(_) => candidates.iter().copied().find(|index| gpus[*index].id.starts_with(name)),
+            // CUDA accepts the beginning of an identifier, and ROCm writes `GPU-` before the number of the chip.
+            Err(_) => {
+                let number = name.strip_prefix("GPU-").unwrap_or(name);
+                let is_it = |id: &str| id.starts_with(name) || id.starts_with(number);
+                candidates.iter().copied().find(|index| is_it(&gpus[*index].id))
+            }
         })
         .collect()
 }
@@ -162,27 +167,39 @@ mod tests {
     #[test]
     fn a_target_names_its_gpu_by_identifier_number_or_not_at_all() {
         let gpus = machine();
-        assert_eq!(choose("cuda://GPU-BBBB", None, &gpus), Choice::One(1));
-        assert_eq!(choose("cuda://1", None, &gpus), Choice::One(1));
-        assert_eq!(choose("cuda", None, &gpus), Choice::One(0));
-        assert_eq!(choose("hip", None, &gpus), Choice::One(2));
-        assert_eq!(choose("local-task", None, &gpus), Choice::None);
+        assert_eq!(choose("cuda://GPU-BBBB", &[], &gpus), Choice::One(1));
+        assert_eq!(choose("cuda://1", &[], &gpus), Choice::One(1));
+        assert_eq!(choose("cuda", &[], &gpus), Choice::One(0));
+        assert_eq!(choose("hip", &[], &gpus), Choice::One(2));
+        assert_eq!(choose("local-task", &[], &gpus), Choice::None);
     }
 
     #[test]
     fn what_the_job_was_given_counts_from_zero() {
         let gpus = machine();
-        assert_eq!(choose("cuda", Some("1"), &gpus), Choice::One(1));
-        assert_eq!(choose("cuda://0", Some("GPU-bb,GPU-aa"), &gpus), Choice::One(1));
-        assert_eq!(choose("cuda://1", Some("1,0"), &gpus), Choice::One(0));
+        assert_eq!(choose("cuda", &["1".to_owned()], &gpus), Choice::One(1));
+        assert_eq!(choose("cuda://0", &["GPU-bb,GPU-aa".to_owned()], &gpus), Choice::One(1));
+        assert_eq!(choose("cuda://1", &["1,0".to_owned()], &gpus), Choice::One(0));
+        // Nothing is known about instances of a partitioned GPU.
+        assert_eq!(choose("cuda", &["MIG-1".to_owned()], &gpus), Choice::AnyOf(vec![0, 1]));
+    }
+
+    #[test]
+    fn rocm_selects_first_and_hip_from_what_is_left() {
+        let of = |id| gpu(Vendor::Amd, "MI300X", id);
+        let gpus = [of("aa"), of("bb"), of("cc")];
+        let visible = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>();
+        assert_eq!(choose("hip", &visible(&["1,2"]), &gpus), Choice::One(1));
+        assert_eq!(choose("hip", &visible(&["1,2", "1"]), &gpus), Choice::One(2));
+        assert_eq!(choose("hip", &visible(&["GPU-cc"]), &gpus), Choice::One(2));
     }
 
     #[test]
     fn where_counting_is_ambiguous_no_gpu_is_guessed() {
         let mut gpus = machine();
         gpus[1].name = "H100".into();
-        assert_eq!(choose("cuda", None, &gpus), Choice::AnyOf(vec![0, 1]));
-        assert_eq!(choose("vulkan", None, &gpus), Choice::AnyOf(vec![0, 1, 2]));
-        assert_eq!(choose("cuda://GPU-bbbb", None, &gpus), Choice::One(1));
+        assert_eq!(choose("cuda", &[], &gpus), Choice::AnyOf(vec![0, 1]));
+        assert_eq!(choose("vulkan", &[], &gpus), Choice::AnyOf(vec![0, 1, 2]));
+        assert_eq!(choose("cuda://GPU-bbbb", &[], &gpus), Choice::One(1));
     }
 }
