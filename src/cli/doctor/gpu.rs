@@ -94,9 +94,12 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
     if now.clock_locked == Some(false) {
         found.push(Finding::note(
             "gpu-clock",
-            format!("the clock of {} is not locked", gpu.name),
+            format!(
+                "the clock of {} is not locked (/sys/bus/pci/devices/{}/power_dpm_force_performance_level)",
+                gpu.name, gpu.pci
+            ),
             "It changes with temperature and power.",
-            "Run `echo profile_standard > …/device/power_dpm_force_performance_level` as root before the job.",
+            "Write `profile_standard` to that file as root before the job.",
         ));
     }
     found
