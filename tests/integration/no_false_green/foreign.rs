@@ -520,3 +520,30 @@ fn no_line_of_torchbench_on_another_machine_or_of_other_repetitions_is_green() {
         &[edits[6], ("total_time", "per_iter_time")],
     );
 }
+
+/// Versions of the compile benchmark add fields; those that a reader doesn't know still say what was measured.
+#[test]
+fn no_unknown_field_of_a_compile_benchmark_that_differs_is_green() {
+    let times: Vec<String> =
+        (0..24).map(|at| format!("{:.4}", 2.0 * (1.0 + 1e-4 * f64::from(at % 5)))).collect();
+    let base = format!(
+        "{{\"model\": \"m\", \"device\": \"cuda\", \"gpu\": \"A100\", \"results\": [{{\"backend\": \"eager\", \"batch_size\": 8, \
+         \"dtype\": \"fp32\", \"correct\": true, \"accuracy\": \"pass\", \"status\": \"ok\", \"config\": {{\"mode\": \"default\"}}, \
+         \"peak_memory_mb\": 811, \"latencies_ms\": [{}]}}]}}",
+        times.join(", ")
+    );
+    let edits = [
+        ("\"A100\"", "\"H200\""),
+        ("\"batch_size\": 8", "\"batch_size\": 1"),
+        ("fp32", "fp16"),
+        ("\"correct\": true", "\"correct\": false"),
+        ("\"pass\"", "\"fail_accuracy\""),
+        ("\"ok\"", "\"Failed\""),
+        ("\"status\"", "\"error\": \"device lost\", \"status\""),
+        ("\"default\"", "\"reduce-overhead\""),
+    ];
+    none_is_green("compile benchmark", &base, &edits);
+    let table = "## CUDA\n\n| Model | Backend | Batch | Latency (ms) | Speedup | Correct |\n|---|---|---|---|---|---|\n\
+                 | m | eager | 8 | 2.00 | 1.00x | yes |\n";
+    none_is_green("table of a compile benchmark", table, &[("| 8 |", "| 1 |"), ("yes", "no"), ("yes", "❌")]);
+}
