@@ -547,3 +547,38 @@ fn no_unknown_field_of_a_compile_benchmark_that_differs_is_green() {
                  | m | eager | 8 | 2.00 | 1.00x | yes |\n";
     none_is_green("table of a compile benchmark", table, &[("| 8 |", "| 1 |"), ("yes", "no"), ("yes", "❌")]);
 }
+
+/// A pattern that is too wide, or a file to which every night appends, mixes base and head into one side.
+#[test]
+fn no_side_that_mixes_programs_is_green() {
+    let rows = |start: usize, commits: [&str; 2]| {
+        let row = |at: usize| {
+            let time = 2.0 + 1e-4 * (2 * at + start) as f64;
+            format!("2026-11-{:02},m,cuda,{time:.4},{}\n", at + 1, commits[at % 2])
+        };
+        format!("date,model,device,time,git_sha\n{}", (0..24).map(row).collect::<String>())
+    };
+    let base = rows(0, ["aaaa", "aaaa"]);
+    compared(&base, &rows(1, ["bbbb", "bbbb"])).expect_code(0);
+    let mixed = compared(&base, &rows(1, ["aaaa", "bbbb"])).expect_code(11);
+    assert!(mixed.stdout.contains("from two programs: aaaa / bbbb"), "{}", mixed.stdout);
+    let google = |executable: &str, at: usize| {
+        let row = |i: usize| {
+            json!({ "name": "BM_a", "run_name": "BM_a", "run_type": "iteration", "repetitions": 8, "repetition_index": i,
+                "iterations": 100, "real_time": 100.0 + 0.01 * (at * 8 + i) as f64, "cpu_time": 100.0, "time_unit": "us" })
+        };
+        json!({ "context": { "executable": executable, "num_cpus": 8 }, "benchmarks": (0..8).map(row).collect::<Vec<_>>() })
+            .to_string()
+    };
+    let judged = |second: &str| {
+        let world = World::new();
+        for (side, start) in [("base", 0), ("head", 2)] {
+            world.write(&format!("{side}-1.json"), google("./bench", start));
+            world.write(&format!("{side}-2.json"), google(second, start + 1));
+        }
+        world.run(["compare", "base-*.json", "head-*.json", "--between-cv", "0.1%", "--fail-on", FAIL_ON])
+    };
+    judged("./bench").expect_code(0);
+    let mixed = judged("./bench-old").expect_code(11);
+    assert!(mixed.stdout.contains("from two programs: ./bench / ./bench-old"), "{}", mixed.stdout);
+}
