@@ -96,7 +96,7 @@ pub(super) struct Chosen {
     pub wrong: Vec<(Option<u32>, String)>,
 }
 
-/// Chooses the newest attempt of each shard. `files` are sorted by shard and attempt.
+/// Chooses the newest attempt of each shard. `files` must be sorted by shard and attempt.
 pub(super) fn choose(plan: &PlanFile, files: Vec<Labelled>) -> Chosen {
     let mut found = Chosen::default();
     let Chosen { shards: chosen, notes, wrong } = &mut found;

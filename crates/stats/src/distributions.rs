@@ -11,12 +11,12 @@ use statrs::distribution::{
     Binomial, Continuous, ContinuousCDF, DiscreteCDF, Hypergeometric, Normal, StudentsT,
 };
 
-/// Degrees of freedom from which Student's t is computed as a normal distribution at a slightly different
-/// place (Wallace 1959, Ann. Math. Statist. 30:1121–1130), to better than 1e-9. Beyond it, statrs needs more
+/// Degrees of freedom from which Student's t is computed as a normal distribution of a slightly different
+/// argument (Wallace 1959, Ann. Math. Statist. 30:1121–1130), to better than 1e-9. Beyond it, statrs needs more
 /// and more steps, and its inverse may not terminate.
 const NEARLY_NORMAL: f64 = 1e5;
-/// Degrees of freedom from which it is the normal distribution at the same place: the two differ by less than
-/// a rounding error.
+/// Degrees of freedom from which Student's t is the normal distribution of the same argument: the two differ by
+/// less than a rounding error.
 const NORMAL: f64 = 1e20;
 /// Degrees of freedom below which the error is unknown.
 const LEAST_DF: f64 = 0.1;

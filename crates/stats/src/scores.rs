@@ -21,10 +21,11 @@ use super::difference_density::{BANDWIDTH, Differences, REACH, STEP, Table, Tabl
 pub struct ProcessCosts {
     pub slot: u8,
     pub head: bool,
-    /// The process's undisturbed location, the median of its repetitions, and their mean before logarithms
-    /// were taken.
+    /// The process's location as a cost: the quartile of its repetitions that interference affects least.
     pub clean: f64,
+    /// The median of its repetitions, as a cost.
     pub middle: f64,
+    /// The logarithm of the arithmetic mean of its repetitions, as a cost.
     pub mean: f64,
     pub costs: Vec<f64>,
 }

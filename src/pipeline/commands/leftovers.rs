@@ -75,7 +75,7 @@ pub(super) fn compiled_from(path: &Path) -> Option<PathBuf> {
     Some(path.parent()?.with_file_name(format!("{module}.py")))
 }
 
-/// A path without digits, because the names of such files often contain process numbers.
+/// A path without digits, because the names of such files often contain process IDs.
 pub(super) fn without_digits(path: &Path) -> String {
     path.to_string_lossy().chars().filter(|c| !c.is_ascii_digit()).collect()
 }

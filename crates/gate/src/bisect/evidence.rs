@@ -36,7 +36,7 @@ const NEAR_ALL: f64 = 0.75;
 /// than the error of the step's own estimate.
 pub(super) const MINOR: f64 = 0.05;
 
-/// p-values of the two hypotheses about a pair if one change makes the whole step.
+/// p-values of the two hypotheses about a pair, assuming that a single change causes the whole step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tested {
     /// No part of the step lies between the two.

@@ -56,7 +56,7 @@ impl<'a> TimeUnit<'a> {
 /// One row of any format. It is reused for every row.
 #[derive(Debug, Clone)]
 pub(super) struct GoogleBenchmarkRow<'a> {
-    /// The name; if the format marks aggregates, without an aggregate's suffix.
+    /// The benchmark's name. If the format marks rows as aggregates, their suffix (such as `_mean`) is removed.
     pub family: Cow<'a, str>,
     pub kind: RowKind,
     /// Number of this repetition, if the format states it.
