@@ -582,3 +582,19 @@ fn no_side_that_mixes_programs_is_green() {
     let mixed = judged("./bench-old").expect_code(11);
     assert!(mixed.stdout.contains("from two programs: ./bench / ./bench-old"), "{}", mixed.stdout);
 }
+
+/// Aggregates don't show which repetitions were slow, only how much they vary.
+#[test]
+fn no_head_whose_aggregates_vary_much_more_is_green() {
+    let row = |name: &str, value: f64| {
+        json!({ "name": format!("BM_a_{name}"), "run_name": "BM_a", "run_type": "aggregate", "aggregate_name": name,
+            "aggregate_unit": "time", "repetitions": 20, "iterations": 20, "real_time": value, "cpu_time": value,
+            "time_unit": "ns" })
+    };
+    let file = |mean: f64, stddev: f64| {
+        let rows = [row("mean", mean), row("median", mean), row("stddev", stddev)];
+        json!({ "context": { "num_cpus": 8 }, "benchmarks": rows }).to_string()
+    };
+    compared(&file(10_000.0, 5.0), &file(10_001.0, 6.0)).expect_code(0);
+    compared(&file(10_000.0, 5.0), &file(10_001.0, 3_000.0)).expect_code(11);
+}
