@@ -23,6 +23,21 @@ pub(super) fn time_unit(name: &str) -> Option<f64> {
         "s" | "sec" | "secs" | "second" | "seconds" => 1e9,
         "min" | "minutes" => 60e9,
         "hr" => 3600e9,
+        // Short units are case-sensitive: `MS` may be megasamples.
+        _ if name.len() > 3 => return time_word(&name.to_ascii_lowercase()),
+        _ => return None,
+    })
+}
+
+/// Returns the nanoseconds in a unit that is written out.
+fn time_word(word: &str) -> Option<f64> {
+    Some(match word {
+        "nanosecond" | "nanoseconds" | "nanos" | "nsec" | "nsecs" => 1.0,
+        "microsecond" | "microseconds" | "micros" | "usec" | "usecs" => 1e3,
+        "millisecond" | "milliseconds" | "millis" | "msec" | "msecs" => 1e6,
+        "second" | "seconds" | "secs" => 1e9,
+        "minute" | "minutes" | "mins" => 60e9,
+        "hour" | "hours" => 3600e9,
         _ => return None,
     })
 }
@@ -53,7 +68,8 @@ pub(super) fn direction(unit: &str) -> Better {
     let is_rate = || {
         let unit = unit.to_ascii_lowercase().replace(['-', ' '], "_");
         let named = ["per_sec", "flop/s", "flops", "throughput", "bandwidth"];
-        let short = ["fps", "qps", "rps", "tps", "iops"];
+        let short =
+            ["fps", "qps", "rps", "tps", "iops", "hz", "khz", "mhz", "ghz", "bps", "kbps", "mbps", "gbps"];
         let of = of.to_ascii_lowercase();
         time_unit(per).is_some()
             || short.contains(&of.as_str())

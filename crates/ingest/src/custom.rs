@@ -6,6 +6,7 @@ use serde::Deserialize;
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Summary, Unit, excerpt};
 
 use super::build::{ByName, carried, direction, own_metric, own_unit, summary};
+use super::columns::header_words;
 use super::error::{LineFault, line_fault};
 use super::json::{Value, parse, unique_entries};
 use super::stated::{check_summary, contradict};
@@ -28,10 +29,13 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
     for CustomEntry { name, unit, value } in file {
         let mut benchmark = Benchmark::new(carried(&name).map_err(|what| line_fault(1, what))?);
         let (metric, scale) = metric(&unit, better);
-        if ![better, Better::Unknown].contains(&direction(&unit)) {
+        // Without a unit, the name may contain one.
+        let (what, stated) = if unit.trim().is_empty() { ("name", &name) } else { ("unit", &unit) };
+        let of_stated = if what == "unit" { direction(stated) } else { direction_of_words(stated) };
+        if ![better, Better::Unknown].contains(&of_stated) {
             let detail = format!(
-                "the unit `{}` contradicts the direction (smaller or bigger is better) of the format",
-                excerpt(&unit, 40)
+                "the {what} `{}` contradicts the direction (smaller or bigger is better) of the format",
+                excerpt(stated, 40)
             );
             contradict(&mut benchmark, detail);
         }
@@ -39,6 +43,18 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
         benchmarks.push_once(benchmark);
     }
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+}
+
+/// Returns which direction is better for a name of several words, such as `latency_ms` or `decode throughput`. At
+/// the end of a name, `min` is a statistic.
+fn direction_of_words(name: &str) -> Better {
+    let name = name.to_ascii_lowercase();
+    let last = header_words(&name).last().copied().filter(|word| word.len() > 1 && *word != "min");
+    match (direction(&name), last) {
+        (Better::Unknown, Some("latency" | "duration" | "runtime")) => Better::Lower,
+        (Better::Unknown, Some(last)) => direction(last),
+        (known, _) => known,
+    }
 }
 
 /// Returns the metric of a unit: `ns`, `ms/op` and `us/iter` are times, for which less is better in any

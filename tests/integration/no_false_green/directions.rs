@@ -113,3 +113,42 @@ fn no_measure_of_another_tool_is_judged_by_a_guess() {
     }
     greens.none(5);
 }
+
+/// A list of github-action-benchmark has no direction; the user names it with the format, and can name the wrong one.
+#[test]
+fn no_list_whose_units_contradict_its_direction_is_green() {
+    let judged = |format: &str, name: &str, unit: &str| {
+        let world = World::new();
+        for (file, value) in [("base.json", 100.0), ("head.json", 100.01)] {
+            world.write(file, json!([{"name": name, "unit": unit, "value": value}]).to_string());
+        }
+        let args = ["compare", "base.json", "head.json", "--between-cv", "0.1%", "--fail-on", FAIL_ON];
+        world.run(args.into_iter().chain(["--format-in", format]))
+    };
+    let (bigger, smaller) = ("custom-bigger-is-better", "custom-smaller-is-better");
+    let mut greens = Greens::default();
+    let wrong = [
+        (bigger, "a", "Milliseconds"),
+        (bigger, "a", "Seconds"),
+        (bigger, "a", "nanos"),
+        (bigger, "latency_ms", ""),
+        (bigger, "Decode latency", ""),
+        (smaller, "a", "MBps"),
+        (smaller, "a", "Hz"),
+        (smaller, "decode throughput", ""),
+        (smaller, "fps", ""),
+    ];
+    for (format, name, unit) in wrong {
+        greens.check(&format!("{format}: {name} in `{unit}`"), &judged(format, name, unit));
+    }
+    greens.none(wrong.len());
+    for (format, name, unit) in [
+        (smaller, "a", "Milliseconds"),
+        (smaller, "latency_ms", ""),
+        (bigger, "a", "MBps"),
+        (bigger, "fps_min", ""),
+        (bigger, "score", ""),
+    ] {
+        judged(format, name, unit).expect_code(0);
+    }
+}
