@@ -42,12 +42,13 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut index: HashMap<String, usize> = HashMap::new();
     let mut config = Configuration::default();
     let mut broken = None;
+    let mut skipped = HashSet::new();
     for line in lines(text) {
         let mut words = line.text.split_ascii_whitespace();
         let Some(first) = words.next() else { continue };
         let (name, why) = match first.strip_prefix("Benchmark") {
             Some(name) if !name.starts_with(char::is_lowercase) => (first, None),
-            _ => match failure(line.text) {
+            _ => match of_framework(line.text, "--- FAIL: ") {
                 Some(name) => (name, Some("the test framework reports FAIL")),
                 None => {
                     // The name may follow a time stamp or a color code; other lines of this benchmark may
@@ -56,6 +57,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                     if within.any(|(at, _)| is_result(&line.text[at..])) {
                         return Err(line_fault(line.number, "a result that is not at the start of its line"));
                     }
+                    skipped.extend(of_framework(line.text, "--- SKIP: ").map(|name| config.in_package(name)));
                     broken = broken.or_else(|| is_broken(line.text).then(|| short(line.text.trim())));
                     config.read_line(line.text).map_err(|what| line_fault(line.number, what))?;
                     continue;
@@ -67,7 +69,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         if why.is_none() && rest.is_empty() && line.terminated {
             continue;
         }
-        let name = config.go.get("pkg").map_or_else(|| name.to_owned(), |pkg| format!("{pkg}/{name}"));
+        let name = config.in_package(name);
         if !index.contains_key(&name) && !has_room(list.len()) {
             break;
         }
@@ -92,7 +94,10 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let broken = broken
         .map(|line| Lint::new(LintCode::TruncatedInput, format!("the test framework reports `{line}`")));
     let lints = broken.into_iter().chain(config.machines).collect();
-    let benchmarks = list.into_iter().map(BenchfmtRows::finish).collect();
+    let mut benchmarks: Vec<Benchmark> = list.into_iter().map(BenchfmtRows::finish).collect();
+    for benchmark in benchmarks.iter_mut().filter(|benchmark| skipped.contains(benchmark.name.as_str())) {
+        benchmark.lints.push(Lint::new(LintCode::SkippedRow, "the test framework reports SKIP"));
+    }
     Ok(Run { benchmarks, testbed, lints, ..Run::default() })
 }
 
@@ -110,6 +115,11 @@ struct Configuration {
 }
 
 impl Configuration {
+    /// Returns the name with the package that the lines before it state.
+    fn in_package(&self, name: &str) -> String {
+        self.go.get("pkg").map_or_else(|| name.to_owned(), |pkg| format!("{pkg}/{name}"))
+    }
+
     /// Reads the line if it is a configuration line.
     fn read_line(&mut self, line: &str) -> Result<(), &'static str> {
         let Some((key, value)) = line.split_once(':') else { return Ok(()) };
@@ -152,9 +162,9 @@ fn is_broken(line: &str) -> bool {
             .any(|start| line.starts_with(start))
 }
 
-/// Returns the name in `--- FAIL: BenchmarkName`.
-fn failure(line: &str) -> Option<&str> {
-    let name = line.trim_start().strip_prefix("--- FAIL: ")?.split_ascii_whitespace().next()?;
+/// Returns the name in a line of the test framework that begins with `label`, as `--- FAIL: BenchmarkName`.
+fn of_framework<'a>(line: &'a str, label: &str) -> Option<&'a str> {
+    let name = line.trim_start().strip_prefix(label)?.split_ascii_whitespace().next()?;
     name.starts_with("Benchmark").then_some(name)
 }
 

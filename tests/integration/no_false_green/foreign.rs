@@ -598,3 +598,18 @@ fn no_head_whose_aggregates_vary_much_more_is_green() {
     compared(&file(10_000.0, 5.0), &file(10_001.0, 6.0)).expect_code(0);
     compared(&file(10_000.0, 5.0), &file(10_001.0, 3_000.0)).expect_code(11);
 }
+
+#[test]
+fn no_row_that_is_marked_as_an_error_or_skipped_is_green() {
+    let csv = "name,iterations,real_time,cpu_time,time_unit,error_occurred,error_message\n\
+               \"BM_a\",100,10.0,10.0,ns,,\n\"BM_b\",100,10.0,10.0,ns,,\n";
+    let marked = |mark: &str| {
+        csv.replace("\"BM_b\",100,10.0,10.0,ns,,", &format!("\"BM_b\",100,10.0,10.0,ns,{mark},"))
+    };
+    let mut greens = Greens::default();
+    for mark in ["true", "TRUE", "1", "yes"] {
+        greens.check(&format!("error_occurred is {mark}"), &compared(csv, &marked(mark)));
+    }
+    greens.none(4);
+    none_is_green("go test", GO, &[("PASS\n", "--- SKIP: BenchmarkA-8\n    a_test.go:4: no device\nPASS\n")]);
+}

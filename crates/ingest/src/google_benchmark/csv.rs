@@ -95,8 +95,17 @@ fn is_without_counters(record: &csv::StringRecord, columns: &[CsvColumn]) -> boo
     let marked = columns
         .iter()
         .zip(record)
-        .any(|(column, cell)| matches!(column, CsvColumn::ErrorOccurred) && matches!(cell, "true" | "false"));
+        .any(|(column, cell)| matches!(column, CsvColumn::ErrorOccurred) && mark(cell).is_some());
     is_last && marked
+}
+
+/// Returns whether a row is marked as an error. Spreadsheets write `TRUE`, and scripts `1`.
+fn mark(cell: &str) -> Option<bool> {
+    match cell.to_ascii_lowercase().as_str() {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
+    }
 }
 
 fn column(name: &str) -> CsvColumn {
@@ -151,12 +160,16 @@ fn read_row(
     if row.family.is_empty() {
         return Err(line_fault(line, "a row without a name"));
     }
+    let is_error = mark(errored);
+    if is_error.is_none() && !errored.is_empty() {
+        return Err(line_fault(line, "an error_occurred that is neither true nor false"));
+    }
     // Only rows that were skipped with a message have the value `false`.
-    if errored == "false" && real.is_none() {
+    if is_error == Some(false) && real.is_none() {
         row.skipped = Some(Cow::Owned(message.to_owned()));
         return Ok(row);
     }
-    if errored == "true" || !message.is_empty() {
+    if is_error == Some(true) || !message.is_empty() {
         row.error = Some(Cow::Owned(message.to_owned()));
         return Ok(row);
     }
