@@ -46,7 +46,7 @@ pub(super) enum ValueKind {
     Duration,
     /// A fraction, written as `"1%"` or 0.01.
     Fraction,
-    /// A fraction above zero that says how much processes differ.
+    /// The coefficient of variation between processes, as a fraction above zero.
     Spread,
     /// A duration for metrics of time; otherwise a number in the metric's unit.
     Magnitude,

@@ -238,7 +238,7 @@ pub(super) struct Prepared<'a> {
     pub(super) architecture: Option<String>,
     /// The generated code, which can explain a change of a time that is judged.
     pub(super) code: Option<GeneratedCode>,
-    /// The way in which it is executed, once that is known.
+    /// The executed module, its device and its data, once they are known.
     pub(super) execution: Option<Execution>,
     /// Outputs of the verified call, until both sides are available.
     pub(super) outputs: Option<Outputs>,

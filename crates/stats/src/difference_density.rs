@@ -136,8 +136,8 @@ impl<'a> Differences<'a> {
         Self { repetitions, density, low: -farthest, cells: Table::cells(-farthest, farthest) }
     }
 
-    /// Returns, for each repetition, the cell of `density` that meets cell 0, and the position within it. The
-    /// next cell meets the one below it, at the same position.
+    /// Returns, for each repetition, the cell of `density` that is aligned with cell 0, and the position within that
+    /// cell. Each following cell is aligned with the cell below, at the same position.
     fn places(&self) -> impl Iterator<Item = (i64, f64)> {
         self.repetitions.iter().map(|repetition| {
             let position = (repetition - self.low - self.density.low) / STEP;

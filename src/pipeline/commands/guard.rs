@@ -52,7 +52,7 @@ impl GuardedFiles<'_> {
     }
 }
 
-/// Collects the stamps of everything below a folder, for links those of the links themselves.
+/// Collects the stamps of everything below a folder. Links are not followed.
 pub(super) fn walk(folder: &Path, stamps: &mut BTreeMap<PathBuf, Stamp>) -> std::io::Result<()> {
     stamps.insert(folder.to_owned(), Stamp::now(folder)?);
     for item in fs::read_dir(folder)? {

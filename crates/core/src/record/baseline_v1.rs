@@ -122,7 +122,7 @@ pub struct QuarantineRecord {
     pub cause: QuarantineCause,
     /// In words.
     pub why: String,
-    /// The benchmark it holds for; absent if it holds for the whole run.
+    /// The quarantined benchmark; absent if the whole run is quarantined.
     pub benchmark: Option<String>,
 }
 

@@ -33,7 +33,7 @@ pub struct Opened {
 pub(super) struct Notes {
     started: SystemTime,
     opened: Opened,
-    /// Names that it used before.
+    /// Names that the program has used before.
     used: BTreeSet<PathBuf>,
     /// Files that the program created itself.
     made: BTreeSet<PathBuf>,
