@@ -40,7 +40,7 @@ enum LimitsCommand {
 /// Print a [[limit]] for each benchmark, with a stated false-alarm rate
 ///
 /// Reads the good sessions since the last change of level, and prints limits. The probability that the next session
-/// of unchanged code exceeds any of them is at most --rate. Sizes and counts get the newest value.
+/// of unchanged code exceeds any of them is at most --rate. The limit of a size or count is its newest value.
 #[derive(Debug, clap::Args)]
 struct Propose {
     #[command(flatten)]

@@ -23,9 +23,10 @@ const LEAST_BLOCKS: u32 = 4;
 
 /// Measure this machine's noise: unchanged code against itself
 ///
-/// Measures the head side against itself (an A/A session), simulates sessions from the measured blocks, and judges
-/// them as `gate` would: unchanged ones for the false-positive rate, and ones with added slowdowns for the power.
-/// Prints spreads and floors per benchmark.
+/// Measures the head side against itself (an A/A session), and simulates many sessions from the
+/// measured blocks. Each simulated session is judged as `gate` would judge it: sessions of
+/// unchanged code show the false-positive rate, and sessions with an added slowdown show the power.
+/// Prints the spread and the floor of each benchmark.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\

@@ -42,7 +42,7 @@ pub struct CommandPairArgs {
     /// Command of the base side
     #[arg(value_name = "BASE")]
     base: String,
-    /// Command of the head side [default: the base's, for two folders or environments]
+    /// Command of the head side [default: the base's command; use this to compare two folders (--cwd-base, --cwd-head) or environments (--env-base, --env-head)]
     #[arg(value_name = "HEAD")]
     head: Option<String>,
     /// Name of the comparison, and of the benchmark if whole processes are timed [default: command]

@@ -26,7 +26,7 @@ pub struct PolicyArgs {
     /// Probability that an unchanged suite turns red [default: 0.01]
     #[arg(long, value_name = "P", value_parser = config::alpha)]
     pub alpha: Option<f64>,
-    /// Standard deviation between processes, if the files don't show it [default: estimated from how much their repetitions vary]
+    /// Coefficient of variation between processes, used if the files don't show it [default: estimated from how much their repetitions vary]
     #[arg(long, value_name = "PERCENT", value_parser = config::spread)]
     pub between_cv: Option<f64>,
     /// Statistical test for the verdict
@@ -45,8 +45,10 @@ fn described(test: TestKind) -> Option<&'static str> {
         TestKind::Auto => {
             "Paired if there are blocks; otherwise separate processes and the spread between them"
         }
-        TestKind::Welch => "Welch's t on all repetitions, as classical tools do",
-        TestKind::MannWhitney => "Mann-Whitney's U on all repetitions, as google/benchmark's compare.py does",
+        TestKind::Welch => "Welch's t-test on all repetitions, as older benchmark tools do",
+        TestKind::MannWhitney => {
+            "Mann-Whitney U test on all repetitions, as google/benchmark's compare.py does"
+        }
     })
 }
 

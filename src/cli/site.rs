@@ -42,7 +42,7 @@ pub struct SiteArgs {
 /// Options for reading the stored history, and for the time after which it counts as silent.
 #[derive(Debug, Clone, clap::Args)]
 pub struct HistoryArgs {
-    /// Configuration of the suite; its `[store]` names the place of the sessions
+    /// Configuration of the suite; its `[store]` says where the sessions are stored
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
     /// Number of newest sessions to read; counted per suite and testbed [default: all]

@@ -65,7 +65,8 @@ Examples:
     Verify(Suite),
     /// Remove installed tools and Python environments
     ///
-    /// Tools that a suite needs later are installed again. `benchgate clean` removes unused entries.
+    /// Tools that a suite needs later are installed again. To remove only what is no longer used, run
+    /// `benchgate clean`.
     #[command(after_help = "\
 Examples:
   benchgate tools remove 3.11.0

@@ -91,7 +91,7 @@ pub(super) static GATE: Section = Section {
         optional(
             "between-cv",
             ValueKind::Spread,
-            "Standard deviation between processes that are not measured in pairs; by default it is estimated from how much their repetitions vary.",
+            "Coefficient of variation between processes that are not measured in pairs; by default it is estimated from how much their repetitions vary.",
         ),
         optional("metric", ValueKind::Named(&METRIC), "How each metric is judged."),
         optional(

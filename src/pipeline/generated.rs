@@ -67,7 +67,10 @@ async fn archive(host: &Host<'_>, mlir: &Path, scope: &str, fill: ParameterFill)
         let failed =
             |why: String| StageFailure::new(format!("failed to make weights for {}: {why}", mlir.display()));
         if mlir.extension().is_none_or(|ending| ending != "mlir") {
-            return Err(failed("only MLIR text can be searched for their declarations".to_owned()).into());
+            return Err(failed(
+                "weight declarations can be read only from MLIR text (a `.mlir` file)".to_owned(),
+            )
+            .into());
         }
         let bytes =
             crate::files::read_bounded(mlir, LONGEST_MODULE).map_err(PipelineError::io("read", mlir))?;

@@ -189,7 +189,7 @@ impl Objects {
     }
 
     fn too_many(&self, key: &Path) -> StoreError {
-        let why = format!("it has more than {MOST_NAMES} names");
+        let why = format!("it has more than {MOST_NAMES} objects or folders");
         StoreError::Objects { action: "list", url: self.shown(key), why }
     }
 

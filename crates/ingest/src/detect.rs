@@ -286,7 +286,7 @@ impl FileContent {
             Self::Compressed | Self::Archive => {
                 "decompress it first; gzip and Zstandard are read as they are"
             }
-            Self::Binary => "name the file that the benchmark tool wrote as JSON, CSV or text",
+            Self::Binary => "pass the JSON, CSV or text file that the benchmark tool wrote",
             Self::BrokenJson => {
                 "remove comments and trailing commas; `--format-in NAME` names the format of other text"
             }

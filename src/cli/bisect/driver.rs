@@ -119,7 +119,7 @@ impl<'a> Driver<'a> {
             let known = (pair, blocks, self.search.blocks(pair), self.skipped.len(), renamed, looked);
             if asked.replace(known) == Some(known) {
                 return Err(CliError::failed(format!(
-                    "failed to compare {} with {}: measuring them again added no block",
+                    "failed to compare {} with {}: measuring them again produced no new data",
                     self.name(pair.head),
                     self.name(pair.base)
                 )));

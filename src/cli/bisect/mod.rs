@@ -55,7 +55,8 @@ pub const MAX_BLOCKS: u32 = 96;
 /// Searches the candidates between a good and a bad end: IREE releases, toolchains of a list, commits of this
 /// repository, or builds of another one. The ends are compared first; if the bad end is not worse, the search ends.
 /// Every probe is a paired measurement that stops once the result is clear, and a change is named only after a direct
-/// comparison with its predecessor. The search finds several changes. An interrupted search is resumed.
+/// comparison with its predecessor. If there are several changes, the search finds all of them. An interrupted
+/// search is resumed.
 #[derive(Debug, Clone, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, FORMATS)))]
 #[command(after_help = "\

@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "6 blocks: 1 of 2 rows open (mlp/cpu +0.4 %); next look after 8 blocks, in about 20 s; 95 s left at most"
+                "6 blocks: 1 of 2 rows open (mlp/cpu +0.4 %); next look after 8 blocks, in about 20 s; at most 95 s left"
             ]
         );
         assert_eq!(said(&[look]), Vec::<String>::new(), "looks follow each other quickly");
@@ -351,7 +351,7 @@ mod tests {
         let standing = [Event::Standings { rows: &rows, next, look: false }];
         assert_eq!(
             said_after(NOW_AND_THEN, &[&silent[..], &standing].concat()),
-            ["benchmark 1/4: a head block 1; next look in about 20 s; 95 s left at most"]
+            ["benchmark 1/4: a head block 1; next look in about 20 s; at most 95 s left"]
         );
     }
 

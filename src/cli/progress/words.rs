@@ -10,9 +10,9 @@ pub(super) fn left(next: &NextLook, since: Instant) -> String {
     let left = next.wait.saturating_sub(since.elapsed());
     let most = coarse(next.most.saturating_sub(since.elapsed()));
     if left.is_zero() {
-        format!("next look now; {most} left at most")
+        format!("next look now; at most {most} left")
     } else {
-        format!("next look in about {}; {most} left at most", coarse(left))
+        format!("next look in about {}; at most {most} left", coarse(left))
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn outlook(rows: &[Standing], next: Option<NextLook>) -> String {
     };
     if let Some(next) = next {
         text.push_str(&format!(
-            "; next look after {} blocks, in about {}; {} left at most",
+            "; next look after {} blocks, in about {}; at most {} left",
             next.blocks,
             coarse(next.wait),
             coarse(next.most)

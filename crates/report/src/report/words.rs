@@ -100,7 +100,7 @@ pub(super) fn reason(row: &Row) -> Words {
         }
         Reason::OnlyOn(SideName::Base) => Words::new(
             "only at base",
-            "only base has this kernel; the row of all kernels judges both sides' code",
+            "only base has this kernel, so there is nothing to compare it with; the row that covers all kernels together judges the code of both sides",
         ),
         Reason::OnlyOn(SideName::Head) => Words::new(
             "only at head",

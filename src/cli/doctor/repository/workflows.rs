@@ -281,7 +281,7 @@ fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<
     if let Some(placed) = unable {
         return Finding::warning(
             ID,
-            format!("{placed} may not write comments"),
+            format!("{placed} has no permission to write comments"),
             "The verdict is only in the job summary, which few people open.",
             "Set `pull-requests: write` in its permissions, and `checks: write` for a check run.",
         );

@@ -68,7 +68,7 @@ pub(super) fn draw(chart: &MemoryChart, theme: Theme) -> String {
     let step_seconds = round_seconds(offset / 6.0);
     let mut svg = Svg::new(HEIGHT, theme);
     let title = "Memory over the run";
-    let subtitle = "of each process in turn: measured at the end of each stage and held until the next; otherwise its peak";
+    let subtitle = "one process after another, as steps if its stages were measured, otherwise its peak";
     svg.title(MARGIN, title, subtitle);
     let step = round_bytes(most / 4.0);
     let top = (most / step).ceil() * step;
