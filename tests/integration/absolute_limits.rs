@@ -80,5 +80,5 @@ fn a_metric_that_was_not_measured_is_not_within_its_limit() {
     suite.source("a", &["latency-us=1000", "revision=2"]);
     commit(&repository, "as fast as before");
     let outcome = suite.world.run(GATE).expect_code(11);
-    assert!(outcome.stdout.contains("its limit can't be judged"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("the limit can't be judged"), "{}", outcome.stdout);
 }

@@ -61,7 +61,7 @@ fn random_inputs_and_weights_are_made_once_and_are_the_same_everywhere() {
 fn weights_that_can_t_be_made_fail_their_model_with_the_reason() {
     for (scope, source, why) in [
         ("model", "made.mlirbc", "weight declarations can be read only from MLIR text (a `.mlir` file)"),
-        ("other", "made.mlir", "it declares no parameter of the scope `other`"),
+        ("other", "made.mlir", "the module declares no parameter of the scope `other`"),
     ] {
         let suite = suite("3xf32=1", "random(seed=1)", source);
         let toml = suite.world.read("benchgate.toml").replace("model=random", &format!("{scope}=random"));

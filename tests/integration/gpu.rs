@@ -190,7 +190,7 @@ fn what_a_killed_run_left_locked_the_next_start_undoes_and_says_so() {
     let toml = machine.suite.world.read("benchgate.toml").replace(LOCK, "");
     machine.suite.world.write("benchgate.toml", toml);
     let outcome = machine.run(&["run"]).expect_code(0);
-    assert!(outcome.stderr.contains("it was unlocked"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("benchgate unlocked the clock"), "{}", outcome.stderr);
     assert_eq!(machine.changes(), ["lock 1300 1300", "unlock"]);
     assert!(!machine.locked() && machine.written_down().is_none());
 }

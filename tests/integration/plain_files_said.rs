@@ -88,7 +88,7 @@ fn a_value_that_asv_tracks_has_no_unit_and_needs_files_rather_than_samples() {
     world.write("head.json", asv(110.0).to_string());
     let said = world.run(["compare", "base.json", "head.json"]).expect_code(11).said();
     assert!(said.contains("100.0 → 110.0 +10 %") || said.contains("100.0 → 110.0 +10.0 %"), "{said}");
-    assert!(said.contains("give 21 files a side") && !said.contains("Keep the samples"), "{said}");
+    assert!(said.contains("give 21 files per side") && !said.contains("Keep the samples"), "{said}");
 }
 
 #[test]

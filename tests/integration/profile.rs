@@ -111,7 +111,7 @@ fn explain_tells_what_the_compiler_counted_and_why_there_are_no_kernels() {
     suite.world.run(["gate"]);
     let text = suite.world.run(["explain", "run.json"]).expect_code(0).stdout;
     assert!(text.contains("compiler: execution.dispatch-count 3 → 4"), "{text}");
-    assert!(text.contains("no time per kernel of head: it was not profiled"), "{text}");
+    assert!(text.contains("no time per kernel of head: the benchmark was not profiled"), "{text}");
 }
 
 #[test]

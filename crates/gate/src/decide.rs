@@ -350,20 +350,20 @@ fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
     let slow = paired.slow_size;
     if slow.excess > tolerance && slow.p <= SLOW_SIZE_LIMIT {
         let why = format!(
-            "slow processes got slower: head's lie {} above its undisturbed level and base's {}, which raises the mean \
-             of all processes by {}",
+            "slow processes got slower: head's slow processes lie {} above its undisturbed level \
+             (base's: {}), which raises the mean of all processes by {}",
             percents(slow.head),
             percents(slow.base),
             percents(slow.excess)
         );
-        return Some(Reason::too_little("slow ones got slower", why));
+        return Some(Reason::too_little("slow processes got slower", why));
     }
     if paired.quickest.behind > tolerance {
         let why = format!(
             "{UNMATCHED} of base's processes have a repetition that is faster than any of head's, by {} or more",
             percents(paired.quickest.behind.exp_m1())
         );
-        return Some(Reason::too_little("quickest are slower", why));
+        return Some(Reason::too_little("fastest times got slower", why));
     }
     let stalls = paired.tail.excess > tolerance && (!last || paired.tail.p <= TAIL_LIMIT);
     if stalls {

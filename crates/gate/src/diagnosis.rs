@@ -118,7 +118,7 @@ pub fn of_session<'a>(rows: impl Iterator<Item = &'a Evidence>) -> Option<Lint> 
     let p = 2.0 * effect.p_above(0.0).min(effect.p_below(0.0));
     (effects.len() >= 3 && p < LEVEL).then(|| {
         let detail = format!(
-            "the first process of a pair is {:+.1} % against the second over {} rows (p {p:.1e})",
+            "over {} rows, the first process of a pair differs from the second by {:+.1} % (p {p:.1e})",
             effect.center.exp_m1() * 100.0,
             effects.len()
         );

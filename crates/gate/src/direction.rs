@@ -77,7 +77,7 @@ pub fn withhold(row: &mut Row) {
     };
     if changed {
         let why = format!(
-            "neither its name nor its unit says whether more or less is better; `better = \"higher\"` or `\"lower\"` in \
+            "neither the metric's name nor its unit states whether more or less is better; `better = \"higher\"` or `\"lower\"` in \
              `[gate.metric.{:?}]` of the policy states it",
             metric.name
         );

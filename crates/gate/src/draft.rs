@@ -214,7 +214,7 @@ fn outputs_row(name: &BenchmarkName, pair: Matched<'_>, head: &Benchmark) -> Row
         return blank(name, pair, Verdict::Pass, Reason::Verified, true);
     }
     if is_printed {
-        let why = "the printed outputs can't be compared: base prints none, or they are cut short \
+        let why = "the printed outputs can't be compared: base prints none, or they are truncated \
                    (`--output_max_element_count`)";
         let reason = Reason::too_little("not comparable", why);
         return blank(name, pair, Verdict::Inconclusive, reason, true);
@@ -458,7 +458,7 @@ fn metric_draft(
             && let Series::Exact(newest) = newest.series
             && newest != base
         {
-            let detail = format!("{newest} in the newest stored session, and {base} at its best");
+            let detail = format!("{newest} in the newest stored session, {base} in the best one");
             row.lints.push(Lint::new(LintCode::Gradual, detail));
         }
         if let Some(lint) = other_work {

@@ -206,12 +206,12 @@ fn without_number(name: &str) -> String {
 
 fn unprofiled(benchmark: Option<&Benchmark>) -> Option<String> {
     match benchmark {
-        None => Some("it has no such benchmark".to_owned()),
-        Some(benchmark) if !benchmark.outcome.is_ok() => Some("it was not measured".to_owned()),
+        None => Some("this side does not have the benchmark".to_owned()),
+        Some(benchmark) if !benchmark.outcome.is_ok() => Some("the benchmark was not measured".to_owned()),
         Some(benchmark) => match &benchmark.profile {
-            None => Some("it was not profiled (`profile` in [measure])".to_owned()),
+            None => Some("the benchmark was not profiled (set `profile` in [measure])".to_owned()),
             Some(profile) => {
-                let empty = profile.kernels.is_empty().then(|| "its profile contains no kernel".to_owned());
+                let empty = profile.kernels.is_empty().then(|| "the profile contains no kernel".to_owned());
                 profile.problem.clone().or(empty)
             }
         },

@@ -129,7 +129,7 @@ fn unjudged(rows: &mut Vec<Row>, place: Option<usize>, pair: Matched<'_>, limit:
     if rows.iter().any(is_settled) {
         return;
     }
-    let why = format!("its limit can't be judged: head has no usable value for {}", limit.metric);
+    let why = format!("the limit can't be judged: head has no usable value for {}", limit.metric);
     match place {
         Some(place) => rows[place].fatal = true,
         None => {

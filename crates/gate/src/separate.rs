@@ -67,8 +67,8 @@ fn assumed(source: SpreadSource, counts: &[UnitCounts; 2], estimated: &Estimated
     let detail = match source {
         SpreadSource::Default if [base.sessions, head.sessions] == [1, 1] => {
             format!(
-                "one session a side; the spread between sessions is assumed to be {between:.1} %, from how steady these two \
-                 are"
+                "one session per side; the spread between sessions is assumed to be {between:.1} \
+                 %, estimated from how steady these two are"
             )
         }
         SpreadSource::Default => format!(

@@ -281,7 +281,7 @@ fn from_summaries(summaries: &[Summary], metric: &Metric) -> Result<Readings, Li
         max = max.max(summary.max.unwrap_or(location));
     }
     let Some(location) = describe::median(&locations) else {
-        return Err(Lint::new(LintCode::Errored, "no mean and no median was kept"));
+        return Err(Lint::new(LintCode::Errored, "neither a mean nor a median was kept"));
     };
     let mean = weighted / count as f64;
     let stddev = (freedom > 0.0).then(|| (squares / freedom).sqrt());

@@ -117,7 +117,7 @@ fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], policy: &Policy) -> Optio
     let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
     (count > 0 && !looks(policy, metric).points().contains(&count)).then(|| {
         format!(
-            "the result ends after {}, but the schedule has no look there",
+            "the result ends after {}, but the schedule has no look at that point",
             benchgate_core::model::counted(blocks.len(), "block")
         )
     })
@@ -146,7 +146,9 @@ fn absent(
     let name = &expected.benchmark;
     let (base, head) = match sides {
         (None, None) => {
-            let reason = "the base's configuration declares it, but the result does not have it".to_owned();
+            let reason =
+                "the base's configuration declares this benchmark, but the result does not contain it"
+                    .to_owned();
             let reason = Reason::NotMeasured(Outcome::Skipped { reason });
             return vec![missing(name, None, reason)];
         }

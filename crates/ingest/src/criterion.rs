@@ -66,7 +66,7 @@ pub(super) fn read_sample(text: &str, label: &str) -> Result<Run, LineFault> {
         return Err(line_fault(1, what));
     }
     if file.iters.iter().any(|&iterations| iterations.is_nan() || iterations < 1.0) {
-        return Err(line_fault(1, "a sample of no iterations"));
+        return Err(line_fault(1, "a sample with zero iterations"));
     }
     if file.times.is_empty() {
         return Err(line_fault(1, "no samples"));

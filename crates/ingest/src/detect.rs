@@ -297,7 +297,7 @@ impl FileContent {
                 "choose: `--format-in custom-smaller-is-better` or `--format-in custom-bigger-is-better`"
             }
             Self::BenchmarkDotNet | Self::Json | Self::Text => {
-                "`--format-in NAME` names its format; docs/formats.md lists them, including one that any script can write"
+                "`--format-in NAME` names the file's format; docs/formats.md lists the formats, including one that any script can write"
             }
         }
     }

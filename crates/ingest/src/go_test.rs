@@ -66,7 +66,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut run = benchfmt::read(&texts).map_err(|fault| line_fault(1, fault.what))?;
     run.lints.extend(crash(&texts, true));
     for package in packages.iter().filter(|package| !package.ended) {
-        let detail = format!("package `{}` has no last event", package.name);
+        let detail = format!("the final event of package `{}` is missing", package.name);
         run.lints.push(Lint::new(LintCode::TruncatedInput, detail));
     }
     for package in packages.iter().filter(|package| package.failed) {

@@ -52,7 +52,7 @@ pub fn kernels(bytes: &[u8], iterations: u32) -> Result<Vec<Kernel>, String> {
     json::parse_stream(text, take)
         .map_err(|fault| format!("iree-profile, line {}: {}", fault.line, fault.what))?;
     if kernels.is_empty() {
-        return Err("the profiler saw no kernel".to_owned());
+        return Err("the profiler recorded no kernel".to_owned());
     }
     Ok(kernels)
 }
@@ -95,8 +95,8 @@ mod tests {
     #[test]
     fn what_was_not_timed_is_a_problem_and_no_zero() {
         let problem = |text: &str| kernels(text.as_bytes(), 20).unwrap_err();
-        assert_eq!(problem(HOST.lines().next().unwrap()), "the profiler saw no kernel");
-        assert_eq!(problem(""), "the profiler saw no kernel");
+        assert_eq!(problem(HOST.lines().next().unwrap()), "the profiler recorded no kernel");
+        assert_eq!(problem(""), "the profiler recorded no kernel");
         let unfit = DEVICE.replace("\"time_ns_available\":true", "\"time_ns_available\":false");
         assert!(problem(&unfit).ends_with("has launches without a time"));
         assert!(problem(&DEVICE.replace("\"invalid\":0,\"min", "\"invalid\":1,\"min")).contains("without a"));

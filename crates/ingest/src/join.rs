@@ -216,7 +216,10 @@ pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str
             if is_empty != [false; 2] && is_empty != [true; 2] {
                 add_lint(
                     &mut kept.lints,
-                    Lint::new(LintCode::IncompleteJoin, "one of the joined files has no value for it"),
+                    Lint::new(
+                        LintCode::IncompleteJoin,
+                        "one of the joined files has no value for this benchmark",
+                    ),
                 );
             }
             for series in next.metrics {
@@ -285,7 +288,7 @@ fn merge_series(kept: &mut Benchmark, next: MetricSeries) {
         }
         (Series::Exact(one), Series::Exact(two)) if *one == two => {}
         _ => {
-            let detail = format!("{}: the files disagree about an exact value", known.metric.name);
+            let detail = format!("{}: the files have different values of an exact metric", known.metric.name);
             add_lint(&mut kept.lints, Lint::new(LintCode::UnitMismatch, detail));
         }
     }

@@ -242,7 +242,7 @@ impl LatencyRows {
             "unsupported" => self.unsupported += 1,
             _ => {
                 let value =
-                    time.parse::<f64>().map_err(|_| "neither a time nor error nor unsupported")? * scale;
+                    time.parse::<f64>().map_err(|_| "expected a time, `error` or `unsupported`")? * scale;
                 if !value.is_finite() {
                     self.not_finite += 1;
                 } else if value <= 0.0 {

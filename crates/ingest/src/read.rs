@@ -80,8 +80,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
     if (is_log(format) || matches!(format, Format::LatencyCsv | Format::CompileBenchmarkMarkdown))
         && let Some((line, other)) = other_format(text()?, format)
     {
-        let what =
-            format!("a line in the format {other}: write the results of each tool to a file of its own");
+        let what = format!("a line has the format {other}: write each tool's results to a separate file");
         return Err(IngestError::Malformed { label: label.to_owned(), format, line, what });
     }
     for benchmark in &mut run.benchmarks {

@@ -166,7 +166,7 @@ fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
     add_metrics(&mut benchmark, &line);
     let is_explained = benchmark.lints.iter().any(|lint| lint.code.consequence() != Consequence::Note);
     if benchmark.metric(&Metric::LATENCY.name).is_none() && !is_explained {
-        fail(&mut benchmark, Stage::Benchmark, "no `per_iter_time` and no `total_time`");
+        fail(&mut benchmark, Stage::Benchmark, "neither `per_iter_time` nor `total_time`");
     }
     Ok(benchmark)
 }
@@ -180,7 +180,7 @@ fn check_totals(benchmark: &mut Benchmark, line: &TorchbenchLine) {
     };
     let (Some(totals), Some(each)) = (list("total_time"), list("per_iter_time")) else { return };
     let Some(iterations) = line.iterations_per_run else {
-        contradict(benchmark, "`total_time` and `per_iter_time`, and no `iterations_per_run`");
+        contradict(benchmark, "`total_time` and `per_iter_time` without `iterations_per_run`");
         return;
     };
     check_count(benchmark, Some(totals.len() as u64), each.len(), "values of `per_iter_time`");

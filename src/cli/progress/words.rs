@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::model::{NextLook, Standing, Verdict, counted};
 use crate::report::{change, clean, interval};
 
-/// The remaining time, from an estimate made at `since`: `next look in about 20 s; 95 s left at most`.
+/// The remaining time, from an estimate made at `since`: `next look in about 20 s; at most 95 s left`.
 pub(super) fn left(next: &NextLook, since: Instant) -> String {
     let left = next.wait.saturating_sub(since.elapsed());
     let most = coarse(next.most.saturating_sub(since.elapsed()));

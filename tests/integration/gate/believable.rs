@@ -458,7 +458,7 @@ fn files_with_one_process_a_side_say_what_was_assumed() {
     let row = &comparison.rows[0];
     assert_eq!(row.verdict, Verdict::Inconclusive, "six percent is within what two processes may differ");
     let lint = row.lints.iter().find(|lint| lint.code == LintCode::AssumedSpread).unwrap();
-    assert!(lint.detail.contains("one session a side"), "{}", lint.detail);
+    assert!(lint.detail.contains("one session per side"), "{}", lint.detail);
     let runs = row.estimate.as_ref().unwrap();
     assert!(runs.sessions == Some(1) && runs.p_runs.unwrap() < 0.001, "{runs:?}: the two runs differ");
     // A user who measured the spread may declare it.

@@ -184,7 +184,7 @@ fn an_unreadable_input_leaves_no_file_and_exits_with_21() {
     let world = World::new();
     world.write("bad.csv", std::fs::read(super::fixture_path("latency_csv/bad-time.csv")).unwrap());
     let outcome = world.run(["convert", "bad.csv", "out.json"]).expect_code(21);
-    insta::assert_snapshot!(outcome.stderr, @"error: failed to read bad.csv as latency-csv, line 2: neither a time nor error nor unsupported");
+    insta::assert_snapshot!(outcome.stderr, @"error: failed to read bad.csv as latency-csv, line 2: expected a time, `error` or `unsupported`");
     assert!(!world.work().join("out.json").exists());
     world.write("odd.txt", "nothing here\n");
     let outcome = world.run(["convert", "odd.txt", "out.json"]).expect_code(21);

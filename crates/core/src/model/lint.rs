@@ -84,7 +84,7 @@ lint_codes! {
         `--runs 10` (hyperfine), `-f 5 -i 5` (JMH), `-count=10` (`go test`), without `--quick` (asv); or give several files per side.";
     AggregatesOnly "aggregates-only" Note Measuring,
         "Only mean and standard deviation were kept, so robust estimates and the classical rank test are not possible.",
-        "Keep the samples: leave out `--benchmark_report_aggregates_only` of Google Benchmark; of other tools, export the time of every run.";
+        "Keep the samples: with Google Benchmark, omit `--benchmark_report_aggregates_only`; with other tools, export the time of every run.";
     DebugBuild "debug-build" Note,
         "The benchmark library was built without optimization; its own overhead affects the times.",
         "Measure with a release build of the tools.";
@@ -96,7 +96,7 @@ lint_codes! {
         "Measure on an idle machine; leave at least one processor to the host.";
     HostBusy "host-busy" Note Measuring,
         "The host was overloaded equally while both sides were measured.",
-        "Measure on an idle machine: the verdict stands, but it takes more blocks to reach one.";
+        "The verdict stands, but it takes more blocks to reach one: measure on an idle machine.";
     HighCv "high-cv" Note Measuring,
         "The samples of a process spread widely.",
         "Look for what else runs on those processors, lengthen `min-time`, or pin the process (`cpus`) if it is not \
@@ -109,7 +109,7 @@ lint_codes! {
         "Let the machine warm up or cool down first; paired blocks already cancel slow changes.";
     SlotOrder "slot-order" Note Measuring,
         "The first process of a pair differs from the second, on both sides.",
-        "Random order keeps it from favoring a side; a cool-down between processes removes it.";
+        "The random order keeps the difference from favoring a side; a cool-down between processes removes it.";
     Throttled "throttled" Inconclusive,
         "Thermal or power throttling lowered the device's clock during the measurement, more on one side than on the other.",
         "Improve cooling, lower the power limit or lock the clock.";
@@ -154,7 +154,7 @@ lint_codes! {
         "Base and head contain the same samples, from one file.",
         "Pass the results file of the other program.";
     UnitMismatch "unit-mismatch" Error,
-        "The two sides measure this in units of different kinds.",
+        "The two sides report this metric in units of different kinds.",
         "Compare files of the same tool and metric.";
     UnknownFlag "unknown-flag" Note,
         "The tool does not know one of its flags; it ignores such flags silently.",
@@ -219,7 +219,7 @@ lint_codes! {
         "The outputs of this benchmark were not checked against a reference.",
         "Give the model `expected` outputs, or let the exporter write them.";
     VacuousReference "vacuous-reference" Inconclusive Benchmark,
-        "A constant output would agree with the reference outputs, so their agreement proves nothing.",
+        "A constant output would agree with the reference outputs, so agreement with them proves nothing.",
         "Give the model inputs or weights whose outputs differ from element to element: a last layer that starts at zero hides every fault.";
     Stateful "stateful" Inconclusive Benchmark,
         "The program keeps state from one call to the next, so the timed calls may differ from the verified one.",
@@ -232,7 +232,7 @@ lint_codes! {
         "No action is needed if the model is ill-conditioned; otherwise tighten `[numerics]`.";
     UnexpectedSuccess "unexpected-success" Error,
         "The benchmark works, but the suite expects it to fail.",
-        "It was fixed: remove its `[[expect]]`.";
+        "The benchmark was fixed: remove its `[[expect]]`.";
     WorkloadChanged "workload-changed" Inconclusive Benchmark,
         "The two sides were measured with different inputs, devices or runtime settings, so they did different work.",
         "Change inputs, devices and runtime flags in a separate commit and accept it with a waiver, or give the model or target a new name; later changes are compared with the new ones.";
@@ -265,7 +265,7 @@ lint_codes! {
         "A tool was ended from outside (the kernel's out-of-memory killer, a signal of another program), which says nothing about the model.",
         "Find what ended it, give the machine or the container more memory or lower `jobs`, and run again.";
     CompilerRejected "compiler-rejected" Note,
-        "The compiler rejected this side's program with a diagnostic that names a place in it.",
+        "The compiler rejected this side's program with a diagnostic that names a line of the program.",
         "No action is needed if the other side repairs the program; otherwise read the compile log.";
     NoDevice "no-device" Note,
         "The device of this target was absent, so its modules were compiled but not run.",

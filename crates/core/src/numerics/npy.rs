@@ -21,7 +21,7 @@ pub enum NpyError {
     NotNpy,
     #[error("version {0}.{1} of the .npy format is unknown")]
     Version(u8, u8),
-    #[error("the .npy header is {0} bytes long, which no tensor needs")]
+    #[error("the .npy header is too long for any tensor ({0} bytes)")]
     LongHeader(usize),
     #[error("the .npy file ends inside its header")]
     ShortHeader,

@@ -20,11 +20,11 @@ pub enum ParameterFill {
 /// The reason why weights can't be generated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveError {
-    #[error("it declares no parameter of the scope `{0}`")]
+    #[error("the module declares no parameter of the scope `{0}`")]
     NoneDeclared(String),
-    #[error("its parameter `{name}` has the unknown type `{kind}`")]
+    #[error("the module's parameter `{name}` has the unknown type `{kind}`")]
     Type { name: String, kind: String },
-    #[error("its parameters are larger than any file")]
+    #[error("the module's parameters are too large for a file")]
     TooLarge,
 }
 

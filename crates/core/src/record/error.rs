@@ -80,7 +80,7 @@ pub(super) fn described(metrics: &[Metric]) -> Result<BTreeSet<&str>, RecordErro
             && known != *metric
         {
             let what = format!(
-                "{:?} is a built-in metric in {}, but the file describes it differently",
+                "the built-in metric {:?} has the unit {}, but the file describes it differently",
                 metric.name, known.unit
             );
             return Err(wrong("metrics", what));

@@ -132,7 +132,10 @@ fn consistent(file: &PlanFile) -> Result<(), RecordError> {
         }
         let declared: Vec<SideName> = benchmark.sides.clone();
         if declared.is_empty() || !declared.is_sorted() || declared.iter().any(|side| !sides.contains(side)) {
-            return Err(wrong("benchmarks", format!("{:?} is not on sides of the plan", benchmark.name)));
+            return Err(wrong(
+                "benchmarks",
+                format!("the sides of {:?} are not those of the plan", benchmark.name),
+            ));
         }
     }
     for (number, shard) in (1..).zip(&file.shards) {

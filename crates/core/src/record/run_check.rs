@@ -138,7 +138,7 @@ fn check_benchmark(
         known_metric(&at, &value.metric, metrics)?;
         let sampled = benchmark.processes.iter().any(|process| process.samples.get(&value.metric).is_some());
         if sampled || !single.insert(value.metric.as_str()) {
-            return Err(wrong(at, format!("{:?} has values in two places", value.metric)));
+            return Err(wrong(at, format!("the metric {:?} has values in two places", value.metric)));
         }
     }
     Ok(())
@@ -158,7 +158,10 @@ fn check_process(
     if let Some(slot) = process.slot
         && slot.slot >= SLOTS
     {
-        return Err(wrong(format!("{at}.slot"), format!("slot {} of a block of four", slot.slot)));
+        return Err(wrong(
+            format!("{at}.slot"),
+            format!("a block has the slots 0 to 3, found slot {}", slot.slot),
+        ));
     }
     process.samples.iter().try_for_each(|(name, _)| known_metric(&format!("{at}.samples"), name, metrics))?;
     for (name, stated) in &process.stated_stddev {

@@ -117,7 +117,7 @@ fn a_file_that_contradicts_itself_is_refused() {
     let cases = [
         ("\"name\": \"conv/cpu/main\"", "\"name\": \"vit/cpu/main\"", "named \"vit/cpu/main\""),
         ("\"slot\": 1\n", "\"slot\": 0\n", "block 0 already has a process in slot 0"),
-        ("\"slot\": 1\n", "\"slot\": 4\n", "slot 4 of a block of four"),
+        ("\"slot\": 1\n", "\"slot\": 4\n", "a block has the slots 0 to 3, found slot 4"),
         (
             "\"name\": \"peak-device-memory\"",
             "\"name\": \"other\"",

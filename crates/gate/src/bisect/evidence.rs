@@ -223,7 +223,8 @@ fn unusable(row: &Row, metric: &Metric) -> Lint {
         Reason::Unusable(lint) => Some(lint),
         _ => row.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error),
     };
-    let missing = || Lint::new(LintCode::Errored, format!("its {} can't be compared", metric.name));
+    let missing =
+        || Lint::new(LintCode::Errored, format!("the {} of the two sides can't be compared", metric.name));
     found.cloned().unwrap_or_else(missing)
 }
 

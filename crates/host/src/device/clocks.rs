@@ -171,7 +171,7 @@ fn undo(leftover: &Leftover, gpus: &Gpus, boot: &str) -> String {
     let WrittenLock { gpu, clock, boot: then, .. } = &leftover.written;
     if then != boot {
         drop(fs::remove_file(&leftover.file));
-        return format!("{what}; the machine has rebooted since, which undid it");
+        return format!("{what}; the machine has rebooted since, which undid the lock");
     }
     if leftover.owner_lives() {
         return format!("{what}, which still runs, so the lock was not changed");
@@ -189,15 +189,15 @@ fn undo(leftover: &Leftover, gpus: &Gpus, boot: &str) -> String {
     {
         drop(fs::remove_file(&leftover.file));
         return format!(
-            "{what}, which was killed; it runs at {now} MHz now, so another program has changed the clock since"
+            "{what}, which was killed; the GPU runs at {now} MHz now, so another program has changed the clock since"
         );
     }
     match gpus.unlock_clock(index) {
         Ok(()) => {
             drop(fs::remove_file(&leftover.file));
-            format!("{what}, which was killed; it was unlocked")
+            format!("{what}, which was killed; benchgate unlocked the clock")
         }
-        Err(why) => format!("{what}, which was killed; it could not be unlocked: {why}"),
+        Err(why) => format!("{what}, which was killed; the clock could not be unlocked: {why}"),
     }
 }
 

@@ -130,7 +130,7 @@ async fn lock_in(
         }
         let who = match holder(&file) {
             Some(holder) => described(holder),
-            None if free.is_some() => "a job that came earlier".to_owned(),
+            None if free.is_some() => "a job that started earlier".to_owned(),
             None => "a process of another container".to_owned(),
         };
         if limit.is_some_and(|limit| started.elapsed() >= limit) {

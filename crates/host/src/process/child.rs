@@ -250,7 +250,7 @@ fn spawn(command: &Command, talks: bool, cgroup: Option<Cgroup>) -> io::Result<S
             return Ok(Started { supervisor, control, report, cgroup, opened, kills_before });
         }
         Ok(number) => io::Error::from_raw_os_error(number),
-        Err(_) => io::Error::other("its supervisor ended before starting it"),
+        Err(_) => io::Error::other("the supervisor process ended before it started the program"),
     };
     drop(control);
     supervisor.wait()?;

@@ -289,9 +289,11 @@ impl Finished {
         }
         let Exit::Signal(number) = self.exit else { return None };
         match Signal::try_from(number).ok()? {
-            Signal::SIGKILL => Some("benchgate did not send it; the usual cause is a limit on memory"),
+            Signal::SIGKILL => {
+                Some("benchgate did not send this signal; the usual cause is a limit on memory")
+            }
             Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP | Signal::SIGQUIT | Signal::SIGPWR => {
-                Some("benchgate did not send it")
+                Some("benchgate did not send this signal")
             }
             Signal::SIGXCPU | Signal::SIGXFSZ => Some("a limit of this user was reached (`ulimit`)"),
             Signal::SIGBUS => Some("the usual causes are a full disk or failing memory"),

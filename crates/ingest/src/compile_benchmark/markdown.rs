@@ -98,7 +98,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
                 benchmarks.push_once(read.map_err(|what| line_fault(line.number, what))?);
             }
         } else if table.is_some() && line.text.trim_start().starts_with('|') {
-            return Err(line_fault(line.number, "a row of a table that does not end"));
+            return Err(line_fault(line.number, "a table row without a closing bar"));
         } else if table.is_some() && line.text.contains('|') {
             return Err(line_fault(line.number, "a row of a table without a bar at each end"));
         } else if !line.text.trim().is_empty() {

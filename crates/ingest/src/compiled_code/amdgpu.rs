@@ -84,7 +84,7 @@ fn descriptors<'a>(file: &ElfFile64<'a, LittleEndian>) -> Result<BTreeMap<&'a st
 fn check(kernel: &ValueRef<'_>, processor: &str, descriptor: &Descriptor<'_>) -> Result<(), BadCode> {
     const RSRC1: usize = 48;
     if !descriptor.starts_function {
-        return Err("its descriptor starts other code".to_owned());
+        return Err("its descriptor points to other code".to_owned());
     }
     let descriptor = descriptor.bytes;
     let word = |at: usize| {
@@ -98,7 +98,7 @@ fn check(kernel: &ValueRef<'_>, processor: &str, descriptor: &Descriptor<'_>) ->
     for (key, at) in [(".group_segment_fixed_size", 0), (".private_segment_fixed_size", 4)] {
         let stated = field(kernel, key).and_then(ValueRef::as_u64);
         if stated.is_some_and(|stated| stated != word(at)) {
-            return Err(format!("`{key}` is not that of its descriptor"));
+            return Err(format!("`{key}` differs from the value in its descriptor"));
         }
     }
     let allocated = ((word(RSRC1) & 0x3f) + 1) * STEP;

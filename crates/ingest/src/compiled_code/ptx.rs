@@ -86,7 +86,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
         }
     }
     match open {
-        Some(entry) => Err(format!("kernel {:?} has no end; the file was cut", entry.name)),
+        Some(entry) => Err(format!("kernel {:?} has no end: the file is truncated", entry.name)),
         None => {
             let ptx = PtxSource { text: source.to_owned(), launches };
             Ok(CodeObject { architecture, kernels, ptx: Some(ptx) })

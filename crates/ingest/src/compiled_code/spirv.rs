@@ -43,7 +43,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
             return Err("several SPIR-V modules in one".to_owned());
         }
         let instruction = words.get(at..at + length).filter(|found| !found.is_empty());
-        let instruction = instruction.ok_or("SPIR-V with an instruction that is cut")?;
+        let instruction = instruction.ok_or("SPIR-V with a truncated instruction")?;
         in_function |= opcode == OP_FUNCTION;
         instructions += u64::from(in_function);
         matrix += u64::from(opcode == OP_COOPERATIVE_MATRIX_MUL_ADD);

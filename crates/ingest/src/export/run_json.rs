@@ -140,7 +140,7 @@ fn record(benchmark: &Benchmark, created: &str, order: &mut u32) -> BenchmarkRec
     });
     // A mean of many repetitions must not look like a single precise measurement.
     if noisy_summary && benchmark.lints.iter().all(|lint| lint.code != LintCode::SingleRepetition) {
-        let detail = "one mean stands for all repetitions".to_owned();
+        let detail = "only the mean of all repetitions was kept".to_owned();
         lints.push(Lint { code: LintCode::SingleRepetition, detail });
     }
     BenchmarkRecord {

@@ -42,7 +42,7 @@ pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {
     }
     json.end()?;
     if !seen_benchmarks {
-        return Err(fault(json.at(), "no `benchmarks` in it"));
+        return Err(fault(json.at(), "`benchmarks` is missing"));
     }
     run.benchmarks = families.finish();
     Ok(run)
@@ -51,7 +51,7 @@ pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {
 /// Returns the fault for a second list. It is rejected because some readers use the first of two lists and
 /// others the last.
 pub(super) fn second_list(json: &Scanner<'_>) -> BoxedFault {
-    fault(json.at(), "`benchmarks` is in it twice")
+    fault(json.at(), "`benchmarks` appears twice")
 }
 
 /// Context key under which a file that benchgate wrote describes its machine: a testbed as JSON text.

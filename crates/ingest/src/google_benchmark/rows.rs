@@ -548,7 +548,7 @@ impl Family {
         }
         if self.mixed_units {
             // The tool prints all repetitions of a benchmark in the same unit.
-            lint(LintCode::UnitMismatch, "the repetitions are in different units of time".to_owned());
+            lint(LintCode::UnitMismatch, "the repetitions have different units of time".to_owned());
         }
         let duplicated = self.duplicated || self.stated.has_several_benchmarks();
         // The tool divides the mean by the iterations of the first repetition.
@@ -568,7 +568,9 @@ impl Family {
         // can.
         if self.inferred && !(if rows == 0 { self.proven } else { comparable && rows > 1 }) {
             let name = &self.name;
-            let detail = format!("rows such as `{name}_mean` can be its statistics or other benchmarks");
+            let detail = format!(
+                "rows such as `{name}_mean` may be statistics of this benchmark or separate benchmarks"
+            );
             lint(LintCode::DuplicateName, detail);
         }
         if self.cpu_unusable {

@@ -95,7 +95,7 @@ impl StatedRepetitions {
         times: Option<[&[f64]; 2]>,
     ) -> Option<String> {
         if self.no_iterations {
-            return Some("a time of no iterations".to_owned());
+            return Some("a time for zero iterations".to_owned());
         }
         if self.other_threads {
             return Some("rows with the same name have different numbers of threads".to_owned());

@@ -119,7 +119,7 @@ fn fix(code: LintCode, format: &str) -> &'static str {
             "Repeat inside the process: `--benchmark_repetitions=3` or more (check the spelling, the tool ignores unknown flags)."
         }
         (LintCode::SingleRepetition, "asv-json") => {
-            "asv runs `track_`, `mem_` and `peakmem_` benchmarks once: give 21 files a side. Run `time_` benchmarks without `--quick`."
+            "asv runs `track_`, `mem_` and `peakmem_` benchmarks once: give 21 files per side. Run `time_` benchmarks without `--quick`."
         }
         (LintCode::AggregatesOnly, "asv-json") => "Keep the samples: `asv run --record-samples`.",
         (LintCode::Contradictory, "custom-bigger-is-better") => {
