@@ -137,7 +137,11 @@ pub fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
     problems.extend(missing.map(|name| format!("{command} needs {name}")));
     if inputs.get("shard").is_some() {
         let given = OF_A_VERDICT.iter().filter(|name| inputs.get(name).is_some());
-        problems.extend(given.map(|name| format!("{name} is for the merged run: a shard is not judged")));
+        problems.extend(
+            given.map(|name| {
+                format!("{name} is valid only for the merged run, because a shard is not judged")
+            }),
+        );
     } else if matches!(command, "gate" | "run") && inputs.get("plan").is_some() {
         problems.push("plan needs shard".to_owned());
     }

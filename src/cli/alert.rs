@@ -291,7 +291,7 @@ impl Night<'_> {
         let longest = self.timelines.iter().map(|timeline| timeline.sessions.len()).max().unwrap_or(0);
         if text.is_empty() && longest < site::LEAST_SESSIONS {
             text = format!(
-                "too few sessions: at most {} of a suite and testbed, and an issue needs at least {}\n",
+                "too few sessions: no suite has more than {} on one testbed, and an issue needs at least {}\n",
                 counted(longest, "session"),
                 site::LEAST_SESSIONS
             );
@@ -365,7 +365,7 @@ impl Bisection<'_> {
         match target {
             Some(CommentTarget::Issue(number)) => format!("link the bisection of {name} on #{number}"),
             Some(CommentTarget::Action(_)) => format!("link the bisection of {name} on its issue"),
-            None => format!("link nothing: no open issue is about the bisected {name}"),
+            None => format!("link nothing: no open issue is about the bisected benchmark {name}"),
         }
     }
 

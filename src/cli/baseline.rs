@@ -242,7 +242,7 @@ fn update(
     terminal.say(&outcome(&updated, &files.place()));
     if !updated.quarantine.is_empty() {
         terminal.say(
-            "quarantined results are excluded from the baseline; if they are intended, this releases those of this session:\n",
+            "quarantined results are excluded from the baseline; if the changes are intended, this command releases the results of this session:\n",
         );
         // A command that is wrapped can't be pasted.
         let command = accept_command(&file, &updated.path, place);
@@ -426,7 +426,7 @@ fn consequences(sessions: &AcceptedSessions) -> String {
     }
     if !sessions.held.is_empty() {
         text.push_str(
-            "from later sessions, an acceptance releases only slowdowns; to accept one of these, name it with `--since SESSION`\n",
+            "in later sessions, an acceptance releases only slowdowns; to accept one of these results, name its session with `--since SESSION`\n",
         );
     }
     text.push_str(

@@ -85,7 +85,7 @@ impl CliError {
 
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Internal, message)
-            .hint("this is a bug in benchgate; please report it with the command")
+            .hint("this is a bug in benchgate; please report it, with the command that you ran")
     }
 
     /// Adds a hint about what to do next.
@@ -157,7 +157,7 @@ impl From<PipelineError> for CliError {
                     .hint("run it again with `--resume` to continue, if the programs are unchanged")
             }
             PipelineError::CommandsInterrupted { .. } => {
-                let why = "interrupted; the next run measures again, because the commands may do something else by then";
+                let why = "interrupted; the next run measures everything again, because the commands may have changed by then";
                 Self::new(ErrorKind::Interrupted, why)
             }
             PipelineError::Toolchain(error) => Self::from(error),

@@ -209,7 +209,7 @@ fn adjust(args: &GateArgs, sides: &mut [SideInput]) -> Result<(), CliError> {
                     "`--policy`: {} is part of the change that it would judge",
                     file.display()
                 ))
-                .hint("name it in benchgate.toml (`policy = \"FILE\"`): the merge base's file judges"));
+                .hint("name it in benchgate.toml (`policy = \"FILE\"`); the merge base's copy of the file then judges"));
             }
         }
         // Options of the command line override the base's settings.
@@ -451,10 +451,10 @@ fn configuration_notices(base: &Config, head: &Config, merge_base: &str) -> Vec<
     // git abbreviates commits to twelve digits in a large repository.
     let short = merge_base.get(..12).unwrap_or(merge_base);
     [
-        ("edits the policy that judges changes; it was judged by the policy of", policy),
-        ("edits settings that the base chooses; it was measured with those of", ignored),
+        ("edits the policy that judges changes; the change was judged by the policy of", policy),
+        ("edits settings that the base chooses; the change was measured with those of", ignored),
     ]
-    .map(|(edits, changes)| (format!("this change {edits} {short}, without"), changes))
+    .map(|(edits, changes)| (format!("this change {edits} {short}, without these edits"), changes))
     .into_iter()
     .chain([("this change sets".to_owned(), chosen)])
     .filter(|(_, changes)| !changes.is_empty())

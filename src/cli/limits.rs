@@ -222,10 +222,13 @@ impl Proposal<'_> {
             let basis = match (*is_exact, method) {
                 (true, _) => "the newest value".to_owned(),
                 (false, PredictionMethod::OrderStatistic) => {
-                    format!("from {sessions}: at most {} of unchanged ones exceed it", percent(each))
+                    format!(
+                        "from {sessions}: at most {} of sessions of unchanged code exceed it",
+                        percent(each)
+                    )
                 }
                 (false, PredictionMethod::Normal) => format!(
-                    "from {sessions}: at most {} of unchanged ones exceed it if they are log-normal, at most 1 in {} in any case",
+                    "from {sessions}: at most {} of sessions of unchanged code exceed it if their times are log-normal, at most 1 in {} in any case",
                     percent(each),
                     values.len() + 1
                 ),

@@ -58,10 +58,10 @@ impl Situation {
             GitHubEvent::PullRequest(pull) | GitHubEvent::PullRequestTarget(pull) => {
                 if let Some(named) = named.filter(|named| *named != pull.number) {
                     return Err(CliError::usage(format!(
-                        "--pull-request is {named}, but the event is about {}",
+                        "--pull-request names pull request {named}, but the event is about pull request {}",
                         pull.number
                     ))
-                    .hint("leave it out: the event names the pull request"));
+                    .hint("omit --pull-request: the event names the pull request"));
                 }
                 // Measuring takes time, and the pull request may have changed since the event.
                 let current =

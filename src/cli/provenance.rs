@@ -109,7 +109,7 @@ fn renamed(mut expected: Vec<Expected>, file: &RunFile) -> Result<Vec<Expected>,
         let one = expected.iter_mut().find(|one| one.benchmark == from).filter(|_| !known.contains(&name));
         let Some(one) = one else {
             return Err(refused(format!(
-                "it says that {name} was {from}, which the base's configuration contradicts"
+                "it says that {name} was renamed from {from}, which the base's configuration contradicts"
             )));
         };
         one.benchmark = name;

@@ -124,7 +124,10 @@ fn dry_run(
         terminal.print(plan.posts().comment);
     }
     if !texts.wants_comment(github.comment) {
-        terminal.note(&format!("a pull request without a comment gets none: {}", github.comment.into_str()));
+        terminal.note(&format!(
+            "no first comment would be posted, because `comment` is {}",
+            github.comment.into_str()
+        ));
     }
     terminal.note(&texts.headline);
     Ok(texts.code)

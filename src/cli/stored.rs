@@ -158,7 +158,7 @@ impl<'a> Baseline<'a> {
     /// expensive.
     fn account(&self, head: &Run, sessions: usize, took: Duration) -> String {
         let mut said = format!(
-            "judged {} by {} in {:.2} s",
+            "compared {} with {} in {:.2} s",
             counted(head.benchmarks.len(), "benchmark"),
             counted(sessions, "stored session"),
             (self.opened + took).as_secs_f64()
@@ -189,7 +189,7 @@ impl<'a> Baseline<'a> {
             .hint("`benchgate baseline verify` lists every damaged file"));
         }
         let mut message = format!(
-            "failed to find a stored session of suite {} on testbed {} behind {} in {}",
+            "failed to find a stored session of suite {} on testbed {} from an ancestor of {} in {}",
             missing.suite,
             missing.testbed,
             self.commit.get(..12).unwrap_or(&self.commit),

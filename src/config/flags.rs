@@ -35,7 +35,7 @@ pub fn refused_flag(flag: &str) -> Option<String> {
         return None;
     }
     if [REPEAT, BATCH].contains(&name.as_str()) {
-        let why = "alone changes what a time means: use `dispatch-repeats` of the model, which also sets the compiler's repeat count";
+        let why = "alone makes the times wrong: use `dispatch-repeats` of the model, which also sets the compiler's repeat count";
         return Some(format!("`{name}` {why}"));
     }
     let value = flag.split_once('=').map_or("", |(_, value)| value);

@@ -47,7 +47,7 @@ impl Profiler<'_, '_> {
         let benchmarks = counted(wanted.len(), "benchmark");
         let not_of: String = lacking
             .iter()
-            .map(|(problem, sides)| format!("; not of {}: {problem}", sides.join(" and ")))
+            .map(|(problem, sides)| format!("; not available for {}: {problem}", sides.join(" and ")))
             .collect();
         let text = format!("measuring time per kernel of {benchmarks}, in separate processes{not_of}");
         self.host.progress.on(Event::Note(&text));

@@ -151,8 +151,8 @@ impl Effort {
         }
     }
 
-    /// The report, for example `preparing 34 benchmarks took 312.0 s, with 2 processors 93 % busy on it and
-    /// 4 % idle`. `None` if preparing was short.
+    /// The report, for example `preparing 34 benchmarks took 312.0 s and used 93 % of the time of 2
+    /// processors; 4 % was idle`. `None` if preparing was short.
     pub(super) fn end(self, benchmarks: usize) -> Option<String> {
         let wall = self.started.elapsed().as_secs_f64();
         if wall < LONG {
@@ -165,9 +165,9 @@ impl Effort {
         let busy = percent(used);
         let idle = device::idle_time().zip(self.idle_time).map(|(now, then)| now.saturating_sub(then));
         let idle =
-            idle.map(|idle| format!(" and {:.0} % idle", percent(idle.as_secs_f64()))).unwrap_or_default();
+            idle.map(|idle| format!("; {:.0} % was idle", percent(idle.as_secs_f64()))).unwrap_or_default();
         Some(format!(
-            "preparing {benchmarks} took {wall:.1} s, with {} {busy:.0} % busy on it{idle}",
+            "preparing {benchmarks} took {wall:.1} s and used {busy:.0} % of the time of {}{idle}",
             counted(processors, "processor")
         ))
     }

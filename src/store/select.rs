@@ -552,7 +552,7 @@ fn assemble(
 
 /// A placeholder for a benchmark that has no session to compare with.
 fn quarantined(name: BenchmarkName) -> Benchmark {
-    let why = "no stored session of it is part of the baseline";
+    let why = "no stored session of this benchmark is part of the baseline";
     Benchmark {
         outcome: Outcome::Skipped { reason: why.to_owned() },
         lints: vec![Lint::new(LintCode::Quarantined, why)],
@@ -566,7 +566,7 @@ fn staleness(name: &RunName, query: &HistoryQuery<'_>) -> Option<Lint> {
         Lint::new(
             LintCode::StaleBaseline,
             format!(
-                "its newest session is {} old",
+                "the newest stored session is {} old",
                 counted(usize::try_from(days).unwrap_or_default(), "day")
             ),
         )

@@ -458,7 +458,7 @@ fn an_old_baseline_is_reported_as_stale() {
     put(&mut files, &run(1, 'a', 100.0)).unwrap();
     let history = found(&files);
     let lint = history.runs[0].lints.iter().find(|lint| lint.code == LintCode::StaleBaseline).unwrap();
-    assert_eq!(lint.detail, "its newest session is 30 days old");
+    assert_eq!(lint.detail, "the newest stored session is 30 days old");
 }
 
 #[test]

@@ -302,7 +302,7 @@ fn an_acceptance_says_which_sessions_it_releases_and_which_stay_in_quarantine() 
     insta::assert_snapshot!(accepted(&world, "bbbbbbb"), @"
     released from quarantine: 20261011T120000Z-[DIGEST], 20261012T120000Z-[DIGEST]
     still in quarantine: 20261013T120000Z-[DIGEST]: the whole run: unverified: the sources differed from their commit
-    from later sessions, an acceptance releases only slowdowns; to accept one of these, name it with `--since SESSION`
+    in later sessions, an acceptance releases only slowdowns; to accept one of these results, name its session with `--since SESSION`
     sessions that are stored from now on are compared with these, and can be quarantined again
     ");
     insta::assert_snapshot!(accepted(&world, "ddddddd"), @"

@@ -89,7 +89,7 @@ fn a_history_without_a_slowdown_or_without_a_range_is_said_and_measures_nothing(
     hint: name both ends with --good and --bad; `benchgate baseline show --changes` lists what is stored
     ");
     insta::assert_snapshot!(said(&["--from-history", "--observe", "failure"], 2), @"
-    error: failed to find a range to search: stored sessions have no level of failure
+    error: failed to find a range to search: stored sessions show changes of metrics, but not of failure
     hint: name both ends with --good and --bad
     ");
     said(&["--from-history", "--testbed", "another"], 12);

@@ -64,7 +64,8 @@ fn a_runtime_without_a_profiler_is_named() {
     std::fs::remove_file(suite.world.work().join("tools/iree-profile")).unwrap();
     let outcome = suite.world.run(["gate"]).expect_no_failure();
     let lines: Vec<&str> = outcome.stderr.lines().filter(|line| line.contains("time per kernel")).collect();
-    let said = "separate processes; not of base and head: IREE 9.9.9 does not include iree-profile";
+    let said =
+        "separate processes; not available for base and head: IREE 9.9.9 does not include iree-profile";
     assert!(matches!(lines.as_slice(), [line] if line.ends_with(said)), "{}", outcome.stderr);
     assert_eq!(profile(&suite, 0)["problem"], "IREE 9.9.9 does not include iree-profile");
 }

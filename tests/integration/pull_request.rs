@@ -138,7 +138,7 @@ fn a_branch_can_not_loosen_the_gate_that_judges_it() {
     let comparison = gate(&suite, 10);
     let notes = comparison["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
     let about_policy: Vec<&str> = notes.filter(|note| note.contains("policy")).collect();
-    insta::assert_snapshot!(without_digests(&about_policy.join("\n")), @"this change edits the policy that judges changes; it was judged by the policy of [DIGEST], without: latency floor: 1 % → 90 %; latency tolerance: 3 % → 95 %");
+    insta::assert_snapshot!(without_digests(&about_policy.join("\n")), @"this change edits the policy that judges changes; the change was judged by the policy of [DIGEST], without these edits: latency floor: 1 % → 90 %; latency tolerance: 3 % → 95 %");
 }
 
 #[test]

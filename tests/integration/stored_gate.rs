@@ -120,7 +120,7 @@ fn sessions_of_another_branch_are_no_history() {
     let outcome = suite.world.run(["gate"]).expect_code(12);
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
-    error: failed to find a stored session of suite fake on testbed [DIGEST] behind [DIGEST] in baselines at commit [DIGEST]; left out: 1 stored session of commits that are not ancestors of this one
+    error: failed to find a stored session of suite fake on testbed [DIGEST] from an ancestor of [DIGEST] in baselines at commit [DIGEST]; left out: 1 stored session of commits that are not ancestors of this one
     hint: store one from the base's commit: `benchgate run` and `benchgate baseline update`; or measure both sides here: `benchgate gate --base main`
     ");
 }

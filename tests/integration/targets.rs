@@ -266,7 +266,7 @@ fn half_of_a_repeat_count_is_refused() {
     let outcome = suite.world.run(["run"]).expect_code(2);
     insta::assert_snapshot!(outcome.messages(), @"
     error: failed to use benchgate.toml: 1 problem
-    benchgate.toml:10:15: `--batch_size` alone changes what a time means: use `dispatch-repeats` of the model, which also sets the compiler's repeat count
+    benchgate.toml:10:15: `--batch_size` alone makes the times wrong: use `dispatch-repeats` of the model, which also sets the compiler's repeat count
     hint: see https://github.com/benchgate/benchgate/blob/main/docs/configuration.md for every key
     ");
 }

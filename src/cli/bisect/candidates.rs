@@ -88,7 +88,7 @@ impl Candidates {
                     repository.checkout(&candidate.id, &self.cache.join("checkouts"), &checkout_runner)?;
                 let file = checkout.folder.join(suite);
                 if !file.is_file() {
-                    return Err(Unusable::Skipped(format!("it has no {}", suite.display())));
+                    return Err(Unusable::Skipped(format!("the commit has no {}", suite.display())));
                 }
                 let mut config = config::load_within(&file, &checkout.folder)
                     .map_err(|error| Unusable::Skipped(format!("failed to {error}")))?;

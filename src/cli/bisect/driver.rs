@@ -170,7 +170,7 @@ impl<'a> Driver<'a> {
             let why = match &observed.reason {
                 Reason::Unusable(Lint { code, detail }) => format!("{code}: {detail}"),
                 Reason::TooLittle(lacking) => lacking.why.clone(),
-                Reason::Stability => "slow more often, or spread wider".to_owned(),
+                Reason::Stability => "its processes are slow more often, or vary more".to_owned(),
                 Reason::Tail => "rare repetitions stall, so that the mean is worse".to_owned(),
                 _ => continue,
             };
@@ -356,7 +356,7 @@ impl<'a> Driver<'a> {
                 let Some(other) = flags::other_name(&self.candidates.config.aliases, &flag) else {
                     let name = self.name(at).to_owned();
                     self.terminal.warn(&format!(
-                        "{name} does not know the flag {flag}; if it has another name there, add it to [aliases] in {}: \
+                        "{name} does not know the flag {flag}; if the flag has another name there, add that name to [aliases] in {}: \
                          \"{flag}\" = \"--its-other-name\"",
                         self.candidates.config.file.display()
                     ));
@@ -393,7 +393,7 @@ impl<'a> Driver<'a> {
         for (at, run) in sides.into_iter().skip(usize::from(exact)) {
             let found = self.searched(run, &name);
             let problem = match found {
-                None => Some(format!("it has no benchmark {name}")),
+                None => Some(format!("the candidate has no benchmark {name}")),
                 Some(benchmark) if exact => self.args.observe.value(benchmark).err(),
                 Some(benchmark) => problem(benchmark),
             };
@@ -429,7 +429,7 @@ impl<'a> Driver<'a> {
             None => {}
             Some(Ok(observed)) => self.search.observe(pair, observed),
             Some(Err(Lint { code, detail })) => {
-                let why = format!("its measurements can't be used: {code}: {detail}");
+                let why = format!("the measurements can't be used: {code}: {detail}");
                 let Some(at) = self.inner(pair) else {
                     return Err(CliError::failed(format!("failed to compare the ends: {why}")));
                 };
@@ -469,7 +469,7 @@ impl<'a> Driver<'a> {
             .collect();
         if !others.is_empty() {
             self.notes.push(format!(
-                "the bad end is worse in these too; bisect them with --filter: {}",
+                "these benchmarks are worse at the bad end too; bisect them with --filter: {}",
                 others.join(", ")
             ));
         }

@@ -33,8 +33,11 @@ struct Slowdown<'a> {
 /// The arguments completed with both ends, and with the benchmark that got slower between them.
 pub fn with_ends(args: &BisectArgs, terminal: &Terminal) -> Result<BisectArgs, CliError> {
     let Observable::Metric(metric) = &args.observe else {
-        return Err(no_range(&format!("stored sessions have no level of {}", args.observe.name()))
-            .hint("name both ends with --good and --bad"));
+        return Err(no_range(&format!(
+            "stored sessions show changes of metrics, but not of {}",
+            args.observe.name()
+        ))
+        .hint("name both ends with --good and --bad"));
     };
     let config = args.measure.load()?;
     let root = std::path::absolute(&config.root).unwrap_or_else(|_| config.root.clone());

@@ -79,13 +79,13 @@ impl Observable {
                 Some(VerifyCode::Pass) => Ok(0.0),
                 Some(VerifyCode::Fail) => Ok(1.0),
                 code => Err(format!(
-                    "its outputs were not verified ({})",
+                    "the outputs were not verified ({})",
                     code.map_or("no reference", VerifyCode::as_str)
                 )),
             },
             (Self::Metric(metric), _) => match benchmark.metric(&metric.name).map(|series| &series.series) {
                 Some(Series::Exact(value)) => Ok(*value),
-                _ => Err(format!("it has no {}", metric.name)),
+                _ => Err(format!("the benchmark has no {}", metric.name)),
             },
         }
     }

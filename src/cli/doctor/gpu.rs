@@ -77,7 +77,7 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
         found.push(Finding::warning(
             "gpu-throttled",
             format!("{} is limiting its clock now: {}", gpu.name, words.join(", ")),
-            "It is slower now than when it has cooled or has full power again.",
+            "The GPU is slower now than after it has cooled or has full power again.",
             "Improve cooling, check the supply, or lower the power limit.",
         ));
     }
@@ -88,7 +88,7 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
             "gpu-foreign-process",
             format!("on {}: {}", gpu.name, words.join(", ")),
             "Other programs on the GPU change the measured times.",
-            "Stop it, or run nothing else on the GPU.",
+            "Stop these programs, and run nothing else on the GPU.",
         ));
     }
     if now.clock_locked == Some(false) {
@@ -98,7 +98,7 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
                 "the clock of {} is not locked (/sys/bus/pci/devices/{}/power_dpm_force_performance_level)",
                 gpu.name, gpu.pci
             ),
-            "It changes with temperature and power.",
+            "The clock changes with temperature and power.",
             "Write `profile_standard` to that file as root before the job.",
         ));
     }

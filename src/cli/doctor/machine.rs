@@ -91,7 +91,7 @@ fn governor(governance: &Governance, virtual_machine: bool) -> Option<Finding> {
         [] if virtual_machine => Some(Finding::note(
             ID,
             "CPU frequency is not visible inside this virtual machine",
-            "Other virtual machines on the same host change it.",
+            "Other virtual machines on the same host can change the frequency.",
             "Measure in pairs (a base and a head side in one job); a dedicated host is steadier.",
         )),
         [] => None,
@@ -111,7 +111,7 @@ fn boost(governance: &Governance) -> Option<Finding> {
         Finding::note(
             ID,
             "turbo is on: the clock may exceed its nominal value",
-            "By how much depends on temperature and on the load of other cores.",
+            "How far the clock rises depends on the temperature and on the load of other cores.",
             "For the steadiest numbers: `echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo`, or 0 into \
              /sys/devices/system/cpu/cpufreq/boost.",
         )
@@ -163,8 +163,8 @@ fn load(average: &[f64], processors: usize) -> Finding {
     let what = format!("load average {minute:.2} on {}", counted(processors, "processor"));
     // A measurement needs one processor for itself.
     if minute + 1.0 > processors as f64 {
-        let why = "The host is overloaded: more runs here than there are free processors.";
-        Finding::warning(ID, what, why, "Wait until it is done, or measure on an idle machine.")
+        let why = "The host is overloaded: more programs are running than there are free processors.";
+        Finding::warning(ID, what, why, "Wait until they end, or measure on an idle machine.")
     } else {
         Finding::ok(ID, what)
     }
@@ -189,7 +189,7 @@ fn host_lock() -> Finding {
         Some(who) => Finding::note(
             ID,
             format!("{who} is measuring"),
-            "A run that starts now waits for it, so that both measure alone.",
+            "A run that starts now waits until that one ends, so that each measures alone.",
             "",
         ),
     }

@@ -38,7 +38,7 @@ fn the_settings_of_a_measurement_are_those_of_the_base() {
     let notes: Vec<&str> =
         comparison["notes"].as_array().unwrap().iter().filter_map(|note| note.as_str()).collect();
     let settings = notes.iter().find(|note| note.contains("settings that the base chooses")).unwrap();
-    insta::assert_snapshot!(crate::harness::without_digests(settings), @"this change edits settings that the base chooses; it was measured with those of [DIGEST], without: [measure] repetitions: 4 → 5; [measure] timeout: 20s → 19s; [measure] cpus: not set → [0]; [measure] lock-clocks: not set → base; [measure] jobs: not set → 1");
+    insta::assert_snapshot!(crate::harness::without_digests(settings), @"this change edits settings that the base chooses; the change was measured with those of [DIGEST], without these edits: [measure] repetitions: 4 → 5; [measure] timeout: 20s → 19s; [measure] cpus: not set → [0]; [measure] lock-clocks: not set → base; [measure] jobs: not set → 1");
 }
 
 #[test]

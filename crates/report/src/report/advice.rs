@@ -290,8 +290,9 @@ fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut
         if is_overloaded { "The host was overloaded: stop the other programs on it first. " } else { "" };
     WayOut {
         advice: format!(
-            "{first}More data would settle the inconclusive rows: measure both programs in turns with `benchgate pair`, or run \
-             each of them {ENOUGH_SESSIONS} times, in turns and with your own arguments, and compare all files with the options \
+            "{first}More data would settle the inconclusive rows: measure both programs \
+             alternately with `benchgate pair`, or run each of them {ENOUGH_SESSIONS} times, \
+             alternately and with your own arguments, and compare all files with the options \
              of this comparison:"
         ),
         commands: format!(

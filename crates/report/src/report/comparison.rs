@@ -389,7 +389,7 @@ fn also_moved<'a>(view: &View<'a>, rows: &[RowView<'a>]) -> Text<'a> {
     });
     match Text::joined(moved, ", ") {
         none if none.is_empty() => none,
-        moved => Text::from("; its cpu-time, which does not decide, is ").then(moved),
+        moved => Text::from("; its cpu-time, which does not decide the verdict, changed by ").then(moved),
     }
 }
 

@@ -100,7 +100,7 @@ pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) ->
                   which the row passed. +N %: sessions slowed by N % in which it turned red. ?: too few sessions to tell.";
     let (low, high) = report.red_suites.interval();
     let false_reds = format!(
-        "false reds: {}; {} to {} with 95 % confidence, drawn from {} blocks",
+        "false positives: {}; {} to {} with 95 % confidence, drawn from {} blocks",
         share_text(report.red_suites, "unchanged suites"),
         percent(low),
         percent(high),

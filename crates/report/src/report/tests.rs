@@ -134,7 +134,10 @@ fn an_open_row_says_what_its_processor_time_shows() {
     for options in [NARROW, WIDE, TerminalOptions { all: true, ..NARROW }] {
         let text = terminal(&View::new(&comparison, None), options);
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(text.contains("its cpu-time, which does not decide, is +5.0 % ("), "{text}");
+        assert!(
+            text.contains("its cpu-time, which does not decide the verdict, changed by +5.0 % ("),
+            "{text}"
+        );
     }
 }
 

@@ -430,7 +430,7 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
     } else if comparison.rows.iter().map(samples).any(|(samples, processes)| samples > processes) {
         "the faster quartile of a process's repetitions (tools print the mean)"
     } else {
-        "the middle process (tools print the mean)"
+        "the median process (tools print the mean)"
     };
     let intervals = comparison.rows.iter().filter_map(|row| row.estimate.as_ref()?.interval);
     let levels: Vec<f64> =

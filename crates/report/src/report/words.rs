@@ -177,21 +177,21 @@ fn limit(row: &Row, reading: &LimitReading) -> Words {
     }
     let words = match (row.verdict, reading.is_max, reading.too_few) {
         (Verdict::Regressed, true, _) => {
-            Words::new("limit exceeded", format!("its typical value, {value}, is above {limit}"))
+            Words::new("limit exceeded", format!("head's typical value, {value}, is above {limit}"))
         }
         (Verdict::Regressed, false, _) => {
-            Words::new("limit exceeded", format!("its typical value, {value}, is below {limit}"))
+            Words::new("limit exceeded", format!("head's typical value, {value}, is below {limit}"))
         }
         (_, _, Some(processes)) => Words::new(
             "limit undecided",
             format!(
-                "{} ({value}) can't show whether its typical value meets {limit}",
+                "{} ({value}) can't show whether head's typical value meets {limit}",
                 counted(processes, "process")
             ),
         ),
         (_, _, None) => Words::new(
             "near its limit",
-            format!("its typical value, {value}, may be on either side of {limit}{}", and_more_data(row)),
+            format!("head's typical value, {value}, may be on either side of {limit}{}", and_more_data(row)),
         ),
     };
     match &reading.owner {
@@ -323,11 +323,12 @@ pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) ->
             let seen = range(assumed.filter_map(|assumed| assumed.disturbance));
             let from = seen.map_or_else(
                 || "nothing shows how steady the machine was".to_owned(),
-                |seen| format!("inside one, times vary by {seen}"),
+                |seen| format!("inside a session, times vary by {seen}"),
             );
             format!(
-                "one session a side can't show how much sessions vary, so a standard deviation of {size} between them is \
-                 assumed ({from}); {ENOUGH_SESSIONS} sessions a side would show it"
+                "one session per side can't show how much sessions vary, so a standard deviation \
+                 of {size} between them is assumed ({from}); {ENOUGH_SESSIONS} sessions per side \
+                 would show it"
             )
         }
         (source, _) => format!(
@@ -452,7 +453,7 @@ fn not_measured(outcome: &Outcome) -> Words {
         Outcome::Failed { stage, why } => {
             Words::new(format!("{stage} fails"), format!("{stage} fails")).with(why)
         }
-        Outcome::Ok => Words::new("no values", "it ran but produced no value of this metric"),
+        Outcome::Ok => Words::new("no values", "the benchmark ran, but it produced no value of this metric"),
     }
 }
 

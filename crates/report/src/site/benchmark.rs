@@ -44,7 +44,7 @@ pub fn benchmark_page(
                 (metric_section(timeline, metric, track, moves(metric), &marks, repository))
             }
         }
-        @if history.tracks.is_empty() { p { "No session has measured it." } }
+        @if history.tracks.is_empty() { p { "No session has measured this benchmark." } }
         @for state in timeline.newest().into_iter().flat_map(|newest| newest.state.keys()) {
             section { h2 { "Machine: " (clean(state)) } (strip(timeline, state)) }
         }
@@ -256,7 +256,7 @@ fn table(
             h2 { "Sessions" }
             (wide("Sessions", &content))
             p.note {
-                "The interval is that of the median over processes, at 95 %; below six processes it is their range."
+                "The interval is the 95 % confidence interval of the median over processes; with fewer than six processes, it is their range."
             }
         }
     }

@@ -230,7 +230,7 @@ pub(super) fn compile_time(runs: &[DrawnRun]) -> Chart {
     }
     Chart {
         title: "Compile time",
-        subtitle: "from the model to the end of its first call; IREE: iree-compile, in an earlier run if the module was cached",
+        subtitle: "until the end of the first call; for IREE, the time of iree-compile (in an earlier run if cached)",
         groups: groups.groups,
         ratios: false,
     }
