@@ -80,9 +80,9 @@ struct Update {
 /// Compare two stored runs
 #[derive(Debug, clap::Args)]
 struct Diff {
-    /// The beginning of a run's name or commit
+    /// The beginning of the base run's name or commit
     base: String,
-    /// Another run of this suite and testbed, named in the same way
+    /// The beginning of the head run's name or commit; a run of the same suite and testbed
     head: String,
     #[command(flatten)]
     shelf: ShelfArgs,

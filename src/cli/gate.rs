@@ -23,10 +23,10 @@ use super::{CliError, ErrorKind, Terminal, job};
 
 /// Measure both sides, compare and judge
 ///
-/// The sides are [side.base] and [side.head] of the configuration, or, with --base, the merge base of
-/// HEAD and REF (checked out read-only and built from its own configuration, lock and sources) and the
-/// working tree. With --base the policy comes from the merge base, so that a change can't loosen the
-/// gate that judges it.
+/// Without --base, the sides are [side.base] and [side.head] of the configuration. With --base, the
+/// head is the working tree and the base is the merge base of HEAD and REF, checked out read-only
+/// and built from its own configuration, lock and sources. The policy then comes from the merge
+/// base, so that a change can't loosen the gate that judges it.
 ///
 /// With --stored, or if there is no base to measure, only head is measured and compared with the stored baseline:
 /// sessions of this testbed whose commits are ancestors of the merge base, or of HEAD.

@@ -13,8 +13,8 @@ use super::{CliError, Terminal, inputs, shard_args};
 /// Join the shards of a plan into one complete run.json
 ///
 /// Every benchmark of the plan must be present exactly once, on each of its sides, with all of its blocks. The newest
-/// of several attempts at a shard counts. The result does not depend on the order of the files. Every other command
-/// reads it: judge it with `benchgate compare run.json` or `benchgate publish`.
+/// of several attempts at a shard counts. The result does not depend on the order of the files.
+/// Every other command reads run.json: judge it with `benchgate compare run.json` or `benchgate publish`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -47,7 +47,7 @@ pub struct NoiseArgs {
     /// Results file
     #[arg(long, value_name = "FILE", default_value = "noise.json")]
     run: PathBuf,
-    /// Judge the measurements in --run, whose sides must be the same program
+    /// Judge the measurements in --run instead of measuring; both sides must be the same program
     #[arg(long, conflicts_with = "blocks")]
     no_measure: bool,
     /// Use the policy of this benchgate.toml with --no-measure instead of the defaults

@@ -19,8 +19,9 @@ use super::{CliError, Terminal, choices, inputs, runtime};
 ///
 /// This is the trusted half of a pull request's check: it has a write token, so it runs no code of the pull request.
 /// The result is read as hostile input: its commits, times, tools, benchmarks and schedule must agree with the event,
-/// GitHub and the configuration in this folder (check out the base). The verdict is computed again from its samples
-/// under that configuration's policy, and posted as one comment that is kept up to date, a check run, a job summary,
+/// GitHub and the configuration in this folder (check out the base). The verdict is computed again
+/// from the samples of the result under that configuration's policy, and posted as one comment that is
+/// kept up to date, a check run, a job summary,
 /// annotations and outputs.
 ///
 /// The token comes from GITHUB_TOKEN. Without a token that can write, there is a summary but no comment. After a

@@ -51,7 +51,7 @@ pub struct HistoryArgs {
     /// Days without a session after which a testbed or benchmark is missing
     #[arg(long, value_name = "DAYS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     silent_after: u32,
-    /// Verdicts that make the exit code non-zero; only `missing` exists here, and everything is written first
+    /// Verdicts that make the exit code non-zero; only `missing` is valid here, and the output is written in any case
     #[arg(long, value_name = "VERDICTS")]
     fail_on: Option<SiteFailOn>,
     /// Override the current time (RFC 3339), for reproducible pages [default: now]

@@ -43,13 +43,14 @@ pub enum BackendTest {
 table! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Backend, BACKEND: "[[backend]]",
-        "Runs the same models on a backend other than IREE, for context: never judged, and a backend that fails or \
-        is not installed gets a row with the reason. Every combination of axis values is one experiment; `--axis \
+        "Runs the same models on a backend other than IREE, for context. These results are never \
+        judged; a backend that fails or is not installed gets a row with the reason. Every combination of \
+        axis values is one experiment; `--axis \
         NAME=VALUE` selects some. Experiments run after everything that is judged, one process at a time, on the \
         same processors.";
     "name": KeyPresence::Required => kind: BackendKind = BackendKind::Eager, ValueKind::Choice(BackendKind::VARIANTS),
-        "The backend. Several tables may have the same one if their experiments differ.";
-    "models" => models: Vec<String>, NAMES, "Names of the models it runs; all of them when empty.";
+        "The backend. Several tables may name the same backend if their experiments differ.";
+    "models" => models: Vec<String>, NAMES, "Names of the models that the backend runs; all of them when empty.";
     "test": KeyPresence::Text("\"eval\"") => tests: Vec<BackendTest> = vec![BackendTest::Eval],
         ValueKind::OneOrMore(&ValueKind::Choice(BackendTest::VARIANTS)),
         "Axis: `eval` is a forward pass without gradients; `train` is forward, loss and backward, without an optimizer step.";

@@ -17,8 +17,8 @@ use super::view::ConfigView;
 table! {
     #[derive(Debug, Clone, PartialEq)]
     pub struct CommandSpec, COMMAND: "[[command]]",
-        "A program of the repository, built and measured on both sides: see docs/commands.md. Words are split as a shell splits them, \
-          and no shell is started.";
+        "A program of the repository, built and measured on both sides: see docs/commands.md. Commands \
+          are split into words as by a shell, but no shell is started.";
     head "name" => name: String, ValueKind::Name,
         "Names the command; unique among commands and models. Its benchmarks are `NAME/ROW`, or `NAME` where whole processes are timed.";
     head "build": KeyPresence::Optional => build: Vec<CommandLine> = Vec::new(), ValueKind::OneOrMore(&ValueKind::Line),
@@ -36,15 +36,18 @@ table! {
     head "folder" => folder: PathBuf = PathBuf::from("."), ValueKind::Inside,
         "Working folder, relative to the sources folder of the side.";
     "format": KeyPresence::Optional => reading: OutputReading = OutputReading::Detected, ValueKind::Line,
-        "Format of the output (docs/formats.md), or `whole` to time whole processes. By default it is detected, and a command that prints \
-             none is timed as a whole.";
+        "Format of the output (docs/formats.md), or `whole` to time whole processes. By default \
+             the format is detected, and a command whose output has no known format is timed as a \
+             whole.";
     "rows" => rows: Vec<String>, LINES,
-        "Names of the benchmarks that it prints and that count, as the tool prints them; each process must print them all. By default all \
-             that are printed count. `publish` needs them, because a forged result could leave one out.";
+        "Names of the benchmarks that the command prints and that count, as the tool prints them; each \
+        process must print them all. By default all \
+             that are printed count. `publish` needs these names, because otherwise a forged result could leave a benchmark out.";
     "metrics" => metrics: Vec<String>, LINES,
         "Names of the metrics that count, such as `latency` or `items_per_second`; each benchmark must have them all. By default all count.";
     "outputs" => outputs: Vec<String>, LINES,
-        "Files in `{build}` that it writes, and in which head must agree with base: `y.npy` and raw tensors (`4x8xbf16=@y.bin`) within the \
+        "Files in `{build}` that the command writes, and in which head must agree with base: `y.npy` and \
+        raw tensors (`4x8xbf16=@y.bin`) within the \
              tolerances of `[numerics]`, others byte for byte.";
     "device": KeyPresence::Optional => device: String = CPU.to_owned(), ValueKind::Line,
         "`cpu` (the default), or the GPU that it uses, such as `cuda` or `hip://0`: it is observed, and no processor \

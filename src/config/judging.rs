@@ -169,8 +169,8 @@ pub(super) static WAIVER: Section = Section {
         optional(
             "metric",
             ValueKind::Name,
-            "The metric; by default every metric, and the benchmark as a whole: its outputs, its stages, its \
-            absence.",
+            "The metric; by default every metric, and the benchmark as a whole: wrong outputs, \
+            failed stages, a missing result.",
         ),
         required("owner", ValueKind::Line, "Person or team responsible."),
         required("reason", ValueKind::Line, "Why it is accepted."),
@@ -230,7 +230,7 @@ pub(super) static LIMIT: Section = Section {
             "The machines to which it applies: a glob over the facts that `benchgate doctor` prints, such as the \
              name of the processor or GPU: `\"*EPYC 9654*\"`. By default it applies everywhere.",
         ),
-        optional("owner", ValueKind::Line, "Person or team responsible; named with the red row."),
+        optional("owner", ValueKind::Line, "Person or team responsible; named next to a red row."),
     ],
 };
 

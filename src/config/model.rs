@@ -116,13 +116,14 @@ table! {
     head "functions": KeyPresence::Optional, ValueKind::Named(&FUNCTION),
         "Several functions of one MLIR module instead of `function`: one benchmark each.";
     head "inputs": KeyPresence::Text("[]") => inputs: Vec<ModelInput> = Vec::new(), LINES,
-        "One per argument: an `.npy` file, a raw one with its type (`1x3xbf16=@x.bin`), values (`1x3xf32=1`), or \
+        "One input per argument: an `.npy` file, a raw file with its type (`1x3xbf16=@x.bin`), values \
+        (`1x3xf32=1`), or \
              NumPy's random numbers (`1x3xf32=random(seed=42)`, also with `skip`, `scale` and `offset`). Exported \
              models provide their own. Inputs given here replace the seeded random ones of `.onnx` and the saved \
              ones of `.pt2`.";
     head "expected": KeyPresence::Text("[]") => expected: Vec<TensorFile> = Vec::new(), LINES,
-        "One `.npy` file, or raw one (`4x8xbf16=@y.bin`), per result. Exported models have their own; without any, \
-        head's outputs are compared with base's.";
+        "One `.npy` or raw file (`4x8xbf16=@y.bin`) per result. Exported models provide their own; \
+        without a reference, head's outputs are compared with base's.";
     head "expected-f64": KeyPresence::Text("[]") => expected_f64: Vec<TensorFile> = Vec::new(), LINES,
         "The same results computed in double precision, one `.npy` file for each of `expected`. The errors of base \
         and head are measured against them. Exported models provide their own.";
@@ -146,12 +147,13 @@ table! {
         "Keyword arguments of the Python model's constructor. For `.onnx`, sizes of the dimensions that the model \
              leaves open: `{ batch = 1 }`.";
     head "flags" => flags: Vec<String>, LINES, "Compile flags added after the target's.";
-    head "tags" => tags: Vec<String>, NAMES, "Groups that it belongs to, for `--tag`.";
+    head "tags" => tags: Vec<String>, NAMES, "Groups that the model belongs to, for `--tag`.";
     "dispatch-repeats" => dispatch_repeats: u32 = 1, COUNT,
         "Compiles every dispatch this many times in a row and divides the time by it, so that very short kernels \
         can be timed. For modules that are one chain of dispatches; a dispatch that updates a buffer in place gives \
         different results when repeated, which verification reports.";
-    head "targets" => targets: Vec<String>, NAMES, "Names of the targets it runs on; all of them when empty.";
+    head "targets" => targets: Vec<String>, NAMES, "Names of the targets that the model runs on; all of \
+    them when empty.";
     head "compile" => compile: bool = true, ValueKind::Bool,
         "Whether IREE compiles it. `false` is for a Python model that only backends run, such as one that can only be \
              trained: no benchmark, only rows of `[[backend]]` on the devices of its targets.";

@@ -65,7 +65,7 @@ pub(super) static ROOT: Section = Section {
             "aliases",
             ValueKind::Renames,
             "Flags that were renamed between versions of the tools, in either direction: \"--iree-hip-target\" = \
-             \"--iree-rocm-target\". `benchgate bisect` uses the name that a version knows.",
+             \"--iree-rocm-target\". `benchgate bisect` uses the name that a version accepts.",
         ),
         optional(
             "policy",

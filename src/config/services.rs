@@ -52,8 +52,9 @@ table! {
     pub struct GitHub, GITHUB: "[github]",
         "What `benchgate publish` does. In a pull request this is read from the base. docs/github.md describes it.";
     "comment" => comment: CommentWhen = CommentWhen::OnChange, ValueKind::Choice(CommentWhen::VARIANTS),
-        "When the pull request gets its first comment. `on-change`: if the verdict is not *pass*, there is a warning, or a row is waived or \
-         a benchmark is new. `on-failure`: if the verdict is neither *pass* nor *improved*. An existing comment is always kept up to date, \
+        "When the pull request gets its first comment. `on-change`: if the verdict is not *pass*, \
+         if there is a warning, if a row is waived or if a benchmark is new. `on-failure`: if the verdict \
+         is neither *pass* nor *improved*. An existing comment is always kept up to date, \
          except with `never`.";
     "check-run" => check_run: bool = false, ValueKind::Bool,
         "Also post a check run. An inconclusive result fails it; if `fail-on` omits `inconclusive`, it is neutral.";
