@@ -117,7 +117,7 @@ pub fn measure(
         return Err(CliError::failed(format!(
             "failed to exchange kernels of {benchmark}: the call with all of head's kernels was not measured"
         ))
-        .hint(format!("its messages are in {}", folder.join("run.json").display())));
+        .hint(format!("the messages of the call are in {}", folder.join("run.json").display())));
     };
     Ok(ExchangeReport {
         benchmark: benchmark.to_owned(),

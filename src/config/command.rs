@@ -22,7 +22,8 @@ table! {
     head "name" => name: String, ValueKind::Name,
         "Names the command; unique among commands and models. Its benchmarks are `NAME/ROW`, or `NAME` where whole processes are timed.";
     head "build": KeyPresence::Optional => build: Vec<CommandLine> = Vec::new(), ValueKind::OneOrMore(&ValueKind::Line),
-        "Commands that build it, in order, in each side's checkout: `[\"cmake -B {build}\", \"cmake --build {build}\"]`. `{build}` is an \
+        "Commands that build the program, in order, in each side's checkout: `[\"cmake -B {build}\", \
+        \"cmake --build {build}\"]`. `{build}` is an \
              empty folder of this side and session; base's checkout itself is read-only.";
     head "run": KeyPresence::Required => run: CommandLine = CommandLine::Words(Vec::new()), ValueKind::Line,
         "The command to measure. `{build}` is the folder that `build` filled, `{output}` a file for the results, \
@@ -50,8 +51,8 @@ table! {
         raw tensors (`4x8xbf16=@y.bin`) within the \
              tolerances of `[numerics]`, others byte for byte.";
     "device": KeyPresence::Optional => device: String = CPU.to_owned(), ValueKind::Line,
-        "`cpu` (the default), or the GPU that it uses, such as `cuda` or `hip://0`: it is observed, and no processor \
-        is pinned.";
+        "`cpu` (the default), or the GPU that the command uses, such as `cuda` or `hip://0`: a GPU \
+        is observed, and no processor is pinned.";
     head "env" => env: BTreeMap<String, String>, ValueKind::Texts,
         "Variables in addition to those that every tool inherits; `{build}` is filled in.";
     "timeout" => timeout: Duration = minutes(5), ValueKind::Duration, "Limit of one measured process.";

@@ -72,7 +72,7 @@ fn test(
         return Err(failed("", "the folder has several MLIR programs"));
     }
     let Some(function) = text.as_deref().and_then(public_function) else {
-        return Err(failed("", "its MLIR program has no public function"));
+        return Err(failed("", "the MLIR program has no public function"));
     };
     let (mut inputs, mut expected) = (Vec::new(), Vec::new());
     for line in flags.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {

@@ -118,7 +118,7 @@ impl Targets {
         let run = config.texts("iree_run_module_flags", untranslated);
         let target = ImportedTarget::of_flags(&name, compile, run);
         if target.is_none() {
-            whole.listed(|_| "its flags name no backend that benchgate knows".to_owned(), untranslated);
+            whole.listed(|_| "the flags name no backend that benchgate knows".to_owned(), untranslated);
         }
         target.map(|target| Self { name, target })
     }

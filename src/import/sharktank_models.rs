@@ -119,7 +119,7 @@ impl Import<'_, '_> {
         partly: &mut Vec<Untranslated>,
     ) -> Result<(), String> {
         if test.has("modules") {
-            return Err("it calls several modules".to_owned());
+            return Err("the test calls several modules".to_owned());
         }
         let quality = quality.ok_or("no quality test has this name, so nothing compiles its module")?;
         let inputs = texts(test, "inputs")?.into_iter().map(|kind| format!("{kind}=0")).collect::<Vec<_>>();
@@ -144,7 +144,7 @@ impl Import<'_, '_> {
         for (chip, program) in chips.into_iter().zip(programs) {
             let archive = program.weights.as_deref().and_then(|url| url.rsplit('/').next());
             if named.is_some() && named != archive {
-                return Err(format!("its quality test has other weights, {}", archive.unwrap_or("none")));
+                return Err(format!("the quality test has other weights, {}", archive.unwrap_or("none")));
             }
             let name = placed_name(&format!("{}-benchmark", name_of(test)), chip);
             let benchmark = format!("{name}/{name}/{function}");
@@ -166,7 +166,7 @@ impl Import<'_, '_> {
 
     fn quality(&mut self, test: &mut Definition, partly: &mut Vec<Untranslated>) -> Result<(), String> {
         if test.get("add_pipeline_module") == Some(&Value::Bool(true)) {
-            return Err("it calls several modules".to_owned());
+            return Err("the test calls several modules".to_owned());
         }
         let flag = |key: &str| {
             test.get(key).map_or(Some(false), Value::as_bool).ok_or(format!("`{key}` is not a boolean"))
@@ -227,7 +227,7 @@ impl Import<'_, '_> {
     /// The program of a quality test for each chip, once every file that it needs has been downloaded.
     fn programs(&mut self, quality: &Definition, chips: &[Option<&str>]) -> Result<Vec<Program>, String> {
         let text = |key: &str| quality.get(key).and_then(Value::as_str).map(str::to_owned);
-        let (mlir, weights) = (text("mlir").ok_or("its quality test has no program")?, text("real_weights"));
+        let (mlir, weights) = (text("mlir").ok_or("the quality test has no program")?, text("real_weights"));
         let mut compiled = texts(quality, "compiler_flags")?;
         compiled.retain(|flag| !flag.starts_with(STATISTICS));
         let mut programs = Vec::new();
@@ -274,7 +274,7 @@ impl Import<'_, '_> {
         judged: Judged,
     ) -> Result<(), String> {
         let target = ImportedTarget::of_flags(&name, program.flags, flags.device.clone());
-        let target = target.ok_or("its flags name no backend that benchgate knows")?;
+        let target = target.ok_or("the flags name no backend that benchgate knows")?;
         self.suite.targets.push(ImportedTarget { judged, allocators: flags.allocators.clone(), ..target });
         let benchmark = format!("{name}/{name}/{}", model.function);
         flags.add_thresholds(&benchmark, self.suite);
@@ -304,11 +304,11 @@ fn chips<'a>(test: &'a Definition, machines: &BTreeSet<&str>) -> Result<BTreeSet
     match test.stem().rsplit('_').next() {
         Some("cpu") => return Ok(BTreeSet::from([None])),
         Some("rocm") => {}
-        _ => return Err("its name ends with no backend that the suite knows".to_owned()),
+        _ => return Err("the name does not end with a backend that the suite knows".to_owned()),
     }
     let mut chips: BTreeSet<Option<&str>> = machines.iter().map(|sku| chip_of(sku)).collect();
     if chips.contains(&None) {
-        return Err(format!("one of its machines is not known: {machines:?}"));
+        return Err(format!("one of the machines is unknown: {machines:?}"));
     }
     let failing = test.get("compile_chip_expecting_to_fail").and_then(Value::as_array);
     chips.extend(failing.into_iter().flatten().map(Value::as_str));

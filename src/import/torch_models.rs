@@ -157,7 +157,7 @@ impl Test<'_, '_> {
             _ => Judged::Code,
         };
         let mut target = ImportedTarget::of_flags(&name, compile, flags.device.clone())
-            .ok_or("its flags name no backend that benchgate knows")?;
+            .ok_or("the flags name no backend that benchgate knows")?;
         // All URLs are collected before any file is required, so that one download fetches every missing
         // file.
         let archives = weights.iter().filter_map(|(_, weights)| match weights {
@@ -211,16 +211,16 @@ impl Test<'_, '_> {
     fn weights(test: &Definition) -> Result<Vec<(String, Weights)>, String> {
         let archive = |entry: &Value| {
             let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
-            let scope = text("scope").ok_or("its weights have no scope")?;
+            let scope = text("scope").ok_or("the weights have no scope")?;
             let weights = match text("type").as_deref() {
-                Some("url") => Weights::Archive(text("url").ok_or("its weights have no address")?),
+                Some("url") => Weights::Archive(text("url").ok_or("the weights have no address")?),
                 Some("random") if text("module").as_deref() == only_module(test) => {
                     let seed =
                         entry.get("seed").and_then(Value::as_u64).and_then(|seed| u32::try_from(seed).ok());
-                    Weights::Made(ParameterFill::Random { seed: seed.ok_or("its weights have no seed")? })
+                    Weights::Made(ParameterFill::Random { seed: seed.ok_or("the weights have no seed")? })
                 }
-                Some("random") => return Err("its weights are those of another module".to_owned()),
-                _ => return Err(format!("its weights are of an unknown type: {entry}")),
+                Some("random") => return Err("the weights are those of another module".to_owned()),
+                _ => return Err(format!("the weights have an unknown type: {entry}")),
             };
             Ok((scope, weights))
         };

@@ -90,10 +90,10 @@ fn test(
     suite: &mut ImportedSuite,
 ) -> Result<(String, OperatorTest), String> {
     let folder = definition.file.strip_suffix(TEST_FILE).and_then(|folder| folder.strip_suffix('/'));
-    let folder = folder.ok_or("it needs its own folder")?;
+    let folder = folder.ok_or("the test needs a separate folder")?;
     let mut parts = folder.rsplit('/');
     let (Some(test), Some(class)) = (parts.next(), parts.next()) else {
-        return Err("it is not in the folder of a class".to_owned());
+        return Err("the test is not in the folder of a class".to_owned());
     };
     let text = |key: &str, otherwise: &str| match definition.get(key) {
         None => Ok(otherwise.to_owned()),
@@ -119,7 +119,7 @@ fn test(
             let dtype = program
                 .as_deref()
                 .and_then(|text| result_type(text, &function))
-                .ok_or("its program has no result of a known type")?;
+                .ok_or("the program has no result of a known type")?;
             Some(Tolerance { dtype, atol: number("atol", 1e-8)?, rtol: number("rtol", 1e-5)? })
         }
         _ => None,

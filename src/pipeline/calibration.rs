@@ -84,11 +84,11 @@ fn read(path: &Path, suite: &str, testbed: &Testbed) -> Result<CalibrationRecord
     let bytes = files::read_bounded(path, MOST_RESULT_BYTES).map_err(|error| error.to_string())?;
     let file = RunFile::from_slice(&bytes).map_err(|error| error.to_string())?;
     if file.suite != suite {
-        return Err(format!("it was made for the suite {:?}, but this is {suite:?}", file.suite));
+        return Err(format!("it was made for the suite {:?}, but this suite is {suite:?}", file.suite));
     }
     if file.testbed.id != testbed.id {
         return Err(format!(
-            "it was measured on the testbed {}, but this is {}",
+            "it was measured on the testbed {}, but this machine is {}",
             file.testbed.id, testbed.id
         ));
     }
@@ -100,5 +100,5 @@ fn read(path: &Path, suite: &str, testbed: &Testbed) -> Result<CalibrationRecord
     if days > CALIBRATION_DAYS {
         return Err(format!("it is {days} days old (the limit is {CALIBRATION_DAYS})"));
     }
-    file.calibration.ok_or_else(|| "it has none".to_owned())
+    file.calibration.ok_or_else(|| "it contains no calibration".to_owned())
 }

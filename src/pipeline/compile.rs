@@ -142,7 +142,7 @@ fn stores(job: &CompileJob<'_>, opened: Option<&Opened>, staged: &Path) -> Stage
     };
     for path in read.iter().filter(|path| own.iter().all(|own| !path.starts_with(own)) && is_of_user(path)) {
         if let Some(name) = stores::storing_operation(path).map_err(PipelineError::io("read", path))? {
-            return Ok(Some(format!("`{}`, which its compiler reads, contains `{name}`", path.display())));
+            return Ok(Some(format!("`{}`, which the compiler reads, contains `{name}`", path.display())));
         }
     }
     Ok(None)

@@ -55,7 +55,7 @@ pub(super) async fn build<'a>(
     let stores =
         aside(move || stores::storing_operation(&mlir).map_err(PipelineError::io("read", &mlir))).await?;
     if let Some(name) = stores {
-        prepared.lints.push(Lint::new(LintCode::Stateful, format!("its source contains `{name}`")));
+        prepared.lints.push(Lint::new(LintCode::Stateful, format!("the model's source contains `{name}`")));
     }
     let job = compile_job(planned, &source, tools);
     if let Some(root) = &host.ir {

@@ -92,7 +92,7 @@ fn a_calibration_is_stored_in_every_later_run_of_its_suite_on_its_machine() {
     suite.world.write("other.json", other.to_string());
     let refused = suite.world.run(["gate", "--calibration", "other.json"]).expect_code(2);
     insta::assert_snapshot!(refused.messages(), @r#"
-    error: failed to use the calibration other.json: it was made for the suite "another", but this is "fake"
+    error: failed to use the calibration other.json: it was made for the suite "another", but this suite is "fake"
     hint: `benchgate noise` measures one for this suite on this machine
     "#);
     let only = |folder: &Path| std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();

@@ -113,7 +113,7 @@ fn a_scale_of_one_in_a_thousand() {
 #[test]
 fn two_swapped_rows() {
     let why = fault(|x| (0..SIDE).for_each(|n| x.swap(3 * SIDE + n, 4 * SIDE + n)));
-    insta::assert_snapshot!(why, @"output 0: 192 of 9216 elements beyond the tolerance, largest |a − b| 3.112e0, first at [3, 0], all within [3–4, 0–95]; its rows 3 and 4 are swapped");
+    insta::assert_snapshot!(why, @"output 0: 192 of 9216 elements beyond the tolerance, largest |a − b| 3.112e0, first at [3, 0], all within [3–4, 0–95]; rows 3 and 4 of the output are swapped");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_transposed_square() {
             *value = before[(at % SIDE) * SIDE + at / SIDE];
         }
     });
-    insta::assert_snapshot!(why, @"output 0: 9114 of 9216 elements beyond the tolerance, largest |a − b| 4.713e0, first at [0, 1], all over the output; it is the reference transposed: its last two dimensions are swapped");
+    insta::assert_snapshot!(why, @"output 0: 9114 of 9216 elements beyond the tolerance, largest |a − b| 4.713e0, first at [0, 1], all over the output; the output is the reference transposed: the last two dimensions are swapped");
 }
 
 #[test]
@@ -155,14 +155,14 @@ fn another_shape() {
     let why = caught(&npy_of("<f4", &format!("({}, {})", SIDE * 2, SIDE / 2), &data));
     assert_eq!(
         why,
-        "output 0: shape 192x48, but the reference has 96x96; it is the reference reshaped, with equal elements"
+        "output 0: shape 192x48, but the reference has 96x96; the output is the reference reshaped, with equal elements"
     );
 }
 
 #[test]
 fn the_output_of_another_input() {
     let why = caught(&square(&normal(99)));
-    insta::assert_snapshot!(why, @"output 0: 9203 of 9216 elements beyond the tolerance, largest |a − b| 5.019e0, first at [0, 0], all over the output; it has nothing in common with the reference (cosine -0.008), as if from another input");
+    insta::assert_snapshot!(why, @"output 0: 9203 of 9216 elements beyond the tolerance, largest |a − b| 5.019e0, first at [0, 0], all over the output; the output has nothing in common with the reference (cosine -0.008), as if from another input");
 }
 
 #[test]

@@ -138,11 +138,7 @@ fn of_kind(
         .iter()
         .filter_map(|(side, of, all)| {
             let (order, first) = all.first()?;
-            Some(format!(
-                "{side}: {} of {of} processes; the first is number {}: {first}",
-                all.len(),
-                order + 1
-            ))
+            Some(format!("{side}: {} of {of} processes, first in process {}: {first}", all.len(), order + 1))
         })
         .collect();
     if parts.is_empty() {
@@ -220,7 +216,8 @@ mod tests {
     fn a_burner_in_one_block_is_said_and_the_verdict_stands() {
         let lints = of_row(&burnt(&[2, 3]), &burnt(&[2, 3]), true);
         assert_eq!(codes(&lints), ["disturbed"]);
-        let expected = "base: 2 of 8 processes; the first is number 3: other programs used 50 % of the measured processors: \
+        let expected = "base: 2 of 8 processes, first in process 3: other programs used 50 % of the \
+        measured processors: \
                         process 7 (burner); head: 2 of 8";
         assert!(lints[0].detail.starts_with(expected), "{}", lints[0].detail);
         assert_eq!(codes(&of_row(&burnt(&[1, 2]), &burnt(&[]), true)), ["disturbed"]);

@@ -116,7 +116,8 @@ impl Exchange {
             let name = benchmark.name.as_str();
             let name = name.split_once('/').map_or(name, |(command, _)| command);
             let outcome = [pair.head, pair.base].into_iter().flatten().find(|side| !side.outcome.is_ok());
-            let why = outcome.and_then(|side| side.outcome.why()).unwrap_or("it was not measured");
+            let why =
+                outcome.and_then(|side| side.outcome.why()).unwrap_or("the exchanged call was not measured");
             differences.insert(name, Difference::new(pair.base, pair.head, time).ok_or(why));
         }
         let all = differences.remove(whole)?.ok()?;
@@ -141,7 +142,7 @@ impl Exchange {
         let mut failed = Vec::new();
         for (&name, in_order) in differences.iter().filter(|(name, _)| !name.ends_with(REVERSED)) {
             let reversed = differences.get(format!("{name}{REVERSED}").as_str());
-            match (in_order, reversed.unwrap_or(&Err("it was not measured"))) {
+            match (in_order, reversed.unwrap_or(&Err("the exchanged call was not measured"))) {
                 (Ok(in_order), Ok(reversed)) => kernels.push(exchanged(name, &[in_order, reversed])),
                 (Err(why), _) | (_, Err(why)) => failed.push((name.to_owned(), (*why).to_owned())),
             }

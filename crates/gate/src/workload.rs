@@ -34,8 +34,10 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
             _ => format!("input {}", inputs.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
         };
         let [of_base, of_head] = [base, head].map(|side| shown(&side.changed_inputs));
-        differing
-            .push(format!("a first call that changes {of_head} for later calls (base's changes {of_base})"));
+        differing.push(format!(
+            "a program whose first call changes {of_head} for later calls (base's first call \
+            changes {of_base})"
+        ));
     }
     if base.device != head.device {
         differing.push(format!("device `{}` instead of `{}`", head.device, base.device));

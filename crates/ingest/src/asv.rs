@@ -61,7 +61,14 @@ impl AsvMachine {
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let file: AsvFile = parse_with_words(text)?;
     if file.version != VERSION {
-        return Err(line_fault(1, format!("asv's layout {}; only {VERSION} is known", file.version)));
+        return Err(line_fault(
+            1,
+            format!(
+                "unknown version {} of asv's results; only version {VERSION} is \
+        supported",
+                file.version
+            ),
+        ));
     }
     let mut benchmarks = ByName::default();
     for (name, row) in &file.results {

@@ -196,7 +196,7 @@ fn between(
                         "failed to find the IREE release {end}: the index has {}",
                         all.join(", ")
                     ))
-                    .hint("name releases of the index; a tag of this repository is written refs/tags/NAME"));
+                    .hint("name releases that the index has; to name a tag of this repository, write refs/tags/NAME"));
                 }
             }
             if first > last {

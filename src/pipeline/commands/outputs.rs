@@ -296,9 +296,9 @@ fn compared_file(
             return disagree();
         }
         let why = if head.len() > 1 {
-            Some("its bytes change from process to process")
+            Some("the bytes change from process to process")
         } else {
-            (first != reference).then_some("its bytes differ from base's")
+            (first != reference).then_some("the bytes differ from base's")
         };
         let code = if why.is_some() { VerifyCode::Fail } else { VerifyCode::Pass };
         return Ok(OutputCheck { code, why: why.map(str::to_owned), ..pass() });

@@ -160,7 +160,7 @@ fn a_file_that_puts_state_into_the_program_is_not_green_either() {
     };
     with("// it has no util.global.store").expect_no_failure();
     let said = with("util.global.store %state, @state : i32").expect_code(11).stdout;
-    assert!(said.contains("spec.mlir`, which its compiler reads, contains `global.store`"), "{said}");
+    assert!(said.contains("spec.mlir`, which the compiler reads, contains `global.store`"), "{said}");
 }
 
 #[test]

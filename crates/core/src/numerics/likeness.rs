@@ -56,7 +56,7 @@ pub(super) fn otherwise_shaped(output: &Tensor, reference: &Tensor, magnitude: f
     (output.shape() == swapped)
         .then(|| transposed(&a, &b, shape, &close))
         .flatten()
-        .or_else(|| same().then(|| "it is the reference reshaped, with equal elements".to_owned()))
+        .or_else(|| same().then(|| "the output is the reference reshaped, with equal elements".to_owned()))
 }
 
 fn close(magnitude: f64) -> impl Fn(f64, f64) -> bool {
@@ -73,7 +73,7 @@ fn transposed(a: &[f64], b: &[f64], shape: &[usize], close: impl Fn(f64, f64) ->
         .chunks(rows * columns)
         .zip(b.chunks(rows * columns))
         .all(|(a, b)| a.iter().enumerate().all(|(at, x)| close(*x, b[(at % rows) * columns + at / rows])));
-    fits.then(|| "it is the reference transposed: its last two dimensions are swapped".to_owned())
+    fits.then(|| "the output is the reference transposed: the last two dimensions are swapped".to_owned())
 }
 
 fn rows_moved(a: &[f64], b: &[f64], shape: &[usize], close: impl Fn(f64, f64) -> bool) -> Option<String> {
@@ -99,7 +99,7 @@ fn rows_moved(a: &[f64], b: &[f64], shape: &[usize], close: impl Fn(f64, f64) ->
         position.join(",")
     };
     Some(match moved.as_slice() {
-        [one, other] => format!("its rows {} and {} are swapped", name(one), name(other)),
+        [one, other] => format!("rows {} and {} of the output are swapped", name(one), name(other)),
         [first, .., last] => {
             format!("{} rows between {} and {} are in another order", moved.len(), name(first), name(last))
         }
@@ -146,7 +146,8 @@ fn shifted(a: &[f64], b: &[f64]) -> Option<String> {
     let count = a.len() as f64;
     let mean = a.iter().zip(b).map(|(x, y)| x - y).sum::<f64>() / count;
     let rest = a.iter().zip(b).map(|(x, y)| (x - y - mean).powi(2)).sum::<f64>() / count;
-    (mean != 0.0 && rest.sqrt() < 0.1 * mean.abs()).then(|| format!("it is the reference plus {mean:.3e}"))
+    (mean != 0.0 && rest.sqrt() < 0.1 * mean.abs())
+        .then(|| format!("the output is the reference plus {mean:.3e}"))
 }
 
 fn zeroed(a: &[f64], b: &[f64], close: impl Fn(f64, f64) -> bool) -> Option<String> {
@@ -175,7 +176,7 @@ fn unrelated(a: &[f64], b: &[f64]) -> Option<String> {
     let cosine = dot / (aa.sqrt() * bb.sqrt());
     // A few numbers can be similar by chance.
     (a.len() >= 64 && cosine.abs() < 0.1).then(|| {
-        format!("it has nothing in common with the reference (cosine {cosine:.3}), as if from another input")
+        format!("the output has nothing in common with the reference (cosine {cosine:.3}), as if from another input")
     })
 }
 

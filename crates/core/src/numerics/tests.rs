@@ -111,11 +111,12 @@ fn elements_in_another_shape_are_named() {
     let why = |output: &Tensor| check(0, output, &shape, None, &[]).why.unwrap();
     assert_eq!(
         why(&f32s(&[4, 3], &transposed)),
-        "shape 4x3, but the reference has 3x4; it is the reference transposed: its last two dimensions are swapped"
+        "shape 4x3, but the reference has 3x4; the output is the reference transposed: the last two \
+        dimensions are swapped"
     );
     assert_eq!(
         why(&f32s(&[12], &values)),
-        "shape 12, but the reference has 3x4; it is the reference reshaped, with equal elements"
+        "shape 12, but the reference has 3x4; the output is the reference reshaped, with equal elements"
     );
     assert_eq!(why(&f32s(&[4, 3], &normal(8, 12))), "shape 4x3, but the reference has 3x4");
 }

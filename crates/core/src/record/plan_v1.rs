@@ -140,7 +140,7 @@ fn consistent(file: &PlanFile) -> Result<(), RecordError> {
     }
     for (number, shard) in (1..).zip(&file.shards) {
         if shard.shard != number {
-            return Err(wrong("shards", format!("shard {} is at position {number}", shard.shard)));
+            return Err(wrong("shards", format!("shard {} is listed at position {number}", shard.shard)));
         }
         for name in &shard.benchmarks {
             if !names.remove(name.as_str()) {

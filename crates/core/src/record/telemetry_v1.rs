@@ -101,7 +101,7 @@ pub(super) fn telemetry(order: u32, record: &TelemetryRecord) -> Telemetry {
             seen.throttled.push("heat".to_owned());
         }
         if says("hardware") {
-            seen.throttled.push("the power supply or a brake".to_owned());
+            seen.throttled.push("the power supply or a power brake".to_owned());
         }
         let last = gpu.temperature_celsius.map(|range| range.last.0);
         seen.temperature = [seen.temperature, last].into_iter().flatten().reduce(f64::max);

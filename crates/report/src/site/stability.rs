@@ -42,7 +42,7 @@ impl Unstable<'_> {
     /// Describes the observation, as the rest of a sentence about the benchmark.
     pub fn sentence(&self) -> String {
         format!(
-            "in {} of {} since {} a process was slow (typically {}); the other benchmarks of the suite had one in {} of theirs",
+            "in {} of {} since {}, a process was slow (typically {}); the rate of the suite's other benchmarks is {}",
             self.slow,
             counted(self.sessions, "session"),
             day(self.since),
