@@ -152,8 +152,7 @@ fn invocation(
     }
     if origin == CodeOrigin::Unknown && inputs.get("github-token").is_some() {
         problems.push(
-            "code that may be a fork's is not measured in a job with a token: leave github-token out"
-                .to_owned(),
+            "code that may be a fork's is not measured in a job with a token: omit github-token".to_owned(),
         );
     }
     if let Some(event) = job.map(|job| &job.event)

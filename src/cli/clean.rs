@@ -73,9 +73,9 @@ pub fn run(args: &CleanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
         && let Some(holder) = device::measuring_now()
     {
         return Err(CliError::usage(format!(
-            "failed to remove files of the last 24 hours: {holder} is measuring and may be using them"
+            "failed to remove files that were used in the last 24 hours: {holder} is measuring and may be using them"
         ))
-        .hint("wait for it, or keep the files of the last 24 hours with `--older-than 1`"));
+        .hint("wait until that process ends, or keep these files with `--older-than 1`"));
     }
     let mut lines: BTreeMap<&str, Line> = BTreeMap::new();
     for (kept, &doomed) in kept.iter().zip(&doomed) {

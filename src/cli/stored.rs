@@ -106,7 +106,7 @@ impl<'a> Baseline<'a> {
             )
         } else {
             (
-                format!("not part of that commit, which is the base: {sessions} in {folder}"),
+                format!("the base commit does not contain {sessions} in {folder}"),
                 "commit what is stored on the base's branch: a change is not judged by a baseline that it adds itself"
                     .to_owned(),
             )

@@ -326,7 +326,7 @@ pub(super) async fn dump_ir(
     if finished.exit != Exit::Success {
         host.fail_on_full_disk(&finished, &folder)?;
         let text = format!(
-            "{} {}: its IR ends early, the compiler {}",
+            "{} {}: the IR ends early, because the compiler {}",
             planned.name(),
             planned.side.name,
             finished.exit

@@ -242,7 +242,7 @@ impl FlagSearch<'_> {
         let unreadable = |why: String| format!("the flags of `{flag}` can't be read: {why}");
         let bytes = fs::metadata(&path).map_err(|error| unreadable(error.to_string()))?.len();
         if bytes > LARGEST_FLAG_FILE {
-            return Err(unreadable(format!("it has {bytes} bytes")));
+            return Err(unreadable(format!("the file is too large ({bytes} bytes)")));
         }
         let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
         // For the compiler, such a file has no comments, and quotes may extend over several lines.

@@ -94,7 +94,7 @@ impl ToolchainError {
                 "the server's file does not have the hash in the configuration: find out why before changing `sha256`"
             }
             Self::WrongCommit { .. } => {
-                "correct the pin's commit in benchgate.toml, or the version that does not belong to it"
+                "correct the pin in benchgate.toml: its version and its commit are not of the same release"
             }
             Self::MissingTool { .. } => "check that the wheels or the build tree are complete",
             Self::Tampered { .. } => {

@@ -110,7 +110,10 @@ impl ToolManifest {
             found: format!("a damaged file ({error})"),
         })?;
         if manifest.format != FORMAT {
-            return Err(ToolchainError::Lock { path, problem: format!("it has format {}", manifest.format) });
+            return Err(ToolchainError::Lock {
+                path,
+                problem: format!("it has the unknown format {}", manifest.format),
+            });
         }
         Ok(Some(manifest))
     }

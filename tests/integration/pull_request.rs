@@ -333,7 +333,9 @@ fn a_renamed_model_is_compared_with_what_it_was() {
     let comparison = gate(&suite, 0);
     assert_eq!(row(&comparison, "b/cpu/main", Some("latency"))["verdict"], "pass");
     let notes = comparison["notes"].as_array().unwrap();
-    assert!(notes.contains(&"renamed by head, and judged as before: a/cpu/main → b/cpu/main".into()));
+    assert!(notes.contains(
+        &"head renamed benchmarks, and the policy for the old names applies: a/cpu/main → b/cpu/main".into()
+    ));
 
     let (suite, _repository) = renamed("latency-us=1300", RENAMED);
     assert_eq!(row(&gate(&suite, 10), "b/cpu/main", Some("latency"))["verdict"], "regressed");

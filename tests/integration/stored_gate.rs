@@ -301,7 +301,7 @@ fn sessions_that_are_not_committed_are_counted_with_the_command_that_commits_the
     let outcome = suite.world.run([&gate[..], &["--base", "main"]].concat()).expect_code(12);
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     base: [DIGEST], the merge base of HEAD and main
-    error: nights at commit [DIGEST] has no session of the suite fake; not part of that commit, which is the base: 1 session in nights
+    error: nights at commit [DIGEST] has no session of the suite fake; the base commit does not contain 1 session in nights
     hint: commit what is stored on the base's branch: a change is not judged by a baseline that it adds itself
     ");
     suite.world.run(gate).expect_no_failure();

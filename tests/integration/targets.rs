@@ -391,7 +391,7 @@ fn the_ir_of_every_phase_is_kept_outside_the_cache_and_changes_nothing_in_it() {
     about_ir.sort();
     insta::assert_snapshot!(about_ir.join("\n"), @"
     the IR of every phase is in [WORLD]/work/.benchgate/ir
-    warning: bad/cpu/main head: its IR ends early, the compiler ended with exit code N
+    warning: bad/cpu/main head: the IR ends early, because the compiler ended with exit code N
     ");
 }
 

@@ -119,8 +119,8 @@ pub fn of_session<'a>(rows: impl Iterator<Item = &'a Evidence>) -> Option<Lint> 
     (effects.len() >= 3 && p < LEVEL).then(|| {
         let detail = format!(
             "over {} rows, the first process of a pair differs from the second by {:+.1} % (p {p:.1e})",
-            effect.center.exp_m1() * 100.0,
-            effects.len()
+            effects.len(),
+            effect.center.exp_m1() * 100.0
         );
         Lint::new(LintCode::SlotOrder, detail)
     })

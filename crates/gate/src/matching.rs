@@ -49,7 +49,9 @@ pub(super) fn notes(base: &Run) -> Option<String> {
         Some(format!("{from} → {}", benchmark.name))
     });
     let renamed: Vec<String> = renamed.collect();
-    (!renamed.is_empty()).then(|| format!("renamed by head, and judged as before: {}", renamed.join(", ")))
+    (!renamed.is_empty()).then(|| {
+        format!("head renamed benchmarks, and the policy for the old names applies: {}", renamed.join(", "))
+    })
 }
 
 /// Adds a finding to each benchmark that only base has, if one of head's looks like the same one.

@@ -120,7 +120,7 @@ impl<'a> AsvColumns<'a> {
 
 fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut ByName) -> Result<(), String> {
     if !columns.row.is_array() {
-        return Err("its row is not a list".to_owned());
+        return Err("the row is not a list".to_owned());
     }
     let Some(results) = columns.list("result")? else {
         let mut benchmark = Benchmark::new(name);

@@ -198,7 +198,7 @@ fn verify(benchmark: &mut Benchmark, code: Option<&str>) -> Result<(), String> {
     let parsed = VerifyCode::parse(code).ok_or_else(|| format!("unknown verification code `{code}`"))?;
     let why = match parsed {
         VerifyCode::Pass | VerifyCode::VerifierSkipped => None,
-        other => Some(format!("the runner's verifier says {other}")),
+        other => Some(format!("the runner's verifier reports {other}")),
     };
     benchmark.verification = Some(Verification::bare(parsed, why));
     Ok(())

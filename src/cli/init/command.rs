@@ -40,7 +40,7 @@ pub(super) fn run(args: &InitArgs, command: &str, terminal: &Terminal) -> Result
 fn suite(name: &str, build: &[String], run: &str, has_branch: bool) -> String {
     let store = store(has_branch);
     let build = match build {
-        [] => "# Commands that build it; {build} is an empty folder of each side.\n# build = [\"cmake -B {build}\", \"cmake --build {build}\"]\n"
+        [] => "# Commands that build the program; {build} is an empty folder of each side.\n# build = [\"cmake -B {build}\", \"cmake --build {build}\"]\n"
             .to_owned(),
         lines => format!("build = {lines:?}\n"),
     };

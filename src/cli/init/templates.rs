@@ -96,7 +96,9 @@ impl Template {
                 )
             }
             Self::Nightly if kept => {
-                format!("{runner} # zizmor: ignore[self-hosted-runner] no pull request comes here")
+                format!(
+                    "{runner} # zizmor: ignore[self-hosted-runner] no pull request triggers this workflow"
+                )
             }
             _ => runner,
         };

@@ -124,7 +124,7 @@ pub(super) fn unpack(
         };
         let entry = next(MANIFEST)?;
         if entry.size() > LARGEST_MANIFEST {
-            return Err(refused(archive, format!("its manifest has {} bytes", entry.size())));
+            return Err(refused(archive, format!("its manifest is too large ({} bytes)", entry.size())));
         }
         let mut text = Vec::new();
         entry.take(LARGEST_MANIFEST).read_to_end(&mut text).map_err(damaged)?;

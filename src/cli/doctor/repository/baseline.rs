@@ -49,7 +49,7 @@ fn staleness(
                 Some(_) => {
                     "Add the remote (`git remote add NAME URL`) and name it in `[store] remote`, or store in a folder."
                 }
-                None => "Run it where the remote can be reached.",
+                None => "Run `benchgate doctor` where the remote can be reached.",
             };
             let what = format!("the baseline can't be read: {}", why.lines().next().unwrap_or_default());
             Finding::note(ID, what, "Its age is unknown.", fix)

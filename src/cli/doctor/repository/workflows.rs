@@ -110,9 +110,8 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
         return Finding::warning(
             ID,
             format!("{} measures and publishes in one job", placed(&both)),
-            "Anyone who can push a branch here could steal its \
-            token. benchgate refuses it in public repositories and for \
-             forks.",
+            "Anyone who can push a branch to this repository could steal the job's token. \
+            benchgate refuses such a job in public repositories and for forks.",
             concat!("Publish in a separate job, on `workflow_run`: ", init!("writes it.")),
         );
     }

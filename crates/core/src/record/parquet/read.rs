@@ -77,7 +77,11 @@ fn check_structure(metadata: &ParquetMetaData, size: usize) -> Result<(), Record
         }
         for chunk in group.columns() {
             if chunk.compression() != Compression::UNCOMPRESSED {
-                return Err(wrong(format!("it is compressed with {}", chunk.compression())));
+                return Err(wrong(format!(
+                    "it is compressed with {}, but benchgate reads only uncompressed \
+                files",
+                    chunk.compression()
+                )));
             }
             let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
             let end = start.checked_add(chunk.compressed_size());
