@@ -31,7 +31,7 @@ pub struct CleanArgs {
     /// Remove files that were not used for this many days; 0 removes all, and requires that nothing is being measured
     #[arg(long, value_name = "DAYS", default_value_t = 30)]
     older_than: u32,
-    /// Then remove the least recently used files until the cache has at most this many gigabytes
+    /// Also remove the least recently used files until the cache has at most this many gigabytes
     #[arg(long, value_name = "GB")]
     max_size: Option<f64>,
     /// Show what would be done, and do nothing

@@ -373,7 +373,7 @@ pub fn against_merge_base(
             "failed to find a base: the merge base {merge_base} has no {}",
             inside.display()
         ))
-        .hint("the suite is new here: merge it first, or compare with a [side.base]"));
+        .hint("the suite does not exist on the base yet: merge it first, or compare with a [side.base]"));
     }
     let whose = if reference == "HEAD" {
         "HEAD".to_owned()

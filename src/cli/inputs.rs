@@ -435,7 +435,7 @@ pub fn run_file(bytes: Vec<u8>, label: &str) -> Result<RunFile, CliError> {
         use crate::record::RecordError;
         let hint = match &error {
             RecordError::Truncated { .. } => {
-                "the copy or the writer was cut short: copy it again, or run the suite again (it resumes)"
+                "the file is incomplete, because copying or writing it was interrupted: copy it again, or run the suite again (it resumes)"
             }
             RecordError::Version { .. } => "it was written by a newer benchgate: upgrade this one",
             RecordError::TooDense { .. } => "split the suite, or measure more in each process",

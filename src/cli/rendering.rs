@@ -200,7 +200,7 @@ impl Destination {
         };
         draft.write_all(text.as_bytes()).and_then(|()| draft.commit()).map_err(|error| {
             CliError::failed(format!("failed to write {}: {error}", path.display()))
-                .hint("nothing was replaced; make room or choose another `--output`")
+                .hint("nothing was replaced; free some space or choose another `--output`")
         })
     }
 }

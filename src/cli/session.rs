@@ -209,7 +209,7 @@ impl MeasureArgs {
         };
         if sides.iter().any(|side| !side.config.commands.is_empty()) {
             return Err(CliError::usage(
-                "failed to make a bundle: commands are built where they are measured",
+                "failed to make a bundle: it can't contain commands, because these are built where they are measured",
             ));
         }
         let none = BackendArgs::default();

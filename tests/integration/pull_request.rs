@@ -149,7 +149,7 @@ fn a_suite_that_the_merge_base_lacks_has_no_base() {
     let outcome = suite.world.run(["gate", "--base", "main", "--config", "new.toml"]).expect_code(12);
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     error: failed to find a base: the merge base [DIGEST] has no new.toml
-    hint: the suite is new here: merge it first, or compare with a [side.base]
+    hint: the suite does not exist on the base yet: merge it first, or compare with a [side.base]
     ");
 }
 

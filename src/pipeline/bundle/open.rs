@@ -166,7 +166,7 @@ impl OpenBundle {
     ) -> Prepared<'a> {
         let mut prepared = Prepared::new(planned);
         let Some(packed) = self.benchmark(planned) else {
-            prepared.fail(Stage::Export, StageFailure::new("the bundle does not have it"));
+            prepared.fail(Stage::Export, StageFailure::new("the bundle does not contain this benchmark"));
             return prepared;
         };
         prepared.outcome = Outcome::from(&packed.outcome);

@@ -137,7 +137,7 @@ impl Packing<'_, '_> {
     ) -> Result<BundledSide, PipelineError> {
         let (input, prepared) = (side.input, &side.benchmarks);
         let (Some(tools), []) = (&side.tools, side.commands.as_slice()) else {
-            let why = "commands run where they are measured: a bundle can contain only compiled models";
+            let why = "a bundle can contain only compiled models, because commands are built where they are measured";
             return Err(PipelineError::NotBundleable(why.to_owned()));
         };
         let folder = format!("{TOOLS}{}", &tools.digest[..16]);

@@ -475,7 +475,7 @@ fn wrong(verification: &Verification) -> impl Iterator<Item = &OutputCheck> {
 
 fn wrong_output(verification: Option<&Verification>) -> (String, String) {
     let Some(verification) = verification else {
-        return ("its outputs were not verified".to_owned(), String::new());
+        return ("the outputs were not verified".to_owned(), String::new());
     };
     let failed: Vec<&OutputCheck> = wrong(verification).collect();
     let Some(first) = failed.first() else {
