@@ -201,7 +201,7 @@ impl<'a> Baseline<'a> {
         for similar in &missing.similar {
             let (newest, differences) = (similar.newest.time(), similar.differences.join(", "));
             message.push_str(&format!(
-                "; testbed {}, newest session {newest}, differs in {differences}",
+                "; the testbed {} (newest session {newest}) differs in {differences}",
                 similar.testbed
             ));
         }

@@ -28,7 +28,7 @@ table! {
     head "sha256" => sha256: String, ValueKind::Sha256,
         "SHA-256 of the file. Different content is an error and is never used.";
     head "size" => size: Option<u64>, ValueKind::Integer { min: 1, max: i64::MAX },
-        "Its size in bytes, so that a wrong file is refused before it is downloaded.";
+        "Size of the file in bytes, so that a wrong file is refused before it is downloaded.";
 }
 
 impl Artifact {

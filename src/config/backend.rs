@@ -62,7 +62,7 @@ table! {
              CPU, f16 on a GPU); the model's own by default.";
     "matmul-precision": KeyPresence::Optional => matmul_precisions: Vec<String> = Vec::new(),
         ValueKind::OneOrMore(&ValueKind::Choice(&["highest", "high", "medium"])),
-        "Axis: `torch.set_float32_matmul_precision`; torch's own by default.";
+        "Axis: value of `torch.set_float32_matmul_precision`; torch's own by default.";
     "processes" => processes: u32 = 3, COUNT, "Fresh processes of each experiment.";
     "repetitions" => repetitions: Option<u32>, COUNT,
         "Repetitions inside one process; those of `[measure]` by default.";
@@ -72,7 +72,7 @@ table! {
     "python" => python: Option<PathBuf>, ValueKind::AnyPath,
         "Your own interpreter with torch and the backend, instead of benchgate's environment: for \
              example TensorRT in a vendor's container. Relative paths start at this file.";
-    "env" => env: BTreeMap<String, String>, ValueKind::Texts, "Environment variables of its processes.";
+    "env" => env: BTreeMap<String, String>, ValueKind::Texts, "Environment variables of the backend's processes.";
 }
 
 impl Backend {

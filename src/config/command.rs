@@ -20,7 +20,7 @@ table! {
         "A program of the repository, built and measured on both sides: see docs/commands.md. Commands \
           are split into words as by a shell, but no shell is started.";
     head "name" => name: String, ValueKind::Name,
-        "Names the command; unique among commands and models. Its benchmarks are `NAME/ROW`, or `NAME` where whole processes are timed.";
+        "Name of the command; unique among commands and models. Its benchmarks are `NAME/ROW`, or `NAME` where whole processes are timed.";
     head "build": KeyPresence::Optional => build: Vec<CommandLine> = Vec::new(), ValueKind::OneOrMore(&ValueKind::Line),
         "Commands that build the program, in order, in each side's checkout: `[\"cmake -B {build}\", \
         \"cmake --build {build}\"]`. `{build}` is an \

@@ -173,12 +173,11 @@ pub(super) static WAIVER: Section = Section {
             failed stages, a missing result.",
         ),
         required("owner", ValueKind::Line, "Person or team responsible."),
-        required("reason", ValueKind::Line, "Why it is accepted."),
+        required("reason", ValueKind::Line, "Why the exception is accepted."),
         required(
             "expires",
             ValueKind::Date,
-            "Last day on which it applies, `YYYY-MM-DD`; at most 366 days from \
-        today.",
+            "Last day of the exception, `YYYY-MM-DD`; at most 366 days from today.",
         ),
     ],
 };
@@ -196,10 +195,10 @@ pub(super) static EXPECT: Section = Section {
         required(
             "failure",
             ValueKind::OneOrMore(&ValueKind::Choice(FAILURES)),
-            "How it fails: it does not compile, it does not run, or its outputs differ from the reference. With a list, \
-             any of them.",
+            "How the benchmark fails: it does not compile, it does not run, or its outputs differ \
+             from the reference. With a list, any of these counts.",
         ),
-        required("reason", ValueKind::Line, "Why it fails, for example a link to an issue."),
+        required("reason", ValueKind::Line, "Why the benchmark fails, for example a link to an issue."),
     ],
 };
 
@@ -227,7 +226,7 @@ pub(super) static LIMIT: Section = Section {
         optional(
             "testbed",
             ValueKind::Glob,
-            "The machines to which it applies: a glob over the facts that `benchgate doctor` prints, such as the \
+            "The machines to which the limit applies: a glob over the facts that `benchgate doctor` prints, such as the \
              name of the processor or GPU: `\"*EPYC 9654*\"`. By default it applies everywhere.",
         ),
         optional("owner", ValueKind::Line, "Person or team responsible; named next to a red row."),

@@ -104,7 +104,7 @@ table! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
     pub struct Model, MODEL: "[[model]]",
         "A model is a file of MLIR with its inputs, or torch code that is exported.";
-    head "name" => name: String, ValueKind::Name, "Names the model; unique in the suite.";
+    head "name" => name: String, ValueKind::Name, "Name of the model; unique in the suite.";
     head "source": KeyPresence::Required => source: ModelSource = ModelSource::Mlir(PathBuf::new()), ValueKind::Line,
         "`models/a.mlir` or `models/a.mlirbc`, `models.py:make_a` for a function that returns a torch module \
              and its inputs, `models/a.onnx`, `models/a.pt2` as `torch.export.save` writes it, `zoo:bert` for a \

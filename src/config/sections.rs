@@ -71,7 +71,7 @@ pub(super) static ROOT: Section = Section {
             "policy",
             ValueKind::Relative,
             "A separate file for \
-            `[gate]`, `[[waiver]]`, `[[expect]]`, `[[limit]]`, `[numerics]` and `[[numerics-override]]`, relative to this one, so that CODEOWNERS can guard it. None of them may then be in this file.",
+            `[gate]`, `[[waiver]]`, `[[expect]]`, `[[limit]]`, `[numerics]` and `[[numerics-override]]`, relative to this one, so that CODEOWNERS can guard it. These tables must then not be in this file.",
         ),
     ],
 };
@@ -79,7 +79,7 @@ pub(super) static ROOT: Section = Section {
 static SUITE: Section = Section {
     title: "[suite]",
     doc: "",
-    fields: &[required("name", ValueKind::Name, "Names the suite in reports and in the baseline store.")],
+    fields: &[required("name", ValueKind::Name, "Name of the suite in reports and in the baseline store.")],
 };
 
 static SIDES: Section = Section {

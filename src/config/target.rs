@@ -18,7 +18,7 @@ table! {
     pub struct Target, TARGET: "[[target]]",
         "A target sets what the compiler generates code for and which device runs it. If the device is absent, the \
         target's benchmarks are only compiled: see docs/targets.md.";
-    head "name" => name: String, ValueKind::Name, "Names the target; unique in the suite.";
+    head "name" => name: String, ValueKind::Name, "Name of the target; unique in the suite.";
     head "backend": KeyPresence::Required => backend: String = String::new(),
         ValueKind::Choice(&BACKENDS),
         "Code generator of the compiler; `rocm` is another name of `hip`.";
@@ -40,7 +40,7 @@ table! {
     "ptxas-arch" => ptxas_arch: Option<String>, ValueKind::Name,
         "GPU that `ptxas` assembles for: `sm_90`. By default the one that the code names.";
     head "allocators" => allocators: Vec<String>, LINES,
-        "Allocators of the runtime's device, `--device_allocator=`: `[\"caching\"]`.";
+        "Allocators of the runtime's device, passed as `--device_allocator=`: `[\"caching\"]`.";
     head "flags" => flags: Vec<String>, LINES, "Compile flags: `--iree-cuda-target=sm_86`.";
     head "run-flags" => run_flags: Vec<String>, LINES, "Flags of the runtime tools.";
     head "env" => env: BTreeMap<String, String>, ValueKind::Texts, "Environment variables of the runtime tools.";

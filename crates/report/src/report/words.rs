@@ -217,7 +217,7 @@ fn uneven(row: &Row, what: &str) -> String {
 const MORE_BLOCKS: &str = "more blocks (`--max-blocks`) or a quieter machine would settle it";
 
 /// Advice for an undecided row that has many sessions.
-const MORE_SESSIONS: &str = "more sessions, a quieter machine or `benchgate pair` would narrow it";
+const MORE_SESSIONS: &str = "more sessions, a quieter machine or `benchgate pair` would narrow the interval";
 
 /// Describes a change beyond the floor. A classical test decides by its p-value and the effect alone, so its
 /// interval may reach below the floor.
