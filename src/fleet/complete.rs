@@ -37,7 +37,7 @@ fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
     let (mut wrong, mut edited) = (Vec::new(), Vec::new());
     let mut same = |what: &str, same: bool| {
         if !same {
-            wrong.push(format!("the {what} differs from the plan's"));
+            wrong.push(format!("the {what} differs from that of the plan"));
         }
     };
     // Another version could have stopped at a different look.

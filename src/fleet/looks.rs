@@ -52,7 +52,7 @@ pub(super) fn check(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<Str
         let (ended, further): (Vec<_>, Vec<_>) = measured.into_iter().partition(|row| row.blocks < look);
         let between = ended.iter().filter(|row| !out_of_time(plan, file, row.blocks));
         wrong.extend(between.map(|row| {
-            format!("{:?} has {}, but the plan has no look there", row.name, row.counted_blocks())
+            format!("{:?} has {}, but the plan has no look at that point", row.name, row.counted_blocks())
         }));
         next = looks.after(look);
         // Nothing is measured after the last look, so it needs no check.

@@ -42,7 +42,7 @@ pub(super) fn add(
     }
     for OperatorTest { file, model, .. } in tests.into_values() {
         if is_placed && model.targets.is_empty() {
-            let why = "every configuration leaves it out".to_owned();
+            let why = "every configuration leaves this test out".to_owned();
             untranslated.push(Untranslated { file, what: String::new(), why });
         } else {
             suite.models.push(model);

@@ -33,8 +33,8 @@ pub(super) async fn tools(
         Some(file) => runtime_commit(&file)?,
         None if iree_compile.parent() == iree_run_module.parent() => {
             progress.on(Event::Warning(&format!(
-                "the runtime in {} does not name its commit; it is next to the compiler and is taken to be of the \
-                 same build",
+                "the runtime in {} does not name its commit; because it is next to the compiler, \
+                 both are assumed to be of the same build",
                 root.display()
             )));
             compiler.clone()

@@ -420,8 +420,8 @@ fn options_loosen_and_tighten_the_verdict() {
     world.run(["compare", "run.json", "--floor", "30%"]).expect_code(0);
     let warned = world.run(["compare", "run.json", "--warn-only"]).expect_code(0);
     insta::assert_snapshot!(warned.stdout.split("\n\n").last().unwrap(), @"
-    Regressed (exit code 0, not asked to fail): 1 of 2 benchmarks regressed, 1
-        passed.
+    Regressed (exit code 0; this verdict is not set to fail): 1 of 2 benchmarks
+        regressed, 1 passed.
     ");
     world.run(["compare", "run.json", "--fail-on", "missing,error"]).expect_code(0);
     world.run(["compare", "run.json", "--fail-on", "passed"]).expect_code(2);

@@ -142,7 +142,7 @@ impl<'a> Sessions<'a> {
         let row = self.rows.get(&(name, metric.name.as_ref())).filter(|row| row.stored.is_empty())?;
         row.now?;
         let detail = format!(
-            "no stored session measured this benchmark relative to the same module of IREE {}",
+            "no stored session measured this benchmark relative to the module that the anchor (IREE {}) executes now",
             anchor.toolchain.version
         );
         Some(Lint::new(LintCode::AnchorChanged, detail))

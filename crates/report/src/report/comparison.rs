@@ -46,7 +46,7 @@ pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     blocks.extend(way_out(view));
     let (code, verdict) = (view.comparison.exit_code, view.comparison.verdict);
     let not_asked = code == ExitCode::Pass && !matches!(verdict, Verdict::Pass | Verdict::Improved);
-    let why = if not_asked { ", not asked to fail" } else { "" };
+    let why = if not_asked { "; this verdict is not set to fail" } else { "" };
     let (word, rest) = view.headline.split_once(':').unwrap_or((&view.headline, ""));
     let tone = match Tone::of_verdict(verdict) {
         Tone::Plain => Tone::Good,

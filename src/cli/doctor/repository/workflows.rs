@@ -92,7 +92,7 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
         }
         let given = job.steps.iter().flat_map(|step| step.with.values().chain(step.env.values()));
         if given.into_iter().any(|value| value.contains("secrets.")) {
-            secret.push(format!("{placed} is given a secret"));
+            secret.push(format!("{placed} has access to a secret"));
         }
         let checkout = |uses: &str| uses.starts_with("actions/checkout@");
         let keeps = job.steps.iter().filter(|step| step.uses.as_deref().is_some_and(checkout));
