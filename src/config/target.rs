@@ -41,7 +41,7 @@ table! {
         "GPU that `ptxas` assembles for: `sm_90`. By default the one that the code names.";
     head "allocators" => allocators: Vec<String>, LINES,
         "Allocators of the runtime's device, passed as `--device_allocator=`: `[\"caching\"]`.";
-    head "flags" => flags: Vec<String>, LINES, "Compile flags: `--iree-cuda-target=sm_86`.";
+    head "flags" => flags: Vec<String>, LINES, "Compile flags, such as `--iree-cuda-target=sm_86`.";
     head "run-flags" => run_flags: Vec<String>, LINES, "Flags of the runtime tools.";
     head "env" => env: BTreeMap<String, String>, ValueKind::Texts, "Environment variables of the runtime tools.";
 }

@@ -200,7 +200,7 @@ fn number(value: &Value) -> Stated {
 
 fn parameters(lists: &[Value]) -> Result<Vec<Vec<&str>>, String> {
     let words = lists.iter().map(|list| list.as_array()?.iter().map(Value::as_str).collect());
-    words.collect::<Option<_>>().ok_or_else(|| "`params` is not lists of text".to_owned())
+    words.collect::<Option<_>>().ok_or_else(|| "`params` is not a list of lists of text".to_owned())
 }
 
 /// Returns a name such as `time_sum(64, 'row')`, as asv prints it; the last parameter changes fastest.

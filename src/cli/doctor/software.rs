@@ -129,13 +129,13 @@ async fn targets(config: &Config, tools: &Installed, cancel: &Cancel) -> Result<
             Err(why) if target.required == Some(false) => Finding::note(
                 ID,
                 format!("{on}: {why}"),
-                "Its modules are compiled here and not measured, as `required = false` allows.",
+                "The modules of this target are compiled here and not measured, as `required = false` allows.",
                 "",
             ),
             Err(why) => Finding::error(
                 ID,
                 format!("{on}: {why}"),
-                "Its modules can be compiled here and not measured.",
+                "The modules of this target can be compiled here, but not measured.",
                 "Install the device's driver, or measure on a machine that has one. `required = false` in the [[target]] \
                  allows it to be absent.",
             ),

@@ -213,7 +213,7 @@ fn measure(
         row.samples.insert(name.to_owned(), values);
     }
     if let Some(absent) = wanted.iter().find(|name| row.samples.get(name).is_none()) {
-        return Err(format!("{absent} was not printed for it"));
+        return Err(format!("{absent} was not printed for this benchmark"));
     }
-    if row.samples.is_empty() { Err("no value was printed for it".to_owned()) } else { Ok(()) }
+    if row.samples.is_empty() { Err("no value was printed for this benchmark".to_owned()) } else { Ok(()) }
 }

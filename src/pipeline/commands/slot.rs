@@ -81,7 +81,7 @@ pub(in crate::pipeline) fn joined(
     let Some(mut slot) = slot else { return Ok(next) };
     let is_whole = |output: &CommandOutput| output.printed.format.is_none();
     if !is_whole(&slot) || !is_whole(&next) {
-        return Err("the command is timed as a whole, and one of its processes printed benchmarks".to_owned());
+        return Err("the command is timed as a whole, but one of its processes printed benchmarks".to_owned());
     }
     for (into, row) in slot.printed.rows.iter_mut().zip(&next.printed.rows) {
         for (metric, values) in row.samples.iter() {

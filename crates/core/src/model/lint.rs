@@ -260,7 +260,7 @@ lint_codes! {
         "Review the change of the compiler even if the time passes: it may cost more on another shape or device. A target with `judge = \"code\"` fails for it.";
     LimitExceeded "limit-exceeded" Note,
         "Head's typical value is beyond an absolute limit of the policy (`[[limit]]`).",
-        "Find the change that brought it there (`benchgate baseline show`, `benchgate bisect`), or move the limit in a reviewed change.";
+        "Find the change that moved the value beyond the limit (`benchgate baseline show`, `benchgate bisect`), or move the limit in a reviewed change.";
     Killed "killed" Error,
         "A tool was ended from outside (the kernel's out-of-memory killer, a signal of another program), which says nothing about the model.",
         "Find what ended it, give the machine or the container more memory or lower `jobs`, and run again.";

@@ -264,7 +264,9 @@ fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<
         if !workflows.with(Role::Measures).iter().any(measures) {
             return Finding::error(
                 ID,
-                format!("results of {expected} are published, but it does not measure pull requests"),
+                format!(
+                    "results of {expected} are published, but that workflow does not measure pull requests"
+                ),
                 "A result that another workflow measured is refused.",
                 "Set `[github] workflow` to the path of the workflow that measures.",
             );
