@@ -78,7 +78,9 @@ pub fn plan(
     {
         let (benchmarks, made) =
             (counted(suite.benchmarks.len(), "benchmark"), counted(shards.len(), "shard"));
-        notes.push(format!("{benchmarks} make only {made}, because a benchmark is measured on one machine"));
+        notes.push(format!(
+            "{benchmarks} can fill only {made}, because a benchmark is measured on one machine"
+        ));
     }
     if let Cut::Seconds(most) = cut {
         let over = shards.iter().filter(|shard| shard.seconds.0 > most);

@@ -67,7 +67,10 @@ fn a_step_of_buildkite_needs_nothing_but_a_checkout() {
 fn a_plan_says_where_a_number_of_shards_does_not_fit() {
     let suite = suite(2);
     let more = suite.world.run(["plan", "--shards", "9"]).expect_code(0).stderr;
-    assert!(more.contains("2 benchmarks make only 2 shards") && more.contains(": 1 benchmark,"), "{more}");
+    assert!(
+        more.contains("2 benchmarks can fill only 2 shards") && more.contains(": 1 benchmark,"),
+        "{more}"
+    );
 }
 
 #[test]

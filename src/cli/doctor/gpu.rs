@@ -40,7 +40,7 @@ pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
             "clock-left-locked",
             left.describe(),
             "The run that locked the clock was killed before it could unlock it.",
-            "The next `benchgate run` undoes it.",
+            "The next `benchgate run` unlocks the clock.",
         ));
     }
     found
