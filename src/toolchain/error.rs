@@ -94,7 +94,7 @@ impl ToolchainError {
                 "the server's file does not have the hash in the configuration: find out why before changing `sha256`"
             }
             Self::WrongCommit { .. } => {
-                "correct the pin in benchgate.toml: its version and its commit are not of the same release"
+                "correct the pin in benchgate.toml: its commit or its version is not that of these tools"
             }
             Self::MissingTool { .. } => "check that the wheels or the build tree are complete",
             Self::Tampered { .. } => {

@@ -388,7 +388,7 @@ fn tools_of_another_commit_than_the_pin_are_not_run() {
     let outcome = There::new(&bundle).run(&[]).expect_code(20);
     // The first line names the folder that the bundle was unpacked into.
     let messages = outcome.messages();
-    insta::assert_snapshot!(messages.lines().last().unwrap(), @"hint: correct the pin in benchgate.toml: its version and its commit are not of the same release");
+    insta::assert_snapshot!(messages.lines().last().unwrap(), @"hint: correct the pin in benchgate.toml: its commit or its version is not that of these tools");
 }
 
 #[test]

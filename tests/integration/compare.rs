@@ -570,7 +570,7 @@ fn transcripts_of_iree_run_module_are_compared_by_the_values_that_they_print() {
     for (values, code, part) in [
         ("2x2xf32=[3 4][5 6]", 0, "add pass outputs verified"),
         ("2x2xf32=[3 4][5 7]", 13, "1 of 4 elements beyond the tolerance"),
-        ("2x2xf32=[3 4][5 ...]", 11, "cut short"),
+        ("2x2xf32=[3 4][5 ...]", 11, "truncated"),
         ("4xf32=3 4 5 6", 13, "shape 4, but base's output has 2x2"),
     ] {
         world.write("head.txt", transcript(values));

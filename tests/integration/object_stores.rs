@@ -332,7 +332,7 @@ fn a_gate_reads_the_newest_of_many_sessions_in_little_time_and_memory() {
             let output = child.wait_with_output().unwrap();
             let said = String::from_utf8(output.stderr).unwrap();
             let account =
-                said.lines().find(|line| line.starts_with("judged 100 benchmarks by 20 stored sessions"));
+                said.lines().find(|line| line.starts_with("compared 100 benchmarks with 20 stored sessions"));
             let account = account.unwrap_or_else(|| panic!("{said}"));
             println!(
                 "{} of {sessions} sessions, {turn} gate: {account}; peak {} MB",

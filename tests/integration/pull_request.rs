@@ -385,7 +385,7 @@ fn a_rename_that_could_mean_two_models_is_refused_and_one_that_was_merged_does_n
     let (suite, repository) = renamed("latency-us=1000", RENAMED);
     let head = repository.head().unwrap().peel_to_commit().unwrap();
     repository.branch("main", &head, true).unwrap();
-    assert!(!gate(&suite, 0).to_string().contains("renamed by head"));
+    assert!(!gate(&suite, 0).to_string().contains("head renamed benchmarks"));
     let toml = suite.world.read("benchgate.toml");
     let model = toml.split("[[model]]").nth(1).unwrap().split("\n\n").next().unwrap();
     let again = model.replace("name = \"b\"\nrenamed-from = \"a\"", "name = \"c\"\nrenamed-from = \"b\"");
