@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use benchgate_core::model::{
     Benchmark, BenchmarkName, Lint, LintCode, MetricSeries, Outcome, Process, Run, Series, Summary,
-    Verification, VerifyCode, excerpt,
+    Verification, VerifyCode,
 };
 use benchgate_stats::quantile;
 
@@ -18,8 +18,6 @@ pub struct Joiner {
     /// Number of files that contain each benchmark, by its position in the run.
     seen_in: Vec<u64>,
     files: u64,
-    /// The program that measured each benchmark, by its position in the run.
-    programs: Vec<Option<String>>,
     /// The load averages of each file.
     loads: Vec<Vec<f64>>,
 }
@@ -42,12 +40,10 @@ impl Joiner {
             of_session(&mut series.series, session);
         }
         let label = run.origin.label.clone();
-        let program = run.context.executable.clone();
         let Some(joined) = &mut self.joined else {
             let names = run.benchmarks.iter().enumerate();
             self.index = names.map(|(at, benchmark)| (benchmark.name.clone(), at)).collect();
             self.seen_in = vec![1; run.benchmarks.len()];
-            self.programs = vec![program; run.benchmarks.len()];
             self.joined = Some(run);
             return Ok(());
         };
@@ -56,20 +52,12 @@ impl Joiner {
             match self.index.get(&benchmark.name) {
                 Some(&at) => {
                     self.seen_in[at] += 1;
-                    let kept = &mut joined.benchmarks[at];
-                    merge_benchmark(kept, benchmark, &label);
-                    // A suite can be split into programs, but a benchmark can't.
-                    if let (Some(one), Some(two)) = (&self.programs[at], &program)
-                        && one != two
-                    {
-                        add_lint(&mut kept.lints, other_program(one, two));
-                    }
+                    merge_benchmark(&mut joined.benchmarks[at], benchmark, &label);
                 }
                 None => {
                     build::check(joined.benchmarks.len() + 1, &label)?;
                     self.index.insert(benchmark.name.clone(), joined.benchmarks.len());
                     self.seen_in.push(1);
-                    self.programs.push(program.clone());
                     joined.benchmarks.push(benchmark);
                 }
             }
@@ -184,12 +172,6 @@ pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str
     if let Some(axis) = kept.differing_axis(&next) {
         add_lint(&mut kept.lints, Lint::new(LintCode::DuplicateName, axis));
     }
-    if let (Some(one), Some(two)) = (&kept.artifact, &next.artifact) {
-        let programs = [(&one.vmfb_sha256, &two.vmfb_sha256), (&one.execution_sha256, &two.execution_sha256)];
-        if let Some((one, two)) = programs.into_iter().find(|(one, two)| one != two) {
-            add_lint(&mut kept.lints, other_program(one, two));
-        }
-    }
     // Every call's outputs are compared, and their number.
     kept.printed.extend(next.printed.iter().cloned());
     // A transcript that only verifies outputs has no numbers, so none are missing.
@@ -236,13 +218,6 @@ pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str
         }
         (_, Outcome::Skipped { .. } | Outcome::Unsupported { .. }) => {}
     }
-}
-
-/// Returns the finding that the results of one side come from several programs.
-pub(super) fn other_program(one: &str, two: &str) -> Lint {
-    const LONGEST: usize = 60;
-    let detail = format!("from two programs: {} / {}", excerpt(one, LONGEST), excerpt(two, LONGEST));
-    Lint::new(LintCode::DuplicateName, detail)
 }
 
 fn skipped_process() -> Lint {

@@ -13,7 +13,6 @@ use benchgate_core::model::{
 use super::build::{carried, fail, has_room, time_unit};
 use super::columns::{header_words, is_axis, is_percentile};
 use super::error::{LineFault, line_fault};
-use super::join::other_program;
 use super::text::lines;
 
 /// The combined rows with one name.
@@ -25,8 +24,6 @@ struct LatencyRows {
     unsupported: u64,
     zero: u64,
     not_finite: u64,
-    /// The commit of the rows, if a column states it.
-    commit: Option<String>,
 }
 
 /// Positions of the columns.
@@ -36,8 +33,6 @@ struct LatencyColumns {
     time: usize,
     /// Position and name of each axis; its values are part of a benchmark's name.
     axes: Vec<(usize, String)>,
-    /// Position of the column that names the commit of a row.
-    commit: Option<usize>,
     count: usize,
     /// Nanoseconds in the unit of the time column.
     scale: f64,
@@ -96,9 +91,6 @@ fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
         target,
         time,
         axes: axes.map(|(at, cell)| (at, cell.clone())).collect(),
-        commit: cells.iter().position(|cell| {
-            header_words(cell).iter().any(|word| matches!(*word, "commit" | "sha" | "revision" | "branch"))
-        }),
         count: cells.len(),
         scale,
         statistic: (best > 0).then(|| cells[time].clone()),
@@ -154,7 +146,6 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         target: 2,
         time: 3,
         axes: Vec::new(),
-        commit: None,
         count: 4,
         scale: 1e6,
         statistic: None,
@@ -200,13 +191,6 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         });
         let rows = &mut list[at];
         rows.take(time, columns.scale).map_err(|what| line_fault(line.number, what))?;
-        if let Some(commit) = columns.commit.map(|at| cells[at]).filter(|commit| !commit.is_empty()) {
-            let known = rows.commit.get_or_insert_with(|| commit.to_owned());
-            if known != commit && rows.benchmark.lints.iter().all(|lint| lint.code != LintCode::DuplicateName)
-            {
-                rows.benchmark.lints.push(other_program(known, commit));
-            }
-        }
         // The time may be the last column, and a truncated number still looks like a number.
         if !line.terminated {
             rows.benchmark
@@ -223,16 +207,7 @@ impl LatencyRows {
         benchmark.name = BenchmarkName::new(name);
         benchmark.labels.insert("model".to_owned(), model.to_owned());
         benchmark.labels.insert("target".to_owned(), target.to_owned());
-        Self {
-            benchmark,
-            times: Vec::new(),
-            rows: 0,
-            errors: 0,
-            unsupported: 0,
-            zero: 0,
-            not_finite: 0,
-            commit: None,
-        }
+        Self { benchmark, times: Vec::new(), rows: 0, errors: 0, unsupported: 0, zero: 0, not_finite: 0 }
     }
 
     fn take(&mut self, time: &str, scale: f64) -> Result<(), &'static str> {
@@ -256,7 +231,7 @@ impl LatencyRows {
     }
 
     fn finish(self) -> Benchmark {
-        let Self { mut benchmark, times, rows, errors, unsupported, zero, not_finite, .. } = self;
+        let Self { mut benchmark, times, rows, errors, unsupported, zero, not_finite } = self;
         if errors > 0 {
             fail(&mut benchmark, Stage::Benchmark, format!("`error` in {errors} of {rows} rows"));
             return benchmark;
