@@ -11,7 +11,6 @@ use benchgate_core::model::{
 };
 
 use super::build::{carried, fail, has_room, time_unit};
-use super::columns::{header_words, is_axis, is_percentile};
 use super::error::{LineFault, line_fault};
 use super::text::lines;
 
@@ -116,6 +115,10 @@ fn rank(words: &[&str]) -> u8 {
     }
 }
 
+fn header_words(header: &str) -> Vec<&str> {
+    header.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
+}
+
 /// Returns the nanoseconds in the unit of a time column: `time`, `latency_mean_us`, `latency (s)`. The
 /// default unit is the millisecond; a column whose unit is unknown is not read.
 fn time_scale(words: &[&str]) -> Option<f64> {
@@ -138,6 +141,40 @@ fn milliseconds(words: &[&str]) -> Option<f64> {
         [_, .., "ms"] if !words.contains(&"timeout") => time_unit("ms"),
         _ => None,
     }
+}
+
+/// Words for columns that number or date the rows of one experiment (`run_id`, `git_sha`), or that measure
+/// something else (`memory_mb`, `latency_std`).
+const NO_AXES: &str = "timestamp date datetime run iteration iter repetition repeat rep trial round sample pid uuid \
+    commit sha branch url user host hostname note notes comment mean avg average median std stddev stdev var cv min max \
+    time latency memory mem rss vram fps qps throughput flops tflops gflops speedup loss accuracy power watts joules \
+    energy util utilization usage clock timeout";
+
+/// Words for times, in columns that state a unit of time.
+const TIMED: &str = "wall compile compilation elapsed duration total inference kernel";
+
+/// Words that don't decide about a column if it has other words. Alone they can name an axis: `gpu`, `id`,
+/// `size_mb`.
+const QUALIFIERS: &str = "id idx index number hash git cpu gpu device host peak used total wall compile compilation \
+    elapsed duration inference kernel temp temperature mb mib gb gib kb bytes percent pct mhz ghz per sec second step";
+
+/// Returns whether a word is a percentile: `p50`, `p99`, `p999`.
+fn is_percentile(word: &str) -> bool {
+    word.strip_prefix('p').is_some_and(|digits| digits.len() > 1 && digits.parse::<u16>().is_ok())
+}
+
+/// Returns whether a column identifies the experiment, so that rows that differ in it belong to different
+/// experiments. A column with an unknown word counts as such. In doubt, its benchmarks stay without a partner
+/// or a second sample, because merging them could hide a change.
+fn is_axis(words: &[&str]) -> bool {
+    let is_in = |words: &str, word: &str| words.split(' ').any(|known| known == word);
+    let has_unit = words.last().is_some_and(|word| *word != "min" && time_unit(word).is_some());
+    let named = &words[..words.len() - usize::from(has_unit)];
+    let is_known = |word: &str| is_in(NO_AXES, word) || is_percentile(word);
+    let decides = |word: &str| is_known(word) || has_unit && is_in(TIMED, word);
+    let is_gpus = words.len() > 1 && matches!(words.last(), Some(&("temp" | "temperature")));
+    let known = named.iter().all(|word| is_known(word) || is_in(QUALIFIERS, word));
+    !(words.is_empty() || known && (named.iter().any(|word| decides(word)) || is_gpus))
 }
 
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {

@@ -5,7 +5,6 @@ mod asv;
 mod benchfmt;
 mod build;
 mod cargo_bench;
-mod columns;
 mod compile_benchmark;
 mod compiled_code;
 mod compressed;

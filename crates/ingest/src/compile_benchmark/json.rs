@@ -2,12 +2,10 @@
 //! versions spell the same field differently, so every known spelling is accepted.
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
 use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
 use super::super::build::{ByName, carried, fail, processes, summary};
-use super::super::columns::add_field;
 use super::super::error::{LineFault, line_fault};
 use super::super::json::parse;
 use super::super::stated::check_summary;
@@ -20,8 +18,6 @@ struct CompileBenchmarkFile {
     #[serde(alias = "runs")]
     num_runs: Option<u64>,
     results: Vec<CompileBenchmarkEntry>,
-    #[serde(flatten)]
-    others: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -40,8 +36,6 @@ struct CompileBenchmarkEntry {
     success: Option<bool>,
     #[serde(alias = "reason", alias = "failure")]
     error: Option<String>,
-    #[serde(flatten)]
-    others: Map<String, Value>,
 }
 
 pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
@@ -52,13 +46,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
     }
     let mut benchmarks = ByName::default();
     for entry in &file.results {
-        let mut benchmark = benchmark(entry, &file);
-        if benchmark.outcome.is_ok() {
-            for (name, value) in file.others.iter().chain(&entry.others) {
-                add_field(&mut benchmark, name, value).map_err(|what| line_fault(1, what))?;
-            }
-        }
-        benchmarks.push_once(benchmark);
+        benchmarks.push_once(benchmark(entry, &file));
     }
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }

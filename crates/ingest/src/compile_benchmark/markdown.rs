@@ -2,12 +2,9 @@
 //! table names the device. `-` stands for no value, and `**Failed:** why` for a failure, which must not look
 //! like a missing number.
 
-use serde_json::Value;
-
 use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
 use super::super::build::{ByName, carried, fail, summary, time_unit};
-use super::super::columns::add_field;
 use super::super::error::{LineFault, line_fault};
 use super::super::text::lines;
 use super::named;
@@ -24,8 +21,6 @@ struct MarkdownColumns {
     stddev: Option<(usize, f64)>,
     compile: Option<(usize, f64)>,
     notes: Option<usize>,
-    /// Titles of the other columns, with their positions.
-    others: Vec<(usize, String)>,
     count: usize,
 }
 
@@ -48,15 +43,15 @@ fn columns(cells: &[&str]) -> Option<MarkdownColumns> {
         let unit = lower[at].rsplit_once('(')?.1.trim_end_matches(')');
         Some((at, time_unit(unit)?))
     };
-    let (model, notes) = (find(&|cell| cell == "model"), find(&|cell| cell == "notes"));
-    let (backend, mean) = (find(&|cell| cell == "backend")?, with_unit(find(&is_time)?)?);
-    let stddev = find(&|cell| cell.starts_with("std")).and_then(with_unit);
-    let compile = find(&|cell| cell.starts_with("compile")).and_then(with_unit);
-    let timed = [Some(mean), stddev, compile].into_iter().flatten().map(|(at, _)| at);
-    let known: Vec<usize> = timed.chain([model, notes, Some(backend)].into_iter().flatten()).collect();
-    let others = lower.iter().enumerate().filter(|(at, _)| !known.contains(at));
-    let others = others.map(|(at, title)| (at, title.clone())).collect();
-    Some(MarkdownColumns { model, backend, mean, stddev, compile, notes, others, count: cells.len() })
+    Some(MarkdownColumns {
+        model: find(&|cell| cell == "model"),
+        backend: find(&|cell| cell == "backend")?,
+        mean: with_unit(find(&is_time)?)?,
+        stddev: find(&|cell| cell.starts_with("std")).and_then(with_unit),
+        compile: find(&|cell| cell.starts_with("compile")).and_then(with_unit),
+        notes: find(&|cell| cell == "notes"),
+        count: cells.len(),
+    })
 }
 
 /// Returns whether a column with this title, in lower case, states the time that decides.
@@ -120,18 +115,6 @@ fn heading_device(text: &str) -> Option<String> {
     words.map(str::to_ascii_lowercase).find(|word| DEVICES.contains(&word.as_str()))
 }
 
-/// Returns the value of a cell; `1.5x` and `12 %` are numbers too.
-fn value(cell: &str) -> Value {
-    let number = cell.trim_end_matches(['x', '×', '%', ' ']);
-    match number.parse::<f64>() {
-        Ok(number) if number.fract() != 0.0 || !cell.ends_with(|end: char| end.is_ascii_digit()) => {
-            Value::from(number)
-        }
-        Ok(_) => cell.parse::<i64>().map_or(Value::Null, Value::from),
-        Err(_) => Value::from(cell),
-    }
-}
-
 fn benchmark(
     row: &[&str],
     columns: &MarkdownColumns,
@@ -171,9 +154,6 @@ fn benchmark(
     if let Some((time, scale)) = columns.compile.map(number).transpose()?.flatten() {
         let stated = Summary { mean: Some(time), ..Summary::default() };
         summary(&mut benchmark, Metric::COMPILE_TIME, scale, stated);
-    }
-    for (at, title) in &columns.others {
-        add_field(&mut benchmark, title, &value(row[*at].trim_matches('`')))?;
     }
     Ok(benchmark)
 }
