@@ -1,14 +1,18 @@
 //! Results that a script wrote for a dashboard: the generic JSON of github-action-benchmark, and Bencher's
 //! metric format. Both hold one value per benchmark and no samples.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
+use serde_json::Value as Json;
 
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Summary, Unit, excerpt};
 
 use super::build::{ByName, carried, direction, own_metric, own_unit, summary};
 use super::columns::header_words;
 use super::error::{LineFault, line_fault};
-use super::json::{Value, parse, unique_entries};
+use super::facts::{self, Field};
+use super::json::{Value, parse, unique_entries, unique_map};
 use super::stated::{check_summary, contradict};
 
 /// An entry of github-action-benchmark's list. Its `range` is free text whose meaning differs between tools,
@@ -18,6 +22,25 @@ struct CustomEntry {
     name: String,
     unit: String,
     value: Value,
+    #[serde(rename = "range")]
+    _range: Option<Json>,
+    extra: Option<Json>,
+    #[serde(flatten, deserialize_with = "unique_map")]
+    other: BTreeMap<String, Json>,
+}
+
+/// Returns the fields in the free text next to a value: its lines `key: value`, and any other line without
+/// digits, such as `cold cache`. Lines with digits often state measurements.
+fn extra_fields(extra: &str) -> Vec<Field> {
+    let lines = extra.lines().map(str::trim).filter(|line| !line.is_empty());
+    let field = |line: &str| match line.split_once([':', '=']) {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Some((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ if line.contains(|c: char| c.is_ascii_digit()) => None,
+        _ => Some(("extra".to_owned(), line.to_owned())),
+    };
+    lines.filter_map(field).collect()
 }
 
 /// Reads github-action-benchmark's list. The file does not state which direction is better, so the caller has
@@ -26,7 +49,7 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: Vec<CustomEntry> = parse(text, &mut rewritten)?;
     let mut benchmarks = ByName::default();
-    for CustomEntry { name, unit, value } in file {
+    for CustomEntry { name, unit, value, extra, other, .. } in file {
         let mut benchmark = Benchmark::new(carried(&name).map_err(|what| line_fault(1, what))?);
         let (metric, scale) = metric(&unit, better);
         // Without a unit, the name may contain one.
@@ -40,6 +63,13 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
             contradict(&mut benchmark, detail);
         }
         summary(&mut benchmark, metric, scale, Summary { mean: Some(value.0), ..Summary::default() });
+        let mut fields = facts::of_json(&other);
+        match extra {
+            Some(Json::String(text)) => fields.extend(extra_fields(&text)),
+            Some(Json::Object(object)) => fields.extend(facts::of_json(&object)),
+            _ => {}
+        }
+        facts::state(&mut benchmark, &fields);
         benchmarks.push_once(benchmark);
     }
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })

@@ -12,6 +12,7 @@ use benchgate_core::model::{
 
 use super::build::{carried, fail, has_room, time_unit};
 use super::error::{LineFault, line_fault};
+use super::facts::{self, is_axis, is_percentile, words};
 use super::text::lines;
 
 /// The combined rows with one name.
@@ -20,6 +21,8 @@ struct LatencyRows {
     times: Vec<Process>,
     rows: u64,
     errors: u64,
+    /// The failure that another column of a row states.
+    failed: Option<String>,
     unsupported: u64,
     zero: u64,
     not_finite: u64,
@@ -32,6 +35,8 @@ struct LatencyColumns {
     time: usize,
     /// Position and name of each axis; its values are part of a benchmark's name.
     axes: Vec<(usize, String)>,
+    /// Position and name of each column that can state a failure.
+    others: Vec<(usize, String)>,
     count: usize,
     /// Nanoseconds in the unit of the time column.
     scale: f64,
@@ -65,14 +70,14 @@ fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
         line.split(',').map(|cell| cell.trim().trim_matches('"').to_ascii_lowercase()).take(32).collect();
     let find = |names: &[&str]| cells.iter().position(|cell| names.contains(&cell.as_str()));
     let named = |scale: fn(&[&str]) -> Option<f64>| -> Vec<(usize, f64)> {
-        cells.iter().enumerate().filter_map(|(at, cell)| Some((at, scale(&header_words(cell))?))).collect()
+        cells.iter().enumerate().filter_map(|(at, cell)| Some((at, scale(&words(cell))?))).collect()
     };
     let times =
         Some(named(time_scale)).filter(|found| !found.is_empty()).unwrap_or_else(|| named(milliseconds));
     // If several columns match, `tile_ms` and `time_limit_ms` can be axes of the experiment.
     let mut measured: Vec<(u8, usize, f64)> = Vec::new();
     for (at, scale) in &times {
-        let words = header_words(&cells[*at]);
+        let words = words(&cells[*at]);
         if times.len() == 1 || !is_axis(&words) {
             measured.push((rank(&words), *at, *scale));
         }
@@ -83,13 +88,14 @@ fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
     if let Some((_, other, _)) = measured.get(1).filter(|(rank, ..)| *rank == best) {
         return Some(Err(format!("`{}` and `{}` may both be the time", cells[time], cells[*other])));
     }
-    let axes = cells.iter().enumerate();
-    let axes = axes.filter(|(at, cell)| ![model, target, time].contains(at) && is_axis(&header_words(cell)));
+    let others = cells.iter().cloned().enumerate();
+    let others: Vec<_> = others.filter(|(at, _)| ![model, target, time].contains(at)).collect();
     Some(Ok(LatencyColumns {
         model,
         target,
         time,
-        axes: axes.map(|(at, cell)| (at, cell.clone())).collect(),
+        axes: others.iter().filter(|(_, cell)| is_axis(&words(cell))).cloned().collect(),
+        others,
         count: cells.len(),
         scale,
         statistic: (best > 0).then(|| cells[time].clone()),
@@ -113,10 +119,6 @@ fn rank(words: &[&str]) -> u8 {
     } else {
         3
     }
-}
-
-fn header_words(header: &str) -> Vec<&str> {
-    header.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
 
 /// Returns the nanoseconds in the unit of a time column: `time`, `latency_mean_us`, `latency (s)`. The
@@ -143,46 +145,13 @@ fn milliseconds(words: &[&str]) -> Option<f64> {
     }
 }
 
-/// Words for columns that number or date the rows of one experiment (`run_id`, `git_sha`), or that measure
-/// something else (`memory_mb`, `latency_std`).
-const NO_AXES: &str = "timestamp date datetime run iteration iter repetition repeat rep trial round sample pid uuid \
-    commit sha branch url user host hostname note notes comment mean avg average median std stddev stdev var cv min max \
-    time latency memory mem rss vram fps qps throughput flops tflops gflops speedup loss accuracy power watts joules \
-    energy util utilization usage clock timeout";
-
-/// Words for times, in columns that state a unit of time.
-const TIMED: &str = "wall compile compilation elapsed duration total inference kernel";
-
-/// Words that don't decide about a column if it has other words. Alone they can name an axis: `gpu`, `id`,
-/// `size_mb`.
-const QUALIFIERS: &str = "id idx index number hash git cpu gpu device host peak used total wall compile compilation \
-    elapsed duration inference kernel temp temperature mb mib gb gib kb bytes percent pct mhz ghz per sec second step";
-
-/// Returns whether a word is a percentile: `p50`, `p99`, `p999`.
-fn is_percentile(word: &str) -> bool {
-    word.strip_prefix('p').is_some_and(|digits| digits.len() > 1 && digits.parse::<u16>().is_ok())
-}
-
-/// Returns whether a column identifies the experiment, so that rows that differ in it belong to different
-/// experiments. A column with an unknown word counts as such. In doubt, its benchmarks stay without a partner
-/// or a second sample, because merging them could hide a change.
-fn is_axis(words: &[&str]) -> bool {
-    let is_in = |words: &str, word: &str| words.split(' ').any(|known| known == word);
-    let has_unit = words.last().is_some_and(|word| *word != "min" && time_unit(word).is_some());
-    let named = &words[..words.len() - usize::from(has_unit)];
-    let is_known = |word: &str| is_in(NO_AXES, word) || is_percentile(word);
-    let decides = |word: &str| is_known(word) || has_unit && is_in(TIMED, word);
-    let is_gpus = words.len() > 1 && matches!(words.last(), Some(&("temp" | "temperature")));
-    let known = named.iter().all(|word| is_known(word) || is_in(QUALIFIERS, word));
-    !(words.is_empty() || known && (named.iter().any(|word| decides(word)) || is_gpus))
-}
-
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut columns = LatencyColumns {
         model: 1,
         target: 2,
         time: 3,
         axes: Vec::new(),
+        others: Vec::new(),
         count: 4,
         scale: 1e6,
         statistic: None,
@@ -195,7 +164,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         }
         if let Some(found) = header(line.text) {
             columns = found.map_err(|what| line_fault(line.number, what))?;
-            for (_, axis) in &columns.axes {
+            for (_, axis) in &columns.others {
                 carried(axis).map_err(|what| line_fault(line.number, what))?;
             }
             continue;
@@ -228,6 +197,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         });
         let rows = &mut list[at];
         rows.take(time, columns.scale).map_err(|what| line_fault(line.number, what))?;
+        if rows.failed.is_none() {
+            rows.failed = columns.others.iter().find_map(|(at, name)| facts::failure(name, cells[*at]));
+        }
         // The time may be the last column, and a truncated number still looks like a number.
         if !line.terminated {
             rows.benchmark
@@ -244,7 +216,16 @@ impl LatencyRows {
         benchmark.name = BenchmarkName::new(name);
         benchmark.labels.insert("model".to_owned(), model.to_owned());
         benchmark.labels.insert("target".to_owned(), target.to_owned());
-        Self { benchmark, times: Vec::new(), rows: 0, errors: 0, unsupported: 0, zero: 0, not_finite: 0 }
+        Self {
+            benchmark,
+            times: Vec::new(),
+            rows: 0,
+            errors: 0,
+            failed: None,
+            unsupported: 0,
+            zero: 0,
+            not_finite: 0,
+        }
     }
 
     fn take(&mut self, time: &str, scale: f64) -> Result<(), &'static str> {
@@ -268,9 +249,13 @@ impl LatencyRows {
     }
 
     fn finish(self) -> Benchmark {
-        let Self { mut benchmark, times, rows, errors, unsupported, zero, not_finite } = self;
+        let Self { mut benchmark, times, rows, errors, failed, unsupported, zero, not_finite } = self;
         if errors > 0 {
             fail(&mut benchmark, Stage::Benchmark, format!("`error` in {errors} of {rows} rows"));
+            return benchmark;
+        }
+        if let Some(why) = failed {
+            fail(&mut benchmark, Stage::Benchmark, why);
             return benchmark;
         }
         if unsupported == rows {

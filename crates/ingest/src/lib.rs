@@ -14,6 +14,7 @@ mod custom;
 mod detect;
 mod error;
 mod export;
+mod facts;
 mod format;
 mod go_test;
 mod google_benchmark;

@@ -9,7 +9,8 @@ use benchgate_core::model::{Benchmark, Context, Metric, Run, Stage, Summary};
 
 use super::build::{ByName, fail, processes, summary, testbed};
 use super::error::LineFault;
-use super::json::parse;
+use super::facts;
+use super::json::{parse, unique_map};
 use super::stated::{check_count, check_summary};
 
 #[derive(Deserialize)]
@@ -63,6 +64,8 @@ struct PytestBenchmarkEntry {
     fullname: Option<String>,
     param: Option<serde_json::Value>,
     options: Option<Options>,
+    #[serde(default, deserialize_with = "unique_map")]
+    extra_info: BTreeMap<String, serde_json::Value>,
     #[serde(default)]
     has_error: bool,
     stats: Option<Stats>,
@@ -91,7 +94,12 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: PytestBenchmarkFile = parse(text, &mut rewritten)?;
     let mut benchmarks = ByName::default();
-    file.benchmarks.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push_once(benchmark));
+    for entry in file.benchmarks {
+        let stated = facts::of_json(&entry.extra_info);
+        let mut benchmark = benchmark(entry);
+        facts::state(&mut benchmark, &stated);
+        benchmarks.push_once(benchmark);
+    }
     let machine = file.machine_info;
     let testbed = machine.as_ref().and_then(|machine| testbed(machine.facts()));
     let context = Context {

@@ -6,7 +6,7 @@ use crate::harness::{Outcome, World};
 
 use super::{FAIL_ON, Greens};
 
-fn compared(base: &str, head: &str) -> Outcome {
+pub(super) fn compared(base: &str, head: &str) -> Outcome {
     let world = World::new();
     world.write("base", base);
     world.write("head", head);
@@ -15,7 +15,7 @@ fn compared(base: &str, head: &str) -> Outcome {
 
 /// Compares an honest file with itself, which passes (or is inconclusive, where a file has one value of each
 /// benchmark), and with each edit of it, which is neither.
-fn none_is_green(tool: &str, honest: &str, edits: &[(&str, &str)]) {
+pub(super) fn none_is_green(tool: &str, honest: &str, edits: &[(&str, &str)]) {
     let honestly = compared(honest, &format!("{honest}\n"));
     assert!(matches!(honestly.code, Some(0 | 11)), "{tool}: {}", honestly.said());
     let mut greens = Greens::default();

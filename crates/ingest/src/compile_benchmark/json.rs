@@ -1,13 +1,17 @@
 //! The JSON artifact for one model on one device: `{"model", "device", "results": [{"backend", …}]}`. Its
 //! versions spell the same field differently, so every known spelling is accepted.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
+use serde_json::Value;
 
 use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
 use super::super::build::{ByName, carried, fail, processes, summary};
 use super::super::error::{LineFault, line_fault};
-use super::super::json::parse;
+use super::super::facts::{self, Field};
+use super::super::json::{parse, unique_map};
 use super::super::stated::check_summary;
 use super::named;
 
@@ -18,6 +22,8 @@ struct CompileBenchmarkFile {
     #[serde(alias = "runs")]
     num_runs: Option<u64>,
     results: Vec<CompileBenchmarkEntry>,
+    #[serde(flatten, deserialize_with = "unique_map")]
+    other: BTreeMap<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -36,6 +42,8 @@ struct CompileBenchmarkEntry {
     success: Option<bool>,
     #[serde(alias = "reason", alias = "failure")]
     error: Option<String>,
+    #[serde(flatten, deserialize_with = "unique_map")]
+    other: BTreeMap<String, Value>,
 }
 
 pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
@@ -44,9 +52,15 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
     for name in [&file.model, &file.device].into_iter().flatten() {
         carried(name).map_err(|what| line_fault(1, what))?;
     }
+    let shared = facts::shared(facts::of_json(&file.other)).map_err(|what| line_fault(1, what))?;
     let mut benchmarks = ByName::default();
     for entry in &file.results {
-        benchmarks.push_once(benchmark(entry, &file));
+        let mut benchmark = benchmark(entry, &file);
+        let of_row = facts::of_json(&entry.other);
+        let is_of_file = |(name, _): &&Field| of_row.iter().all(|(of_row, _)| of_row != name);
+        let fields: Vec<Field> = of_row.iter().chain(shared.iter().filter(is_of_file)).cloned().collect();
+        facts::state(&mut benchmark, &fields);
+        benchmarks.push_once(benchmark);
     }
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }

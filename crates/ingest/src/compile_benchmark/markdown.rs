@@ -6,6 +6,7 @@ use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
 use super::super::build::{ByName, carried, fail, summary, time_unit};
 use super::super::error::{LineFault, line_fault};
+use super::super::facts::{self, Field};
 use super::super::text::lines;
 use super::named;
 
@@ -21,6 +22,8 @@ struct MarkdownColumns {
     stddev: Option<(usize, f64)>,
     compile: Option<(usize, f64)>,
     notes: Option<usize>,
+    /// Position and title of each other column.
+    others: Vec<(usize, String)>,
     count: usize,
 }
 
@@ -43,15 +46,20 @@ fn columns(cells: &[&str]) -> Option<MarkdownColumns> {
         let unit = lower[at].rsplit_once('(')?.1.trim_end_matches(')');
         Some((at, time_unit(unit)?))
     };
-    Some(MarkdownColumns {
+    let mut columns = MarkdownColumns {
         model: find(&|cell| cell == "model"),
         backend: find(&|cell| cell == "backend")?,
         mean: with_unit(find(&is_time)?)?,
         stddev: find(&|cell| cell.starts_with("std")).and_then(with_unit),
         compile: find(&|cell| cell.starts_with("compile")).and_then(with_unit),
         notes: find(&|cell| cell == "notes"),
+        others: Vec::new(),
         count: cells.len(),
-    })
+    };
+    let MarkdownColumns { model, backend, mean, stddev, compile, notes, .. } = columns;
+    let read = [model, Some(backend), Some(mean.0), stddev.map(|it| it.0), compile.map(|it| it.0), notes];
+    columns.others = lower.into_iter().enumerate().filter(|(at, _)| !read.contains(&Some(*at))).collect();
+    Some(columns)
 }
 
 /// Returns whether a column with this title, in lower case, states the time that decides.
@@ -90,7 +98,12 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
                     model = Some(named.to_owned());
                 }
                 let read = benchmark(row, columns, model.as_deref(), device.as_deref());
-                benchmarks.push_once(read.map_err(|what| line_fault(line.number, what))?);
+                let mut read = read.map_err(|what| line_fault(line.number, what))?;
+                let others = columns.others.iter();
+                let others: Vec<Field> =
+                    others.map(|(at, title)| (title.clone(), row[*at].to_owned())).collect();
+                facts::state(&mut read, &others);
+                benchmarks.push_once(read);
             }
         } else if table.is_some() && line.text.trim_start().starts_with('|') {
             return Err(line_fault(line.number, "a table row without a closing bar"));

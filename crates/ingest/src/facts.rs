@@ -1,0 +1,234 @@
+//! Fields of a row that its reader does not know. They can state a failure, or a fact about the experiment
+//! (`dtype`, `batch_size`, `gpu`), which must be equal on both sides; others date, number or measure.
+
+use serde_json::Value;
+
+use benchgate_core::model::{Benchmark, Stage, excerpt};
+
+use super::build::{fail, time_unit};
+
+/// Name and value of a field, as text.
+pub(super) type Field = (String, String);
+
+/// Label with the names of all facts that a row states, because a fact that only one side states is not known
+/// to be equal.
+const FIELDS: &str = "fields";
+
+/// Maximum number of bytes of the facts that a file states for all of its rows.
+const LONGEST: usize = 4096;
+
+/// Adds the facts among these fields to the benchmark, which has failed if a field says so.
+pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
+    if let Some(why) = fields.iter().find_map(|(name, value)| failure(name, value)) {
+        fail(benchmark, Stage::Benchmark, why);
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for (name, value) in fields.iter().filter(|(name, value)| is_fact(name, value)) {
+        names.push(name);
+        // The prefix keeps a file from setting a label that has a meaning.
+        benchmark.labels.insert(format!("field {name}"), plain(value));
+    }
+    names.sort_unstable();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    benchmark.labels.insert(FIELDS.to_owned(), names);
+}
+
+/// Returns the facts and failures among the fields that a file states for all of its rows.
+pub(super) fn shared(fields: Vec<Field>) -> Result<Vec<Field>, &'static str> {
+    let kept = |(name, value): &Field| is_fact(name, value) || failure(name, value).is_some();
+    let fields: Vec<Field> = fields.into_iter().filter(kept).collect();
+    let length: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if length > LONGEST { Err("fields of more than 4096 bytes that many rows share") } else { Ok(fields) }
+}
+
+/// Returns the scalars of an object by their names, also those of objects in it (`gpu.name`). A list of
+/// words or whole numbers, such as a shape, counts as a scalar.
+pub(super) fn of_json<'a>(object: impl IntoIterator<Item = (&'a String, &'a Value)>) -> Vec<Field> {
+    let mut fields = Vec::new();
+    for (name, value) in object {
+        match value {
+            Value::Null => {}
+            Value::String(text) => fields.push((name.clone(), text.clone())),
+            Value::Bool(_) | Value::Number(_) => fields.push((name.clone(), value.to_string())),
+            Value::Array(list) => {
+                let is_word = |value: &Value| value.is_string() || value.is_boolean() || value.is_i64();
+                if !list.is_empty() && list.len() <= MOST_ITEMS && list.iter().all(is_word) {
+                    fields.push((name.clone(), value.to_string()));
+                }
+            }
+            Value::Object(inner) => {
+                fields
+                    .extend(of_json(inner).into_iter().map(|(key, value)| (format!("{name}.{key}"), value)));
+            }
+        }
+    }
+    fields
+}
+
+/// Maximum number of items of a list that is a fact; longer lists are measurements or logs.
+const MOST_ITEMS: usize = 16;
+
+/// Returns the lower-case words of a field's name: `batch_size`, `batchSize`, `Batch size`.
+fn name_words(name: &str) -> String {
+    let mut words = String::with_capacity(name.len() + 4);
+    let mut before = ' ';
+    for c in name.chars() {
+        if c.is_uppercase() && before.is_lowercase() {
+            words.push(' ');
+        }
+        words.extend(c.to_lowercase());
+        before = c;
+    }
+    words
+}
+
+pub(super) fn words(name: &str) -> Vec<&str> {
+    name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
+}
+
+fn is_in(words: &str, word: &str) -> bool {
+    words.split_ascii_whitespace().any(|known| known == word)
+}
+
+/// Words in names of fields that say whether a result is right.
+const VERDICTS: &str = "status result outcome state verdict verification verified accuracy correctness correct passed \
+    pass success succeeded successful ok valid validated validation check checked match matches matched allclose \
+    numerics outputs";
+
+/// Words in values of such fields that deny it.
+const DENIALS: &str = "false fail fails failed failure error errors errored wrong incorrect mismatch mismatched invalid \
+    timeout crash crashed oom killed aborted diverged bad";
+
+/// Words of which the names of error messages consist.
+const ERRORS: &str =
+    "error errors exception failure failures failed fault crash crashed traceback aborted oom";
+const OF_ERRORS: &str = "message msg text type code count num reason detail details last runtime compile compiler build run is has did";
+
+/// Returns the failure that a field states: `accuracy: fail`, `correct: false`, `error: out of memory`.
+pub(super) fn failure(name: &str, value: &str) -> Option<String> {
+    let (value, number) = (value.trim(), number(value));
+    if is_absent(value) {
+        return None;
+    }
+    let lower = (name_words(name), value.to_lowercase());
+    let (name_of, said) = (words(&lower.0), words(&lower.1));
+    let any = |known: &str| name_of.iter().any(|word| is_in(known, word));
+    let stated = || Some(format!("`{}` is `{}`", excerpt(name, 40), excerpt(value, 120)));
+    let is_code = any("exit return exitcode returncode rc") && name_of.len() < 3;
+    if let Some(number) = number {
+        let is_denied = number == 0.0
+            && matches!(name_of.as_slice(), [word] if is_in("correct passed pass success ok valid match verified", word));
+        let counts = any("errors failures failed code") && is_message(&name_of);
+        let is_flag = number.fract() == 0.0 && name_of.len() == 1 && is_message(&name_of);
+        return if is_denied || number != 0.0 && (is_code || counts || is_flag) { stated() } else { None };
+    }
+    let denies = said.iter().any(|word| is_in(DENIALS, word))
+        // `no errors`
+        && !(said.len() > 1 && matches!(said.first(), Some(&("no" | "without"))));
+    let is_fine = || {
+        is_in("false no ok success succeeded passed pass none", &said.join(" "))
+            || matches!(said.as_slice(), ["no" | "without", ..])
+            // An error bar.
+            || value.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '±' | '+' | '-'))
+    };
+    if any(VERDICTS) && (denies || lower.1 == "no") || is_message(&name_of) && !is_fine() {
+        stated()
+    } else {
+        None
+    }
+}
+
+/// Returns whether these are the words of a field for a message about an error.
+fn is_message(words: &[&str]) -> bool {
+    words.iter().any(|word| is_in(ERRORS, word))
+        && words.iter().all(|word| is_in(ERRORS, word) || is_in(OF_ERRORS, word))
+}
+
+/// Words in names of fields that differ between two runs of one experiment.
+const VOLATILE: &str = "timestamp date datetime uuid pid commit sha branch url user host hostname note notes comment \
+    path file dir directory folder cwd log started finished ended created updated elapsed duration job workflow runner \
+    attempt node ip seconds port";
+
+/// Names of fields that count what a tool chose to repeat.
+const REPEATED: &str = "iterations iters rounds samples count n id ids at revision build";
+
+/// Returns whether a field states a fact that must be equal on both sides. A field with an unknown name does,
+/// because ignoring it could hide that the sides did different work.
+fn is_fact(name: &str, value: &str) -> bool {
+    let lower = name_words(name);
+    let words = words(&lower);
+    let any = |known: &str| words.iter().any(|word| is_in(known, word));
+    let only = |known: &str| words.iter().all(|word| is_in(known, word));
+    if is_absent(value) || any(VOLATILE) || only(REPEATED) || is_place(value) {
+        return false;
+    }
+    // The version of a compiler may be what changed, unlike those of the machine.
+    if any("version versions") && !any("driver firmware kernel") {
+        return false;
+    }
+    let Some(number) = number(value) else { return any(VERDICTS) || is_axis(&words) };
+    let has_unit =
+        words.last().is_some_and(|word| time_unit(word).is_some() || is_in("mb mib gb gib kb", word));
+    let is_rate = words.windows(2).any(|pair| pair[0] == "per" && (time_unit(pair[1]).is_some()));
+    let is_measured = number.fract() != 0.0 && (has_unit || any("error err diff difference deviation"));
+    is_axis(&words) && !is_rate && !is_measured
+}
+
+/// Returns the number that a value is, if it is one.
+fn number(value: &str) -> Option<f64> {
+    value.trim().parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// Returns a value in one spelling: `8.0` is `8`.
+fn plain(value: &str) -> String {
+    number(value).map_or_else(|| value.trim().to_owned(), |number| number.to_string())
+}
+
+/// Returns whether a value stands for none.
+fn is_absent(value: &str) -> bool {
+    matches!(value.trim(), "" | "-" | "–" | "null" | "None" | "none" | "n/a" | "N/A")
+}
+
+/// Returns whether a value is a path, an address or a date.
+fn is_place(value: &str) -> bool {
+    let value = value.trim();
+    let is_date = value.len() >= 10
+        && value.bytes().take(10).enumerate().all(|(at, byte)| match at {
+            4 | 7 => matches!(byte, b'-' | b'/'),
+            _ => byte.is_ascii_digit(),
+        });
+    is_date || value.contains("://") || ["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start))
+}
+
+/// Words for columns that number or date the rows of one experiment (`run_id`, `git_sha`), or that measure
+/// something else (`memory_mb`, `latency_std`).
+const NO_AXES: &str = "timestamp date datetime run iteration iter repetition repeat rep trial round sample pid uuid \
+    commit sha branch url user host hostname note notes comment mean avg average median std stddev stdev var cv min max \
+    time latency memory mem rss vram fps qps throughput flops tflops gflops speedup loss accuracy power watts joules \
+    energy util utilization usage clock timeout";
+
+/// Words for times, in columns that state a unit of time.
+const TIMED: &str = "wall compile compilation elapsed duration total inference kernel";
+
+/// Words that don't decide about a column if it has other words. Alone they can name an axis: `gpu`, `id`,
+/// `size_mb`.
+const QUALIFIERS: &str = "id idx index number hash git cpu gpu device host peak used total wall compile compilation \
+    elapsed duration inference kernel temp temperature mb mib gb gib kb bytes percent pct mhz ghz per sec second step";
+
+/// Returns whether a word is a percentile: `p50`, `p99`, `p999`.
+pub(super) fn is_percentile(word: &str) -> bool {
+    word.strip_prefix('p').is_some_and(|digits| digits.len() > 1 && digits.parse::<u16>().is_ok())
+}
+
+/// Returns whether a column identifies the experiment, so that rows that differ in it belong to different
+/// experiments. A column with an unknown word counts as such. In doubt, its benchmarks stay without a partner
+/// or a second sample, because merging them could hide a change.
+pub(super) fn is_axis(words: &[&str]) -> bool {
+    let has_unit = words.last().is_some_and(|word| *word != "min" && time_unit(word).is_some());
+    let named = &words[..words.len() - usize::from(has_unit)];
+    let is_known = |word: &str| is_in(NO_AXES, word) || is_percentile(word);
+    let decides = |word: &str| is_known(word) || has_unit && is_in(TIMED, word);
+    let is_gpus = words.len() > 1 && matches!(words.last(), Some(&("temp" | "temperature")));
+    let known = named.iter().all(|word| is_known(word) || is_in(QUALIFIERS, word));
+    !(words.is_empty() || known && (named.iter().any(|word| decides(word)) || is_gpus))
+}

@@ -1,0 +1,121 @@
+//! Results of other tools whose rows state that they failed, or that the sides are not the same experiment.
+
+use super::foreign::{compared, none_is_green};
+
+/// Fields of a row that say something against it, or about another experiment.
+const AGAINST: [(&str, &str); 14] = [
+    ("accuracy", "\"fail\""),
+    ("accuracy", "\"fail_to_run\""),
+    ("correct", "false"),
+    ("passed", "0"),
+    ("status", "\"failed\""),
+    ("status", "\"timeout\""),
+    ("error", "\"out of memory\""),
+    ("errorMessage", "\"x\""),
+    ("exit_code", "137"),
+    ("batch_size", "8"),
+    ("dtype", "\"f16\""),
+    ("gpu", "\"H200\""),
+    ("mode", "\"inference\""),
+    ("shape", "[1, 3, 112, 112]"),
+];
+
+const FIELDS: &str = "\"accuracy\": \"pass\", \"correct\": true, \"passed\": 1, \"status\": \"ok\", \"error\": \"\", \
+    \"errorMessage\": null, \"exit_code\": 0, \"batch_size\": 16, \"dtype\": \"f32\", \"gpu\": \"A100\", \
+    \"mode\": \"training\", \"shape\": [1, 3, 224, 224], \"speedup\": 1.25, \"run_id\": 7, \"memory_mb\": 12.5, \
+    \"started_at\": \"2026-05-01T10:00:00Z\", \"torch_version\": \"2.9\", \"samples_per_second\": 81.5";
+
+/// Each of [`AGAINST`] as an edit of [`FIELDS`]; and fields that are missing, or stated twice.
+fn edits() -> Vec<(String, String)> {
+    let field = |name: &str| {
+        let start = FIELDS.find(&format!("\"{name}\"")).unwrap();
+        let end = FIELDS[start..].find(", \"").map_or(FIELDS.len(), |end| start + end);
+        FIELDS[start..end].to_owned()
+    };
+    let mut edits: Vec<(String, String)> =
+        AGAINST.iter().map(|(name, value)| (field(name), format!("\"{name}\": {value}"))).collect();
+    edits.push((format!("{}, ", field("dtype")), String::new()));
+    edits.push((field("correct"), "\"correct\": false, \"correct\": true".to_owned()));
+    edits
+}
+
+fn none_of_the_edits_is_green(tool: &str, honest: &str) {
+    let edits = edits();
+    let edits: Vec<(&str, &str)> = edits.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+    none_is_green(tool, honest, &edits);
+}
+
+const TIMES: &str = "[1.0002, 1.0001, 1.0006, 1.0003]";
+
+#[test]
+fn no_row_with_a_field_that_denies_it_or_differs_is_green() {
+    let compile = format!(
+        "{{\"model\": \"m\", \"device\": \"cuda\", \"results\": [{{\"backend\": \"a\", \"latencies_ms\": {TIMES}, {FIELDS}}}]}}"
+    );
+    none_of_the_edits_is_green("the compile benchmark", &compile);
+    let of_file = format!(
+        "{{\"model\": \"m\", \"device\": \"cuda\", {FIELDS}, \"results\": [{{\"backend\": \"a\", \"latencies_ms\": {TIMES}}}]}}"
+    );
+    none_of_the_edits_is_green("the file of a compile benchmark", &of_file);
+    let pytest = format!(
+        "{{\"machine_info\": {{}}, \"benchmarks\": [{{\"name\": \"a\", \"options\": {{\"timer\": \"perf_counter\"}}, \
+         \"extra_info\": {{{FIELDS}}}, \"stats\": {{\"rounds\": 4, \"mean\": 1.0003, \"data\": {TIMES}}}}}]}}"
+    );
+    none_of_the_edits_is_green("pytest-benchmark", &pytest);
+}
+
+#[test]
+fn no_column_of_a_table_that_denies_its_row_is_green() {
+    let table = "# CPU\n\n| Backend | Latency (ms) | Success | Accuracy | Batch | Speedup |\n| - | - | - | - | - | - |\n\
+        | a | 1.0002 | True | pass | 8 | 1.1 |\n| b | 2.0002 | True | pass | 8 | 1.2 |\n";
+    let edits =
+        [("| True |", "| False |"), ("| pass |", "| fail |"), ("| 8 |", "| 16 |"), ("| Batch |", "| Size |")];
+    none_is_green("a Markdown table", table, &edits);
+    let csv = "timestamp,model,device,time,accuracy,status\n2026-05-01,m,cpu,1.0002,pass,ok\n\
+        2026-05-01,m,cpu,1.0003,pass,ok\n2026-05-01,m,cpu,1.0001,pass,ok\n";
+    none_is_green("latency.csv", csv, &[(",pass,ok", ",fail,ok"), (",pass,ok", ",pass,failed")]);
+}
+
+#[test]
+fn no_entry_of_a_list_whose_other_fields_differ_is_green() {
+    use super::{FAIL_ON, Greens};
+    use crate::harness::World;
+    let honest = "[{\"name\": \"a\", \"unit\": \"ms\", \"value\": 1.0002, \"range\": \"± 1\", \"extra\": \"cold cache\\nthreads: 4\", \
+        \"device\": \"a\"}]";
+    let world = World::new();
+    let mut greens = Greens::default();
+    let mut compare = |head: &str| {
+        world.write("base", honest);
+        world.write("head", head);
+        let args =
+            ["compare", "base", "head", "--format-in", "custom-smaller-is-better", "--between-cv", "0.1%"];
+        let outcome = world.run(args.into_iter().chain(["--fail-on", FAIL_ON, "--all"]));
+        let is_expected = head == honest || outcome.stdout.contains("workload-changed");
+        assert!(is_expected, "{}", outcome.said());
+        greens.check(head, &outcome);
+    };
+    for (from, to) in
+        [("cold", "warm"), ("threads: 4", "threads: 8"), ("\"device\": \"a\"", "\"device\": \"b\"")]
+    {
+        assert!(honest.contains(from));
+        compare(&honest.replacen(from, to, 1));
+    }
+    greens.none(3);
+}
+
+#[test]
+fn fields_that_differ_between_two_honest_runs_change_nothing() {
+    let [base, head] = [
+        ("\"run_id\": 7, \"memory_mb\": 12.5, \"started_at\": \"2026-05-01T10:00:00Z\", \"gitSha\": \"a1\"", "1.0003"),
+        ("\"run_id\": 8, \"memory_mb\": 12.75, \"started_at\": \"2026-05-02T10:00:00Z\", \"gitSha\": \"b2\"", "1.0004"),
+    ]
+    .map(|(fields, time)| {
+        format!(
+            "{{\"model\": \"m\", \"torch_version\": \"2.{time}\", \"results\": [{{\"backend\": \"a\", {fields}, \
+             \"max_abs_error\": {time}, \"batch_size\": 8, \"samples_per_second\": {time}, \"gpu_temp\": {time}, \
+             \"error\": null, \"status\": \"no errors\", \"log\": \"/tmp/{time}\", \
+             \"latencies_ms\": [1.0002, 1.0001, 1.0006, {time}]}}]}}"
+        )
+    });
+    compared(&base, &head).expect_code(0);
+}
