@@ -85,6 +85,7 @@ fn only(run: &Run, name: &BenchmarkName) -> Run {
         testbed: run.testbed.clone(),
         toolchain: run.toolchain.clone(),
         commit: run.commit.clone(),
+        programs: run.programs.clone(),
         benchmarks: benchmarks.cloned().collect(),
         calibration: run.calibration.as_ref().map(spreads_of),
         anchor: run.anchor.clone(),

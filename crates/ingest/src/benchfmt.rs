@@ -9,6 +9,7 @@ use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stag
 
 use super::build::{carried, direction, fail, has_room, own_metric, own_unit, processes, testbed};
 use super::error::{LineFault, line_fault};
+use super::facts::is_commit;
 use super::text::lines;
 
 /// Maximum number of units of one benchmark: more of them are an attack.
@@ -90,6 +91,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     }
     // Two files may be compared only if these facts are equal; the package is already part of the names.
     config.go.remove("pkg");
+    // Rows of several commits are several experiments, which is a finding of their own.
+    let commit = config.own.iter().find(|(key, value)| is_commit(key) && !value.is_empty());
+    let commit = commit.map(|(_, commit)| commit.clone());
     let testbed = testbed(config.go);
     let broken = broken
         .map(|line| Lint::new(LintCode::TruncatedInput, format!("the test framework reports `{line}`")));
@@ -98,7 +102,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     for benchmark in benchmarks.iter_mut().filter(|benchmark| skipped.contains(benchmark.name.as_str())) {
         benchmark.lints.push(Lint::new(LintCode::SkippedRow, "the test framework reports SKIP"));
     }
-    Ok(Run { benchmarks, testbed, lints, ..Run::default() })
+    Ok(Run { benchmarks, testbed, lints, commit, ..Run::default() })
 }
 
 /// The `key: value` lines so far.

@@ -11,7 +11,7 @@ use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Summ
 use super::build::{ByName, carried, direction, own_metric, own_unit, summary};
 use super::columns::header_words;
 use super::error::{LineFault, line_fault};
-use super::facts::{self, Field};
+use super::facts::{self, Commits, Field};
 use super::json::{Value, parse, unique_entries, unique_map};
 use super::stated::{check_summary, contradict};
 
@@ -48,7 +48,7 @@ fn extra_fields(extra: &str) -> Vec<Field> {
 pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: Vec<CustomEntry> = parse(text, &mut rewritten)?;
-    let mut benchmarks = ByName::default();
+    let (mut benchmarks, mut commits) = (ByName::default(), Commits::default());
     for CustomEntry { name, unit, value, extra, other, .. } in file {
         let mut benchmark = Benchmark::new(carried(&name).map_err(|what| line_fault(1, what))?);
         let (metric, scale) = metric(&unit, better);
@@ -69,10 +69,13 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
             Some(Json::Object(object)) => fields.extend(facts::of_json(&object)),
             _ => {}
         }
+        commits.add(facts::borrowed(&fields));
         facts::state(&mut benchmark, &fields);
         benchmarks.push_once(benchmark);
     }
-    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+    let mut run = Run { benchmarks: benchmarks.finish(), ..Run::default() };
+    commits.finish(&mut run);
+    Ok(run)
 }
 
 /// Returns which direction is better for a name of several words, such as `latency_ms` or `decode throughput`. At

@@ -1,9 +1,11 @@
 //! Fields of a row that its reader does not know. They can state a failure, or a fact about the experiment
 //! (`dtype`, `batch_size`, `gpu`), which must be equal on both sides; others date, number or measure.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
-use benchgate_core::model::{Benchmark, Stage, excerpt};
+use benchgate_core::model::{Benchmark, Lint, LintCode, Run, Stage, excerpt};
 
 use super::build::{fail, time_unit};
 
@@ -39,6 +41,57 @@ pub(super) fn shared(fields: Vec<Field>) -> Result<Vec<Field>, &'static str> {
     let fields: Vec<Field> = fields.into_iter().filter(kept).collect();
     let length: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
     if length > LONGEST { Err("fields of more than 4096 bytes that many rows share") } else { Ok(fields) }
+}
+
+/// The commits that the rows of a file state, by the name of their field.
+#[derive(Debug, Default)]
+pub(super) struct Commits(BTreeMap<String, BTreeSet<String>>);
+
+impl Commits {
+    /// Adds the fields that state a commit.
+    pub(super) fn add<'a>(&mut self, fields: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        for (name, commit) in fields.into_iter().filter(|(name, _)| is_commit(name)) {
+            let known = self.0.entry(name.to_owned()).or_default();
+            // Two show that there are several.
+            if known.len() < 2 {
+                known.insert(commit.trim().to_owned());
+            }
+        }
+    }
+
+    /// Sets the commit of the run, or adds the finding that there are several.
+    pub(super) fn finish(self, run: &mut Run) {
+        for commits in self.0.into_values() {
+            let mut commits = commits.into_iter();
+            match (commits.next(), commits.next()) {
+                (Some(one), Some(two)) => {
+                    let shown = |commit: &str| {
+                        if commit.is_empty() { "none".to_owned() } else { excerpt(commit, 40) }
+                    };
+                    let detail = format!("rows of the commits `{}` and `{}`", shown(&one), shown(&two));
+                    run.lints.push(Lint::new(LintCode::SeveralPrograms, detail));
+                    run.commit = None;
+                    return;
+                }
+                (one, _) => run.commit = run.commit.take().or(one).filter(|commit| !commit.is_empty()),
+            }
+        }
+    }
+}
+
+/// Returns whether a field with this name states the commit that was measured.
+pub(super) fn is_commit(name: &str) -> bool {
+    let lower = name_words(name);
+    let words = words(&lower);
+    let any = |known: &str| words.iter().any(|word| is_in(known, word));
+    let all = "commit sha revision rev hash git id head short full source src repo vcs code githash gitsha";
+    words.iter().all(|word| is_in(all, word))
+        && (any("commit sha revision githash gitsha") || any("git") && any("hash rev"))
+}
+
+/// Borrows fields for [`Commits::add`].
+pub(super) fn borrowed(fields: &[Field]) -> impl Iterator<Item = (&str, &str)> {
+    fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
 }
 
 /// Returns the scalars of an object by their names, also those of objects in it (`gpu.name`). A list of
@@ -145,7 +198,7 @@ fn is_message(words: &[&str]) -> bool {
 }
 
 /// Words in names of fields that differ between two runs of one experiment.
-const VOLATILE: &str = "timestamp date datetime uuid pid commit sha branch url user host hostname note notes comment \
+const VOLATILE: &str = "timestamp date datetime uuid pid commit branch url user host hostname note notes comment \
     path file dir directory folder cwd log started finished ended created updated elapsed duration job workflow runner \
     attempt node ip seconds port";
 
@@ -159,7 +212,7 @@ fn is_fact(name: &str, value: &str) -> bool {
     let words = words(&lower);
     let any = |known: &str| words.iter().any(|word| is_in(known, word));
     let only = |known: &str| words.iter().all(|word| is_in(known, word));
-    if is_absent(value) || any(VOLATILE) || only(REPEATED) || is_place(value) {
+    if is_absent(value) || is_commit(name) || any(VOLATILE) || only(REPEATED) || is_place(value) {
         return false;
     }
     // The version of a compiler may be what changed, unlike those of the machine.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use benchgate_core::model::{
     Benchmark, BenchmarkName, Lint, LintCode, MetricSeries, Outcome, Process, Run, Series, Summary,
-    Verification, VerifyCode,
+    Verification, VerifyCode, excerpt,
 };
 use benchgate_stats::quantile;
 
@@ -18,6 +18,8 @@ pub struct Joiner {
     /// Number of files that contain each benchmark, by its position in the run.
     seen_in: Vec<u64>,
     files: u64,
+    /// The program of each benchmark in the first file that has it, by its position in the run.
+    programs: Vec<String>,
     /// The load averages of each file.
     loads: Vec<Vec<f64>>,
 }
@@ -44,20 +46,27 @@ impl Joiner {
             let names = run.benchmarks.iter().enumerate();
             self.index = names.map(|(at, benchmark)| (benchmark.name.clone(), at)).collect();
             self.seen_in = vec![1; run.benchmarks.len()];
+            self.programs = run.benchmarks.iter().map(|benchmark| run.program(&benchmark.name)).collect();
             self.joined = Some(run);
             return Ok(());
         };
         merge_run(joined, &run);
-        for benchmark in run.benchmarks {
+        for benchmark in std::mem::take(&mut run.benchmarks) {
+            let program = run.program(&benchmark.name);
             match self.index.get(&benchmark.name) {
                 Some(&at) => {
                     self.seen_in[at] += 1;
-                    merge_benchmark(&mut joined.benchmarks[at], benchmark, &label);
+                    let kept = &mut joined.benchmarks[at];
+                    merge_benchmark(kept, benchmark, &label);
+                    if let Some(lint) = other_program(&self.programs[at], &program) {
+                        add_lint(&mut kept.lints, lint);
+                    }
                 }
                 None => {
                     build::check(joined.benchmarks.len() + 1, &label)?;
                     self.index.insert(benchmark.name.clone(), joined.benchmarks.len());
                     self.seen_in.push(1);
+                    self.programs.push(program);
                     joined.benchmarks.push(benchmark);
                 }
             }
@@ -103,6 +112,16 @@ fn typical_loads(files: &[Vec<f64>]) -> Vec<f64> {
         sorted.get((3 * sorted.len()).div_ceil(4).checked_sub(1)?).copied()
     };
     (0..windows).filter_map(typical).collect()
+}
+
+/// Returns the finding that two files with one benchmark state different programs.
+fn other_program(one: &str, two: &str) -> Option<Lint> {
+    const LONGEST: usize = 120;
+    let detail =
+        || format!("files of one side come from `{}` and `{}`", excerpt(one, LONGEST), excerpt(two, LONGEST));
+    // Not every format states it.
+    let differ = one != two && ![one, two].iter().any(|program| program.is_empty());
+    differ.then(|| Lint::new(LintCode::SeveralPrograms, detail()))
 }
 
 fn processes(benchmark: &Benchmark) -> usize {

@@ -12,7 +12,7 @@ use benchgate_core::model::{
 
 use super::build::{carried, fail, has_room, time_unit};
 use super::error::{LineFault, line_fault};
-use super::facts::{self, is_axis, is_percentile, words};
+use super::facts::{self, Commits, is_axis, is_percentile, words};
 use super::text::lines;
 
 /// The combined rows with one name.
@@ -157,6 +157,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         statistic: None,
     };
     let mut list: Vec<LatencyRows> = Vec::new();
+    let mut commits = Commits::default();
     let mut index: HashMap<String, usize> = HashMap::new();
     for line in lines(text) {
         if line.text.trim().is_empty() {
@@ -197,6 +198,10 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         });
         let rows = &mut list[at];
         rows.take(time, columns.scale).map_err(|what| line_fault(line.number, what))?;
+        // A commit that is an axis is part of the name.
+        let is_axis = |at: usize| columns.axes.iter().any(|(axis, _)| *axis == at);
+        let others = columns.others.iter().filter(|(at, _)| !is_axis(*at));
+        commits.add(others.map(|(at, name)| (name.as_str(), cells[*at])));
         if rows.failed.is_none() {
             rows.failed = columns.others.iter().find_map(|(at, name)| facts::failure(name, cells[*at]));
         }
@@ -207,7 +212,10 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                 .push(Lint::new(LintCode::TruncatedInput, "the last line does not end with a newline"));
         }
     }
-    Ok(Run { benchmarks: list.into_iter().map(LatencyRows::finish).collect(), ..Run::default() })
+    let benchmarks = list.into_iter().map(LatencyRows::finish).collect();
+    let mut run = Run { benchmarks, ..Run::default() };
+    commits.finish(&mut run);
+    Ok(run)
 }
 
 impl LatencyRows {

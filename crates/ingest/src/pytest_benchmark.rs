@@ -55,6 +55,7 @@ impl PytestMachine {
 #[derive(Deserialize)]
 struct Commit {
     id: Option<String>,
+    dirty: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -108,7 +109,10 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         host_name: machine.and_then(|machine| machine.node),
         ..Context::default()
     };
-    let commit = file.commit_info.and_then(|commit| commit.id);
+    let commit = file.commit_info.and_then(|commit| {
+        let changed = if commit.dirty == Some(true) { "-dirty" } else { "" };
+        Some(format!("{}{changed}", commit.id?))
+    });
     Ok(Run { benchmarks: benchmarks.finish(), context, testbed, commit, ..Run::default() })
 }
 

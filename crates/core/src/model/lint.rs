@@ -147,6 +147,9 @@ lint_codes! {
     DuplicateName "duplicate-name" Inconclusive Benchmark,
         "Several results of one side have the same name but come, or may come, from different benchmarks, so one of them could hide that another is missing.",
         "Give every benchmark a unique name. Compare several runs of one benchmark as several files: `benchgate compare 'base-*.json' 'head-*.json'`.";
+    SeveralPrograms "several-programs" Inconclusive Benchmark,
+        "The results of one side come from different commits or programs, so their average describes none of them.",
+        "Give the results of one program as one side, and compare the programs with each other.";
     RepeatedSamples "repeated-samples" Error,
         "Two benchmarks or processes have the same samples to the last bit, so at least one was not measured.",
         "Measure again; make sure that two jobs do not share a work folder, and that each file is a result of its own measurement.";

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+use super::benchmark::is_of_command;
 use super::number::{self, Number};
 use super::{Benchmark, BenchmarkName, Lint};
 
@@ -122,6 +123,9 @@ pub struct Run {
     pub toolchain: Option<Toolchain>,
     /// The commit of the measured sources, if known.
     pub commit: Option<String>,
+    /// The program of each command of benchgate, by its name, and under an empty name what is known about all
+    /// benchmarks. It shows whether several files come from one program, and is not stored.
+    pub programs: BTreeMap<String, String>,
     pub benchmarks: Vec<Benchmark>,
     pub calibration: Option<Calibration>,
     /// Present if an anchor was measured in the same session.
@@ -132,6 +136,16 @@ pub struct Run {
     pub in_shards: bool,
     /// Findings about the whole run; a finding about one row is stored with its benchmark.
     pub lints: Vec<Lint>,
+}
+
+impl Run {
+    /// Returns what the run states about the program of a benchmark; empty if nothing.
+    pub fn program(&self, benchmark: &BenchmarkName) -> String {
+        let is_of = |name: &str| name.is_empty() || is_of_command(benchmark.as_str(), name);
+        let stated = self.programs.iter().filter(|(name, _)| is_of(name)).map(|(_, program)| program);
+        let stated: Vec<&str> = stated.chain(&self.context.executable).map(String::as_str).collect();
+        stated.join(", ")
+    }
 }
 
 /// Tools as they identified themselves after installation.

@@ -59,6 +59,7 @@ impl RunFile {
             testbed: Some(self.testbed.clone()),
             toolchain: side.toolchain.clone(),
             commit: side.commit.clone(),
+            programs: programs(side),
             benchmarks: side
                 .benchmarks
                 .iter()
@@ -114,6 +115,18 @@ fn benchmark(record: &BenchmarkRecord, commands: &[CommandRecord], described: &[
         code_sha256: None,
         printed: Vec::new(),
     }
+}
+
+/// Returns what a side states about its programs.
+fn programs(side: &SideRecord) -> BTreeMap<String, String> {
+    let of_command = |command: &CommandRecord| {
+        let digest = command.program_sha256.as_deref().map(|digest| format!("{:.12} ", digest));
+        (command.name.clone(), format!("{}{}", digest.unwrap_or_default(), command.command))
+    };
+    let changes =
+        side.dirty.map(|dirty| if dirty { "uncommitted changes" } else { "no uncommitted changes" });
+    let of_all = changes.map(|changes| (String::new(), changes.to_owned()));
+    side.commands.iter().map(of_command).chain(of_all).collect()
 }
 
 /// Returns the labels of a benchmark. The lines that ran before it come from its command's record: a row that

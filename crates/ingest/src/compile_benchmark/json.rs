@@ -10,7 +10,7 @@ use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
 use super::super::build::{ByName, carried, fail, processes, summary};
 use super::super::error::{LineFault, line_fault};
-use super::super::facts::{self, Field};
+use super::super::facts::{self, Commits, Field};
 use super::super::json::{parse, unique_map};
 use super::super::stated::check_summary;
 use super::named;
@@ -52,17 +52,23 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
     for name in [&file.model, &file.device].into_iter().flatten() {
         carried(name).map_err(|what| line_fault(1, what))?;
     }
-    let shared = facts::shared(facts::of_json(&file.other)).map_err(|what| line_fault(1, what))?;
+    let of_file = facts::of_json(&file.other);
+    let mut commits = Commits::default();
+    commits.add(facts::borrowed(&of_file));
+    let shared = facts::shared(of_file).map_err(|what| line_fault(1, what))?;
     let mut benchmarks = ByName::default();
     for entry in &file.results {
         let mut benchmark = benchmark(entry, &file);
         let of_row = facts::of_json(&entry.other);
+        commits.add(facts::borrowed(&of_row));
         let is_of_file = |(name, _): &&Field| of_row.iter().all(|(of_row, _)| of_row != name);
         let fields: Vec<Field> = of_row.iter().chain(shared.iter().filter(is_of_file)).cloned().collect();
         facts::state(&mut benchmark, &fields);
         benchmarks.push_once(benchmark);
     }
-    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+    let mut run = Run { benchmarks: benchmarks.finish(), ..Run::default() };
+    commits.finish(&mut run);
+    Ok(run)
 }
 
 fn benchmark(entry: &CompileBenchmarkEntry, file: &CompileBenchmarkFile) -> Benchmark {

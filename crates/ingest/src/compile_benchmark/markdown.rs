@@ -6,7 +6,7 @@ use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
 use super::super::build::{ByName, carried, fail, summary, time_unit};
 use super::super::error::{LineFault, line_fault};
-use super::super::facts::{self, Field};
+use super::super::facts::{self, Commits, Field};
 use super::super::text::lines;
 use super::named;
 
@@ -69,7 +69,7 @@ fn is_time(title: &str) -> bool {
 
 /// Reads every latency table of a document.
 pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
-    let mut benchmarks = ByName::default();
+    let (mut benchmarks, mut commits) = (ByName::default(), Commits::default());
     let mut device: Option<String> = None;
     let mut table: Option<MarkdownColumns> = None;
     let mut model: Option<String> = None;
@@ -102,6 +102,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
                 let others = columns.others.iter();
                 let others: Vec<Field> =
                     others.map(|(at, title)| (title.clone(), row[*at].to_owned())).collect();
+                commits.add(facts::borrowed(&others));
                 facts::state(&mut read, &others);
                 benchmarks.push_once(read);
             }
@@ -118,7 +119,9 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
             table = None;
         }
     }
-    Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
+    let mut run = Run { benchmarks: benchmarks.finish(), ..Run::default() };
+    commits.finish(&mut run);
+    Ok(run)
 }
 
 /// Returns the device in the last heading of a line.

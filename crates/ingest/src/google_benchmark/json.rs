@@ -8,6 +8,7 @@ use benchgate_core::model::{Context, Run, Testbed, excerpt};
 
 use super::super::build::testbed;
 use super::super::error::{BoxedFault, fault};
+use super::super::facts::is_commit;
 use super::super::json_scan::{Scan, Scanner};
 use super::counters::MAX_COUNTERS;
 use super::rows::{Families, GoogleBenchmarkRow, RowKind, TimeUnit};
@@ -24,7 +25,7 @@ pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {
     let mut first = true;
     while let Some(key) = json.next_key(&mut first)? {
         match key.as_ref() {
-            "context" => (run.context, run.testbed, families.axes) = context(&mut json)?,
+            "context" => (run.context, run.testbed, run.commit, families.axes) = context(&mut json)?,
             "benchmarks" if seen_benchmarks => return Err(second_list(&json)),
             "benchmarks" => {
                 seen_benchmarks = true;
@@ -63,8 +64,8 @@ pub(crate) const AXES: &str = "benchgate_axes";
 /// Labels of each benchmark.
 pub(crate) type Axes = BTreeMap<String, BTreeMap<String, String>>;
 
-pub(super) fn context(json: &mut Scanner<'_>) -> Scan<(Context, Option<Testbed>, Axes)> {
-    let (mut context, mut named, mut caches) = (Context::default(), None, None);
+pub(super) fn context(json: &mut Scanner<'_>) -> Scan<(Context, Option<Testbed>, Option<String>, Axes)> {
+    let (mut context, mut named, mut caches, mut commit) = (Context::default(), None, None, None);
     let mut axes = Axes::default();
     json.begin_object()?;
     let mut first = true;
@@ -94,10 +95,15 @@ pub(super) fn context(json: &mut Scanner<'_>) -> Scan<(Context, Option<Testbed>,
                 let read = serde_json::from_str(&json.string()?);
                 axes = read.map_err(|error| fault(json.at(), format!("`{AXES}`: {error}")))?;
             }
+            // The user's own context (`--benchmark_context=commit=…`).
+            key if is_commit(key) && json.peek()? == b'"' => {
+                let stated = json.string()?.into_owned();
+                commit = commit.or(Some(stated).filter(|stated| !stated.is_empty()));
+            }
             _ => json.skip()?,
         }
     }
-    Ok((context, named.or(caches), axes))
+    Ok((context, named.or(caches), commit, axes))
 }
 
 /// Reads the machine, identified by the sizes of its caches: except for the number of processors, the tool

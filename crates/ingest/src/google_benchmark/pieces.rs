@@ -160,7 +160,8 @@ impl Reader {
                 }
                 Some(key) => {
                     if key == "context" {
-                        (self.run.context, self.run.testbed, self.families.axes) = context(json)?;
+                        (self.run.context, self.run.testbed, self.run.commit, self.families.axes) =
+                            context(json)?;
                     } else {
                         json.skip()?;
                     }
