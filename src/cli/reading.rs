@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::files;
 use crate::ingest;
 use crate::ingest::Format;
-use crate::model::{BenchmarkName, Run};
+use crate::model::Run;
 use crate::record::MOST_RESULT_BYTES;
 
 use super::CliError;
@@ -139,11 +139,8 @@ pub fn named_by_criterion(mut run: Run, format: Format, path: &Path) -> Result<R
     if !matches!(format, Format::CriterionSample | Format::CriterionEstimates) || !stated.is_file() {
         return Ok(run);
     }
-    let name = ingest::criterion_name(&file(&stated)?)
+    ingest::describe_criterion(&mut run, &file(&stated)?)
         .map_err(|why| CliError::input(format!("failed to read {}: {why}", stated.display())))?;
-    for benchmark in &mut run.benchmarks {
-        benchmark.rename(BenchmarkName::new(&name));
-    }
     Ok(run)
 }
 

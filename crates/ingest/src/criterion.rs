@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use benchgate_core::model::{Benchmark, Metric, Run, Series, Summary};
+use benchgate_core::model::{Benchmark, BenchmarkName, Metric, Run, Series, Summary};
 
 use super::build::{carried, processes, summary};
 use super::error::{LineFault, line_fault};
@@ -110,15 +110,24 @@ impl Estimates {
 #[derive(Deserialize)]
 struct CriterionBenchmark {
     full_id: String,
+    /// The work of one iteration: `{"Elements": 1024}`.
+    throughput: Option<serde_json::Value>,
 }
 
-/// Returns the name in a `benchmark.json`.
+/// Gives a run the name in a `benchmark.json`, and the work of an iteration, which must be equal on both
+/// sides.
 ///
 /// # Errors
 /// The bytes do not state a name.
-pub fn criterion_name(bytes: &[u8]) -> Result<String, String> {
-    let file: CriterionBenchmark = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    Ok(carried(&file.full_id)?.to_owned())
+pub fn describe_criterion(run: &mut Run, description: &[u8]) -> Result<(), String> {
+    let file: CriterionBenchmark = serde_json::from_slice(description).map_err(|error| error.to_string())?;
+    let name = BenchmarkName::new(carried(&file.full_id)?);
+    let work = file.throughput.map_or_else(|| "not stated".to_owned(), |work| work.to_string());
+    for benchmark in &mut run.benchmarks {
+        benchmark.rename(name.clone());
+        benchmark.labels.insert("throughput".to_owned(), work.clone());
+    }
+    Ok(())
 }
 
 /// Returns `GROUP/BENCHMARK` for `…/criterion/GROUP/BENCHMARK/new/sample.json`.

@@ -19,6 +19,11 @@ struct JmhEntry {
     forks: Option<u64>,
     #[serde(rename = "measurementIterations")]
     iterations: Option<u64>,
+    /// Calls that one invocation makes.
+    #[serde(rename = "measurementBatchSize")]
+    batch: Option<u64>,
+    #[serde(rename = "operationsPerInvocation")]
+    operations: Option<u64>,
     params: Option<BTreeMap<String, String>>,
     #[serde(rename = "primaryMetric")]
     primary: JmhScore,
@@ -63,6 +68,10 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     let mut benchmark = Benchmark::new(name);
     benchmark.labels.insert("mode".to_owned(), entry.mode);
     benchmark.labels.extend(entry.params.into_iter().flatten());
+    for (label, stated) in [("batch-size", entry.batch), ("operations-per-invocation", entry.operations)] {
+        // Both are 1 by default, and files that don't state them are old.
+        benchmark.labels.insert(label.to_owned(), stated.unwrap_or(1).to_string());
+    }
     let Some((metric, scale)) = metric(&entry.primary.unit) else {
         let detail = format!("score unit `{}`", entry.primary.unit);
         benchmark.lints.push(Lint::new(LintCode::UnknownUnit, detail));

@@ -38,7 +38,7 @@ mod torchbench;
 pub use build::MOST_BENCHMARKS;
 pub use compiled_code::{CompiledCode, Executable, Unassembled, executables, unnumbered};
 pub use compressed::decompressed;
-pub use criterion::{check_criterion, criterion_name};
+pub use criterion::{check_criterion, describe_criterion};
 pub use detect::{FileContent, content, detect, unrecognised};
 pub use error::IngestError;
 pub use export::{Appended, ExportFormat, ExportedRun, appended, export, format_that_keeps};

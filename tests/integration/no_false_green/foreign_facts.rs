@@ -1,6 +1,11 @@
 //! Results of other tools whose rows state that they failed, or that the sides are not the same experiment.
 
+use serde_json::{Value, json};
+
+use crate::harness::World;
+
 use super::foreign::{compared, none_is_green};
+use super::{FAIL_ON, Greens};
 
 /// Fields of a row that say something against it, or about another experiment.
 const AGAINST: [(&str, &str); 14] = [
@@ -78,8 +83,6 @@ fn no_column_of_a_table_that_denies_its_row_is_green() {
 
 #[test]
 fn no_entry_of_a_list_whose_other_fields_differ_is_green() {
-    use super::{FAIL_ON, Greens};
-    use crate::harness::World;
     let honest = "[{\"name\": \"a\", \"unit\": \"ms\", \"value\": 1.0002, \"range\": \"± 1\", \"extra\": \"cold cache\\nthreads: 4\", \
         \"device\": \"a\"}]";
     let world = World::new();
@@ -118,4 +121,108 @@ fn fields_that_differ_between_two_honest_runs_change_nothing() {
         )
     });
     compared(&base, &head).expect_code(0);
+}
+
+#[test]
+fn no_side_of_several_commits_or_programs_is_green() {
+    let csv = "timestamp,model,device,time,git_sha\n2026-05-01,m,cpu,1.0002,a1\n2026-05-01,m,cpu,1.0003,a1\n\
+        2026-05-01,m,cpu,1.0001,a1\n";
+    none_is_green("latency.csv", csv, &[("1.0002,a1", "1.0002,b2"), ("1.0002,a1", "1.0002,")]);
+    let row = |backend: &str, sha: &str| {
+        format!("{{\"backend\": \"{backend}\", \"latencies_ms\": {TIMES}, \"git_sha\": \"{sha}\"}}")
+    };
+    let file = format!("{{\"model\": \"m\", \"results\": [{}]}}", row("a", "a1"));
+    let mixed = file.replace("]}", &format!(", {}]}}", row("b", "b2")));
+    let head = (&*file, &*mixed);
+    none_is_green("a compile benchmark", &file, &[head]);
+}
+
+/// Compares two files of each side; the last of head is edited.
+fn two_files(file: impl Fn(f64) -> Value, edit: impl Fn(&mut Value)) -> crate::harness::Outcome {
+    let world = World::new();
+    for (name, time) in [("base-1", 1.00021), ("base-2", 1.00032), ("head-1", 1.00013)] {
+        world.write(&format!("{name}.json"), file(time).to_string());
+    }
+    let mut last = file(1.00024);
+    edit(&mut last);
+    world.write("head-2.json", last.to_string());
+    world.run(["compare", "base-*.json", "head-*.json", "--between-cv", "0.1%", "--fail-on", FAIL_ON])
+}
+
+fn google(time: f64) -> Value {
+    let row = |index: usize| {
+        let time = time * (1.0 + 1e-5 * index as f64);
+        json!({"name": "a", "run_name": "a", "run_type": "iteration", "repetitions": 3, "repetition_index": index, "threads": 1,
+            "iterations": 10, "real_time": time, "cpu_time": time, "time_unit": "ms"})
+    };
+    json!({"context": {"executable": "./bench", "commit": "a1", "num_cpus": 8}, "benchmarks": [row(0), row(1), row(2)]})
+}
+
+#[test]
+fn no_side_whose_files_come_from_several_programs_is_green() {
+    let mut greens = Greens::default();
+    two_files(google, |_| {}).expect_code(0);
+    greens.check(
+        "Google Benchmark: another executable",
+        &two_files(google, |file| {
+            file["context"]["executable"] = json!("./other/bench");
+        }),
+    );
+    greens.check(
+        "Google Benchmark: another commit",
+        &two_files(google, |file| {
+            file["context"]["commit"] = json!("b2");
+        }),
+    );
+    let run = |time: f64| {
+        let world = World::new();
+        world.write("google.json", google(time).to_string());
+        world.run(["convert", "google.json", "--to", "run-json", "run.json"]).expect_code(0);
+        let mut run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
+        let side = &mut run["sides"][0];
+        side["dirty"] = json!(false);
+        side["commands"] = json!([{"name": "a", "command": "./bench", "program_sha256": "1a", "warmup": 0}]);
+        side["context"]["executable"] = Value::Null;
+        run
+    };
+    two_files(run, |_| {}).expect_code(0);
+    let edits: [(&str, &str, Value); 3] = [
+        ("/sides/0/dirty", "uncommitted changes", json!(true)),
+        ("/sides/0/commands/0/program_sha256", "another program", json!("2b")),
+        ("/sides/0/commands/0/command", "another command", json!("./bench --fast")),
+    ];
+    for (place, what, value) in edits {
+        greens.check(what, &two_files(run, |file| *file.pointer_mut(place).unwrap() = value.clone()));
+    }
+    greens.none(5);
+}
+
+#[test]
+fn no_head_with_less_work_in_a_call_is_green() {
+    let jmh = r#"[{"jmhVersion": "1.37", "benchmark": "a", "mode": "avgt", "threads": 1, "forks": 2, "measurementIterations": 2,
+        "measurementBatchSize": 4, "operationsPerInvocation": 8,
+        "primaryMetric": {"score": 1.0003, "scoreUnit": "us/op", "rawData": [[1.0002, 1.0001], [1.0006, 1.0003]]}}]"#;
+    let edits = [
+        ("\"measurementBatchSize\": 4", "\"measurementBatchSize\": 2"),
+        ("\"measurementBatchSize\": 4,", ""),
+        ("\"operationsPerInvocation\": 8", "\"operationsPerInvocation\": 4"),
+    ];
+    none_is_green("JMH", jmh, &edits);
+    let world = World::new();
+    let write = |side: &str, work: &str, last: &str| {
+        let folder = format!("{side}/criterion/a/new");
+        let sample =
+            format!(r#"{{"sampling_mode": "Flat", "iters": [1, 1, 1], "times": [1000.1, 1000.2, {last}]}}"#);
+        world.write(&format!("{folder}/sample.json"), sample);
+        let described = format!(r#"{{"group_id": "a", "throughput": {work}, "full_id": "a"}}"#);
+        world.write(&format!("{folder}/benchmark.json"), described);
+        world.run(["compare", "base", side, "--between-cv", "0.1%", "--fail-on", FAIL_ON])
+    };
+    write("base", r#"{"Elements": 1024}"#, "1000.3");
+    write("again", r#"{"Elements": 1024}"#, "1000.4").expect_code(0);
+    let mut greens = Greens::default();
+    for work in [r#"{"Elements": 512}"#, r#"{"Bytes": 1024}"#, "null"] {
+        greens.check(work, &write("head", work, "1000.4"));
+    }
+    greens.none(3);
 }
