@@ -9,7 +9,6 @@ use serde_json::Value as Json;
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Summary, Unit, excerpt};
 
 use super::build::{ByName, carried, direction, own_metric, own_unit, summary};
-use super::columns::header_words;
 use super::error::{LineFault, line_fault};
 use super::facts::{self, Commits, Field};
 use super::json::{Value, parse, unique_entries, unique_map};
@@ -82,7 +81,7 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
 /// the end of a name, `min` is a statistic.
 fn direction_of_words(name: &str) -> Better {
     let name = name.to_ascii_lowercase();
-    let last = header_words(&name).last().copied().filter(|word| word.len() > 1 && *word != "min");
+    let last = facts::words(&name).last().copied().filter(|word| word.len() > 1 && *word != "min");
     match (direction(&name), last) {
         (Better::Unknown, Some("latency" | "duration" | "runtime")) => Better::Lower,
         (Better::Unknown, Some(last)) => direction(last),
