@@ -57,7 +57,7 @@ impl ExitCode {
             Self::Error => 20,
             Self::InputUnreadable => 21,
             Self::StoreFailed => 22,
-            // 128 + SIGINT, what shells print for an interrupted command.
+            // 128 + SIGINT, the status that shells report for an interrupted command.
             Self::Interrupted => 130,
         }
     }

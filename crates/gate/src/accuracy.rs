@@ -1,6 +1,6 @@
 //! Compares the accuracy of head with base's, so that speed gained at the cost of accuracy is visible.
 //!
-//! Outputs beyond the tolerance are `diverged`, which `status` decides. This module is about outputs that
+//! Module `status` judges outputs beyond the tolerance as `diverged`; this module reports on outputs that
 //! pass.
 
 use benchgate_core::model::{Benchmark, Divergence, Lint, LintCode, OutputCheck, Run, VerifyCode};
@@ -8,7 +8,7 @@ use benchgate_core::numerics::{self, Tensor};
 
 use super::workload;
 
-/// Factor of two errors (root mean square) below which the difference is not reported: two correct roundings
+/// Ratio of two errors (root mean square) below which their difference is not reported: two correct roundings
 /// of one computation differ by less.
 const WORTH_SAYING: f64 = 2.0;
 /// Share of the allowed error below which a distance is only rounding. Without an fp64 reference, the
@@ -87,7 +87,7 @@ impl Loss {
     fn between(base: &Divergence, head: &Divergence) -> Option<Self> {
         match (base.error_fp64, head.error_fp64) {
             (Some(was), Some(now)) => {
-                // The rounding error of eager itself was not caused by the compiler.
+                // The compiler did not cause the rounding error of the eager execution itself.
                 let natural = head.reference_error_fp64.unwrap_or(0.0);
                 let loss = Self { base: was, head: now, truth: "the fp64 reference" };
                 (now > WORTH_SAYING * was.max(natural)).then_some(loss)

@@ -17,7 +17,7 @@ const AROUND: f64 = 3.0;
 pub struct Alignment {
     /// The first and the last point, as logarithms relative to the reference.
     pub range: (f64, f64),
-    /// Base's median in the metric's unit, which is at zero on the scale; `None` if absolute values are
+    /// Base's median in the metric's unit, which is the zero of the scale; `None` if absolute values are
     /// withheld.
     pub reference: Option<f64>,
     /// The estimated ratio head/base, by which `aligned` was moved back.

@@ -10,8 +10,8 @@ use super::draft::Open;
 use super::series::Readings;
 use super::{Interval, Method, Policy, Reason, Row, TestKind};
 
-/// Returns the question for the classical test. `None` settles the row, because the test can't be run. `asked` is
-/// the default test's question, whose other conditions of a pass hold for every test.
+/// Returns the question for the classical test; `None` if the test can't be run, which settles the row.
+/// `asked` is the default test's question; its other conditions of a pass apply to every test.
 ///
 /// The p-values are those of the textbook, for the hypothesis of no difference; the floor then decides
 /// whether the estimate is large enough to fail. The classical tests assume that repetitions of one process
@@ -91,8 +91,8 @@ fn by_rank(open: &Open, alpha: f64) -> Option<(Effect, Classical, Method)> {
     let against = mann_whitney(&head.samples, &shifted, UMethod::Auto)?;
     let p_equivalent = if open.worse > 0.0 { against.less } else { against.greater };
     let shift = shift(open)?;
-    // Summaries over rows need a normal error; it is chosen so that its interval is as wide as the test's
-    // own.
+    // Summaries over rows need a standard error. It is chosen so that its normal interval is as wide as the
+    // test's interval.
     let quantile = student_quantile(alpha, f64::INFINITY);
     let se = shift.interval(alpha).map_or(f64::INFINITY, |(low, high)| (high - low) / (2.0 * quantile));
     let effect = Effect { center: shift.estimate() * open.worse, se, df: f64::INFINITY };

@@ -118,7 +118,7 @@ pub fn code_changes(base: Option<&Benchmark>, head: Option<&Benchmark>) -> Vec<C
     let keys: [Key; 3] = [|it| (&it.name, &it.sha256), |it| (&it.sha256, ""), |it| (&it.name, "")];
     for key in keys {
         let mut known: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
-        // Pushed in reverse order, so that the first one is on top.
+        // Kernels are pushed in reverse order, so that the first one is on top.
         for &at in left.iter().rev() {
             known.entry(key(&base.kernels[at])).or_default().push(at);
         }

@@ -226,7 +226,7 @@ struct ComparedSessions {
     in_shards: bool,
 }
 
-/// Gives all open drafts their verdicts at once, because neighbors stabilize the estimates and the error
+/// Decides the verdicts of all open drafts at once, because neighbors stabilize the estimates and the error
 /// budget is shared. Returns the effects as head/base, by row.
 fn judge(
     drafts: &mut [Draft],
@@ -267,7 +267,7 @@ fn picked<'a, T>(
     indices.iter().filter_map(|&i| Some((i, of(drafts[i].open.as_deref()?)?))).unzip()
 }
 
-/// Asks the questions of the rows of one metric that have stored sessions.
+/// Creates the questions for the rows of one metric that have stored sessions.
 fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>], storing: bool) {
     let (rows, histories_of) = picked(drafts, indices, |open| match &open.evidence {
         Evidence::History { stored, slow, earlier, now, assumed_sd, .. } => Some(HistoryRow {
@@ -303,7 +303,7 @@ fn ask_history(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<
     }
 }
 
-/// Asks the questions of all paired rows of one metric.
+/// Creates the questions for all paired rows of one metric.
 fn ask_paired(
     drafts: &mut [Draft],
     indices: &[usize],
@@ -332,7 +332,7 @@ fn ask_paired(
             open.readings.as_ref().map_or((0, 0), |[base, head]| (base.clean.len(), head.clean.len())),
         ));
         let Some(metric) = row.metric.as_ref() else { continue };
-        // A classical test has one look, after however many blocks there are.
+        // A classical test is run once, however many blocks there are.
         let is_only = policy.test != TestKind::Auto && !looking;
         let looks = if is_only { Looks::new(1, 1) } else { looks(policy, metric) };
         let question = Question::paired(&found, &open.rule, open.floor, &looks);

@@ -109,7 +109,7 @@ pub struct Row {
     pub waiver: Option<WaiverUse>,
     /// Both sides' densities, for a row that decides and has changed or is undecided.
     pub alignment: Option<Alignment>,
-    /// The spread that its interval takes from elsewhere than its own data.
+    /// The assumed spread on which the row's interval relies, if its own data does not show the spread.
     pub assumed: Option<AssumedSpread>,
 }
 
@@ -143,8 +143,8 @@ impl Row {
 pub struct AssumedSpread {
     /// Standard deviation as a fraction: between sessions if it is the default, between processes otherwise.
     pub sd: f64,
-    /// The disturbance (how much the repetitions vary, or wait) from which the default follows; `None` if the
-    /// repetitions don't show it.
+    /// The disturbance from which the default spread is derived: how much the repetitions vary or wait.
+    /// `None` if the repetitions don't show it.
     pub disturbance: Option<f64>,
     pub source: SpreadSource,
 }
@@ -168,7 +168,7 @@ pub struct Comparison {
     pub exit_code: ExitCode,
     pub base: RunSummary,
     pub head: RunSummary,
-    /// In the order of the head run, then what only base has.
+    /// Rows in the order of the head run, followed by those of benchmarks that only base has.
     pub rows: Vec<Row>,
     pub geomeans: Vec<Geomean>,
     pub policy: Policy,
@@ -176,7 +176,7 @@ pub struct Comparison {
     pub lints: Vec<Lint>,
     /// Sentences that concern only this comparison.
     pub notes: Vec<String>,
-    /// Sentences about how it was judged, which are the same in every comparison of its kind; a short report
-    /// omits them.
+    /// Sentences about how the comparison was judged, which are equal for all comparisons of its kind; a
+    /// short report omits them.
     pub method: Vec<String>,
 }

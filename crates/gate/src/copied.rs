@@ -137,7 +137,7 @@ impl Agreement {
             pair[0].iter().zip(pair[1]).flat_map(|(one, two)| one.iter().zip(two).map(|(a, b)| a == b))
         });
         let (same, compared) = neighbors.fold((0, 0), |(same, all), is| (same + usize::from(is), all + 1));
-        // If no neighbors agree, they say less than the values within a unit, of which there are more.
+        // If no neighbors agree, the values within a unit show more, because there are more of them.
         let alike = if same == 0 { 0.0 } else { share_equal([(same, compared)]) };
         Self { first: share_equal((0..parts).map(of_part)).max(alike), further: within.max(alike) }
     }

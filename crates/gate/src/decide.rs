@@ -136,7 +136,7 @@ impl Question {
         Self { in_question, ..self }
     }
 
-    /// Adds the number of head processes; if there are too few for a pass, the question says so.
+    /// Adds the number of head processes; if there are too few, the row can't pass.
     pub fn shown_by(self, head_processes: usize) -> Self {
         let or_declared = |few: TooLittle| {
             TooLittle::new(few.short, format!("{}, or a declared spread (`between-cv`)", few.why))
@@ -206,7 +206,8 @@ impl Question {
         Self {
             red_share: LOCATION_SHARE * share,
             green_share: share,
-            // The row's own uneven blocks must show it by their coins alone, independently of its neighbors.
+            // The sign test of the row's own uneven blocks must also show it, independently of neighboring
+            // rows.
             p_stability: last.then_some(paired.p_stability.max(paired.p_split)),
             p_tail: last.then_some(paired.tail.p),
             in_question: in_question(paired, log_tolerance(rule, floor), last),
@@ -217,9 +218,9 @@ impl Question {
         }
     }
 
-    /// Creates the question for a classical test, which replaces the evidence about the typical time. What else
-    /// keeps a row from passing comes from the question that the default test asked. A classical test needs no
-    /// minimum number of processes.
+    /// Creates the question for a classical test, which replaces the evidence about the typical time. The
+    /// other conditions of a pass come from the default test's question. A classical test needs no minimum
+    /// number of processes.
     pub fn classical(
         effect: Effect,
         rule: &MetricPolicy,

@@ -344,7 +344,7 @@ fn untimed_on_both(
     .collect()
 }
 
-/// Returns whether a series was measured by the processes that were watched, which compile time was not.
+/// Returns whether telemetry describes the processes that measured a series. It doesn't for compile time.
 fn is_timed(series: &MetricSeries) -> bool {
     match &series.series {
         Series::Processes(processes) => processes.iter().any(|process| process.started.is_some()),

@@ -30,8 +30,8 @@ pub struct Paired {
     pub p_split: f64,
     /// Numbers of base's and head's processes that could have been slow.
     pub processes: [usize; 2],
-    /// p of "head has no larger share of repetitions far above or far below", by redrawing the coins: a mode
-    /// ignores such repetitions.
+    /// p of "head has no larger share of repetitions far above or far below", by redrawing the coins: the
+    /// estimate of the shift ignores such repetitions.
     pub p_far_share: f64,
     pub tail: StallTail,
     pub mean: MeanCost,

@@ -186,8 +186,8 @@ const UNEVEN_LIMIT: f64 = 0.13;
 /// barely exceeds the tolerance.
 const MEAN_LIMIT: f64 = 0.02;
 
-/// Increase of the limit of Welch's test for each tolerance by which the rise exceeds the tolerance: the more
-/// a pass would hide, the less evidence against it is needed.
+/// Factor of the limit of Welch's test, which is proportional to rise / tolerance − 1: the more a pass would
+/// hide, the less evidence against it is needed.
 const MEAN_RATE: f64 = 0.1;
 const LARGEST_MEAN_LIMIT: f64 = 0.15;
 

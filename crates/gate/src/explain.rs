@@ -85,8 +85,8 @@ impl Explanation {
     /// Returns whether the latency may have changed, or whether another metric or a statistic has changed.
     pub fn moved(&self) -> bool {
         self.rows.iter().any(|row| {
-            // Other metrics count only if they are known to differ, which a compile time from the cache is
-            // not.
+            // Other metrics count only if they are known to differ; for a compile time from the cache, this
+            // is unknown.
             let other = row.metric.as_ref().is_some_and(|metric| metric.name != Metric::LATENCY.name);
             let changed = matches!(row.verdict, Verdict::Regressed | Verdict::Improved);
             if other { changed } else { row.verdict != Verdict::Pass }

@@ -1,7 +1,7 @@
 //! Compares a session with earlier levels of its history. The newest sessions move along with a gradual
 //! slowdown, each of them within the tolerance of its predecessors; the level that was good months ago does
-//! not. The very first sessions don't either, but they are too few for a level: a slowdown right after them
-//! would otherwise make up most of the first level.
+//! not. The very first sessions don't move either, but they are too few for a level: a slowdown right after
+//! them would otherwise make up most of the first level.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub struct EarlierCosts {
     pub shift: f64,
 }
 
-/// Minimum number of rows whose median says something about the machine.
+/// Minimum number of rows from whose median a change of the machine can be inferred.
 const LEAST_ROWS: usize = 5;
 
 /// Further data with which a row is compared, in addition to its newest sessions: its best level since the
@@ -122,7 +122,7 @@ impl Earlier {
         self.alone = alone;
     }
 
-    /// Tells each row how much the rows of one metric differ between sessions.
+    /// Stores in each row how much the rows of one metric differ between sessions.
     pub fn share_scale(rows: &mut [&mut Self]) {
         let both: [fn(&mut Self) -> &mut NewestCosts; 2] = [|row| &mut row.newest, |row| &mut row.alone];
         for of in both {

@@ -60,7 +60,8 @@ pub(super) fn judge(rows: &mut Vec<Row>, pairs: &[Matched<'_>], head: &Run, rule
     let mut questions: Vec<Question<'_>> = Vec::new();
     let mut places: Option<BTreeMap<(String, String), usize>> = None;
     for pair in pairs {
-        // Without a result of head, the row says why, and does not pass unless the suite expects that.
+        // If head has no result, the row states the reason and doesn't pass, unless the suite expects the
+        // failure.
         let Some(benchmark) = pair.head.filter(|benchmark| benchmark.outcome.is_ok()) else { continue };
         for limit in rules.limits(&benchmark.name).filter(|limit| is_for(limit, head.testbed.as_ref())) {
             let places = places.get_or_insert_with(|| places_of(rows));

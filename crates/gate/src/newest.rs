@@ -101,7 +101,7 @@ impl Slowdown {
     }
 }
 
-/// A row's question to its history. Floor and tolerance are on the log scale.
+/// The question whether a row is slower than in its history. Floor and tolerance are on the log scale.
 #[derive(Debug, Clone, Copy)]
 pub struct GradualQuestion {
     pub floor: f64,

@@ -21,7 +21,7 @@ const PRECEDENCE: [ExitCode; 6] = [
 /// Returns the overall verdict, and its exit code if `fail_on` contains it.
 ///
 /// A waived row still shows its verdict and counts as judged. If nothing fatal was judged, nothing can pass:
-/// the whole is *missing* if head or base has no partner, otherwise *error*.
+/// the overall verdict is *missing* if a benchmark of head or base has no partner, otherwise *error*.
 pub fn overall(rows: &[Row], fail_on: &FailOn) -> (Verdict, ExitCode) {
     let waived = |row: &Row| row.waiver.as_ref().is_some_and(|waiver| !waiver.expired);
     let mut counted: Vec<Verdict> = rows.iter().filter(|row| row.fatal).map(|row| row.verdict).collect();

@@ -61,7 +61,7 @@ pub struct Rules<'a> {
     expectations: Vec<(BenchmarkGlob, &'a Expectation)>,
     limits: Vec<(BenchmarkGlob, &'a Limit)>,
     today: &'a str,
-    /// The names by which the policy knows renamed benchmarks, by their new names.
+    /// The names of renamed benchmarks in the policy, by new name.
     renamed: BTreeMap<&'a str, BenchmarkName>,
     /// The metrics that decide because their benchmark has none that decides by the policy.
     own: BTreeSet<(&'a BenchmarkName, &'a str)>,

@@ -10,7 +10,7 @@ use super::draft::{Draft, Open};
 use super::evidence::{Evidence, SpreadSource, UnitCounts};
 use super::{AssumedSpread, Interval, Method, Reason, Row};
 
-/// Asks the questions of all rows of one metric whose sides were measured separately.
+/// Creates the questions for all rows of one metric whose sides were measured separately.
 pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>]) {
     let of = |index: usize| match &drafts[index].open.as_deref()?.evidence {
         Evidence::Unpaired { row, .. } => Some((index, row.clone())),
@@ -52,7 +52,7 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
         let of_compiler = row.metric.as_ref().is_some_and(Metric::is_compile_time);
         let head_processes = counts[1].processes;
         questions[index] = Some(match source {
-            // A declared spread says that no process is occasionally slow, so a few processes are enough.
+            // A declared spread implies that no process is occasionally slow, so a few processes are enough.
             SpreadSource::Declared => question,
             _ if of_compiler && head_processes > 1 => question.of_compiler(),
             _ => question.shown_by(head_processes),
@@ -89,7 +89,7 @@ fn assumed(source: SpreadSource, counts: &[UnitCounts; 2], estimated: &Estimated
     Lint::new(LintCode::AssumedSpread, detail)
 }
 
-/// Ratio above which no interval is stated: the sessions were disturbed too much for any.
+/// Ratio above which no interval is stated, because the sessions were disturbed too much.
 const BEYOND_WORDS: f64 = 11.0;
 
 /// Removes an interval that is too wide to be useful, and states the reason.

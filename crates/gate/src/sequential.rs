@@ -94,7 +94,7 @@ fn only(run: &Run, name: &BenchmarkName) -> Run {
     }
 }
 
-/// Returns the undecided rows of an existing comparison. Processes of a module say nothing about its
+/// Returns the undecided rows of an existing comparison. Processes that run a module don't measure its
 /// compiler, so compile times are not included.
 pub fn open_in(comparison: &Comparison, policy: &Policy) -> OpenRows {
     open_of(comparison, policy, false)

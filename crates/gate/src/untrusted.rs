@@ -17,7 +17,7 @@ use super::{Comparison, Policy, Reason, Row, looks, overall, status, workload};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
     pub benchmark: BenchmarkName,
-    /// The name by which the base's policy knows it.
+    /// The benchmark's name in the base's policy.
     pub judged_as: BenchmarkName,
     /// The device on which its module runs.
     pub device: Option<String>,
@@ -29,8 +29,7 @@ pub struct Expected {
     pub names_reference: bool,
     /// True if its time is judged.
     pub is_timed: bool,
-    /// The metrics that a command prints for it; `None` for a benchmark of a module, whose metrics benchgate
-    /// knows.
+    /// The metrics that a command prints for it; `None` for a benchmark of a module, whose metrics are known.
     pub printed: Option<Vec<String>>,
 }
 
@@ -95,8 +94,9 @@ fn without_identity(run: &Run) -> Run {
     run
 }
 
-/// Checks that no block of a metric is left out: blocks must be complete, consecutive from the first, and end
-/// at a look of the schedule. Otherwise the writer of the result could omit slow blocks.
+/// Checks that no block of a metric is left out: blocks must be complete and consecutive from the first one,
+/// and their number must be that of a look of the schedule. Otherwise the writer of the result could omit
+/// slow blocks.
 fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], policy: &Policy) -> Option<String> {
     let metric = row.metric.as_ref()?;
     // Compilations form pairs, and processes form quadruples.

@@ -27,7 +27,7 @@ struct AsvFile {
     params: AsvMachine,
     /// Names of the entries of a row; a row may omit its last entries if they are null.
     result_columns: Vec<String>,
-    /// In the order of the file; a repeated name is rejected.
+    /// Entries in the order of the file; a repeated name is rejected.
     #[serde(deserialize_with = "unique_entries")]
     results: Vec<(String, Value)>,
 }
@@ -147,7 +147,7 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut ByName) -> Re
     for (at, result) in results.iter().enumerate() {
         let full = combination(name, &parameters, at);
         let mut benchmark = Benchmark::new(carried(&full)?);
-        // Every file of this layout states it, so one without it was edited.
+        // Every file of this layout states the version, so a file without it was edited.
         benchmark.labels.insert("version".to_owned(), carried(version.unwrap_or("not stated"))?.to_owned());
         let repeats = repeats.and_then(|repeats| repeats[at].as_u64());
         let stated = |median| {
@@ -182,7 +182,7 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut ByName) -> Re
     Ok(())
 }
 
-/// The value that stands for a result.
+/// The value of one result.
 enum Stated {
     Number(f64),
     /// `null`: the benchmark failed.

@@ -26,7 +26,7 @@ pub(super) fn is_result(line: &str) -> bool {
         && words.next().is_some_and(|word| word.contains('/'))
 }
 
-/// The lines with one name.
+/// The result lines with one name.
 #[derive(Default)]
 struct BenchfmtRows {
     name: String,
@@ -187,7 +187,7 @@ impl BenchfmtRows {
                 pair[0].parse().map_err(|_| format!("expected a number, found `{}`", short(pair[0])))?;
             let (unit, scale) = own_unit(pair[1]);
             let value = value * scale;
-            // Two values of one line would be two repetitions, of which any one could hide the other.
+            // Two values of one unit in a line would count as two repetitions, so one could hide the other.
             if !of_line.insert(unit.clone()) {
                 return Err(format!("two values in {}", short(&unit)));
             }

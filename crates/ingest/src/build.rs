@@ -1,5 +1,5 @@
-//! Turns values into series, for all formats except Google Benchmark. Only here does a value that is not a
-//! measurement become a lint.
+//! Turns values into series, for all formats except Google Benchmark. No other module turns a value that is
+//! not a measurement into a lint.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -102,7 +102,7 @@ pub(super) fn testbed(facts: BTreeMap<String, String>) -> Option<Testbed> {
     (!facts.is_empty()).then_some(Testbed { id, facts, notes: BTreeMap::new() })
 }
 
-/// Creates a metric that only its tool knows.
+/// Creates a metric that is specific to its tool.
 pub(super) fn own_metric(name: impl Into<Cow<'static, str>>, unit: Unit, better: Better) -> Metric {
     Metric { name: name.into(), unit, better, kind: MetricKind::Noisy }
 }
@@ -221,8 +221,8 @@ impl ByName {
         }
     }
 
-    /// Adds a benchmark, for tools that write each one once: a repeated name belongs to another benchmark or
-    /// another run.
+    /// Adds a benchmark, for tools that write each benchmark once: a repeated name belongs to another
+    /// benchmark or another run.
     pub(super) fn push_once(&mut self, mut benchmark: Benchmark) {
         if self.index.contains_key(&benchmark.name) {
             benchmark
@@ -260,7 +260,7 @@ pub(super) fn check(benchmarks: usize, label: &str) -> Result<(), IngestError> {
 }
 
 /// Maximum number of values in a document that is read as a whole. Each takes 16 to 32 bytes in memory, and
-/// as few as two in the file.
+/// possibly only two in the file.
 const MOST_VALUES: usize = 8 << 20;
 /// Maximum number of runs in a result in which each run is a process. Each takes half a kilobyte while they
 /// are compared.

@@ -1,5 +1,5 @@
 //! The text output of `cargo bench`: lines of libtest's harness and of criterion.rs. Each bench target is a
-//! process. Of each benchmark, libtest prints the median and criterion its estimate.
+//! process. For each benchmark, libtest prints the median, and criterion its estimate.
 
 use benchgate_core::model::{Benchmark, Lint, LintCode, Metric, Run, Stage, Summary};
 
@@ -38,7 +38,7 @@ fn parse(line: &str) -> Option<CargoLine<'_>> {
     }
     let (name, interval) = line.split_once("time:   [")?;
     let words: Vec<&str> = interval.split_once(']')?.0.split(' ').collect();
-    // The change since the last run consists of percentages: `[-50.128% -42.912% -35.246%]`.
+    // The line for the change since the last run has percentages: `[-50.128% -42.912% -35.246%]`.
     let [low, its, value, unit, high, other] = words[..] else { return None };
     Some(CargoLine::Criterion { name: name.trim_end(), interval: [(low, its), (value, unit), (high, other)] })
 }

@@ -11,7 +11,7 @@ use super::IngestError;
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// Decompressed size that is allowed for every file.
+/// Decompressed size that is allowed whatever the compressed size.
 const FREE: u64 = 16 << 20;
 /// Compression ratio up to which larger results are allowed: twenty thousand rows of one benchmark compress
 /// by a factor of 60.

@@ -81,7 +81,7 @@ pub(super) fn read_sample(text: &str, label: &str) -> Result<Run, LineFault> {
 /// Compares the samples of a run with the estimates that criterion wrote next to them.
 ///
 /// # Errors
-/// The bytes are not such estimates.
+/// The bytes are not valid estimates.
 pub fn check_criterion(run: &mut Run, estimates: &[u8]) -> Result<(), String> {
     let file: Estimates = serde_json::from_slice(estimates).map_err(|error| error.to_string())?;
     for benchmark in &mut run.benchmarks {

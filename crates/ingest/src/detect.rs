@@ -11,7 +11,8 @@ use super::{
     google_benchmark, iree_run_module, latency_csv,
 };
 
-/// Large enough to contain a decisive key or line in every format, and small enough to be read quickly.
+/// Number of bytes examined: enough to contain a decisive key or line in every format, and few enough to be
+/// read quickly.
 const WINDOW: usize = 64 * 1024;
 
 /// Returns the format of these bytes; `None` if no format matches. Reads at most the first 64 KiB.
@@ -21,8 +22,8 @@ pub fn detect(bytes: &[u8]) -> Option<Format> {
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let window = &bytes[..bytes.len().min(WINDOW)];
-    // Only the beginning counts here: the window may cut a character, and invalid bytes further on are
-    // reported by the reader.
+    // Only the valid beginning is used: the window may cut a character, and the reader reports invalid bytes
+    // further on.
     let text = match std::str::from_utf8(window) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&window[..error.valid_up_to()]).ok()?,
@@ -54,7 +55,7 @@ fn decisive_line(line: &str) -> Option<Format> {
     })
 }
 
-/// Number of places in a text at which JSON is looked for.
+/// Maximum number of positions in a text at which JSON is looked for.
 const MOST_STARTS: usize = 256;
 
 /// Returns the first line of another format in a text of this format, with its number and format: a reader skips such
@@ -75,7 +76,7 @@ pub(super) fn other_format(text: &str, format: Format) -> Option<(u64, Format)> 
         let is_certain = match found {
             // A status is the message of a failed call, which each reader handles itself.
             Format::IreeRunModule => iree_run_module::is_exec(line.text),
-            // The words of a log may be those of a header.
+            // A line of a log may contain the words of a header.
             Format::LatencyCsv => latency_csv::is_dated_row(line.text),
             _ => true,
         };

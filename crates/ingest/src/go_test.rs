@@ -62,7 +62,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         Ok(())
     })?;
     let texts: String = packages.iter().flat_map(|package| [package.text.as_str(), "\n"]).collect();
-    // A line number in the joined text means nothing in the file, so the error names line 1.
+    // A line number in the joined text doesn't exist in the file, so the error names line 1.
     let mut run = benchfmt::read(&texts).map_err(|fault| line_fault(1, fault.what))?;
     run.lints.extend(crash(&texts, true));
     for package in packages.iter().filter(|package| !package.ended) {

@@ -27,7 +27,7 @@ pub fn kernels(bytes: &[u8], iterations: u32) -> Result<Vec<Kernel>, String> {
         std::str::from_utf8(bytes).map_err(|_| "iree-profile printed text that is not UTF-8".to_owned())?;
     let mut kernels: Vec<Kernel> = Vec::new();
     let take = |row: ProfileRow| -> Result<(), String> {
-        // Timed by the device, or by the host if the device's kernels run on the host.
+        // Kernels are timed by the device, or by the host if they run on the host.
         if !matches!(row.kind.as_str(), "dispatch_group" | "host_dispatch_group") {
             return Ok(());
         }
@@ -39,7 +39,8 @@ pub fn kernels(bytes: &[u8], iterations: u32) -> Result<Vec<Kernel>, String> {
         let (count, total) = row.count.zip(total).ok_or_else(|| format!("{name} has no time"))?;
         let calls = count as f64 / f64::from(iterations);
         let nanoseconds = total / f64::from(iterations);
-        // If two executables contain one function, readers see a single name, so it counts as one kernel.
+        // If two executables contain functions of one name, readers can't tell them apart, so they count as
+        // one kernel.
         match kernels.iter_mut().find(|kernel| kernel.name == name) {
             Some(known) => {
                 known.calls += calls;

@@ -59,13 +59,13 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                 divergence: None,
                 why: None,
             });
-            // A scalar of the host is printed on the line itself.
+            // A host scalar is printed on the result line itself.
             let own = text.split_once("]:").map_or("", |(_, value)| value.trim());
             function.printed.push(if own.contains('=') { own.to_owned() } else { String::new() });
         } else if let Some(values) =
             function.printed.last_mut().filter(|it| text.contains('=') && (it.is_empty() || is_value(text)))
         {
-            // A second value makes the text one that can't be compared.
+            // A text with a second value can't be compared.
             if !values.is_empty() {
                 values.push('\n');
             }

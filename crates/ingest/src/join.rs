@@ -191,7 +191,7 @@ pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str
     if let Some(axis) = kept.differing_axis(&next) {
         add_lint(&mut kept.lints, Lint::new(LintCode::DuplicateName, axis));
     }
-    // Every call's outputs are compared, and their number.
+    // The outputs of every call, and the number of calls, are compared.
     kept.printed.extend(next.printed.iter().cloned());
     // A transcript that only verifies outputs has no numbers, so none are missing.
     let is_empty = [&*kept, &next].map(|each| each.metrics.is_empty() && each.verification.is_none());

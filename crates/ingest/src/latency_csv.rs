@@ -1,8 +1,9 @@
 //! The suites' own `latency.csv` and `iree_latency.csv`: `timestamp, model, device or target, time`.
 //!
-//! Other columns are axes of the experiment (`batch`, `size_mb`), unless their names say that they number the
-//! rows or measure something else. The time is in milliseconds unless the header states another unit; `error`
-//! or `unsupported` can replace it. Each run appends rows, so every row with a name is one more process.
+//! Other columns are axes of the experiment (`batch`, `size_mb`), unless their names show that they number
+//! the rows or measure something else. The time is in milliseconds unless the header states another unit;
+//! `error` or `unsupported` can replace it. Each run appends rows, so every row with a name is one more
+//! process.
 
 use std::collections::HashMap;
 
@@ -40,7 +41,7 @@ struct LatencyColumns {
     count: usize,
     /// Nanoseconds in the unit of the time column.
     scale: f64,
-    /// The name of the time column, if it says which statistic the time is.
+    /// The name of the time column, if it states which statistic the time is.
     statistic: Option<String>,
 }
 
@@ -191,7 +192,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         let at = *index.entry(name).or_insert_with_key(|name| {
             let mut rows = LatencyRows::new(name, model, target);
             rows.benchmark.labels.extend(axes().map(|(axis, value)| (axis.clone(), value.to_owned())));
-            // If the other side states another statistic, it is not the same measurement.
+            // The label keeps sides that state different statistics from being compared.
             rows.benchmark.labels.extend(columns.statistic.clone().map(|it| ("column".to_owned(), it)));
             list.push(rows);
             list.len() - 1

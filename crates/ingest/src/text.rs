@@ -1,5 +1,5 @@
 //! Converts bytes to text (UTF-8 is checked once, the byte-order mark removed, lines are numbered), and finds
-//! the lines that a crash leaves.
+//! the lines that report a crash.
 
 use benchgate_core::model::{Lint, LintCode, excerpt};
 

@@ -133,8 +133,8 @@ fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
     name.push_str(&axes);
     let mut benchmark = Benchmark::new(&name);
     benchmark.labels = labels;
-    // The runner states both in every line, so a line without one was edited: it may be of another machine, or of more
-    // iterations.
+    // The runner states both facts in every line, so a line without one was edited: it may come from another
+    // machine, or cover more iterations.
     let unstated = || "not stated".to_owned();
     benchmark.labels.entry("accelerator_model".to_owned()).or_insert_with(unstated);
     let of_run = if line.metrics.contains_key("per_iter_time") { "" } else { ", and only `total_time`" };
@@ -243,7 +243,7 @@ fn add_metrics(benchmark: &mut Benchmark, line: &TorchbenchLine) {
         };
         // A list that is as long as the latency's has one value per repetition, whatever its name.
         let per_repetition = metrics.get(name).and_then(TorchbenchMetric::repetitions) == repetitions;
-        // A graph is compiled once per process, in whichever repetition needs it first.
+        // A graph is compiled once per process, in the first repetition that needs it.
         let values = if name.starts_with("xla_CompileTime") {
             vec![values.iter().sum()]
         } else if per_repetition {

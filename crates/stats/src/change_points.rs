@@ -10,10 +10,11 @@
 //!
 //! The constants were tuned on simulated series of 60 and 120 sessions, 60 series of each kind. Without a
 //! change, false alarms occur in 0 % (normal), 0 % (Student t, 3 degrees), 0–2 % (autocorrelation 0.4) and
-//! 0–2 % (4 % spikes of 8 or 15 standard deviations). Plain squared error with the same penalty gives 0, 13,
-//! 38 and 95 % in series of 120; recursive rank-sum cuts at 1 % give 2, 0, 20 and 0 %. A step of 2 standard
-//! deviations is placed within 3 sessions in 97–100 %, five consecutive steps of 1 are detected in 98–100 %,
-//! and a step of 4 that happened five sessions ago is detected in 97 %, by rank sums in 12 %.
+//! 0–2 % (4 % spikes of 8 or 15 standard deviations). Plain squared error with the same penalty yields false
+//! alarms in 0, 13, 38 and 95 % of series of 120; recursive rank-sum cuts at 1 % give 2, 0, 20 and 0 %. A
+//! step of 2 standard deviations is placed within 3 sessions in 97–100 %, five consecutive steps of 1 are
+//! detected in 98–100 %, and a step of 4 that happened five sessions ago is detected in 97 %, by rank sums in
+//! 12 %.
 
 use super::describe;
 
@@ -122,8 +123,8 @@ fn noise(values: &[f64]) -> f64 {
     let deviations: Vec<f64> = differences.iter().map(|value| (value - centre).abs()).collect();
     let robust = describe::MEDIAN_DEVIATION * describe::median(&deviations).unwrap_or_default()
         / std::f64::consts::SQRT_2;
-    // Coarsely rounded values repeat, so half of their differences may be equal. The mean also reflects the
-    // others.
+    // Coarsely rounded values repeat, so half of their differences may be equal. The mean also depends on the
+    // other differences.
     let sizes: Vec<f64> = differences.iter().map(|value| value.abs()).collect();
     let plain = describe::mean(&sizes).unwrap_or_default() / MEAN_DIFFERENCE;
     if robust < TOO_ALIKE * plain { plain } else { robust }

@@ -1,4 +1,4 @@
-//! Other properties of a set of processes: two modes, drift, and effects of their order.
+//! Diagnoses of a set of processes: two modes, drift, and unequal disturbances.
 
 use super::describe;
 use super::distributions::hypergeometric_test;

@@ -55,7 +55,7 @@ impl Table {
 /// Returns the cell of `x` on a grid that begins at `low`, and the position within it.
 fn place(low: f64, cells: usize, x: f64) -> Option<(usize, f64)> {
     let position = (x - low) / STEP;
-    // Truncated instead of rounded down: for values from zero on it is the same and takes one instruction.
+    // Truncating equals rounding down for values from zero on, and takes one instruction.
     let whole = position as usize;
     (position >= 0.0 && whole < cells - 1).then_some((whole, position - whole as f64))
 }

@@ -67,7 +67,7 @@ fn as_normal(t: f64, df: f64) -> f64 {
     z.copysign(t)
 }
 
-/// The inverse of [`as_normal`].
+/// Inverse of [`as_normal`].
 fn as_student(z: f64, df: f64) -> f64 {
     if df >= NORMAL {
         return z;

@@ -16,10 +16,10 @@ pub enum Draws {
     Blocks,
 }
 
-/// Evidence that the coins of the blocks must always give, whatever evidence the orders give: a p of at most
-/// one in 64.
+/// Minimum evidence required from the coins of the blocks, whatever the orders show: a p of at most one in
+/// 64.
 const COINS_AT_LEAST: f64 = 6.0;
-/// Largest block for which all orders are counted; a larger one is only swapped.
+/// Largest block for which all orders are counted; for a larger block, only the two sides are swapped.
 const MOST_ORDERED: usize = 8;
 
 impl Draws {

@@ -13,7 +13,7 @@ use super::tail::log_mean_exp;
 pub struct MeanCost {
     /// The logarithm of the ratio of head's mean to base's.
     pub rise: f64,
-    /// The rise of the mean of the processes' medians. The rest of `rise` comes from differences between the
+    /// The rise of the mean of the processes' medians. The rest of `rise` is due to differences between the
     /// repetitions of a process.
     pub of_medians: f64,
     /// One-sided p of "head's mean exceeds base's by no more than the floor", from redrawing the coins.

@@ -49,8 +49,8 @@ pub fn exact_tail(blocks: &[Contribution]) -> f64 {
     }
     let step = reach / STEPS;
     let whole = |value: f64| (value / step).round() as i64;
-    // The distance that is left to the observed sum, and the most by which the remaining blocks can change
-    // the sum.
+    // The remaining distance to the observed sum, and the most by which the remaining blocks can change the
+    // sum.
     let most =
         |block: &Contribution| block.possible.iter().map(|&value| whole(value).abs()).max().unwrap_or(0);
     let observed: i64 = blocks.iter().map(|block| whole(block.observed)).sum();

@@ -2,7 +2,7 @@
 //!
 //! Values are modeled as `center + scale · t(NU)` (Lange, Little and Taylor 1989, JASA 84:881–896), fitted by
 //! expectation maximization: values far from the rest get little weight, but none is discarded. With few
-//! values the scale itself is the weak point, so it is shrunk towards the scale of comparable rows (Smyth
+//! values, the estimated scale is unreliable, so it is shrunk towards the scale of comparable rows (Smyth
 //! 2004, Stat. Appl. Genet. Mol. Biol. 3:3), so that a row whose blocks agree by chance does not look exact.
 
 use super::describe;
@@ -29,7 +29,7 @@ pub struct ScalePrior {
 }
 
 impl ScalePrior {
-    /// The prior if nothing is known.
+    /// A prior without any weight.
     pub const NONE: Self = Self { variance: 0.0, df: 0.0 };
 
     /// Smallest and largest degrees of freedom that neighbors may have. With a dozen rows, the estimate of

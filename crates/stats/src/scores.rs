@@ -1,4 +1,4 @@
-//! Scores that say how far each process lies above or below the others, by a measure that resists outliers.
+//! Scores of how far each process lies above or below the others, by a measure that resists outliers.
 //!
 //! Two repetitions in the same state of the host differ only because of the code; in different states they
 //! can differ by any amount. Therefore the weight of a pair depends on how close its difference is to a

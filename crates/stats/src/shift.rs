@@ -38,8 +38,8 @@ struct AskedShift {
     p: f64,
 }
 
-/// The reason why a mode does not represent the code. A regression needs no such check: its test is valid for
-/// any noise that is independent of the sides.
+/// The reason why the mode of the differences does not represent the code. A regression needs no such check:
+/// its test is valid for any noise that is independent of the sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blur {
     /// Repetitions fall on a grid, for example that of a scheduler's slices.
@@ -277,8 +277,8 @@ impl Shift {
         if answers.scores.is_none() {
             answers.scores = Scores::new(&self.blocks);
         }
-        // The constructor has scored these blocks, so scoring them again succeeds and the fallback is never
-        // used.
+        // The constructor has already scored these blocks, so scoring them again succeeds and the fallback is
+        // never used.
         let p = answers.scores.as_ref().map_or(1.0, |scores| self.p_by(scores, shift, towards));
         answers.p.insert(key, p);
         p

@@ -29,15 +29,15 @@ pub struct Counts {
 pub fn count(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Counts {
     let mut counts = Counts { blocks: blocks.len() as u32, ..Counts::default() };
     for block in blocks {
-        // A faster head is counted relative to base's level, and relative to its own level only in favor of
-        // base.
+        // The processes of a faster head are compared with base's level, and with head's own level only in
+        // favor of base.
         let slow =
             |allowed: f64| slow_distances(block, shift, allowed, threshold).map(|slow| slow.len() as u32);
         let ([slow_base, slow_head], [_, by_own_level]) = (slow(shift.max(0.0)), slow(shift));
         counts.slow_base += slow_base;
         counts.slow_head += slow_head;
-        // Counted relative to head's own level: a faster head must not make base look unstable, which would
-        // excuse neighboring rows.
+        // Base is counted relative to head's own level: otherwise, a faster head would make base look
+        // unstable, and instability in neighboring rows look normal.
         counts.base_slower += u32::from(slow_base > by_own_level);
         counts.head_slower += u32::from(slow_head > slow_base);
     }
@@ -110,7 +110,8 @@ impl RatePrior {
     const WEIGHT: (f64, f64) = (2.0, 12.0);
 
     /// Computes the prior from base's counts in all rows, by moments of the beta-binomial distribution. Only
-    /// base's side is used: a change that makes many rows unstable must not excuse itself.
+    /// base's side is used: otherwise a change that makes many rows unstable would make instability look
+    /// normal.
     pub fn pooled(rows: &[Counts]) -> Self {
         let mut rates: Vec<(f64, f64)> = rows
             .iter()

@@ -273,8 +273,8 @@ pub struct BlockSlot {
     pub slot: u8,
 }
 
-/// One fresh start of the benchmark tool: the sampling unit. Repetitions inside it refine its
-/// location and say nothing about the next process.
+/// One fresh start of the benchmark tool: the sampling unit. Repetitions inside it refine its location but
+/// don't show how much processes differ.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Process {
     /// One value per repetition, in the metric's unit, in the order taken.

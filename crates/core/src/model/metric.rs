@@ -20,7 +20,7 @@ words! {
 }
 
 impl Better {
-    /// Returns the sign of a change that is worse. A measure of unknown direction is held as a cost.
+    /// Returns the sign of a change that is worse. A measure of unknown direction is treated as a cost.
     pub const fn worse(self) -> f64 {
         match self {
             Self::Lower | Self::Unknown => 1.0,
@@ -224,8 +224,8 @@ metrics! {
 }
 
 impl Metric {
-    /// Returns whether the values of both metrics can be compared. Programs before 0.2 took less of a measure of
-    /// unknown direction for better.
+    /// Returns whether the values of both metrics can be compared. Versions before 0.2 assumed that less is
+    /// better for a measure of unknown direction.
     pub fn is_like(&self, other: &Self) -> bool {
         self.unit == other.unit && self.better.worse() == other.better.worse()
     }

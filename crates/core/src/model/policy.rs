@@ -138,7 +138,7 @@ impl FailureKind {
                 VerifyCode::ExceptionRaised => Some(Self::Run),
                 _ => None,
             },
-            // Failing to install the tools says nothing about the benchmark.
+            // A failure to install the tools is not a failure of the benchmark.
             Outcome::Failed { stage: Stage::Toolchain, .. }
             | Outcome::Unsupported { .. }
             | Outcome::Skipped { .. } => None,

@@ -93,7 +93,7 @@ pub struct Spread {
 /// The calibration is part of the run, so that a verdict needs nothing else.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Calibration {
-    /// Who measured it and when, in words for the report.
+    /// Text for the report that states who measured the spreads and when.
     pub source: String,
     /// By benchmark and metric name.
     pub spreads: BTreeMap<(BenchmarkName, String), Spread>,

@@ -103,17 +103,18 @@ pub fn typical_magnitude(values: &[f64]) -> f64 {
     }
 }
 
-/// Elements this much larger than the others are outliers, or a mask.
+/// Factor by which outliers, or a mask, exceed the other elements.
 const OUTLIERS_FROM: f64 = 16.0;
 
 /// Removes a mask: one value between −1e4 and the lowest value of its type, either repeated or added to what it
 /// masks. In the second case the values vary, and a gap separates them from the others. Saturated outputs, which
 /// repeat 1, are not masks. Returns `None` without a mask, and otherwise whether there may be another one.
 fn remove_mask(sizes: &mut Vec<f64>, largest: f64) -> Option<bool> {
-    /// A little less than 1e4, which bf16 rounds to 9984 and to which scores are added.
+    /// Minimum size of a mask: a little less than 1e4, because bf16 rounds 1e4 to 9984 and scores are added
+    /// to it.
     const LEAST_MASK: f64 = 9e3;
     const LEAST_VARYING: usize = 8;
-    /// Least size of an element of a mask that varies, as a part of the largest.
+    /// Minimum size of an element of a mask that varies, as a share of the largest element.
     const VARIES: f64 = 0.9;
     let of_mask = |least: f64| sizes.iter().filter(|size| **size >= least).count();
     let outside = sizes.iter().copied().filter(|size| *size < VARIES * largest).fold(0.0, f64::max);
@@ -129,7 +130,7 @@ fn remove_mask(sizes: &mut Vec<f64>, largest: f64) -> Option<bool> {
     }
     let all = sizes.len();
     sizes.retain(|size| *size < least);
-    // A type of few digits repeats its largest values again and again, but each in few elements.
+    // A type with few digits repeats its largest values often, but each in few elements.
     Some(is_apart || sizes.len() * 8 <= all * 7)
 }
 

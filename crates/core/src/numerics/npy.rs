@@ -9,9 +9,9 @@ use crate::model::excerpt;
 
 use super::tensor::{DType, Data, ShapeError, Tensor, byte_length, decode};
 
-/// The limit that NumPy has too (`max_header_size`).
+/// Maximum length of a header, the same as NumPy's `max_header_size`.
 const LONGEST_HEADER: usize = 10_000;
-/// The limit that NumPy has too.
+/// Maximum number of dimensions, the same as NumPy's.
 const MAX_DIMENSIONS: usize = 64;
 
 /// The reason why bytes are not an `.npy` file with a tensor.
@@ -36,7 +36,7 @@ pub enum NpyError {
 }
 
 impl Tensor {
-    /// Reads an `.npy` file. It never allocates more than the file's size, whatever the header says. A raw
+    /// Reads an `.npy` file. It never allocates more than the file's size, whatever the header states. A raw
     /// two-byte type (`V2`, as `ml_dtypes` writes it) is read as bf16.
     pub fn from_npy(bytes: &[u8]) -> Result<Self, NpyError> {
         let (header, body) = split(bytes)?;

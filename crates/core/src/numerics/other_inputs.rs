@@ -1,5 +1,5 @@
-//! Compares the outputs of both sides for inputs that nobody chose. A program that contains the results for
-//! the given inputs differs from base in these.
+//! Compares the outputs of both sides for inputs other than the given ones. A program that contains the
+//! results for the given inputs differs from base for the others.
 
 use crate::model::{OutputCheck, VerifyCode};
 
@@ -8,9 +8,9 @@ use super::{DType, NumericsTolerance, Tensor};
 
 /// Factor by which the sides may be farther apart than for the given inputs.
 const FARTHER: f64 = 4.0;
-/// The part of an output of integers that may differ, as 1 / this. Rounding before a comparison, an `argmax`
-/// for example, changes few of them, and unlike the given inputs, others can't be chosen such that it changes
-/// none.
+/// Inverse of the share of an integer output's elements that may differ. Rounding before a comparison (an
+/// `argmax`, for example) changes a few elements. The given inputs can be chosen such that it changes none;
+/// the other inputs can't.
 const FLIPPED: u64 = 16;
 
 /// Compares head's outputs for other inputs with base's, and returns the checks that fail. `given` and
@@ -51,7 +51,8 @@ fn is_as_close(found: &OutputCheck, check: &OutputCheck, base: &Tensor) -> bool 
     let (Some(error), Some(known), Some(allowed)) = (found.error, given.error, found.allowed_error) else {
         return false;
     };
-    // If the whole output is within its bounds, a part of it is lost, which rounding doesn't do.
+    // If the whole output is within its bounds, the check failed because a part is lost, which rounding
+    // doesn't cause.
     let is_beyond = found.mismatched > 0 || error > allowed;
     let has_few = found.mismatched as f64 <= FARTHER * given.mismatched as f64;
     is_beyond && has_few && found.non_finite == 0 && error <= FARTHER * known

@@ -1,6 +1,6 @@
-//! Parts of an output that have nothing of the reference. The tolerance grows with the magnitude of the whole
-//! tensor, so a column of small values next to large ones could be all zeros, and no element would be beyond
-//! the tolerance.
+//! Detects parts of an output that bear no resemblance to the reference. The tolerance grows with the
+//! magnitude of the whole tensor, so a column of small values next to large ones could be all zeros without
+//! any element beyond the tolerance.
 
 use half::f16;
 
@@ -9,7 +9,7 @@ use super::tensor::{DType, Tensor};
 
 /// A part is lost if its error is at least this share of its own values.
 const LOST: f64 = 0.5;
-/// Fewer values than these can be small by chance.
+/// Minimum number of values in a part: fewer can be small by chance.
 const LEAST_VALUES: u64 = 8;
 /// The error of a lost part exceeds that of the others by this factor: the rounding of large terms, which all
 /// parts share, may be larger than a small part.
@@ -49,7 +49,7 @@ impl PartSums {
     }
 }
 
-/// Describes the part of an output that has nothing of the reference although the output is within the
+/// Describes a part of an output that bears no resemblance to the reference although the output is within the
 /// tolerance, if there is one. `exact` is the same computation in fp64.
 pub(super) fn lost_part(
     output: &Tensor,

@@ -1,4 +1,4 @@
-//! Outputs of which a part has nothing of the reference, although the tolerance of the whole hides it.
+//! Outputs in which a part bears no resemblance to the reference, although the whole is within the tolerance.
 
 use half::bf16;
 use proptest::prelude::*;

@@ -58,8 +58,7 @@ impl RandomTensor {
             }
             seen.push(key);
         }
-        // The seed is required: with a default of 0, a reader would not see that a file without one is always
-        // the same.
+        // The seed is required: with a default of 0, a reader would not see that the data is always the same.
         (seen.contains(&"seed") && random.elements().is_some()).then_some(random)
     }
 

@@ -8,7 +8,7 @@ use super::{NumericsTolerance, Tensor, typical_magnitude};
 /// Compares every output with the reference at the same position.
 ///
 /// `references64` contains the fp64 references in the same order, or is empty. Without references nothing is
-/// verified, which has its own code. It is a failure if the numbers of outputs and references differ.
+/// verified, which a separate code reports. It is a failure if the numbers of outputs and references differ.
 /// References that a constant output would match verify nothing either.
 pub fn verify(
     outputs: &[Tensor],
@@ -67,7 +67,7 @@ pub fn against_base(
 ) -> Vec<OutputCheck> {
     let of_pair = |(index, (head, base)): (usize, (&Tensor, &Tensor))| {
         let found = check(index, head, base, exact.get(index), tolerances);
-        // `check` words every difference as one from "the reference".
+        // `check` describes every difference as one from "the reference".
         OutputCheck { why: found.why.map(|why| why.replace("the reference", "base's output")), ..found }
     };
     let mut checks: Vec<OutputCheck> = head.iter().zip(base).enumerate().map(of_pair).collect();

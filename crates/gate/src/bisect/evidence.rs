@@ -48,7 +48,7 @@ pub struct Tested {
 /// The result of comparing a pair of candidates.
 #[derive(Debug, Clone)]
 pub struct Observed {
-    /// Number of blocks that were measured, whatever their result.
+    /// Number of blocks that were measured, whatever the verdict.
     pub blocks: u32,
     pub verdict: Verdict,
     pub reason: Reason,
@@ -217,7 +217,7 @@ fn uneven(estimate: &Estimate) -> f64 {
     (2.0 * stability.min(tail)).min(1.0)
 }
 
-/// Returns the finding because of which a row is an error.
+/// Returns the finding that makes a row an error.
 fn unusable(row: &Row, metric: &Metric) -> Lint {
     let found = match &row.reason {
         Reason::Unusable(lint) => Some(lint),

@@ -110,7 +110,7 @@ impl Found {
 // Berger 2001, The American Statistician 55:62–71); for one fixed ξ it is also an e-value: its mean is one if
 // the hypothesis holds, whatever the noise is, so that products over probes that are chosen one after the
 // other exceed 1/δ with probability δ at most (Ville's inequality; Vovk and Wang 2021, Annals of Statistics
-// 49:1736–1754). Thus the search is as exact as the gate's test.
+// 49:1736–1754). Thus the search's error bound is as exact as the gate's test.
 //
 // Weighing every position by all answers and asking at the weighted median is the noisy binary search of
 // Horstein (1963), Karp and Kleinberg (SODA 2007) and Ben-Or and Hassidim (FOCS 2008).
@@ -118,7 +118,7 @@ impl Found {
 /// Exponent of the assumed density. It is small, because probes are measured until they are conclusive: their
 /// p-values are either tiny or ordinary.
 const XI: f64 = 0.2;
-/// Smallest p-value that is used: smaller ones depend on more than the measurements.
+/// Smallest p-value that is used: smaller ones depend on assumptions and not only on the measurements.
 const SMALLEST_P: f64 = 1e-9;
 
 /// Returns the natural logarithm of the evidence against a hypothesis with this p-value.

@@ -16,7 +16,7 @@ const CLEAR_ODDS: f64 = 20.0;
 const PARTLY: f64 = 20.0;
 /// Probability above which a position is compared with its predecessor.
 const SURE: f64 = 0.95;
-/// Smallest share of the probability that a probe must be able to move to be worth measuring.
+/// Minimum share of the probability that a probe must be able to rule out to be worth measuring.
 const WORTH: f64 = 0.02;
 
 /// The next comparison that the search needs.
@@ -248,8 +248,8 @@ impl Search {
         self.seen(0, self.last)?.step()
     }
 
-    /// Returns the part of the step that a pair makes, if the gate finds it worse. In a range that got
-    /// slower, a pair that is only less stable makes no part of the step.
+    /// Returns the part of the step that a pair contributes, if the gate finds the pair worse. In a range
+    /// that got slower, a pair that is only less stable contributes nothing.
     fn step_of(&self, observed: &Observed) -> Option<Step> {
         let step = observed.step()?;
         let slower = matches!(self.whole_step(), Some(Step::Shift(_)));

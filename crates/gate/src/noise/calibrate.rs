@@ -30,7 +30,7 @@ pub struct NoiseOptions {
     pub slowdowns: Vec<f64>,
     /// The metric that is calibrated.
     pub metric: String,
-    /// Who measured it and when, in words for the report.
+    /// Text for the report that states who measured the session and when.
     pub source: String,
 }
 
@@ -181,7 +181,7 @@ struct JudgedSession {
 }
 
 impl<'a> Calibrating<'a> {
-    /// Creates a calibration, which knows the spreads immediately.
+    /// Creates a calibration; its spreads are available immediately.
     pub fn new(base: &Run, head: &Run, policy: &'a Policy, options: &'a NoiseOptions) -> Self {
         let recording = Recording::new(base, head, &options.metric);
         let rows = spreads(base, head, policy, options);

@@ -153,8 +153,9 @@ fn facts(kernel: &ValueRef<'_>, processor: &str, code: Option<&[u8]>) -> Vec<(Me
         .zip(lds)
         .zip(workgroup)
         .and_then(|((vector, lds), workgroup)| occupancy(processor, vector, lds, workgroup));
-    // The size of a stack that grows while the kernel runs is in no note. Kernels that spill have such a stack too,
-    // and a fixed size of which most is used; without one, nothing is known.
+    // The size of a stack that grows while the kernel runs is not in any note. Kernels that spill also have
+    // such a stack, but most of their stack has a fixed size, which is stated; without a fixed size, nothing
+    // is known.
     let is_dynamic = matches!(field(kernel, ".uses_dynamic_stack"), Some(ValueRef::Boolean(true)));
     let scratch = count(".private_segment_fixed_size").filter(|size| !is_dynamic || *size > 0);
     let matrix = code.filter(|_| gfx9::is_gfx9(processor)).and_then(gfx9::matrix_instructions);

@@ -158,10 +158,10 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry<'_>>, BadCode> {
 }
 
 /// Returns the executables inside `module.fb`, where IREE puts those smaller than 4 KiB. The runtime finds
-/// its data by what `module.fb` says, not by the archive's directory. So a module is rejected if its runtime
-/// would load code from anywhere except `module.fb` and `entries`, the offset and length in the file of each
-/// entry that was read. The fields are those of IREE's `bytecode_module_def.fbs`, which are the same in 3.7
-/// and 3.13.
+/// its data by the offsets in `module.fb`, not by the archive's directory. Therefore a module is rejected if
+/// its runtime would load code from anywhere except `module.fb` and `entries`, the offset and length in the
+/// file of each entry that was read. The fields are those of IREE's `bytecode_module_def.fbs`, which are the
+/// same in 3.7 and 3.13.
 fn embedded<'a>(bytes: &'a [u8], start: u64, entries: &[(u64, u64)]) -> Result<Vec<&'a [u8]>, BadCode> {
     const SEGMENTS: usize = 9;
     const EMBEDDED: usize = 2;
@@ -274,7 +274,7 @@ fn add_launches(object: &mut CodeObject, content: &[u8]) {
     }
 }
 
-/// The driver that an executable is for.
+/// The driver for which an executable was compiled.
 enum Kind {
     Hip,
     Vulkan,

@@ -1,5 +1,5 @@
-//! ELF libraries for the host, function by function if these have names, otherwise as a whole. IREE's
-//! libraries have no symbols for their kernels, but tables of their addresses and names.
+//! ELF libraries for the host, read function by function if the functions have names, otherwise as a whole.
+//! IREE's libraries have no symbols for their kernels, but tables of their addresses and names.
 
 use std::collections::{BTreeMap, BTreeSet};
 

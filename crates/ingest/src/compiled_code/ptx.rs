@@ -7,7 +7,7 @@ use benchgate_core::model::Metric;
 
 use super::{BadCode, CodeObject, CodeOfKernel, sha256};
 
-/// The input for an assembler, and facts that the assembler does not get.
+/// The input for an assembler, and facts that are not part of this input.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct PtxSource {
     pub(super) text: String,
@@ -18,7 +18,7 @@ pub(super) struct PtxSource {
 /// The way in which a function is launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Launch {
-    /// True if it is an entry point and not a function that kernels call.
+    /// True if the function is an entry point, false if only kernels call it.
     pub(super) is_kernel: bool,
     /// Number of threads in a block, if the code limits it.
     pub(super) threads: Option<u64>,
@@ -80,7 +80,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
                 launches.insert(entry.name.to_owned(), entry.launch);
                 kernels.extend(open.take().map(Entry::finish));
             } else if !entry.opened && line.ends_with(';') {
-                // A declaration without a body.
+                // The function is only declared and has no body.
                 open = None;
             }
         }

@@ -73,8 +73,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
 /// The sizes of types and the values of constants declared so far, by id.
 #[derive(Default)]
 struct Types {
-    /// Bytes, with a flag whether the type is an array or contains one; `None` for types whose size the code
-    /// does not state.
+    /// Size in bytes, and true if the type is or contains an array; `None` for types whose size the code does
+    /// not state.
     sizes: HashMap<u32, Option<(u64, bool)>>,
     /// Size of the type that a pointer refers to.
     pointers: HashMap<u32, Option<(u64, bool)>>,
@@ -100,7 +100,7 @@ impl Types {
                 self.sizes.insert(*id, whole);
             }
             (OP_TYPE_ARRAY, [_, id, of, length]) => {
-                // A length that is specialized later is unknown.
+                // A length that is a specialization constant is unknown.
                 let count = self.constants.get(length).copied().unwrap_or(u64::MAX);
                 let whole = size(of).map(|(bytes, _)| (bytes.saturating_mul(count), true));
                 self.sizes.insert(*id, whole);

@@ -55,7 +55,7 @@ fn head(file: &RunFile) -> impl Iterator<Item = &BenchmarkRecord> {
 }
 
 /// Returns whether an experiment could come from the suites' own script. Four columns can't distinguish other
-/// experiments, so the file does not get those.
+/// experiments, so those are not written to the file.
 fn is_plain_eager(record: &BackendRecord) -> bool {
     record.backend == "eager"
         && record.test == "eval"

@@ -68,7 +68,7 @@ pub(super) fn deciding(benchmark: &Benchmark) -> impl Iterator<Item = &MetricSer
     benchmark.metrics.iter().filter(move |series| !timed || series.metric.name == Metric::LATENCY.name)
 }
 
-/// Returns the loss in formats that only store repetitions.
+/// Describes the loss in formats that only store repetitions.
 pub(super) fn spread_of_summaries(run: &Run) -> Option<String> {
     // A mean alone shows no skew, but a mean and a median do.
     let has_spread =

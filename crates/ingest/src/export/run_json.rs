@@ -71,8 +71,8 @@ pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
         lints: run.lints.to_vec(),
     };
     if run.session.is_none() {
-        // The content is part of the session's name, because files with equal names are not one session,
-        // whose sides would count as measured together.
+        // The content is part of the session's name, because files with equal names may come from different
+        // sessions, but the sides of one session count as measured together.
         let content = hex(&Sha256::digest(file.to_json())[..8]);
         file.session = format!("converted from {} ({content})", run.origin.label);
     }

@@ -123,7 +123,7 @@ fn scaled(name: &str, word: &str) -> Option<f64> {
     Some(value * 1e-3f64.powi(power as i32 + 1))
 }
 
-/// Returns the reason why a counter's value can't be compared, which needs a ratio of two values.
+/// Returns the reason why a counter's value can't be compared: a comparison needs the ratio of two values.
 pub(super) fn unusable_counter(value: f64) -> Option<&'static str> {
     if value.is_finite() { (value < 0.0).then_some("negative") } else { Some("NaN or infinite") }
 }

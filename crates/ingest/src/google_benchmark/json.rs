@@ -139,7 +139,7 @@ fn machine(json: &mut Scanner<'_>) -> Scan<Option<Testbed>> {
     Ok(testbed(facts.into_iter().collect()))
 }
 
-/// Reads load averages. The kernel reports three, so a longer list is not from it.
+/// Reads load averages. The kernel reports three, so a longer list has another origin.
 fn load_averages(json: &mut Scanner<'_>) -> Scan<Vec<f64>> {
     let mut values = Vec::new();
     json.begin_array()?;

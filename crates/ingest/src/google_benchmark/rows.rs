@@ -23,7 +23,7 @@ use crate::stated::agree;
 /// The kind of a row, as the row states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum RowKind {
-    /// The format does not mark kinds; the name's suffix may show it.
+    /// The format does not mark kinds; the name's suffix may show the kind.
     #[default]
     Unmarked,
     Iteration,
@@ -35,7 +35,8 @@ pub(super) enum RowKind {
 pub(super) enum TimeUnit<'a> {
     /// Nanoseconds in one unit.
     Known(f64),
-    /// The columns hold a ratio (`_cv`, `_RMS`) and not a time; this is the value of 1 in this unit.
+    /// The columns hold a ratio (`_cv`, `_RMS`) and not a time; the number is the ratio that a value of 1 in
+    /// this unit represents.
     Ratio(f64),
     Unknown(Cow<'a, str>),
 }
@@ -335,7 +336,7 @@ impl Families {
                 _ => family.counters.iter().position(|column| column.name == name),
             };
             let known = known.unwrap_or_else(|| {
-                // More names in one row are an attack.
+                // A row with more names is an attack.
                 if family.counters.len() < MAX_COUNTERS {
                     family.counters.push(MetricColumn {
                         name: name.into_owned(),
@@ -408,7 +409,7 @@ impl Families {
             _ => false,
         };
         // Releases before `_cv` printed the iterations of one repetition in the column in which later ones
-        // print the number of summarized repetitions, so without a `_cv` row the column says nothing about n.
+        // print the number of summarized repetitions, so without a `_cv` row the column may not contain n.
         let cvs = stems(Statistic::Cv);
         let mut times: HashMap<usize, u64> = HashMap::new();
         for row in &undecided {
@@ -465,7 +466,7 @@ impl Families {
         };
         let mut benchmarks: Vec<Benchmark> = self.list.into_iter().filter(kept).map(Family::finish).collect();
         for benchmark in &mut benchmarks {
-            // Other labels say how benchgate built or judges a benchmark, which a file must not decide.
+            // Other labels state how benchgate built or judges a benchmark, which a file must not decide.
             let stated = self.axes.remove(benchmark.name.as_str()).unwrap_or_default();
             benchmark.labels.extend(stated.into_iter().filter(|(axis, _)| is_axis(axis)));
         }

@@ -3,7 +3,7 @@
 use super::super::stated::contradiction;
 use super::summaries::Statistic;
 
-/// Statements in the rows with one name, other than their measurements.
+/// Facts other than measurements that the rows with one name state.
 #[derive(Debug, Default)]
 pub(super) struct StatedRepetitions {
     instance: Option<Instance>,
@@ -65,8 +65,8 @@ impl StatedRepetitions {
             stated.map(|stated| stated.max(self.repetitions.unwrap_or(stated))).or(self.repetitions);
     }
 
-    /// Returns the number of threads, if there are several and the name does not say how many, as names
-    /// otherwise do.
+    /// Returns the number of threads if there are several and the name, contrary to the tool's convention,
+    /// does not contain it.
     pub(super) fn unnamed_threads(&self, name: &str) -> Option<f64> {
         let threads = self.instance?.threads;
         (threads > 1.0 && !name.split('/').any(|part| part == format!("threads:{threads}")))

@@ -7,7 +7,7 @@ use benchgate_core::model::{
 use super::super::stated::check_summary;
 use super::counters::{MAX_COUNTERS, counter_metric, unusable_counter};
 
-/// The statement of one aggregate row.
+/// The content of one aggregate row.
 #[derive(Debug)]
 pub(super) struct Aggregate {
     pub statistic: Statistic,

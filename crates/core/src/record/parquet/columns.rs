@@ -1,4 +1,4 @@
-//! The columns, and a session's rows in terms of them. Writing and checking use the same rows.
+//! The columns, and the conversion of a session to rows. Writing and checking use the same rows.
 
 use std::collections::BTreeMap;
 
