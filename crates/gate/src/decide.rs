@@ -34,9 +34,9 @@ pub(super) const TAIL_LIMIT: f64 = 0.26;
 /// p-value up to which a row does not pass because head's slow processes take longer than base's, so that the
 /// mean of all processes rises by more than the tolerance. Both sides may have equally many slow processes.
 const SLOW_SIZE_LIMIT: f64 = 0.05;
-/// Limit for the p-value of the mean, for each tolerance by which the mean rises. At the last look, a row
-/// does not pass if head's mean exceeds base's by more than the tolerance and p is within this limit: the
-/// more a pass would hide, the less evidence against it is needed.
+/// Factor of the limit for the p-value of the mean, which is proportional to rise / tolerance. At the last
+/// look, a row does not pass if head's mean exceeds base's by more than the tolerance and p is within this
+/// limit: the more a pass would hide, the less evidence against it is needed.
 const MEAN_RATE: f64 = 0.04;
 /// Largest limit for the p-value of the mean: about the p of three slow processes of head and none of base.
 const MEAN_LIMIT: f64 = 0.15;

@@ -84,7 +84,8 @@ pub(super) fn direction(unit: &str) -> Better {
     }
 }
 
-/// Returns which direction is better for a metric with this name. A name like `hr` or `min` is not a unit of time.
+/// Returns which direction is better for a metric with this name. In a metric's name, `hr` or `min` does not
+/// stand for a unit of time.
 pub(super) fn direction_of_name(name: &str) -> Better {
     if time_unit(name.trim()).is_some() { Better::Unknown } else { direction(name) }
 }

@@ -48,8 +48,8 @@ pub enum Blur {
     Scattered,
 }
 
-/// Largest comb of usable repetitions. In recordings, processes that had their processor to themselves reach
-/// 0.1; grids of slices begin at 0.7.
+/// Largest result of `comb` at which repetitions are usable. In recordings, processes that had their
+/// processor to themselves reach 0.1; grids of slices begin at 0.7.
 const MOST_COMB: f64 = 0.3;
 /// Smallest support of a usable mode. In recordings, hosts that switch speed have 0.04 or more; processors
 /// shared with a competitor reach 0.03.

@@ -230,8 +230,8 @@ impl Metric {
         self.unit == other.unit && self.better.worse() == other.better.worse()
     }
 
-    /// Returns whether the metric is the compiler's duration, which depends on the compiler's own code and
-    /// says nothing about the compiled program.
+    /// Returns whether the metric is the compiler's duration, which depends on the compiler's own code and is
+    /// not a property of the compiled program.
     pub fn is_compile_time(&self) -> bool {
         self.name == Self::COMPILE_TIME.name
     }

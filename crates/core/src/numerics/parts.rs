@@ -14,8 +14,8 @@ const LEAST_VALUES: u64 = 8;
 /// The error of a lost part exceeds that of the others by this factor: the rounding of large terms, which all
 /// parts share, may be larger than a small part.
 const SHARED: f64 = 16.0;
-/// The error of a lost part exceeds that of the reference, if known, by this factor: a part that is only
-/// rounding in the reference as well has nothing to lose.
+/// The error of a lost part exceeds that of the reference, if known, by this factor: a part that consists of
+/// rounding errors even in the reference can't be lost.
 const EAGER: f64 = 4.0;
 /// Number of roundings of the accumulator's type, in units of the magnitude, that explain any small part:
 /// without and with an exact reference.

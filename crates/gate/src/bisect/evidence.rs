@@ -32,8 +32,8 @@ pub enum Step {
 const NEAR_NONE: f64 = 0.25;
 const NEAR_ALL: f64 = 0.75;
 
-/// Share of the whole step that the rest of a range may make without being searched: a twentieth is smaller
-/// than the error of the step's own estimate.
+/// Share of the whole step up to which the rest of a range is not searched: a twentieth is smaller than the
+/// error of the step's own estimate.
 pub(super) const MINOR: f64 = 0.05;
 
 /// p-values of the two hypotheses about a pair, assuming that a single change causes the whole step.

@@ -61,7 +61,7 @@ pub struct Found {
     pub parts: Vec<Part>,
     pub probes: Vec<Probe>,
     pub skipped: Vec<(usize, String)>,
-    /// Probability of each position in the whole range, if one change made the whole step.
+    /// Probability of each position in the whole range, assuming that one change causes the whole step.
     pub posterior: Vec<f64>,
     pub progress: Option<SearchProgress>,
     /// Least and greatest sum of the partial changes (log scale), if it differs from the change between the
@@ -142,8 +142,8 @@ impl Answer {
     }
 }
 
-/// Returns the probability of each position of `(low, high]`, if one change makes the whole step. All
-/// positions have equal prior probabilities.
+/// Returns the probability of each position of `(low, high]`, assuming that one change causes the whole step.
+/// All positions have equal prior probabilities.
 pub fn posterior(low: usize, high: usize, answers: &[Answer]) -> Vec<f64> {
     let log: Vec<f64> = (low + 1..=high)
         .map(|position| {

@@ -59,7 +59,7 @@ enum Examined {
         observed: Observed,
         probability: f64,
     },
-    /// No single change makes the step. If a candidate was measured to lie in between, the segment is split
+    /// No single change causes the step. If a candidate was measured to lie in between, the segment is split
     /// there.
     Split {
         at: Option<usize>,
@@ -274,8 +274,8 @@ impl Search {
         }
     }
 
-    /// Returns the pair if it is shown to be not worse, by the gate or because it makes a negligible part of
-    /// the step.
+    /// Returns the pair if it is shown to be not worse, by the gate or because its part of the step is
+    /// negligible.
     fn not_worse(&self, observed: &Observed) -> Option<Observed> {
         if observed.is_not_worse() {
             return Some(observed.clone());
