@@ -11,7 +11,7 @@ use benchgate_stats::{describe, unpaired};
 
 use super::SideStats;
 
-/// The quantile of a process's repetitions that is its location. Interference only adds time, so the lower
+/// The quantile of a process's repetitions that is its location. Interference only adds time, so the quicker
 /// repetitions show the undisturbed code (Chen and Revels 2016, arXiv:1608.04295, argue for the minimum);
 /// unlike the minimum, the quartile doesn't depend on one lucky repetition.
 const LOCATION_QUANTILE: f64 = 0.25;
@@ -49,7 +49,7 @@ impl Readings {
     }
 }
 
-/// One session, which is the content of a file unless the file says otherwise.
+/// One session, which is the content of a file unless the file states several sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionReading {
     /// The median of its processes' medians, as a cost.

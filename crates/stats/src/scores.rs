@@ -55,7 +55,8 @@ const FARTHEST: f64 = 4.0;
 const RATIO: f64 = 1.4;
 /// Largest distance at which partners are searched for: so large a shift is rejected anyway.
 const FARTHEST_PARTNER: f64 = 0.5;
-/// Added to the squared scores for each block, so that tiny scores don't count as a separation of the sides.
+/// Constant added to the squared scores for each block, so that tiny scores don't count as a separation of
+/// the sides.
 const RIDGE: f64 = 0.02;
 /// If the separation of a distance is smaller than the best one's by this much, its weight is smaller by a
 /// factor of e. Choosing only the best distance would detect less, because the best one varies between

@@ -190,8 +190,8 @@ fn derived(record: &BenchmarkRecord) -> Vec<MetricSeries> {
     metrics
 }
 
-/// Returns the compiler's time. The first compilation shares the processors with others. Later ones are made
-/// only to be timed; if there are any, only they count.
+/// Returns the compiler's time. The first compilation shares the processors with others. Later compilations
+/// are made only to be timed; if there are any, only these count.
 fn compile_time(stages: &[StageRecord]) -> Option<MetricSeries> {
     const NANOSECONDS: f64 = 1e9;
     let compiled: Vec<&StageRecord> = stages.iter().filter(|stage| stage.stage == Stage::Compile).collect();
