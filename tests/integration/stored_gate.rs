@@ -138,7 +138,7 @@ fn a_gate_says_what_reading_a_branch_cost() {
     suite.run_on_a_quiet_host();
     with_token(&["baseline", "update", "--branch", "--remote", &remote]).expect_code(0);
     let outcome = with_token(&["gate", "--stored", "--branch", "--remote", &remote]).expect_no_failure();
-    let account = outcome.stderr.lines().find(|line| line.starts_with("judged 1 benchmark "));
+    let account = outcome.stderr.lines().find(|line| line.starts_with("compared 1 benchmark with "));
     let account = account.unwrap_or_else(|| panic!("{}", outcome.stderr));
     assert!(account.contains("kB fetched"), "{account}");
     assert!(!outcome.stderr.contains(crate::git_server::TOKEN), "{}", outcome.stderr);

@@ -123,8 +123,11 @@ impl<'a> Rules<'a> {
         // An artifact that only head states must not keep base's metrics from being judged.
         let is_judged = base.artifact.is_some()
             || metrics().any(|metric| metric.name == Metric::LATENCY.name || self.metric(name, metric).fatal);
+        let usual = Policy::default();
         let is_free = |metric: &&Metric| {
-            let is_named = self.policy.metrics.iter().any(|(known, _)| *known == metric.name);
+            // A built-in metric whose rule nobody changed decides for a benchmark that measures nothing else.
+            let named = self.policy.metrics.iter().find(|(known, _)| *known == metric.name);
+            let is_named = named.is_some_and(|rule| !usual.metrics.contains(rule));
             let is_of_code = Metric::OF_CODE.contains(&judged_as(metric));
             let mut overrides = self.overrides(name, metric);
             !is_judged && !is_named && !is_of_code && overrides.all(|rule| rule.fatal.is_none())
@@ -169,14 +172,12 @@ impl<'a> Rules<'a> {
     pub fn metric(&self, name: &BenchmarkName, metric: &Metric) -> MetricPolicy {
         let judged = judged_as(metric);
         let named = self.policy.metrics.iter().find(|(known, _)| *known == judged.name);
-        let unnamed = || {
-            if self.own.contains(&(name, metric.name.as_ref())) {
-                self.policy.like_a_time()
-            } else {
-                MetricPolicy::unnamed(&judged)
-            }
+        let is_own = self.own.contains(&(name, metric.name.as_ref()));
+        let mut rule = match named {
+            Some((_, rule)) => MetricPolicy { fatal: rule.fatal || is_own, ..rule.clone() },
+            None if is_own => self.policy.like_a_time(),
+            None => MetricPolicy::unnamed(&judged),
         };
-        let mut rule = named.map_or_else(unnamed, |(_, rule)| rule.clone());
         for change in self.overrides(name, metric) {
             rule.floor.relative = change.floor_relative.unwrap_or(rule.floor.relative);
             rule.floor.absolute = change.floor_absolute.unwrap_or(rule.floor.absolute);

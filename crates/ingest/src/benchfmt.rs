@@ -9,7 +9,7 @@ use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stag
 
 use super::build::{carried, direction, fail, has_room, own_metric, own_unit, processes, testbed};
 use super::error::{LineFault, line_fault};
-use super::facts::is_commit;
+use super::facts::{footer, is_commit};
 use super::text::lines;
 
 /// Maximum number of units of one benchmark: more of them are an attack.
@@ -30,6 +30,8 @@ pub(super) fn is_result(line: &str) -> bool {
 #[derive(Default)]
 struct BenchfmtRows {
     name: String,
+    /// The beginning of the names in its package.
+    package: String,
     units: Vec<(String, Vec<f64>)>,
     failed: Option<String>,
     cut: bool,
@@ -43,7 +45,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut index: HashMap<String, usize> = HashMap::new();
     let mut config = Configuration::default();
     let mut broken = None;
-    let mut skipped = HashSet::new();
+    let (mut skipped, mut ended) = (HashSet::new(), HashSet::new());
     for line in lines(text) {
         let mut words = line.text.split_ascii_whitespace();
         let Some(first) = words.next() else { continue };
@@ -59,6 +61,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                         return Err(line_fault(line.number, "a result that is not at the start of its line"));
                     }
                     skipped.extend(of_framework(line.text, "--- SKIP: ").map(|name| config.in_package(name)));
+                    if line.text == "PASS" || line.text.starts_with("ok  ") {
+                        ended.insert(config.in_package(""));
+                    }
                     broken = broken.or_else(|| is_broken(line.text).then(|| short(line.text.trim())));
                     config.read_line(line.text).map_err(|what| line_fault(line.number, what))?;
                     continue;
@@ -76,7 +81,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         }
         let section = config.changes;
         let at = *index.entry(name).or_insert_with_key(|name| {
-            list.push(BenchfmtRows { name: name.clone(), section, ..BenchfmtRows::default() });
+            let package = config.in_package("");
+            list.push(BenchfmtRows { name: name.clone(), package, section, ..BenchfmtRows::default() });
             list.len() - 1
         });
         let rows = &mut list[at];
@@ -98,7 +104,13 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let broken = broken
         .map(|line| Lint::new(LintCode::TruncatedInput, format!("the test framework reports `{line}`")));
     let lints = broken.into_iter().chain(config.machines).collect();
-    let mut benchmarks: Vec<Benchmark> = list.into_iter().map(BenchfmtRows::finish).collect();
+    let finish = |rows: BenchfmtRows| {
+        let is_ended = ended.contains(&rows.package);
+        let mut benchmark = rows.finish();
+        footer(&mut benchmark, is_ended);
+        benchmark
+    };
+    let mut benchmarks: Vec<Benchmark> = list.into_iter().map(finish).collect();
     for benchmark in benchmarks.iter_mut().filter(|benchmark| skipped.contains(benchmark.name.as_str())) {
         benchmark.lints.push(Lint::new(LintCode::SkippedRow, "the test framework reports SKIP"));
     }

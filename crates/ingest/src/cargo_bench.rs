@@ -5,6 +5,7 @@ use benchgate_core::model::{Benchmark, Lint, LintCode, Metric, Run, Stage, Summa
 
 use super::build::{ByName, carried, fail, summary, time_unit};
 use super::error::{LineFault, line_fault};
+use super::facts::footer;
 use super::stated::check_summary;
 use super::text::lines;
 
@@ -47,6 +48,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks = ByName::default();
     let mut lints = Vec::new();
     let (mut above, mut measured) = ("", 0);
+    // The benchmarks of libtest's harness whose target has not printed its last line yet.
+    let mut unended: Vec<String> = Vec::new();
     for line in lines(text) {
         let (name, interval, is_median) = match parse(line.text) {
             None => {
@@ -54,6 +57,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                     let detail =
                         format!("the test framework reports `{}`", line.text.get(..80).unwrap_or(line.text));
                     lints.push(Lint::new(LintCode::TruncatedInput, detail));
+                }
+                if line.text.starts_with("test result: ") {
+                    unended.clear();
                 }
                 // Result lines may be missing, but the harness states how many there were.
                 let counted = line.text.starts_with("test result: ").then(|| counted(line.text)).flatten();
@@ -73,6 +79,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             }
             Some(CargoLine::Libtest { name, value, unit }) => {
                 measured += 1;
+                unended.push(name.to_owned());
                 (name, [(value, unit); 3], true)
             }
             Some(CargoLine::Criterion { name: "", interval }) => (above.trim_end(), interval, false),
@@ -115,7 +122,12 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         }
         benchmarks.push_once(benchmark);
     }
-    Ok(Run { benchmarks: benchmarks.finish(), lints, ..Run::default() })
+    let mut benchmarks = benchmarks.finish();
+    for benchmark in &mut benchmarks {
+        let is_ended = !unended.iter().any(|name| name == benchmark.name.as_str());
+        footer(benchmark, is_ended);
+    }
+    Ok(Run { benchmarks, lints, ..Run::default() })
 }
 
 /// Returns the number of benchmarks in `test result: ok. 0 passed; 0 failed; 0 ignored; 5 measured; 0

@@ -35,6 +35,13 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
     benchmark.labels.insert(FIELDS.to_owned(), names);
 }
 
+/// States whether the tool printed its last line about the benchmark. Some files never contain that line, but a side
+/// that lacks it while the other has it may come from a run that did not finish.
+pub(super) fn footer(benchmark: &mut Benchmark, is_printed: bool) {
+    let state = if is_printed { "printed" } else { "not printed" };
+    benchmark.labels.insert("last line of the tool".to_owned(), state.to_owned());
+}
+
 /// Returns the facts and failures among the fields that a file states for all of its rows.
 pub(super) fn shared(fields: Vec<Field>) -> Result<Vec<Field>, &'static str> {
     let kept = |(name, value): &Field| is_fact(name, value) || failure(name, value).is_some();

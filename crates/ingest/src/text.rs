@@ -82,6 +82,7 @@ const CRASH_STARTS: &[&str] = &[
     "error: bench failed",
     "MPI_ABORT was invoked",
     "oom-kill:",
+    "WARNING: DATA RACE",
     "slurmstepd: Detected ",
 ];
 

@@ -63,9 +63,27 @@ fn a_file_whose_metrics_are_not_judged_never_passes() {
         let series = Series::Processes(vec![process(samples, None)]);
         run(vec![with("a", Metric::PEAK_HOST_MEMORY, series)])
     };
-    let comparison = judged(&of(STEADY), &of(STEADY));
+    let mut policy = Policy::default();
+    let memory = policy.metrics.iter_mut().find(|(name, _)| *name == Metric::PEAK_HOST_MEMORY.name);
+    // The suite's own rule says that memory does not decide.
+    memory.unwrap().1.tolerance = 0.5;
+    let comparison = judged_by(&policy, &of(STEADY), &of(STEADY));
     assert_eq!((comparison.verdict, comparison.exit_code), (Verdict::Error, ExitCode::Error));
     assert!(comparison.notes.iter().any(|note| note.contains("nothing was judged")), "{comparison:?}");
+}
+
+/// asv has benchmarks of memory next to those of time.
+#[test]
+fn a_benchmark_that_measures_nothing_but_memory_is_judged_by_it() {
+    let of = |factor: f64| {
+        let values: Vec<f64> = STEADY.iter().map(|value| value * factor).collect();
+        with("memory", Metric::PEAK_HOST_MEMORY, Series::Processes(vec![process(&values, None)]))
+    };
+    let (time, same_time) = paired("time", &[100.0; 12], &[100.0; 12], 0.0001);
+    let comparison = judged(&session(vec![time, of(1.0)]), &session(vec![same_time, of(2.0)]));
+    let row = comparison.rows.iter().find(|row| row.benchmark.as_str() == "memory").unwrap();
+    assert!(row.policy.as_ref().unwrap().fatal, "{row:?}");
+    assert_ne!(comparison.exit_code, ExitCode::Pass);
 }
 
 fn artifact(name: &str) -> Artifact {
