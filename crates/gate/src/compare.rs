@@ -18,7 +18,7 @@ use super::rules::Rules;
 use super::{
     Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, accuracy, classical, code,
     common_row, context, copied, diagnosis, direction, disturbance, explain, history, limits, looks,
-    matching, overall, separate, threads,
+    matching, overall, rounded, separate, threads,
 };
 
 /// Settings of a comparison besides the runs and the policy.
@@ -99,7 +99,7 @@ fn compared(
     let mut lints = context::deduplicate(context::of_runs(base, head));
     // Stored sessions hold summaries of processes, which never equal samples.
     if history.is_none() && !options.resampled {
-        lints.extend(copied::copied_sessions(&[base, head]));
+        lints.extend(copied::copied_sessions(&[base, head]).or_else(|| rounded::lint(base, head)));
     }
     let together = base.session.is_some() && base.session == head.session;
     if together && lints.iter().all(|lint| lint.code != LintCode::HostBusy) {

@@ -15,7 +15,7 @@ use benchgate_core::model::{
 /// clock shows no value twice, this takes eight different values of a single process, four of each of three
 /// processes, or one of each of eight processes. A coarser clock needs more values, and if hardly any two
 /// values differ, no number of them is enough.
-const BY_CHANCE: f64 = 1e-9;
+pub(super) const BY_CHANCE: f64 = 1e-9;
 
 /// The values that a process recorded.
 #[derive(PartialEq)]
@@ -90,7 +90,7 @@ fn sorted<'a>(bits: impl IntoIterator<Item = &'a u64>) -> Vec<u64> {
 
 /// Returns whether a series is measured by a clock. Counted or computed values may repeat exactly; times
 /// don't.
-fn is_timed(series: &MetricSeries) -> bool {
+pub(super) fn is_timed(series: &MetricSeries) -> bool {
     let timed = matches!(series.metric.unit, Unit::Nanoseconds | Unit::PerSecond);
     series.metric.kind == MetricKind::Noisy && timed
 }

@@ -151,7 +151,7 @@ lint_codes! {
         "The results of one side come from different commits or programs, so their average describes none of them.",
         "Give the results of one program as one side, and compare the programs with each other.";
     RepeatedSamples "repeated-samples" Error,
-        "Two benchmarks or processes have the same samples to the last bit, so at least one was not measured.",
+        "Two benchmarks, processes or files have the same samples, so at least one was not measured.",
         "Measure again; make sure that two jobs do not share a work folder, and that each file is a result of its own measurement.";
     SameFile "same-file" Error,
         "Base and head contain the same samples, from one file.",
@@ -171,6 +171,9 @@ lint_codes! {
     ToolchainMismatch "toolchain-mismatch" Note,
         "The tools differ between the sides.",
         "No action is needed if the toolchain is what changed.";
+    SameCommit "same-commit" Note,
+        "Both sides state the same commit.",
+        "No action is needed if something else differs, such as flags; otherwise pass the results of the other commit.";
     StaleBaseline "stale-baseline" Note,
         "The baseline is old; the machine may have changed since.",
         "Refresh it: `benchgate baseline update`.";
