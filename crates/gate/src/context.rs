@@ -1,6 +1,10 @@
 //! Findings about whole runs: what the tool printed about its host, and whether the machines agree.
 
-use benchgate_core::model::{Consequence, Context, Lint, LintCode, Run, SideName, Subject, Testbed};
+use std::collections::{BTreeSet, HashMap};
+
+use benchgate_core::model::{
+    Benchmark, BenchmarkName, Consequence, Context, Lint, LintCode, Run, SideName, Subject, Testbed, excerpt,
+};
 
 use super::evidence::{Evidence, SpreadSource};
 
@@ -61,7 +65,34 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
         );
         lints.push(Lint::new(LintCode::ToolchainMismatch, detail));
     }
+    lints.extend(environments(base, head));
+    // Foreign tools only know the commit of the folder in which they ran.
+    if let (None, None, Some(commit)) = (&base.session, &head.session, &base.commit)
+        && head.commit.as_ref() == Some(commit)
+    {
+        lints.push(Lint::new(LintCode::SameCommit, excerpt(commit, LONGEST_COMMIT)));
+    }
     lints
+}
+
+/// Maximum number of characters of a commit in a finding.
+const LONGEST_COMMIT: usize = 48;
+
+/// Returns the finding that foreign tools state other environments for some benchmarks. The interpreter or
+/// the flags of a virtual machine may be what changed.
+fn environments(base: &Run, head: &Run) -> Option<Lint> {
+    /// Maximum number of differences in a finding.
+    const MOST: usize = 6;
+    let of_base: HashMap<&BenchmarkName, &Benchmark> =
+        base.benchmarks.iter().map(|benchmark| (&benchmark.name, benchmark)).collect();
+    let pairs = head.benchmarks.iter().filter_map(|head| Some((of_base.get(&head.name)?, head)));
+    let differing: BTreeSet<String> =
+        pairs.flat_map(|(base, head)| base.differing_environment(head)).collect();
+    let mut shown: Vec<String> = differing.iter().take(MOST).cloned().collect();
+    if differing.len() > MOST {
+        shown.push(format!("{} more", differing.len() - MOST));
+    }
+    (!shown.is_empty()).then(|| Lint::new(LintCode::ToolchainMismatch, shown.join(", ")))
 }
 
 /// Returns the finding that forbids comparing the two runs, by their fingerprints if both have one and
@@ -132,7 +163,7 @@ const GPU_WORDS: [&str; 10] =
 
 /// Returns whether a benchmark ran on a GPU, from its labels or its name. If that is unknown, a processor is
 /// assumed, because its assumed spread is larger.
-pub fn on_gpu(benchmark: &benchgate_core::model::Benchmark) -> bool {
+pub fn on_gpu(benchmark: &Benchmark) -> bool {
     let says = |text: &str| {
         let text = text.to_ascii_lowercase();
         text.split(|c: char| !c.is_ascii_alphanumeric())

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use benchgate_core::model::{Benchmark, Better, Context, Metric, Outcome, Run, Stage, Summary, Unit};
+use benchgate_core::model::{
+    Benchmark, Better, Context, ENVIRONMENT, Metric, Outcome, Run, Stage, Summary, Unit,
+};
 
 use super::build::{ByName, carried, direction_of_name, fail, own_metric, processes, summary, testbed};
 use super::error::{LineFault, line_fault};
@@ -25,6 +27,13 @@ struct AsvFile {
     commit_hash: String,
     #[serde(default)]
     params: AsvMachine,
+    /// The environment in which all benchmarks ran.
+    env_name: Option<String>,
+    python: Option<String>,
+    #[serde(default)]
+    requirements: BTreeMap<String, Value>,
+    #[serde(default)]
+    env_vars: BTreeMap<String, Value>,
     /// Names of the entries of a row; a row may omit its last entries if they are null.
     result_columns: Vec<String>,
     /// Entries in the order of the file; a repeated name is rejected.
@@ -41,6 +50,28 @@ struct AsvMachine {
     os: Option<String>,
     /// Text or, if a person wrote the file, possibly a number.
     ram: Option<Value>,
+}
+
+impl AsvFile {
+    /// Returns the environment as labels.
+    fn environment(&self) -> Result<Vec<(String, String)>, &'static str> {
+        let map = |map: &BTreeMap<String, Value>| {
+            let entries = map.iter().map(|(name, value)| match value {
+                Value::String(text) if text.is_empty() => name.clone(),
+                Value::String(text) => format!("{name}={text}"),
+                other => format!("{name}={other}"),
+            });
+            entries.collect::<Vec<_>>().join(" ")
+        };
+        let facts = [
+            ("env_name", self.env_name.clone()),
+            ("python", self.python.clone()),
+            ("requirements", Some(map(&self.requirements)).filter(|list| !list.is_empty())),
+            ("env_vars", Some(map(&self.env_vars)).filter(|list| !list.is_empty())),
+        ];
+        let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        facts.map(|(name, value)| Ok((format!("{ENVIRONMENT}{name}"), carried(&value)?.to_owned()))).collect()
+    }
 }
 
 impl AsvMachine {
@@ -76,13 +107,15 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         read_row(name, &columns, &mut benchmarks)
             .map_err(|what| line_fault(1, format!("{}: {what}", name.get(..80).unwrap_or("a benchmark"))))?;
     }
+    let environment = file.environment().map_err(|what| line_fault(1, what))?;
     let testbed = testbed(file.params.facts());
     let context = Context {
         host_name: file.params.machine,
         num_cpus: file.params.num_cpu.and_then(|count| count.parse().ok()),
         ..Context::default()
     };
-    let benchmarks = benchmarks.finish();
+    let mut benchmarks = benchmarks.finish();
+    benchmarks.iter_mut().for_each(|benchmark| benchmark.labels.extend(environment.clone()));
     Ok(Run { benchmarks, context, testbed, commit: Some(file.commit_hash), ..Run::default() })
 }
 

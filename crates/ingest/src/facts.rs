@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use benchgate_core::model::{Benchmark, Lint, LintCode, Run, Stage, excerpt};
+use benchgate_core::model::{Benchmark, ENVIRONMENT, Lint, LintCode, Run, Stage, excerpt};
 
 use super::build::{fail, time_unit};
 
@@ -30,6 +30,9 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
         // The prefix keeps a file from setting a label that has a meaning.
         benchmark.labels.insert(format!("field {name}"), plain(value));
     }
+    for (name, value) in fields.iter().filter(|(name, value)| is_version(name) && !is_absent(value)) {
+        benchmark.labels.insert(format!("{ENVIRONMENT}{name}"), plain(value));
+    }
     names.sort_unstable();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     benchmark.labels.insert(FIELDS.to_owned(), names);
@@ -44,7 +47,8 @@ pub(super) fn footer(benchmark: &mut Benchmark, is_printed: bool) {
 
 /// Returns the facts and failures among the fields that a file states for all of its rows.
 pub(super) fn shared(fields: Vec<Field>) -> Result<Vec<Field>, &'static str> {
-    let kept = |(name, value): &Field| is_fact(name, value) || failure(name, value).is_some();
+    let kept =
+        |(name, value): &Field| is_fact(name, value) || is_version(name) || failure(name, value).is_some();
     let fields: Vec<Field> = fields.into_iter().filter(kept).collect();
     let length: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
     if length > LONGEST { Err("fields of more than 4096 bytes that many rows share") } else { Ok(fields) }
@@ -222,8 +226,7 @@ fn is_fact(name: &str, value: &str) -> bool {
     if is_absent(value) || is_commit(name) || any(VOLATILE) || only(REPEATED) || is_place(value) {
         return false;
     }
-    // The version of a compiler may be what changed, unlike those of the machine.
-    if any("version versions") && !any("driver firmware kernel") {
+    if is_version(name) {
         return false;
     }
     let Some(number) = number(value) else { return any(VERDICTS) || is_axis(&words) };
@@ -232,6 +235,15 @@ fn is_fact(name: &str, value: &str) -> bool {
     let is_rate = words.windows(2).any(|pair| pair[0] == "per" && (time_unit(pair[1]).is_some()));
     let is_measured = number.fract() != 0.0 && (has_unit || any("error err diff difference deviation"));
     is_axis(&words) && !is_rate && !is_measured
+}
+
+/// Returns whether a field states the version of a program, which may be what changed, unlike those of the
+/// machine.
+fn is_version(name: &str) -> bool {
+    let lower = name_words(name);
+    let words = words(&lower);
+    let any = |known: &str| words.iter().any(|word| is_in(known, word));
+    any("version versions") && !any("driver firmware kernel")
 }
 
 /// Returns the number that a value is, if it is one.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Summary, Unit};
+use benchgate_core::model::{
+    Benchmark, Better, ENVIRONMENT, Lint, LintCode, Metric, Run, Stage, Summary, Unit,
+};
 
 use super::build::{ByName, direction, fail, own_metric, own_unit, processes, summary};
 use super::error::LineFault;
@@ -24,6 +26,15 @@ struct JmhEntry {
     batch: Option<u64>,
     #[serde(rename = "operationsPerInvocation")]
     operations: Option<u64>,
+    jvm: Option<String>,
+    #[serde(rename = "jvmArgs")]
+    jvm_args: Option<Vec<String>>,
+    #[serde(rename = "jdkVersion")]
+    jdk_version: Option<String>,
+    #[serde(rename = "vmName")]
+    vm_name: Option<String>,
+    #[serde(rename = "vmVersion")]
+    vm_version: Option<String>,
     params: Option<BTreeMap<String, String>>,
     #[serde(rename = "primaryMetric")]
     primary: JmhScore,
@@ -68,6 +79,16 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     let mut benchmark = Benchmark::new(name);
     benchmark.labels.insert("mode".to_owned(), entry.mode);
     benchmark.labels.extend(entry.params.into_iter().flatten());
+    let environment = [
+        ("jvm", entry.jvm),
+        ("jvmArgs", entry.jvm_args.map(|words| words.join(" "))),
+        ("jdkVersion", entry.jdk_version),
+        ("vmName", entry.vm_name),
+        ("vmVersion", entry.vm_version),
+    ];
+    for (name, value) in environment.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        benchmark.labels.insert(format!("{ENVIRONMENT}{name}"), value);
+    }
     for (label, stated) in [("batch-size", entry.batch), ("operations-per-invocation", entry.operations)] {
         // Both are 1 by default, and files that don't state them are old.
         benchmark.labels.insert(label.to_owned(), stated.unwrap_or(1).to_string());

@@ -191,6 +191,10 @@ pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str
     if let Some(axis) = kept.differing_axis(&next) {
         add_lint(&mut kept.lints, Lint::new(LintCode::DuplicateName, axis));
     }
+    let environment = kept.differing_environment(&next);
+    if !environment.is_empty() {
+        add_lint(&mut kept.lints, Lint::new(LintCode::SeveralPrograms, environment.join(", ")));
+    }
     // The outputs of every call, and the number of calls, are compared.
     kept.printed.extend(next.printed.iter().cloned());
     // A transcript that only verifies outputs has no numbers, so none are missing.

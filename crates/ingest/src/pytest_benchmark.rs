@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use benchgate_core::model::{Benchmark, Context, Metric, Run, Stage, Summary};
+use benchgate_core::model::{Benchmark, Context, ENVIRONMENT, Metric, Run, Stage, Summary};
 
-use super::build::{ByName, fail, processes, summary, testbed};
-use super::error::LineFault;
+use super::build::{ByName, carried, fail, processes, summary, testbed};
+use super::error::{LineFault, line_fault};
 use super::facts;
 use super::json::{parse, unique_map};
 use super::stated::{check_count, check_summary};
@@ -28,6 +28,9 @@ struct PytestMachine {
     system: Option<String>,
     release: Option<String>,
     cpu: Option<serde_json::Value>,
+    python_version: Option<String>,
+    python_implementation: Option<String>,
+    python_compiler: Option<String>,
 }
 
 impl PytestMachine {
@@ -37,6 +40,17 @@ impl PytestMachine {
 
     fn cpu_count(&self) -> Option<u32> {
         self.cpu("count")?.as_u64()?.try_into().ok()
+    }
+
+    /// Returns the interpreter as labels.
+    fn environment(&self) -> Result<Vec<(String, String)>, &'static str> {
+        let facts = [
+            ("python_version", &self.python_version),
+            ("python_implementation", &self.python_implementation),
+            ("python_compiler", &self.python_compiler),
+        ];
+        let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        facts.map(|(name, value)| Ok((format!("{ENVIRONMENT}{name}"), carried(value)?.to_owned()))).collect()
     }
 
     fn facts(&self) -> BTreeMap<String, String> {
@@ -75,6 +89,8 @@ struct PytestBenchmarkEntry {
 #[derive(Deserialize)]
 struct Options {
     timer: Option<String>,
+    #[serde(default)]
+    disable_gc: bool,
 }
 
 #[derive(Deserialize)]
@@ -94,11 +110,14 @@ struct Stats {
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: PytestBenchmarkFile = parse(text, &mut rewritten)?;
+    let environment = file.machine_info.as_ref().map(PytestMachine::environment).transpose();
+    let environment = environment.map_err(|what| line_fault(1, what))?.unwrap_or_default();
     let mut benchmarks = ByName::default();
     for entry in file.benchmarks {
         let stated = facts::of_json(&entry.extra_info);
         let mut benchmark = benchmark(entry);
         facts::state(&mut benchmark, &stated);
+        benchmark.labels.extend(environment.clone());
         benchmarks.push_once(benchmark);
     }
     let machine = file.machine_info;
@@ -126,7 +145,9 @@ fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
     }
     // Every release states the timer, so a file without one was edited, and its clock may differ from the
     // other side's.
-    let timer = entry.options.and_then(|options| options.timer);
+    let (timer, disable_gc) =
+        entry.options.map_or((None, false), |options| (options.timer, options.disable_gc));
+    benchmark.labels.insert("disable_gc".to_owned(), disable_gc.to_string());
     benchmark.labels.insert("timer".to_owned(), timer.unwrap_or_else(|| "not stated".to_owned()));
     if entry.has_error {
         fail(&mut benchmark, Stage::Benchmark, "the benchmark raised an error");

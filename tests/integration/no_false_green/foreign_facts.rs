@@ -226,3 +226,62 @@ fn no_head_with_less_work_in_a_call_is_green() {
     }
     greens.none(3);
 }
+
+/// Compares two files that pass; returns the report.
+fn passes(base: &str, head: &str) -> String {
+    let world = World::new();
+    world.write("base", base);
+    world.write("head", head);
+    let args = ["compare", "base", "head", "--between-cv", "0.1%", "--fail-on", FAIL_ON, "--all"];
+    world.run(args).expect_code(0).stdout
+}
+
+#[test]
+fn another_environment_is_reported_and_another_clock_or_collector_is_other_work() {
+    let pytest = r#"{"machine_info": {"python_version": "3.11.7"}, "commit_info": {"id": "a1"}, "benchmarks": [{"name": "a",
+        "options": {"timer": "perf_counter", "disable_gc": false}, "stats": {"rounds": 4, "mean": 1.0003,
+        "data": [1.0002, 1.0001, 1.0006, 1.0003]}}]}"#;
+    let edits = [("\"disable_gc\": false", "\"disable_gc\": true"), ("perf_counter", "process_time")];
+    none_is_green("pytest-benchmark", pytest, &edits);
+    let asv = r#"{"version": 2, "commit_hash": "1", "env_name": "virtualenv-py3.11-numpy", "python": "3.11",
+        "requirements": {"numpy": "1.26"}, "result_columns": ["result", "params", "samples"], "results": {
+        "t.time_a": [[1.00025], [], [[1.0002, 1.0001, 1.0006, 1.0003]]]}}"#;
+    let jmh = r#"[{"jmhVersion": "1.37", "benchmark": "a", "mode": "avgt", "threads": 1, "forks": 2, "measurementIterations": 2,
+        "jvm": "/opt/jdk-21/bin/java", "jvmArgs": ["-Xmx1g"], "vmVersion": "21",
+        "primaryMetric": {"score": 1.0003, "scoreUnit": "us/op", "rawData": [[1.0002, 1.0001], [1.0006, 1.0003]]}}]"#;
+    for (honest, from, to, shown) in [
+        (pytest, "3.11.7", "3.12.1", "python_version: 3.11.7 / 3.12.1"),
+        (asv, "1.26", "2.0", "requirements: numpy=1.26 / numpy=2.0"),
+        (asv, "-numpy", "", "env_name: virtualenv-py3.11-numpy / virtualenv-py3.11"),
+        (jmh, "-Xmx1g", "-Xmx2g", "jvmArgs: -Xmx1g / -Xmx2g"),
+        (jmh, "\"21\"", "\"22\"", "vmVersion: 21 / 22"),
+    ] {
+        let head = honest.replace(from, to).replace("1.0006", "1.0005").replace("1.0003", "1.00027");
+        let head = head.replace("1.00025]", "1.000235]").replace("\"mean\": 1.00027", "\"mean\": 1.0002675");
+        let head = head.replace("\"score\": 1.00027", "\"score\": 1.0002675");
+        assert!(passes(honest, &head).contains(shown), "{shown}");
+        assert!(!passes(honest, &format!("{honest}\n")).contains(shown), "{shown}");
+    }
+}
+
+#[test]
+fn no_rounded_copy_of_base_is_green_and_an_equal_commit_is_reported() {
+    let times = |seed: u32| -> Vec<f64> {
+        (0..12)
+            .map(|at| 1.0 + 1e-3 * f64::from((at * 7 + seed * 5) % 13) / 13.0 + 1e-6 * f64::from(at + seed))
+            .collect()
+    };
+    let file = |times: Vec<f64>| {
+        json!({"machine_info": {}, "commit_info": {"id": "a1b2"}, "benchmarks": [{"name": "a",
+            "options": {"timer": "perf_counter"}, "stats": {"rounds": times.len(), "data": times}}]})
+        .to_string()
+    };
+    let base = file(times(1));
+    assert!(passes(&base, &file(times(2))).contains("same-commit"));
+    let mut greens = Greens::default();
+    for step in [1e-5, 1e-6, 1e-9] {
+        let copy = times(1).into_iter().map(|time| (time / step).round() * step).collect();
+        greens.check(&format!("rounded to {step}"), &compared(&base, &file(copy)));
+    }
+    greens.none(3);
+}

@@ -1,6 +1,6 @@
 //! A benchmark and everything known about it on one side. Its samples are grouped by the process that took them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -179,6 +179,10 @@ pub const JUDGED_BY_OUTPUTS: &str = "outputs";
 /// the code is for.
 pub const ARCHITECTURE: &str = "architecture";
 
+/// Prefix of labels that state with what a foreign tool ran the benchmark: `environment python`. It may be what
+/// changed, so a difference is reported and does not make another experiment.
+pub const ENVIRONMENT: &str = "environment ";
+
 /// The labels of a command's benchmark that hold the lines run before it was measured.
 pub const SETUP: &str = "setup";
 pub const PREPARE: &str = "prepare";
@@ -189,7 +193,7 @@ const LONGEST_VALUE: usize = 80;
 /// Returns whether a label distinguishes experiments that have equal names. The other labels are part of the
 /// name, describe a process, or say how benchgate built a module.
 pub fn is_axis(label: &str) -> bool {
-    !matches!(
+    let is_other = matches!(
         label,
         "timestamp"
             | "label"
@@ -202,7 +206,8 @@ pub fn is_axis(label: &str) -> bool {
             | "backend"
             | RENAMED_FROM
             | JUDGED_BY
-    )
+    );
+    !is_other && !label.starts_with(ENVIRONMENT)
 }
 
 impl Benchmark {
@@ -236,6 +241,22 @@ impl Benchmark {
         let mut differing = self.axes().filter_map(|(axis, one)| Some((axis, one, other.labels.get(axis)?)));
         let (axis, one, two) = differing.find(|(_, one, two)| one != two)?;
         Some(format!("{axis}: {} / {}", excerpt(one, LONGEST_VALUE), excerpt(two, LONGEST_VALUE)))
+    }
+
+    /// Returns what differs in the environment of another result of the same name, with both values, as
+    /// `python: 3.11 / 3.12`.
+    pub fn differing_environment(&self, other: &Self) -> Vec<String> {
+        let stated = |label: &str| {
+            let values =
+                [self, other].map(|side| side.labels.get(label).map_or("not stated", String::as_str));
+            let [one, two] = values.map(|value| excerpt(value, LONGEST_VALUE));
+            let name = label.strip_prefix(ENVIRONMENT)?;
+            (values[0] != values[1]).then(|| format!("{name}: {one} / {two}"))
+        };
+        let [ours, theirs] =
+            [self, other].map(|side| side.labels.keys().filter(|label| label.starts_with(ENVIRONMENT)));
+        let labels: BTreeSet<&String> = ours.chain(theirs).collect();
+        labels.into_iter().filter_map(|label| stated(label)).collect()
     }
 
     /// Returns a line that ran before this benchmark on only one of the two sides, as `prepare: none /

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use benchgate_core::model::{
-    Benchmark, Better, Metric, Outcome, Process, Run, Series, Verification, VerifyCode,
+    Benchmark, Better, ENVIRONMENT, Metric, Outcome, Process, Run, Series, Verification, VerifyCode,
 };
 
 use super::evidence::{RowMark, mark, only_in_run_json, spread_of_summaries};
@@ -133,7 +133,8 @@ fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Map<String, Va
     let suite = label("suite").or(run.suite.as_deref());
     let mut experiment = Map::new();
     experiment.insert("accelerator".to_owned(), json!(label("target")));
-    for (axis, value) in benchmark.labels.iter().filter(|(axis, _)| !NOT_AXES.contains(&axis.as_str())) {
+    let is_axis = |label: &str| !NOT_AXES.contains(&label) && !label.starts_with(ENVIRONMENT);
+    for (axis, value) in benchmark.labels.iter().filter(|(label, _)| is_axis(label)) {
         experiment.insert(axis.clone(), json!(value));
     }
     // Without a model label, the benchmark's name is used as the model's.
