@@ -120,7 +120,7 @@ fn benchmark(record: &BenchmarkRecord, commands: &[CommandRecord], described: &[
 /// Returns what a side states about its programs.
 fn programs(side: &SideRecord) -> BTreeMap<String, String> {
     let of_command = |command: &CommandRecord| {
-        let digest = command.program_sha256.as_deref().map(|digest| format!("{:.12} ", digest));
+        let digest = command.program_sha256.as_deref().map(|digest| format!("{digest:.12} "));
         (command.name.clone(), format!("{}{}", digest.unwrap_or_default(), command.command))
     };
     let changes =
