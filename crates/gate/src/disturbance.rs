@@ -148,6 +148,27 @@ fn of_kind(
     Some(Lint::new(code, parts.join("; ")))
 }
 
+/// Distance between the sides, on the log scale, that other programs don't explain: a process that shares its
+/// processor with one other program takes twice as long.
+const BEYOND_OTHERS: f64 = std::f64::consts::LN_2;
+
+/// Returns whether the quickest repetition of every process of head is far beyond the median of every process of
+/// base. A process that takes longer meets other programs more often, so head is then the more disturbed side because
+/// it is slower. A head that is far quicker gets no such benefit: it could have left the program that disturbs base.
+pub fn is_beyond_other_programs(base: &Readings, head: &Readings) -> bool {
+    let quickest: Option<Vec<f64>> = head.costs.iter().map(|process| process.first().copied()).collect();
+    let least = quickest.and_then(|costs| costs.into_iter().reduce(f64::min));
+    let most = base.middle.iter().copied().reduce(f64::max);
+    least.zip(most).is_some_and(|(least, most)| least - most > BEYOND_OTHERS)
+}
+
+/// Turns the finding that other programs disturbed one side more than the other into a note.
+pub fn only_note_other_programs(lints: &mut [Lint]) {
+    for lint in lints.iter_mut().filter(|lint| lint.code == LintCode::ForeignProcess) {
+        lint.code = LintCode::Disturbed;
+    }
+}
+
 fn drift(side: SideName, telemetry: &[Telemetry]) -> Option<Lint> {
     let mut temperatures = telemetry.iter().filter_map(|telemetry| telemetry.temperature);
     let first = temperatures.next()?;

@@ -546,6 +546,9 @@ fn metric_draft(
         row.lints.extend(disturbance::lint_incomplete(&base_readings, &head_readings));
     }
     row.lints.extend(diagnosis::of_row(&base_readings, &head_readings, evidence.as_ref().ok()));
+    if disturbance::is_beyond_other_programs(&base_readings, &head_readings) {
+        disturbance::only_note_other_programs(&mut row.lints);
+    }
     match evidence {
         Err(why) => {
             row.verdict = Verdict::Inconclusive;

@@ -4,12 +4,14 @@ use benchgate::gate::noise::{NoiseOptions, Share, noise};
 use benchgate::gate::{
     CompareOptions, Comparison, Policy, Reason, compare, compare_with_history, open_in_shard, open_rows,
 };
-use benchgate::model::{Benchmark, LintCode, Metric, MetricSeries, Process, Run, Series, Testbed, Verdict};
+use benchgate::model::{
+    Benchmark, LintCode, Metric, MetricSeries, Process, Run, Series, Telemetry, Testbed, Verdict,
+};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
-use super::build::{judged, measured, process, run, session, with};
+use super::build::{judged, measured, paired, process, run, session, with};
 
 /// A standard normal, near enough: twelve uniforms.
 fn normal(random: &mut ChaCha12Rng) -> f64 {
@@ -541,4 +543,30 @@ fn the_order_effect_and_drift_of_a_session_are_reported() {
     assert!(comparison.lints.iter().any(|lint| lint.code == LintCode::SlotOrder), "{:?}", comparison.lints);
     assert!(comparison.rows.iter().all(|row| row.lints.iter().any(|lint| lint.code == LintCode::Drift)));
     assert!(comparison.rows.iter().all(|row| row.verdict != Verdict::Regressed));
+}
+
+/// A slower process meets other programs more often, which must not hide how much slower it is.
+#[test]
+fn a_head_far_slower_than_other_programs_explain_is_red_although_it_was_disturbed_more() {
+    let disturbed = |mut benchmark: Benchmark, of: usize| {
+        let processes = 24;
+        if let Series::Processes(all) = &mut benchmark.metrics[0].series {
+            all.iter_mut().for_each(|process| process.started = Some("2026-11-27T12:00:00Z".into()));
+        }
+        let seen = |order: u32| Telemetry {
+            order,
+            foreign_share: ((order as usize) < of).then_some(0.4),
+            ..Telemetry::default()
+        };
+        Benchmark { telemetry: (0..processes).map(seen).collect(), ..benchmark }
+    };
+    let judged = |head_takes: f64, disturbed_base: usize, disturbed_head: usize| {
+        let (base, head) = paired("a", &[100.0; 12], &[head_takes; 12], 0.002);
+        let (base, head) = (disturbed(base, disturbed_base), disturbed(head, disturbed_head));
+        judged(&session(vec![base]), &session(vec![head])).rows.remove(0).verdict
+    };
+    assert_eq!(judged(500.0, 2, 24), Verdict::Regressed);
+    // Sharing a processor could explain these.
+    assert_eq!(judged(150.0, 2, 24), Verdict::Inconclusive);
+    assert_eq!(judged(20.0, 24, 2), Verdict::Inconclusive);
 }
