@@ -118,7 +118,7 @@ impl ToolPlace {
             if !announced {
                 announced = true;
                 progress.on(Event::Note(
-                    "another benchgate process is installing or downloading the same tools; waiting for it",
+                    "the same tools are already being installed or downloaded, for the other side or by another benchgate process; waiting",
                 ));
             }
             tokio::select! {

@@ -421,7 +421,7 @@ fn two_installations_at_once_do_the_work_once() {
         assert!(output.status.success());
         said.push_str(&String::from_utf8_lossy(&output.stderr));
     }
-    assert!(said.contains("another benchgate process is installing or downloading the same"), "{said}");
+    assert!(said.contains("the same tools are already being installed or downloaded"), "{said}");
     suite.installed();
 }
 
