@@ -184,7 +184,8 @@ mod tests {
         let started = Instant::now().checked_sub(Duration::from_secs(40)).unwrap();
         let text = Effort { started, ..Effort::begin() }.end(34).unwrap();
         assert!(
-            text.starts_with("preparing 34 benchmarks took 40.0 s, with ") && text.ends_with(" % idle"),
+            text.starts_with("preparing 34 benchmarks took 40.0 s and used ")
+                && text.ends_with(" % was idle"),
             "{text}"
         );
     }

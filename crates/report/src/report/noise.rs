@@ -198,7 +198,14 @@ mod tests {
             conclusion(&report, None).unwrap()
         };
         for (hits, of, parts) in [
-            (9, 9, ["Too few sessions were simulated", "9 of 9 turned red, so 66.4 % to 100 % of all do"]),
+            (
+                9,
+                9,
+                [
+                    "Too few sessions were simulated",
+                    "9 of 9 turned red, so with 95 % confidence 66.4 % to 100 % of all sessions do",
+                ],
+            ),
             (3, 4, ["Too few sessions were simulated", "`--no-measure --resamples 100`"]),
             (100, 100, ["This machine can gate slowdowns of 10 %", "at least 96.4 % of sessions"]),
             (2, 40, ["This machine can't gate slowdowns of 10 % yet", "at most 16.9 % of sessions"]),

@@ -185,7 +185,7 @@ impl<'a> View<'a> {
         let all = self.comparison.rows.iter().filter(of_mean).count();
         let used = geomean.rows as usize;
         if all > used {
-            format!("{used} of {} (the others have no usable numbers)", counted(all, noun))
+            format!("{used} of {} (the others could not be judged)", counted(all, noun))
         } else {
             counted(used, noun)
         }
