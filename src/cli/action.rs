@@ -200,7 +200,7 @@ fn arguments(inputs: &Inputs, command: &str, job: Option<&Job>, merged: Option<&
     let run = inputs.get("run").unwrap_or(default_path("run"));
     let plan = inputs.get("plan").unwrap_or(default_path("plan"));
     let base = inputs.get("base").or(merged).or_else(|| Some(job?.base()?.as_str())).map(str::to_owned);
-    // The events for a new branch and for a manual run on a branch name no commit to compare with.
+    // The event of a new branch, or of a manual run on a branch, contains no commit to compare with.
     let is_proposed = command == "gate" && job.is_some_and(|job| job.origin() != CodeOrigin::Merged);
     let merged_into = || Some(format!("origin/{}", job?.default_branch.as_ref()?));
     let base = base.or_else(|| merged_into().filter(|_| is_proposed));

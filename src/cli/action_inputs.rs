@@ -127,7 +127,7 @@ pub fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
             }
         }
     }
-    // If neither end is given, the stored sessions determine both.
+    // If neither end is given, both are taken from the stored sessions.
     if command == "bisect" && inputs.get("base").is_some() != inputs.get("head").is_some() {
         let missing = if inputs.get("base").is_some() { "head" } else { "base" };
         problems.push(format!("bisect needs both base and head, or neither; {missing} is missing"));

@@ -308,7 +308,7 @@ impl Night<'_> {
 
 pub struct Bisection<'a> {
     pub file: &'a BisectionFile,
-    /// The job that comments. In a workflow, the search ran in the same run.
+    /// The job that comments. In a workflow, the search was part of the same workflow run.
     pub job: Option<&'a Job>,
 }
 
@@ -325,7 +325,7 @@ pub enum CommentTarget {
 const LINK_BYTES: usize = 1000;
 
 impl Bisection<'_> {
-    /// The issue about the benchmark that will still be open; if there are several, the newest.
+    /// The newest issue about the benchmark that is open once the plan has been carried out.
     pub fn target(
         &self,
         timelines: &[Timeline],

@@ -1,5 +1,5 @@
-//! Options for measurements in addition to IREE: other backends, repetitions, dumps and files that are
-//! appended to.
+//! Options for measurements in addition to IREE: other backends, repetitions, dumps, and result files to
+//! append to.
 
 use std::path::{Path, PathBuf};
 

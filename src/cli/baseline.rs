@@ -244,7 +244,7 @@ fn update(
         terminal.say(
             "quarantined results are excluded from the baseline; if the changes are intended, this command releases the results of this session:\n",
         );
-        // A command that is wrapped can't be pasted.
+        // The command is printed without wrapping, so that it can be copied.
         let command = accept_command(&file, &updated.path, place);
         terminal.print(&format!("  {}\n", report::clean(&command)));
     }
@@ -369,7 +369,7 @@ fn accept(
     Ok(ExitCode::Pass)
 }
 
-/// Checks that the acceptance to withdraw exists. The error names those that do.
+/// Checks that the acceptance to withdraw exists. The error names the existing ones.
 fn is_in_force(args: &Accept, shelf: &BaselineFolder, files: &dyn Files) -> Result<(), CliError> {
     let from = shelf.find(files, args.since.as_deref().unwrap_or_default())?;
     let is_meant = |accepted: &AcceptanceFile| {
@@ -405,7 +405,7 @@ fn consequences(sessions: &AcceptedSessions) -> String {
         text.push_str("the acceptance releases no session from quarantine\n");
         text.push_str(&line("released by an earlier acceptance", already));
         text.push_str(&line("older than an accepted session, so not part of the baseline", past));
-        // If another acceptance replaces this one, no session is read.
+        // If another acceptance replaces this one, no session is read and `accepted` is 0.
         if *accepted > 0 && held.is_empty() && already.is_empty() && past.is_empty() {
             text.push_str("none of the accepted sessions is in quarantine\n");
         }
@@ -435,7 +435,7 @@ fn consequences(sessions: &AcceptedSessions) -> String {
     text
 }
 
-/// The reasons of a session. Only the first ones are named.
+/// The quarantine reasons of a session. Only the first ones are named.
 fn listed(reasons: &[QuarantineRecord]) -> String {
     const NAMED: usize = 2;
     let said = reasons.iter().take(NAMED).map(|reason| {

@@ -180,8 +180,8 @@ fn find(cache: &Path, work: Option<&Path>) -> Result<Vec<Kept>, CliError> {
     tools.chain(artifacts).chain(entries).chain(working).map(read).collect()
 }
 
-/// Subfolders of a working folder that can be removed: they are only for inspection, or for resuming after a
-/// kill.
+/// Subfolders of a working folder that can be removed: their files are only for inspection, or for resuming a
+/// killed run.
 const WORKING: [&str; 4] = ["bisect", "logs", "profiles", "sessions"];
 
 /// Decides which folders to remove: those that are too old, and then the least recently used ones until the

@@ -99,8 +99,8 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     // The number of blocks belongs to measuring, not to the rules for judging.
     let rules = |policy: &Policy| Policy { sequential: Policy::default().sequential, ..policy.clone() };
     let foreign = recorded.as_ref().is_some_and(|recorded| rules(&recorded.policy) != Policy::default());
-    // A run of a single commit chose its own base and policy. A proposed change must use those of its base,
-    // as for `gate`.
+    // If both sides have the same commit, the run chose its own base and policy. A proposed change must use
+    // those of its base, as for `gate`.
     if recorded.is_some() && args.policy.policy.is_none() && base.run.commit == head.run.commit {
         let is_of_a_suite = base.run.commit.is_some();
         if is_of_a_suite || foreign {
@@ -131,7 +131,7 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     }
     args.policy.downgrade(&mut comparison);
     report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
-    // On a terminal the user has just typed the command; in a report it would be missing.
+    // On a terminal the user has just typed the command, so only a report shows it.
     let reproduce = (args.report.output.format != OutputFormat::Terminal).then(runtime::command_line);
     args.report.write(&comparison, reproduce, destination, terminal)?;
     if args.github.wanted() {

@@ -56,7 +56,7 @@ pub fn measure(
     let config = config::load(&args.config)?;
     let is_edited = || Repository::open(&config.root).is_ok_and(|at| at.is_dirty().is_ok_and(|dirty| dirty));
     let reference = args.merge_base.as_deref().or_else(|| {
-        // Uncommitted changes are a change of HEAD.
+        // Uncommitted changes are compared with HEAD.
         (config.base.is_none() && is_edited()).then_some("HEAD")
     });
     let mut sides = match reference {

@@ -99,7 +99,8 @@ pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if args.publish {
         let (suite, configured) = match &judged {
             Ok(judged) => (judged.suite.clone(), judged.github.clone()),
-            // The configuration itself may be invalid. The comment is then found by the name of the suite.
+            // The comment is found by the suite's name, which is known unless the configuration itself is
+            // invalid.
             Err(_) => args.measure.load().map(|config| (config.suite, config.github)).unwrap_or_default(),
         };
         let github = args.post.over(configured);
@@ -352,7 +353,7 @@ pub fn against_merge_base(
     reference: &str,
     terminal: &Terminal,
 ) -> Result<(Vec<SideInput>, Vec<String>), CliError> {
-    // Made absolute, because messages name this folder and `.` would not identify it.
+    // The path is made absolute, because messages name this folder and `.` would not identify it.
     let root = std::path::absolute(&head_config.root).unwrap_or_else(|_| head_config.root.clone());
     let repository = Repository::open(&root)?;
     if let Some(outer) = repository.superproject()?.filter(|outer| is_asked_from(outer, repository.root())) {
@@ -420,8 +421,8 @@ pub fn against_merge_base(
     Ok((vec![base, head], notices))
 }
 
-/// Makes a relative path absolute. It is based on PWD, which keeps the symbolic links through which the shell
-/// entered the current folder, because another commit may not have those links.
+/// Makes a relative path absolute by resolving it against PWD. PWD keeps the symbolic links through which the
+/// shell entered the current folder; another commit may not have those links.
 fn by_given_names(file: &Path) -> PathBuf {
     let is_here = |folder: &PathBuf| {
         let both = std::env::current_dir()

@@ -14,8 +14,8 @@ pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }
 
-/// The files that match a pattern or, if there are none or the pattern ends with a slash, the folders that do.
-/// The search starts at the pattern's last folder without a wildcard.
+/// The files that match a pattern or, if no file matches or the pattern ends with a slash, the matching
+/// folders. The search starts at the pattern's last folder without a wildcard.
 ///
 /// # Errors
 /// An invalid pattern; no match; files and folders that match one pattern, because the results in the folders
@@ -48,7 +48,7 @@ pub fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
         }
     }
     let only_folders = given.len() > pattern.len();
-    // A folder that matches `**` is read if files in it match as well.
+    // A folder that matches `**` is not left out if files in it match too.
     let is_left_out = |folder: &String| {
         let has_entries = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
         has_entries && !files.iter().any(|file| Path::new(file).starts_with(folder))

@@ -93,7 +93,7 @@ fn same_file(base: &Run, head: &Run) -> Option<String> {
     Some(format!("{file} was given for both sides{command}"))
 }
 
-/// The tool that writes a format; `None` if the format does not tell.
+/// The tool that writes a format; `None` if the format does not identify one.
 fn tool(format: &str) -> Option<&str> {
     const FAMILIES: [(&str, &str); 5] = [
         ("google-benchmark", "Google Benchmark"),

@@ -12,7 +12,7 @@ use crate::toolchain;
 
 use super::{CliError, Terminal, paths, runtime};
 
-/// The maximum number of files in a checkout. More are probably a mistake in the path.
+/// The maximum number of files in a checkout. With more files, the path is probably wrong.
 const MOST_FILES: usize = 100_000;
 /// The maximum depth of folders below the given one.
 const DEEPEST: usize = 32;

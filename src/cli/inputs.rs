@@ -54,7 +54,7 @@ impl Input {
         Self { path: text.to_owned(), side: None, folder: None }
     }
 
-    /// The files of the input: itself, or the results below it if it is a folder.
+    /// The input itself, or the results in it if it is a folder.
     fn results(self) -> Result<Vec<Self>, CliError> {
         if !Path::new(&self.path).is_dir() {
             return Ok(vec![self]);
@@ -340,7 +340,7 @@ pub fn both_sides(file: RunFile, label: &str) -> Result<(Run, Run), CliError> {
     }
 }
 
-/// Reads a file like [`complete_run`].
+/// Reads a file that must be a complete run.json.
 pub fn load_run(path: &Path) -> Result<RunFile, CliError> {
     complete_run(reading::file(path)?, &path.to_string_lossy())
 }
@@ -395,7 +395,7 @@ fn is_run_json(bytes: &[u8], asked: Option<Format>) -> bool {
     format_of(bytes, asked) == Some(Format::RunJson)
 }
 
-/// Reads a file like [`load_one`], except a run.json.
+/// Reads a file of any format except run.json, like [`load_one`].
 fn load_foreign(bytes: &[u8], input: &Input, format: Option<Format>) -> Result<Option<Run>, CliError> {
     let run = match format_of(bytes, format) {
         None if input.folder.is_some()

@@ -68,7 +68,7 @@ pub fn run(args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
     }
     let files = read(found)?;
     if let Some(output) = &args.output.output {
-        // The result of an earlier merge could be mistaken for this one's.
+        // The result of an earlier merge could be mistaken for the result of this one.
         super::paths::remove_output(output)?;
     }
     let count = counted(files.len(), "file");

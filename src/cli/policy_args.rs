@@ -73,8 +73,8 @@ impl PolicyArgs {
         self.over(Policy::default())
     }
 
-    /// These options applied to the policy that judged a run when it was measured, so that judging it again
-    /// without options gives the same verdict.
+    /// Applies these options to the policy that judged a run when it was measured. Without options, judging
+    /// the run again gives the same verdict.
     pub fn again(&self, recorded: Option<Recorded>) -> Result<Policy, CliError> {
         let Some(Recorded { policy, blocks }) = recorded else { return self.resolve() };
         let mut policy = self.over(policy)?;
@@ -83,8 +83,9 @@ impl PolicyArgs {
         Ok(policy)
     }
 
-    /// Refuses a policy file that requires something of benchmarks or metrics that neither result has: a misspelled
-    /// name would never be judged. A filter says that only a part of them is judged.
+    /// Refuses a policy file that requires something of benchmarks or metrics that neither result has: a
+    /// misspelled name would never be judged. If `filtered`, only a part of the results is judged, so nothing
+    /// is refused.
     pub fn is_met_by(&self, policy: &Policy, runs: [&Run; 2], filtered: bool) -> Result<(), CliError> {
         let Some(file) = self.policy.as_ref().filter(|_| !filtered) else { return Ok(()) };
         let unmatched = gate::unmatched(policy, runs);
@@ -111,7 +112,7 @@ impl PolicyArgs {
         }))
     }
 
-    /// These options applied to the policy of `--policy` or, without that option, to the configured policy.
+    /// Applies these options to the policy of `--policy` or, without that option, to the configured policy.
     pub fn over(&self, configured: Policy) -> Result<Policy, CliError> {
         let mut policy = match &self.policy {
             None => configured,

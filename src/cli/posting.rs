@@ -126,7 +126,7 @@ impl Situation {
     }
 
     /// Returns true if a verdict may be posted at its commit. The verdict of a pull request may only be
-    /// posted while that is open and still at this commit.
+    /// posted while the pull request is open and its head is still this commit.
     fn may_check(&self) -> bool {
         let proposed = self.job.as_ref().is_some_and(|job| {
             matches!(

@@ -66,7 +66,7 @@ pub fn stdin() -> Result<Vec<u8>, CliError> {
 
 // The rest of this file finds the results in a folder that is given instead of a file.
 
-/// The maximum number of files. More are probably a mistake in the path.
+/// The maximum number of files. With more files, the path is probably wrong.
 const MOST_FILES: usize = 10_000;
 /// The maximum depth of folders below the given one.
 const DEEPEST: usize = 16;

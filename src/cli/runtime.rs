@@ -19,7 +19,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The maximum wait for the kernel to clean up after a thread.
 const CLEANED_UP: Duration = Duration::from_secs(5);
 
-/// Runs asynchronous work to its end. SIGINT and SIGTERM raise the token that it gets.
+/// Runs asynchronous work to its end. SIGINT and SIGTERM cancel the token that is passed to it.
 pub fn block_on<T>(work: impl AsyncFnOnce(Cancel) -> Result<T, CliError>) -> Result<T, CliError> {
     let internal = |error: io::Error| CliError::internal(format!("failed to start the runtime: {error}"));
     check_threads().map_err(|error| {

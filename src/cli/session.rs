@@ -166,8 +166,8 @@ impl MeasureArgs {
         Ok(work)
     }
 
-    /// Measures the sides and writes the record to `output`. `alike` is for calibrations: it is the number of
-    /// blocks to measure although the sides are identical, and no earlier calibration is used.
+    /// Measures the sides and writes the record to `output`. A calibration passes the number of blocks to
+    /// measure as `alike`: its sides are identical, and it uses no earlier calibration.
     pub fn measure(
         &self,
         sides: &[SideInput],
@@ -338,8 +338,8 @@ fn anchor(head: &SideInput) -> Option<SideInput> {
     Some(SideInput { name: SideName::Base, anchor: true, config, side, ..head.clone() })
 }
 
-/// The head, after its anchor if it has one. With an anchor every session measures the same number of blocks,
-/// because the precision of a ratio must not depend on its value.
+/// The head alone, or its anchor followed by the head. With an anchor, every session measures the same number
+/// of blocks, because the precision of a ratio must not depend on its value.
 pub fn with_anchor(head: SideInput) -> Vec<SideInput> {
     let mut sides: Vec<SideInput> = anchor(&head).into_iter().chain([head]).collect();
     if sides.len() == 2 {
@@ -351,7 +351,7 @@ pub fn with_anchor(head: SideInput) -> Vec<SideInput> {
 }
 
 /// Refuses `cpus` that this machine does not have, before anything is compiled. `named_in` describes the
-/// place that names them.
+/// place that sets `cpus`.
 pub fn check_processors(measure: &Measure, named_in: &dyn Display) -> Result<(), CliError> {
     let Some(asked) = &measure.cpus else { return Ok(()) };
     let here = device::pinnable();

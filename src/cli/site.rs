@@ -132,7 +132,7 @@ impl HistoryArgs {
         for (suite, testbed) in store::baseline_folders(files.as_ref())? {
             let mut baseline =
                 store::BaselineFolder::open_folder(files.as_ref(), format!("{suite}/{testbed}"))?;
-            // What an expired acceptance released is slow again, as for the gate.
+            // Sessions that an expired acceptance released count as slow again, as for the gate.
             baseline.end_acceptances(self.now());
             let newest = self.sessions.map_or(usize::MAX, |sessions| sessions as usize);
             timelines.extend(read_timeline(files.as_ref(), &baseline, newest, terminal)?);

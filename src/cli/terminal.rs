@@ -21,7 +21,7 @@ pub struct Terminal {
     lost: AtomicBool,
 }
 
-/// Returns true in CI, where every service sets this variable.
+/// Returns true in CI: every CI service sets `CI`.
 pub fn is_ci() -> bool {
     std::env::var_os("CI").is_some()
 }
@@ -130,8 +130,8 @@ impl Terminal {
     }
 }
 
-/// Returns true if a text contains characters that a terminal could interpret, which must be filtered if
-/// there is no terminal. Large reports usually contain none, and this check is fast.
+/// Returns true if a text contains characters that a terminal could interpret, so that `anstream` has to
+/// filter it. Large reports usually contain none, and this check is fast.
 fn has_codes(text: &str) -> bool {
     let obeyed = |byte: u8| (byte < b' ' && !byte.is_ascii_whitespace()) || byte == 0x7f;
     // Without an early exit, the compiler can compare many bytes of a block at a time.

@@ -140,7 +140,7 @@ pub fn command_device(text: &str) -> Result<String, &'static str> {
 }
 
 impl CommandSpec {
-    /// The benchmarks that the command will print; `None` if only its output tells.
+    /// The benchmarks that the command will print; `None` if they are unknown before it runs.
     pub fn benchmarks(&self) -> Option<Vec<BenchmarkName>> {
         match self.reading {
             OutputReading::Whole => Some(vec![BenchmarkName::new(&self.name)]),

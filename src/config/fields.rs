@@ -90,7 +90,7 @@ pub(super) enum ChosenBy {
     Base,
     /// The head. The report shows its changes.
     Head,
-    /// Each key of the table says for itself.
+    /// Each key of the table has its own setting.
     Each,
 }
 
@@ -199,7 +199,7 @@ impl Field {
         self.key.starts_with('<')
     }
 
-    /// This field, chosen on a pull request as `by` says instead of by the base.
+    /// Returns this field with `by` as the side that chooses it on a pull request.
     pub(super) const fn by(self, by: ChosenBy) -> Self {
         Self { by, ..self }
     }

@@ -9,7 +9,8 @@ const REPEAT: &str = "--iree-hal-benchmark-dispatch-repeat-count";
 /// The run flag that divides the measured time by a count.
 const BATCH: &str = "--batch_size";
 
-/// A compile flag: except in the asynchronous models, no dispatch is repeated, but the time is still divided.
+/// The compile flag for the execution model. Dispatches are repeated only in the asynchronous models, but the
+/// measured time is divided in every model.
 const EXECUTION_MODEL: &str = "--iree-execution-model";
 const ASYNCHRONOUS: [&str; 2] = ["async-internal", "async-external"];
 
@@ -25,8 +26,8 @@ const OUTPUTS: [&str; 8] = [
     "--benchmark_out_format",
 ];
 
-/// The reason why a flag must not be given by hand, if it must not. The flags in a flag file are checked when
-/// that file is read.
+/// The reason why a flag must not be given by hand; `None` if it may be. The flags in a flag file are checked
+/// when that file is read.
 pub fn refused_flag(flag: &str) -> Option<String> {
     let name = flag.split('=').next().unwrap_or_default();
     // The parsers of the runtime and the compiler accept one dash or two.

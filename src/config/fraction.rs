@@ -12,8 +12,8 @@ use super::values;
 pub(super) const LARGEST_BARE: f64 = 0.2;
 /// No real hardware has shown a smaller spread between processes.
 const LEAST_SPREAD: f64 = 1e-4;
-/// Bounds of `alpha`. One false positive in a million suites is practically never, and with a much smaller
-/// value no row could regress or pass anymore.
+/// Bounds of `alpha`. One false positive in a million suites is negligible, and with a much smaller value no
+/// row could regress or pass.
 pub(super) const ALPHA: (f64, f64) = (1e-6, 0.4);
 
 /// Parses `1%`, or a bare number below 0.2 such as 0.01.

@@ -13,8 +13,8 @@ use super::problems::{Collector, ConfigError, ConfigProblems, Problem, shown};
 use super::types::PolicyPart;
 use super::{Config, Pin, Side, ToolSource};
 
-/// The largest accepted file. A model takes about 500 bytes and a suite of all operators has thousands of
-/// them; anything larger is a mistake or an attack.
+/// The largest accepted file. A suite of all operators has thousands of models of about 500 bytes each;
+/// anything larger is a mistake or an attack.
 const LARGEST: u64 = 4 << 20;
 
 /// Reads and parses a configuration, and checks that every file it names exists and is inside the repository:

@@ -60,7 +60,7 @@ fn changed<T: PartialEq>(
 
 fn fail_on(part: &PolicyPart) -> String {
     let mut words: Vec<_> = part.policy.fail_on.0.iter().map(|verdict| verdict.as_str()).collect();
-    // Sorted, because the order in the file has no meaning.
+    // The words are sorted, because the order in the file has no meaning.
     words.sort_unstable();
     words.join(", ")
 }

@@ -138,8 +138,8 @@ impl Config {
         suite.clone_from(&base.suite);
         backends.clone_from(&base.backends);
         for python in backends.iter_mut().filter_map(|backend| backend.python.as_mut()) {
-            // A relative path starts at its configuration, but an interpreter is not in git, so it only
-            // exists next to this one.
+            // A relative path starts at its configuration. An interpreter is not in git, so it only exists
+            // next to the head's configuration.
             if let Ok(inside) = python.strip_prefix(&base.root) {
                 *python = root.join(inside);
             }

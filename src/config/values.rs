@@ -38,7 +38,8 @@ pub fn duration(text: &str) -> Option<Duration> {
     if !(0.0..=LONGEST).contains(&seconds) {
         return None;
     }
-    // Rounded to whole nanoseconds, so that the binary fraction does not turn `5us` into 4.999 µs.
+    // The value is rounded to whole nanoseconds, so that the binary fraction does not turn `5us` into 4.999
+    // µs.
     Some(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
 

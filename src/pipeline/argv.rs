@@ -42,7 +42,7 @@ pub(super) fn compile(spec: &CompileSpec, source: &Path, output: &Path, statisti
     args
 }
 
-/// An input in the form in which the runtime tools take it.
+/// An input in a form that the runtime tools accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum InputArg {
     File(TensorFile),
@@ -71,7 +71,7 @@ pub(super) struct Execution {
 }
 
 impl Execution {
-    /// The files that its processes are given by name, except the module.
+    /// The files, other than the module, that its command lines name.
     pub(super) fn reads(&self) -> impl Iterator<Item = &Path> {
         let inputs = self.inputs.iter().filter_map(|input| match input {
             InputArg::File(file) => Some(file.path.as_path()),

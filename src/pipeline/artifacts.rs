@@ -7,8 +7,8 @@ use crate::config::{Artifact, Model};
 use super::plan::{PlannedBenchmark, SideInput};
 
 /// Selects the artifacts that a side's selected benchmarks need, each with the folder of the side's sources.
-/// An artifact is left out only if no configuration keys except those of other models name it, because code
-/// and commands can open files that no key names.
+/// An artifact is left out only if it is named by models that are not selected, and by nothing else. One that
+/// no key names is kept, because code and commands can open it.
 pub(super) fn needed<'a>(
     side: &'a SideInput,
     plan: &[PlannedBenchmark<'_>],

@@ -85,7 +85,7 @@ pub(super) async fn aside<T: Send + 'static>(
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime cancels this work only when it shuts down.
+            // This work is only canceled when the runtime shuts down.
             Err(_) => Err(PipelineError::Interrupted),
         },
     }
@@ -230,8 +230,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache below `root` and removes what killed processes left. If the cache has all required
-    /// entries, only the folders' times change, so it may be read-only.
+    /// Opens the cache below `root` and removes the staging folders of killed processes. If the cache has all
+    /// required entries, only the folders' times change, so it may be read-only.
     pub fn open(root: &Path) -> Self {
         let cache = Self { root: root.to_owned(), making: Arc::default(), failed: Arc::default() };
         files::sweep_scratch(&cache.staging(), "");

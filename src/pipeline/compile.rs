@@ -131,9 +131,9 @@ async fn make(
     })
 }
 
-/// The first file, other than the source, that contains an operation that keeps a value for the next call,
-/// and the operation. A transform spec that a flag names can insert such an operation into any program. If
-/// the compiler can't be observed, the files that its flags name are searched.
+/// Describes the first file, other than the source, with an operation that keeps a value for the next call. A
+/// transform spec that a flag names can insert such an operation into any program. If the compiler can't be
+/// observed, the files that its flags name are searched.
 fn stores(job: &CompileJob<'_>, opened: Option<&Opened>, staged: &Path) -> Staged<Option<String>> {
     let own = [job.source, staged, &job.tools.root].map(clean);
     let read = match opened {

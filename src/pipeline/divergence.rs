@@ -61,7 +61,7 @@ pub(super) async fn add_tensors(
     Ok(key)
 }
 
-/// Adds the content of a file to a key, and the type as which its bytes are read.
+/// Adds the content of a file to a key, and for a raw file the type of its elements.
 async fn add_tensor(
     key: KeyBuilder,
     name: &str,
@@ -150,8 +150,8 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
     Ok(())
 }
 
-/// Adds the outputs that differ from base's when both are called with other inputs. References are of the given
-/// inputs, so agreement of both sides with one doesn't excuse this difference. If the model changed and its
+/// Adds the outputs that differ from base's when both are called with other inputs. A reference only covers
+/// the given inputs, so agreement with it doesn't excuse this difference. If the model changed and its
 /// outputs differ for the given inputs too, nothing is added.
 fn add_wrong(verification: &mut Verification, wrong: Vec<OutputCheck>) {
     let is_same_model = verification.code == VerifyCode::Pass && !verification.model_changed;

@@ -98,7 +98,7 @@ async fn kept<W: FnOnce(&Writer) -> Result<(), PipelineError> + Send + 'static>(
     Ok(host.cache.keep(KIND, &key, &key, find, make).await?.path(name))
 }
 
-/// Writes a file in parts, and stops when the run is to stop.
+/// Writes a file in parts, and stops if the run is canceled.
 struct Writer {
     path: PathBuf,
     cancel: Cancel,

@@ -59,8 +59,8 @@ async fn count(host: &Host<'_>, job: &CompileJob<'_>, key: &str) -> Staged<u64> 
             .map(|name| folder.path().join(name));
     let mut to_file = std::ffi::OsString::from("--log-file=");
     to_file.push(&counted);
-    // io_uring must not be used, because valgrind 3.19 hangs on a program that uses it. An observed process
-    // can't use it.
+    // valgrind 3.19 hangs on a program that uses io_uring. The process is observed, which makes io_uring
+    // unavailable to it.
     let command = Command::new(VALGRIND, job.timeout)
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(to_file)

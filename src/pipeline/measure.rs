@@ -441,7 +441,8 @@ impl Measuring<'_, '_> {
         let files = ["raw", "log"].map(|ending| self.journal.file(order, ending));
         let guard = program.guard()?;
         let entry = self.start(program, step, timing, files).run(self.host).await?;
-        // Checked before the journal stores the process, because a resumed session must not contain it.
+        // Files are checked before the journal stores the process, because a resumed session must not contain
+        // a process that ran with a changed file.
         self.unchanged.check(program)?;
         guard.map(GuardedFiles::check).transpose()?;
         let note = match &entry.process.failure {

@@ -37,7 +37,7 @@ fn other(
     let mut bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
     let Ok(tensor) = file.read(&bytes) else { return Ok(input.clone()) };
     let dtype = tensor.dtype();
-    // In both formats, the elements are at the end of the file.
+    // In `.npy` files and in raw files, the elements are at the end.
     let length = tensor.len() * dtype.size();
     let Some(at) = bytes.len().checked_sub(length).filter(|_| length > 0) else { return Ok(input.clone()) };
     let before = bytes.clone();

@@ -87,7 +87,7 @@ impl ReadyRun<'_> {
             devices::undo_leftovers(&host.gpus, host.progress, alone);
         }
         let asked = config.measure.lock_clocks;
-        // The clocks stay locked until this function returns, in any way.
+        // The clocks stay locked until this function returns, even with an error.
         let (held, lints) = match &alone {
             Some(alone) => devices::hold(&host.gpus, &host.choices, asked, host.progress, alone),
             None => (None, Vec::new()),

@@ -164,7 +164,8 @@ pub(super) struct Compiled {
     pub(super) vmfb_sha256: String,
     pub(super) vmfb_bytes: u64,
     pub(super) dispatch_count: Option<u64>,
-    /// Which file, other than the source, keeps a value for the next call, and with which operation.
+    /// A description of a file, other than the source, with an operation that keeps a value for the next
+    /// call.
     pub(super) stores: Option<String>,
     /// Statistics of the compiler, by its own names.
     pub(super) statistics: std::collections::BTreeMap<String, u64>,
@@ -225,7 +226,7 @@ pub(super) struct Prepared<'a> {
     pub(super) lints: Vec<Lint>,
     pub(super) source: Option<PreparedSource>,
     pub(super) compiled: Option<Compiled>,
-    /// The module that calls its function more than once, if it is timed.
+    /// The module that calls the benchmark's function more than once; only for timed targets.
     pub(super) caller: Option<Caller>,
     pub(super) artifact: Option<Artifact>,
     pub(super) verification: Option<Verification>,

@@ -10,7 +10,7 @@ use memchr::memmem;
 /// The operation with which a program keeps a value for its next call, such as `util.global.store`, if it has
 /// one. Both the text form and the bytecode contain the names of operations.
 pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static str>> {
-    // Most programs don't contain such a name, not even in a comment, so comments are first searched too.
+    // Most programs don't contain such a name, not even in a comment, so the first search includes comments.
     match storing_operation_in(mlir, None)? {
         Some(_) => storing_operation_in(mlir, Some(Comments::default())),
         None => Ok(None),

@@ -1,9 +1,9 @@
 //! Records the files that an export or a compilation read, and checks whether they are unchanged.
 //!
 //! It is only known afterwards which files a result depends on. So for each key, the cache has one entry per
-//! state of these files, and traces that list the files and select an entry. The files of the compiler are
-//! observed by the kernel. Those of an export are reported by its Python interpreter. Native code can open
-//! files without that, so the key of an export also contains the whole tree of its side's sources.
+//! state of these files, and traces that list the files and select an entry. The kernel observes which files
+//! the compiler opens. An export's Python interpreter reports the files that it reads. Native code can open
+//! files without such a report, so the key of an export also contains the whole tree of its side's sources.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -29,7 +29,7 @@ pub(super) struct VerifyJob<'a> {
     pub(super) tools: &'a Installed,
     pub(super) execution: &'a Execution,
     pub(super) source: &'a PreparedSource,
-    /// The module that calls its function more than once, if it is timed.
+    /// The module that calls the benchmark's function more than once; only for timed targets.
     pub(super) caller: Option<&'a Caller>,
     /// True if there is another side to compare the outputs with.
     pub(super) paired: bool,

@@ -34,7 +34,7 @@ pub struct Driver<'a> {
     verified: BTreeSet<usize>,
     /// Flags, by candidate, for which the candidate's tools use another name.
     renamed: BTreeMap<usize, Vec<(String, String)>>,
-    /// The benchmark that is searched, which is chosen once the ends have been measured.
+    /// The benchmark to search, which is chosen once the ends have been measured.
     benchmark: Option<String>,
     notes: Vec<String>,
 }
@@ -149,7 +149,7 @@ impl<'a> Driver<'a> {
         Ok(report::bisection_file(&found, &facts))
     }
 
-    /// Notes why nothing was searched, and why a part is undecided if the reason is not a wide interval.
+    /// Notes why nothing was searched, and why parts are undecided, unless their intervals are only too wide.
     fn note_undecided(&mut self, found: &Found) {
         if let Ends::NotWorse(_) = found.ends {
             self.notes.push(format!(
@@ -338,7 +338,7 @@ impl<'a> Driver<'a> {
         named(name).or_else(|| named(self.candidates.config.declared_name(name)))
     }
 
-    /// The candidate of a pair that is not an end and can therefore be left out.
+    /// The candidate of a pair that is not an end. Only such a candidate can be left out.
     fn inner(&self, pair: Pair) -> Option<usize> {
         [pair.head, pair.base].into_iter().find(|at| !self.is_end(*at))
     }

@@ -45,7 +45,7 @@ pub struct CheckContext {
     /// The folder of the configuration, even if the file does not exist. The search for the repository starts
     /// here.
     pub folder: PathBuf,
-    /// `None` if the file does not exist, or if it can't be used, which is a finding.
+    /// `None` if the file does not exist or is invalid. An invalid file is a finding.
     pub config: Option<Config>,
     pub cache: PathBuf,
 }

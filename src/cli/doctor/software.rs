@@ -14,8 +14,8 @@ use crate::toolchain::{self, Installed, Lock, ToolchainError};
 use super::CheckContext;
 use super::finding::Finding;
 
-/// A time limit for starting a program. It usually takes moments, but much longer from a home directory on a
-/// network.
+/// Time limit for starting a program. It usually starts at once, but a home directory on a network can be
+/// slow.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// With less free space than this, a run is likely to fill the disk: one IREE release takes much of it,

@@ -123,7 +123,8 @@ impl<W: Write> LineState<W> {
         if self.said.elapsed() < NOW_AND_THEN {
             return;
         }
-        // Stages overlap: the next one begins before its first step can.
+        // Stages overlap, and a stage begins before its first step can start. Stages with running steps are
+        // reported.
         let is_busy = |stage: &&StageCount| !stage.running.is_empty();
         let busy: Vec<String> = self.stages.iter().filter(is_busy).map(StageCount::so_far).collect();
         let line =
@@ -223,8 +224,7 @@ mod tests {
         said_after(Duration::ZERO, events)
     }
 
-    /// The lines that these events print if each follows after this much silence, and the one after the same
-    /// silence at the end.
+    /// The lines that are printed for these events if this much silence precedes each event and the end.
     fn said_after(silence: Duration, events: &[Event<'_>]) -> Vec<String> {
         let lines = Lines::new(Vec::new());
         for event in events {

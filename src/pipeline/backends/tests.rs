@@ -56,8 +56,8 @@ fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
     let fake = folder.join("python");
     let source = folder.join("python.source");
     std::fs::write(&source, FAKE).unwrap();
-    // Another process writes the file. If this one did, a child that another thread starts at the same time
-    // might hold the file open for writing, and executing it would fail.
+    // Another process writes the file. If this process did, a child that another thread starts at the same
+    // time might hold the file open for writing, and executing it would fail.
     let install = Command::new("install", Duration::from_secs(60)).args(["-m", "755"]).args([&source, &fake]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     assert!(runtime.block_on(crate::process::run(&install, &Cancel::new())).unwrap().exit.is_success());

@@ -202,7 +202,7 @@ impl OpenBundle {
         let parameters = module.parameters.iter().map(|named| (named.scope.clone(), self.path(&named.path)));
         let problem = module.reference_problem.as_ref();
         PreparedSource {
-            // Empty, because nothing is compiled from a bundle.
+            // The path is empty, because nothing is compiled from a bundle.
             mlir: PathBuf::new(),
             mlir_sha256: String::new(),
             inputs: inputs.collect(),
@@ -231,8 +231,8 @@ impl OpenBundle {
         }
     }
 
-    /// The reason why a module that was compiled for a specific processor can't be measured on this one, if
-    /// so.
+    /// The reason why a module that was compiled for a specific processor can't be measured on this one;
+    /// `None` if it can.
     fn for_another_processor(&self, module: &BundledModule, testbed: &Testbed) -> Option<StageFailure> {
         let facts = ["arch", "cpu", "cpu-id", "isa"];
         let same = facts.iter().all(|fact| self.contents.made_on.get(*fact) == testbed.facts.get(*fact));

@@ -90,7 +90,7 @@ pub(super) struct PrintedRow {
     pub(super) outcome: OutcomeRecord,
     pub(super) lints: Vec<Lint>,
     pub(super) iterations: Option<u64>,
-    /// The statistic that the values of the latency are.
+    /// The statistic that the latency values represent.
     pub(super) statistic: PrintedStatistic,
     pub(super) samples: SampleMap,
 }
@@ -100,13 +100,13 @@ pub(super) struct PrintedRow {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "lowercase")]
 pub(super) enum PrintedStatistic {
-    /// The values of the single repetitions.
+    /// The values of the individual repetitions.
     Repetitions,
     Median,
     Mean,
 }
 
-/// The way in which the benchmarks that a command prints are named.
+/// The naming of the benchmarks that a command prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandRows {
     AsPrinted,
@@ -122,7 +122,7 @@ pub(super) struct PreparedCommand {
     folder: PathBuf,
     /// The folder that `build` fills; removed after the run.
     build_folder: Option<(Scratch, PathBuf)>,
-    /// The reason why the command could not be built, if so.
+    /// The reason why the command could not be built; `None` if it was built.
     pub(super) failure: Option<StageFailure>,
     /// Outputs that existed before the first process, created by base's build or `setup` (or by those of the
     /// only side).
@@ -231,12 +231,13 @@ impl PreparedCommand {
         Ok(())
     }
 
-    /// Returns whether a line that runs before its first process could create its program.
+    /// Returns whether the command has a line that runs before its first process and could create its
+    /// program.
     fn is_prepared(&self) -> bool {
         !self.spec.build.is_empty() || self.preparation.iter().any(Option::is_some)
     }
 
-    /// The name of the command's program, if no such program exists.
+    /// The name of the command's program if that program does not exist.
     fn absent_program(&self) -> Option<PathBuf> {
         let CommandLine::Words(words) = &self.spec.run else { return None };
         let word = words.first()?;

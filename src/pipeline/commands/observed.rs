@@ -29,7 +29,8 @@ use super::{CommandRows, PreparedCommand};
 struct ObservedProcess {
     /// Names of source files that `prepare` read or looked for. `None` if that could not be observed.
     prepared_with: Option<BTreeSet<String>>,
-    /// Results of earlier processes that it could use. `None` if that could not be observed.
+    /// Results of earlier processes that the observed process could use. `None` if that could not be
+    /// observed.
     reused: Option<Reused>,
 }
 
@@ -37,7 +38,7 @@ struct ObservedProcess {
 struct Reused {
     /// Files that earlier processes wrote, grouped by their place.
     files: BTreeMap<String, ReusedFile>,
-    /// Kinds of memory of the kernel that outlive processes.
+    /// Kinds of kernel memory that outlive a process.
     memory: BTreeSet<String>,
 }
 
@@ -140,7 +141,7 @@ impl PreparedCommand {
     /// Files and folders outside the build folder that were written since `since`, but not by this process.
     fn reused(&self, opened: &Opened, since: SystemTime, output: &Path) -> BTreeMap<String, ReusedFile> {
         let mut found: BTreeMap<String, ReusedFile> = BTreeMap::new();
-        // benchgate made the folders of its own files.
+        // benchgate created the folders that lead to the output and to the build folder.
         let leads_to = |path: &Path| {
             output.starts_with(path) || self.build_folder().is_some_and(|folder| folder.starts_with(path))
         };

@@ -28,7 +28,7 @@ const MOST: u64 = 1 << 30;
 pub(super) struct KeptOutputs {
     /// The different contents that each output had.
     contents: Vec<Vec<Vec<u8>>>,
-    /// The reason why an output could not be taken, if so.
+    /// The reason why an output could not be taken; `None` if all were taken.
     missing: Option<String>,
 }
 
@@ -245,7 +245,7 @@ fn compared(
     Some((Verification { outputs: checks, ..Verification::bare(code, why) }, None))
 }
 
-/// The reason why agreement with an output of base would prove nothing, if so.
+/// The reason why agreement with an output of base would prove nothing; `None` if it proves something.
 fn vacuous_output(output: &str, base: &[Vec<u8>], tolerances: &[NumericsTolerance]) -> Option<String> {
     let bytes = base.first()?;
     let why = match TensorFile::parse(output) {

@@ -90,8 +90,8 @@ fn results<'a>(
     Ok(Cow::Borrowed(&finished.stdout))
 }
 
-/// Returns whether a process of a command whose format is detected left results that can't be read without
-/// it. Such a process is never timed as a whole.
+/// Returns whether a process of a command whose format is detected left results that can't be read unless the
+/// configuration states their format. Such a process is never timed as a whole.
 pub(super) fn needs_format(command: &PreparedCommand, finished: &Finished, output: &Path) -> bool {
     finished.exit == Exit::Success
         && command.spec.reading == OutputReading::Detected

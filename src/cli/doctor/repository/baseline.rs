@@ -127,8 +127,8 @@ pub(super) fn writers(workflows: &Workflows, store: &Store) -> Option<Finding> {
     Some(Finding::ok(ID, format!("{first} adds to the baseline")))
 }
 
-/// Checks that CODEOWNERS protects the policy. The base's policy judges changes, so whoever can merge a
-/// change to it controls the gate.
+/// Checks that CODEOWNERS protects the policy. The base's policy judges changes, so everyone who can merge a
+/// change of the policy controls the gate.
 fn owners(root: &Path, config: &Config) -> Option<Finding> {
     const ID: &str = "policy-owners";
     let places = [".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"];

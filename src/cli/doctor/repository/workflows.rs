@@ -47,7 +47,8 @@ fn present(measuring: &[Placed<'_>]) -> Finding {
     Finding::ok(ID, format!("measuring: {}", placed(measuring)))
 }
 
-/// Checks the events that start measuring jobs. On two of them, a job always has secrets and a write token.
+/// Checks the events that start measuring jobs. Two of these events always give a job secrets and a write
+/// token.
 fn triggers(measuring: &[Placed<'_>]) -> Finding {
     const ID: &str = "triggers";
     let privileged = |placed: &&Placed<'_>| {
