@@ -23,7 +23,7 @@ fn a_value_beyond_the_bases_limit_is_red_whatever_the_change_is() {
         policy_on_main(&suite, &repository, &limit(max));
         suite.source("a", &["latency-us=1000", "revision=2"]);
         commit(&repository, "as fast as before");
-        // The limit is the base's, so that removing or moving it changes nothing yet.
+        // The limit is read from the base, so removing or moving it at head has no effect yet.
         suite
             .world
             .write("benchgate.toml", suite.world.read("benchgate.toml").replace(&limit(max), &limit("5ms")));
@@ -41,7 +41,7 @@ fn a_value_beyond_the_bases_limit_is_red_whatever_the_change_is() {
                 "{}",
                 page.stdout
             );
-            // The change itself is none.
+            // The change itself does not make the benchmark slower.
             assert!(!page.stdout.contains("% slower"), "{}", page.stdout);
         }
         assert!(outcome.stdout.contains("limit added: `a/*` (latency), max 5000000"), "{}", outcome.stdout);
@@ -57,7 +57,8 @@ fn a_report_of_ratios_shows_a_limit_without_absolute_values() {
     for format in ["json", "markdown"] {
         let outcome = suite.world.run(["gate", "--base", "main", "--format", format]).expect_code(10);
         assert!(outcome.stdout.contains("× the limit"), "{}", outcome.stdout);
-        // "900" alone is in one of twenty reports by chance: they contain hashes.
+        // The text "900" alone would be found in one of twenty reports by chance, because reports contain
+        // hashes.
         for value in ["900000", "900.0", "900 µs", "0.9 ms"] {
             assert!(!outcome.stdout.contains(value), "{}", outcome.stdout);
         }

@@ -1,4 +1,4 @@
-//! `benchgate alert`: one issue for each cause, night by night, and what it does against a GitHub that fails.
+//! `benchgate alert`: one issue for each cause over many nights, and its behavior when GitHub fails.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,11 +21,11 @@ use crate::simulated_history::{self as history, Plan};
 
 #[test]
 fn every_planted_cause_is_one_issue_and_nothing_else_is() {
-    // benches/alerts.rs plays a hundred years.
+    // benches/alerts.rs simulates a hundred years.
     for seed in 0..2 {
         let year = play(seed, 0.008, &PLANTED);
         assert!(year.is_exact(&PLANTED), "{seed}: {year:?}");
-        // The reverted one and the accepted one are closed.
+        // The issues of the reverted slowdown and of the accepted one are closed.
         assert!(year.closed >= 2, "{year:?}");
     }
 }
@@ -38,7 +38,7 @@ fn a_year_without_a_change_opens_no_issue() {
 
 #[test]
 fn nights_with_a_slowdown_that_no_one_accepted_are_neither_learned_from_nor_green() {
-    // benches/nights.rs plays a hundred years.
+    // benches/nights.rs simulates a hundred years.
     let slowdown = |row, night, size, end| Slowdown { row, night, takes: 1, size, end };
     let slowdowns = [
         slowdown(0, 26, 0.03, End::Never),
@@ -46,7 +46,7 @@ fn nights_with_a_slowdown_that_no_one_accepted_are_neither_learned_from_nor_gree
         slowdown(1, 27, 0.06, End::Reverted(46)),
         slowdown(2, 28, 0.12, End::Accepted(44)),
         slowdown(3, 30, 1.0, End::Never),
-        // An improvement, of which a later change takes back a part.
+        // An improvement, part of which a later change undoes.
         slowdown(4, 24, -0.1, End::Never),
         slowdown(4, 29, 0.067, End::Never),
     ];
@@ -56,7 +56,7 @@ fn nights_with_a_slowdown_that_no_one_accepted_are_neither_learned_from_nor_gree
     assert!(year.steps_not_shown.is_empty() && year.not_on_site.is_empty(), "{year:?}");
 }
 
-/// Nights of one benchmark with these changes of its level on top of a noise of half a percent.
+/// Nights of one benchmark with these changes of its level, and with noise of half a percent.
 fn nights(changes: &[f64]) -> Vec<Timeline> {
     let first: Timestamp = "2026-01-01T02:17:00Z".parse().unwrap();
     let mut timeline = Timeline::new("zoo", "gpu");
@@ -64,7 +64,7 @@ fn nights(changes: &[f64]) -> Vec<Timeline> {
     for (session, change) in changes.iter().enumerate() {
         let began = first + SignedDuration::from_hours(24 * session as i64);
         timeline.sessions.push(night_session(began, None));
-        // The golden ratio's multiples lie evenly and in no order.
+        // Multiples of the golden ratio are evenly distributed but not sorted.
         let noise = 0.01 * ((session as f64 * 0.618_034).fract() - 0.5);
         track.points.push(point(session, 1e6 * (change + noise).exp()));
     }
@@ -134,7 +134,7 @@ fn an_open_slowdown_lists_the_commits_of_its_range_with_their_authors() {
 #[test]
 fn a_slowdown_three_nights_after_a_larger_improvement_is_one_issue_until_it_is_gone() {
     let improved = [[0.0; 40].as_slice(), &[-0.09; 3]].concat();
-    // The gate compares these with the three nights before, and has failed since.
+    // The gate compares these nights with the three before them, so it has failed since then.
     let mut slow = nights(&[improved.as_slice(), &[-0.04; 8]].concat());
     for session in &mut slow[0].sessions[43..] {
         let benchmark = Some("vit/gpu/main".to_owned());
@@ -202,13 +202,13 @@ fn a_second_slowdown_is_a_step_of_the_issue_and_makes_it_louder() {
     assert!((before - 0.05).abs() < 0.01 && (cause.total() - 0.31).abs() < 0.01, "{before}");
     assert_eq!(cause.steps().count(), 2);
     assert!(benchgate::site::issue_title(cause).ends_with(" in 2 steps)"));
-    // Each step has its own days.
+    // The issue lists the days of each step.
     let body = benchgate::site::issue_body(cause, trace, &benchgate::site::IssueContext::default());
     assert!(
         body.contains("2026-02-09 and 2026-02-10") && body.contains("2026-03-01 and 2026-03-02"),
         "{body}"
     );
-    // It is said once.
+    // The second step is reported only once.
     let again = decided(&second, &known(trace));
     assert!(matches!(again[..], [Action::Update { grew: None, .. }]), "{again:?}");
 }
@@ -225,13 +225,13 @@ fn a_slowdown_larger_than_the_one_that_a_person_closed_is_another_issue() {
     assert!(matches!(decided[..], [Action::Open { .. }]), "{decided:?}");
 }
 
-/// A history with one slowdown of the newest nights, and a GitHub.
+/// A history with one slowdown in the newest nights, and a fake GitHub.
 struct Night {
     world: World,
     double: Double,
 }
 
-// Of 60 nights, the creep seems to move next to the newest slowdown, which would wait.
+// With only 60 nights, the gradual regression would appear next to the newest slowdown and delay it.
 const PLAN: Plan = Plan { seed: 3, nights: 75, benchmarks: 8, processes: 3, noise: 0.003, hostile: true };
 
 impl Night {
@@ -282,7 +282,7 @@ fn an_issue_is_opened_once_closed_when_accepted_and_opened_again_when_that_ends(
         assert!(!text.contains("\u{202e}") && !text.contains("\n<"), "{text}");
     }
     let count = issues.len();
-    // Repeating the same session changes nothing.
+    // Running the command again for the same session changes nothing.
     night.alert(&["--owner", "*passwd=@org/team"], &[]).expect_code(0);
     assert_eq!((night.double.issues().len(), night.double.count("PATCH")), (count, 0));
     let accept = ["baseline", "accept", "zoo", "--testbed", "cpu", "--since"];
@@ -369,7 +369,7 @@ fn an_issue_of_another_author_with_our_marker_is_left_alone() {
     assert_eq!(issues[1]["user"]["login"], BOT);
 }
 
-/// Writes the result of a search about a benchmark of the history.
+/// Writes the result of a bisection of a benchmark of the history.
 fn bisection(night: &Night, benchmark: &str) {
     let golden = include_str!("../fixtures/record/bisection-v1.json");
     let mut file: Value = serde_json::from_str(golden).unwrap();
@@ -391,7 +391,7 @@ fn a_bisection_is_one_comment_on_the_issue_about_its_benchmark() {
     let body = &comments[0].body;
     assert_eq!(comments.len(), 1);
     assert!(body.contains("https://github.com/o/r/actions/runs/7"), "{body}");
-    // Nothing in it is a mention or markup.
+    // The comment contains no working mention or markup.
     assert!(body.contains("\n`` @org/team <img src=x> got worse in `3.11.0` ``\n"), "{body}");
     let log = night.double.log();
     let commented: Vec<&String> =
@@ -400,7 +400,7 @@ fn a_bisection_is_one_comment_on_the_issue_about_its_benchmark() {
     let about = issues.iter().find(|issue| issue["title"].as_str().unwrap().contains("passwd")).unwrap();
     let path = format!("/repos/o/r/issues/{}/comments", about["number"]);
     assert!(commented.len() == 1 && commented[0].ends_with(&path), "{commented:?}");
-    // The next night's result replaces it.
+    // The result of the next night replaces this one.
     night.alert(&found, &[("GITHUB_RUN_ID", "8")]).expect_code(0);
     let comments = night.double.comments();
     assert_eq!(comments.len(), 1);
@@ -419,10 +419,10 @@ fn a_bisection_that_no_issue_is_about_is_said_and_posts_nothing() {
     assert!(refused.stderr.contains("bisect.json"), "{}", refused.stderr);
 }
 
-/// Head and body of a request.
+/// The header and body of a request.
 type Delivery = (String, Vec<u8>);
 
-/// Answers one request after the other with these statuses, and returns what came.
+/// Answers requests one after the other with these statuses, and returns the received requests.
 fn receiver(statuses: Vec<u16>) -> (String, std::thread::JoinHandle<Vec<Delivery>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://127.0.0.1:{}/hook/T0PS3CR3T", listener.local_addr().unwrap().port());

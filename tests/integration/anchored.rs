@@ -3,12 +3,12 @@
 use crate::suite::{Suite, install_fake_tools};
 
 const FROZEN: &str = "2222222222222222222222222222222222222222";
-/// Three rows steady each other's spread between sessions; from five on, what all share would be taken out without an
-/// anchor too.
+/// Three rows together give a steadier spread between sessions. With five or more, a common shift would be
+/// removed even without an anchor.
 const MODELS: [&str; 3] = ["a", "b", "c"];
 const REFROZEN: &str = "3333333333333333333333333333333333333333";
 
-/// A committed suite with an anchor, on a host whose days differ by tens of percent.
+/// A committed suite with an anchor, on a host whose speed differs by tens of percent between days.
 struct Nights {
     suite: Suite,
 }
@@ -45,7 +45,7 @@ impl Nights {
         }
     }
 
-    /// The anchor, and what head's compiler does differently.
+    /// Configures the anchor, and the flags with which head's compiler differs from it.
     fn configure(&self, anchor: &str, commit: &str, flag: &str) {
         let outside = self.suite.world.locks();
         let model = |name: &str| {
@@ -78,7 +78,8 @@ impl Nights {
         outcome
     }
 
-    /// Five nights, no two alike, and each less than 1.5 × from the next: an identical head beyond that is a contradiction.
+    /// Five nights with different speeds, each within a factor of 1.5 of the next. If an identical head
+    /// differed by more, that would be a contradiction.
     fn five() -> Self {
         let nights = Self::new();
         for factor in [1.0, 1.3, 0.9, 1.2, 0.85] {
@@ -96,11 +97,11 @@ impl Nights {
 #[test]
 fn what_a_day_does_to_head_and_anchor_alike_is_no_change() {
     let nights = Nights::five();
-    // Other bytes: an identical head is unchanged by definition.
+    // The bytes differ, because an identical head would be unchanged by definition.
     nights.configure("frozen", FROZEN, "\"--fake=bytes=1\"");
     nights.day(1.5);
     nights.gate(&[]).expect_code(0);
-    // A compiler that makes it slower by a twentieth, on the fastest of all days.
+    // The compiler makes the program 5 % slower, on the fastest day of all.
     nights.configure("frozen", FROZEN, "\"--fake=latency-us=1050\"");
     nights.day(0.7);
     nights.gate(&[]).expect_code(10);
@@ -109,7 +110,8 @@ fn what_a_day_does_to_head_and_anchor_alike_is_no_change() {
 #[test]
 fn ratios_to_another_anchor_show_nothing_and_begin_a_new_history() {
     let nights = Nights::five();
-    // Another head too: one that executes what the newest session executed is unchanged, whatever the anchor is.
+    // The head differs too, because a head that executes the same as the newest session is unchanged with any
+    // anchor.
     nights.configure("refrozen", REFROZEN, "\"--fake=bytes=1\"");
     nights.commit();
     let outcome = nights.gate(&["--format", "json"]).expect_code(11);
@@ -132,7 +134,7 @@ fn ratios_to_another_module_of_the_anchor_show_nothing() {
 #[test]
 fn an_anchor_that_cant_be_measured_leaves_no_green() {
     let nights = Nights::five();
-    // The flag brings head, and not the anchor, over what the source does wrong.
+    // The flag overrides the failure in the source for head, but not for the anchor.
     nights.suite.source("a", &["benchmark-exit=3"]);
     nights.configure("frozen", FROZEN, "\"--fake=benchmark-exit=0\"");
     let outcome = nights.gate(&[]);

@@ -1,4 +1,4 @@
-//! `[[artifact]]`: a server on loopback that behaves well or badly, and what a run makes of it.
+//! `[[artifact]]`: a local server that behaves correctly or not, and how a run reacts.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use crate::harness::{Outcome, lint_codes, row};
 use crate::pull_request::{branch, commit};
 use crate::suite::{Suite, npy};
 
-/// A server of one file; the path of a request says how it answers.
+/// A server with one file. The path of a request selects the kind of answer.
 struct FileServer {
     address: String,
     /// The requests so far, each with its headers.
@@ -25,7 +25,7 @@ impl FileServer {
         let known = Arc::clone(&requests);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                // A client that was killed is no failure of the server.
+                // A killed client is not a failure of the server.
                 drop(answer(stream.unwrap(), &body, &known));
             }
         });
@@ -102,7 +102,7 @@ fn reference() -> Vec<u8> {
     npy(&[1.0, 2.0, 3.0])
 }
 
-/// An artifact and a model whose reference it is.
+/// An artifact, and a model that uses it as its reference.
 fn tables(url: &str, sha256: &str, more: &str) -> String {
     format!(
         "[[artifact]]\nname = \"a/y.npy\"\nurl = \"{url}\"\nsha256 = \"{sha256}\"\n{more}\n\
@@ -120,7 +120,7 @@ fn cached(suite: &Suite, sha256: &str) -> PathBuf {
     suite.world.cache().join("benchgate/artifacts").join(sha256).join("data")
 }
 
-/// Exactly one line says what failed, and nothing that was downloaded is in use.
+/// Checks that exactly one line reports the failure, and that no downloaded content is used.
 #[track_caller]
 fn refuse(suite: &Suite, words: &[&str]) -> Outcome {
     let outcome = suite.world.run(["run"]);
@@ -144,7 +144,7 @@ fn an_artifact_is_downloaded_once_and_then_needs_no_network() {
     suite.world.run(["run"]).expect_code(0);
     suite.world.run(["tools", "install"]).expect_code(0);
     assert_eq!(server.requests().len(), 1);
-    // It is the reference: with another output the run fails.
+    // The artifact is the reference, so a different output fails the run.
     suite.source("m", &["output=1,2,4"]);
     suite.world.run(["run"]).expect_code(13);
 }
@@ -220,7 +220,7 @@ fn a_redirect_to_another_host_is_not_followed_without_encryption() {
     let suite = suite(&server.url(&format!("moved?{}", other.url("file"))), &wanted, "");
     refuse(&suite, &[&server.url("moved"), "redirects to", &other.url("file")]);
     assert!(other.requests().is_empty());
-    // On the same host it is.
+    // A redirect to the same host is followed.
     suite
         .world
         .write("benchgate.toml", suite.world.read("benchgate.toml").replace(&other.address, &server.address));
@@ -344,7 +344,7 @@ fn clean_removes_artifacts_that_are_not_used() {
     let cleaned = suite.world.run(["clean"]).expect_code(0);
     assert!(cleaned.stdout.contains("artifacts: removed 1 of 1 folder"), "{}", cleaned.stdout);
     assert!(!cached(&suite, &wanted).exists());
-    // The link that was left leads nowhere, and is used again.
+    // The link that remained is dangling, so this run downloads the file again.
     suite.world.run(["run"]).expect_code(0);
     assert_eq!(server.requests().len(), 2);
 }

@@ -1,4 +1,4 @@
-//! `benchgate baseline`, from the command line to the file.
+//! `benchgate baseline`, from the command line to the stored file.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use crate::harness::{Outcome, World, without_digests};
 
 const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
 
-/// `run.json` of one side, one benchmark, on a day of October.
+/// The `run.json` of one side with one benchmark, on a day of October.
 pub fn run(day: u8, letter: char, latency: f64) -> String {
     let mut run: serde_json::Value = serde_json::from_str(GOLDEN).unwrap();
     run["session"] = format!("session-{day}").into();
@@ -31,7 +31,7 @@ fn update(world: &World, day: u8, letter: char, latency: f64) -> Outcome {
     world.run(["baseline", "update"])
 }
 
-/// Ten quiet days, and a night from which on everything is half as slow again.
+/// Ten quiet days, followed by a night in which everything is 50 % slower.
 pub fn eleven_days(world: &World) {
     for day in 1..=10 {
         assert_eq!(update(world, day, 'a', 120_000.0 + f64::from(day % 3) * 90.0).code, Some(0));
@@ -48,7 +48,8 @@ fn a_red_night_is_stored_shown_and_released_by_an_acceptance() {
     let accepted =
         world.run(["baseline", "accept", "--since", "bbbbbbb", "--why", "bigger tiles", "--who", "Ada"]);
     assert_eq!(accepted.code, Some(0), "{}", accepted.stderr);
-    // Acceptances are made now, so this night is before it and the accepted change.
+    // The acceptance is dated today, so this night is older than the acceptance but newer than the accepted
+    // change.
     assert_eq!(update(&world, 12, 'c', 180_100.0).code, Some(0));
     let shown = world.run(["baseline", "show"]).stdout;
     assert!(shown.contains("Ada: bigger tiles") && !shown.contains("quarantined"), "{shown}");
@@ -82,7 +83,7 @@ fn a_withdrawn_acceptance_no_longer_releases_anything() {
     again.expect_code(2);
 }
 
-/// The verdict of its rows would contradict the exit code of a session that can't be trusted as a whole.
+/// If a session can't be trusted as a whole, the verdict of its rows would contradict the exit code.
 #[test]
 fn a_slow_session_of_edited_sources_is_an_error_in_the_last_line_too() {
     let world = World::new();
@@ -192,7 +193,7 @@ fn nothing_to_show_is_exit_12_with_what_to_run() {
     ");
 }
 
-/// The binary against the server's branch.
+/// Runs the binary on the server's branch.
 fn on_branch(world: &World, server: &GitServer, token: &str, arguments: &[&str]) -> Outcome {
     let mut command: Command = world.command(arguments);
     command.args(["--branch", "--remote", &server.url()]).env("BENCHGATE_TOKEN", token);
@@ -229,7 +230,7 @@ fn a_refused_token_and_a_dead_server_are_exit_22_and_the_run_is_kept() {
     dead.env("BENCHGATE_TOKEN", TOKEN);
     let dead = world.finish(dead);
     assert_eq!(dead.code, Some(22));
-    // The text before it is git's own message.
+    // The lines before the last one are git's own message.
     insta::assert_snapshot!(dead.stderr.lines().last().unwrap(), @"hint: nothing was changed there and your run.json is kept: run the same command again");
     assert_eq!(world.read("run.json"), before);
     assert_eq!(on_branch(&world, &server, TOKEN, &["baseline", "update"]).code, Some(0));
@@ -248,7 +249,7 @@ fn a_kill_at_any_moment_leaves_a_baseline_that_the_next_update_finishes() {
             .spawn()
             .unwrap();
         std::thread::sleep(std::time::Duration::from_millis(u64::from(moment) * 60));
-        // Already over is as good.
+        // The process may have ended already.
         drop(child.kill());
         child.wait().unwrap();
         let again = on_branch(&world, &server, TOKEN, &["baseline", "update"]);
@@ -272,7 +273,7 @@ fn a_night_is_judged_by_the_policy_of_its_suite() {
         }
         world.write("run.json", slower.to_string());
         let outcome = world.run(["baseline", "update"]);
-        // What it was compared with is printed.
+        // The report names the benchmark that was compared.
         assert!(outcome.said().contains("mlp/cpu/main"), "{}", outcome.stdout);
         let named = world.run(["baseline", "update", "--floor", "0.5"]);
         assert_eq!(named.code, Some(2));

@@ -1,4 +1,4 @@
-//! `benchgate bisect`: which of several commits or toolchains made a benchmark worse.
+//! `benchgate bisect`: finds the commit or toolchain that made a benchmark worse.
 
 use git2::Repository;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::pull_request::{commit, repository};
 use crate::schemas::faults;
 use crate::suite::{Suite, install_fake_tools};
 
-/// The stored form of a search that ended with this code.
+/// Runs a search that must end with this code, and returns its stored form.
 pub fn bisect(suite: &Suite, arguments: &[&str], code: i32) -> (Value, Outcome) {
     let all = [&["bisect", "--format", "json", "--max-blocks", "24"][..], arguments].concat();
     let outcome = suite.world.run(all).expect_code(code);
@@ -26,7 +26,7 @@ pub fn culprits(found: &Value) -> Vec<(u64, u64)> {
     culprits.map(|part| (part["after"].as_u64().unwrap(), part["upto"].as_u64().unwrap())).collect()
 }
 
-/// A repository whose history goes through these latencies, a commit each; 0 is a commit that changes only a page.
+/// A repository with one commit for each of these latencies; 0 stands for a commit that only changes a page.
 pub fn history(latencies: &[u32]) -> (Suite, Repository) {
     let (suite, repository) = repository();
     for (at, latency) in latencies.iter().enumerate() {
@@ -48,7 +48,7 @@ fn visits(suite: &Suite) -> usize {
 
 #[test]
 fn the_commit_that_made_it_slower_is_named_and_a_second_search_measures_nothing() {
-    // The suite itself, and then these.
+    // The first commit contains the suite itself; these commits follow it.
     let (suite, _repository) = history(&[0, 0, 1100, 0, 0]);
     let ends = ["--good", "main", "--bad", "change"];
     let (found, _) = bisect(&suite, &ends, 0);
@@ -152,7 +152,7 @@ fn exact_values_failures_and_wrong_outputs_take_one_look_at_a_commit() {
     }
 }
 
-/// Tools in a folder of their own whose compiler makes everything this slow.
+/// Creates a folder of tools whose compiler makes everything this slow.
 fn tools(suite: &Suite, name: &str, script: &str) {
     let folder = suite.world.work().join(name);
     install_fake_tools(&folder);
@@ -184,7 +184,7 @@ fn toolchains_of_a_list_are_searched_and_one_that_can_not_run_is_skipped() {
     assert!(found["candidates"][2]["skipped"].is_string());
 }
 
-/// A compiler that takes one of the two names of a flag.
+/// A compiler that accepts one of the two names of a flag.
 fn knows(flag: &str, latency: u32) -> String {
     format!(
         "#!/bin/sh\nfor arg in \"$@\"; do case \"$arg\" in\n\
@@ -227,7 +227,7 @@ fn builds_of_another_repository_are_made_once_and_searched() {
         commit(&repository, latency);
     }
     let work = suite.world.work();
-    // The tools of a tree say the commit that they were built from.
+    // The tools of a tree report the commit from which they were built.
     let script = format!(
         "#!/bin/sh\nset -e\ncp -R {0}/tools/. \"$BENCHGATE_TREE\"\n\
          echo \"$BENCHGATE_COMMIT\" > \"$BENCHGATE_TREE/COMMIT\"\n\
@@ -254,7 +254,7 @@ fn builds_of_another_repository_are_made_once_and_searched() {
 fn ends_that_can_not_be_searched_between_are_usage_errors_and_measure_nothing() {
     let (suite, repository) = history(&[0, 0]);
     let head = repository.head().unwrap().peel_to_commit().unwrap();
-    // Another history, without a common commit.
+    // Another history that has no commit in common with this one.
     let author = git2::Signature::now("t", "t@example.com").unwrap();
     repository
         .commit(Some("refs/heads/island"), &author, &author, "alone", &head.tree().unwrap(), &[])
@@ -271,7 +271,7 @@ fn ends_that_can_not_be_searched_between_are_usage_errors_and_measure_nothing() 
     assert!(!suite.world.work().join(".benchgate/bisect").exists());
 }
 
-/// Whether exactly one error was reported, and otherwise only notes.
+/// Returns true if exactly one error was reported, and otherwise only notes.
 fn is_one_error(outcome: &Outcome) -> bool {
     let errors = outcome.stderr.lines().filter(|line| line.starts_with("error:"));
     outcome.stdout.is_empty() && errors.count() == 1
@@ -287,7 +287,7 @@ fn a_tag_that_was_deleted_between_two_attempts_is_an_error_and_nothing_measured_
     repository.tag_delete("v1").unwrap();
     let (_, outcome) = bisect(&suite, &["--good", "v1", "--bad", "change"], 2);
     assert!(is_one_error(&outcome) && outcome.stderr.contains("resolve `v1`"), "{}", outcome.stderr);
-    // By its commit, the search goes on.
+    // If the good end is named by its commit, the search is resumed.
     let (found, outcome) = bisect(&suite, &["--good", &good.id().to_string(), "--bad", "change"], 0);
     assert_eq!(culprits(&found), [(1, 2)]);
     assert!(outcome.stderr.contains("resuming: reusing 1 measurement"), "{}", outcome.stderr);
@@ -308,7 +308,7 @@ fn a_commit_whose_program_never_ends_is_skipped() {
     commit(&repository, "hangs");
     suite.source("a", &["latency-us=1200"]);
     commit(&repository, "slower");
-    // The ends' limit holds for every candidate.
+    // The time limit in the configuration of the ends applies to every candidate.
     let toml = suite.world.read("benchgate.toml").replace("timeout = \"20s\"", "timeout = \"2s\"");
     suite.world.write("benchgate.toml", toml);
     let (found, _) = bisect(&suite, &["--good", "change~2", "--bad", "change"], 0);

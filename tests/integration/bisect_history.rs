@@ -1,4 +1,4 @@
-//! `benchgate bisect --from-history`: the stored sessions say between which commits to search.
+//! `benchgate bisect --from-history`: the stored sessions determine the range of commits to search.
 
 use git2::Repository;
 use serde_json::Value;
@@ -43,7 +43,7 @@ fn last_commits(repository: &Repository, count: usize) -> Vec<String> {
     found
 }
 
-/// Five commits of which the fourth is slower, and ten nights at the first two.
+/// Five commits, the fourth of which is slower, and ten nights at the first two.
 fn nights() -> (Suite, Vec<String>) {
     let (suite, repository) = history(&[0, 0, 0, 1100, 0]);
     let commits = last_commits(&repository, 5);
@@ -58,7 +58,7 @@ fn the_night_that_turned_red_is_searched_from_the_last_good_night() {
     let (suite, commits) = nights();
     store(&suite, 11, &commits[4], 1100.0).expect_code(10);
     let (found, _) = bisect(&suite, &["--from-history"], 0);
-    // From the second commit to the fifth; the fourth is the slower one.
+    // The range is from the second commit to the fifth; the fourth one is slower.
     assert_eq!((culprits(&found), found["candidates"].as_array().unwrap().len()), (vec![(1, 2)], 4));
     assert_eq!(found["candidates"][2]["title"], "commit 3");
     assert_eq!(found["benchmark"], "a/cpu/main");

@@ -1,5 +1,5 @@
-//! Stages split over machines: one world compiles; another, without a compiler, Python, sources and configuration,
-//! verifies and measures.
+//! Stages on two machines: one world compiles; another one, without a compiler, Python, sources or
+//! configuration, verifies and measures.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,14 +11,14 @@ use crate::harness::{Outcome, World, row, without_digests};
 use crate::pull_request;
 use crate::suite::Suite;
 
-/// Compiles and packs; returns the bundle and what was printed.
+/// Compiles and packs. Returns the bundle and the printed text.
 pub fn made(suite: &Suite, code: i32) -> (PathBuf, Outcome) {
     let outcome =
         suite.world.run(["run", "--until", "compile", "--bundle", "suite.bundle"]).expect_code(code);
     (suite.world.work().join("suite.bundle"), outcome)
 }
 
-/// The measuring machine: nothing but the bundle, and no program on the path.
+/// The measuring machine, which has only the bundle and no program on its path.
 pub struct There(World);
 
 impl There {
@@ -77,7 +77,7 @@ fn a_bundle_is_verified_and_measured_with_no_compiler_no_python_and_no_sources()
     let (bundle, outcome) = made(&suite, 0);
     assert!(!suite.world.work().join("run.json").exists(), "nothing was measured");
     let sha256 = outcome.stdout.split_once("sha256 ").unwrap().1.trim().to_owned();
-    // The same suite on one machine, to compare with.
+    // The same suite is run on one machine for comparison.
     suite.world.run(["run"]).expect_code(0);
     let here = suite.run_json();
     let there = There::new(&bundle);
@@ -106,7 +106,7 @@ fn a_bundle_is_verified_and_measured_with_no_compiler_no_python_and_no_sources()
     let compare = ["compare", "run.json#base", "run.json#head", "--format", "json"];
     let comparison = there.0.run(compare).expect_code(10).json();
     assert_eq!(row(&comparison, "a/cpu/main", Some("latency"))["verdict"], "regressed");
-    // Neither the unpacked files nor anything else of the bundle stays in the cache.
+    // No unpacked file of the bundle remains in the cache.
     let staging = there.0.cache().join("benchgate/staging");
     assert_eq!(std::fs::read_dir(staging).unwrap().count(), 0);
 }
@@ -141,7 +141,8 @@ fn a_gate_is_split_too_and_the_merge_base_still_judges() {
     let expected = commits(&suite.run_json());
     drop((suite, repository));
     let comparison = there.gate(&["--format", "json"]).expect_code(10).json();
-    // They say that the head edits the policy. Whether stability is named depends on the times of a busy host.
+    // The notes say that head edits the policy. A note about stability depends on how busy the host is, so it
+    // is left out.
     let notes = |compared: &Value| -> Vec<String> {
         let all = compared["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap().to_owned());
         all.filter(|note| !note.starts_with("stability compares")).collect()
@@ -151,7 +152,7 @@ fn a_gate_is_split_too_and_the_merge_base_still_judges() {
         assert_eq!(row(compared, "a/cpu/main", Some("latency"))["verdict"], "regressed");
     }
     assert_eq!(commits(&there.run_json()), expected);
-    // Options that judge count where it is judged.
+    // Options that affect the verdict are given on the machine that judges.
     there.gate(&["--warn-only"]).expect_code(0);
 }
 
@@ -184,7 +185,7 @@ fn a_bundle_whose_base_is_one_of_heads_configuration_does_not_judge_a_proposed_c
 fn what_does_not_compile_is_bundled_as_failed_and_never_passes() {
     let suite = Suite::new().model("a", &[]).model("broken", &["compile-error=no such op"]).write();
     let (bundle, outcome) = made(&suite, 20);
-    // The size and the digest are those of the fake tools.
+    // The size and the digest depend on the fake tools.
     let (said, _) = outcome.stdout.split_once(" modules").unwrap();
     insta::assert_snapshot!(said, @"
     failed head broken/cpu/main: compile: ended with exit code 1: [WORLD]/work/models/broken.mlir:1:1: error: no such op
@@ -270,7 +271,7 @@ fn an_interrupted_half_goes_on_where_it_stopped() {
     assert_eq!(benchmarks(&there.run_json())[0]["processes"].as_array().unwrap().len(), 6);
 }
 
-/// The one session that was begun in a world.
+/// The only session that was started in a world.
 fn session(world: &World) -> Value {
     let sessions = world.work().join(".benchgate/sessions");
     let folder = std::fs::read_dir(sessions).unwrap().next().unwrap().unwrap().path();
@@ -304,7 +305,7 @@ fn the_two_halves_are_asked_for_whole() {
     suite.world.run(["run", "--from", "verify", "--bundle", "nothing.bundle"]).expect_code(20);
 }
 
-/// The entries of a bundle, name and content.
+/// The names and contents of a bundle's entries.
 pub fn entries(bundle: &Path) -> Vec<(String, Vec<u8>)> {
     let mut archive = tar::Archive::new(std::fs::File::open(bundle).unwrap());
     let read = |entry: std::io::Result<tar::Entry<'_, std::fs::File>>| {
@@ -386,7 +387,7 @@ fn tools_of_another_commit_than_the_pin_are_not_run() {
         manifest["sides"][1]["toolchain"]["runtime_commit"] = "2".repeat(40).into();
     });
     let outcome = There::new(&bundle).run(&[]).expect_code(20);
-    // The first line names the folder that the bundle was unpacked into.
+    // The first line contains the folder into which the bundle was unpacked.
     let messages = outcome.messages();
     insta::assert_snapshot!(messages.lines().last().unwrap(), @"hint: correct the pin in benchgate.toml: its commit or its version is not that of these tools");
 }

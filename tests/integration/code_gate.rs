@@ -1,5 +1,5 @@
-//! `judge = "code"`: a suite that is compiled and judged by its generated code, without a device. The modules are what
-//! IREE's compilers made of one model (tests/fixtures/compiled_code).
+//! `judge = "code"`: a suite that is compiled and judged by its generated code, without a device. IREE's
+//! compilers made the modules from one model (tests/fixtures/compiled_code).
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn module(release: &str) -> String {
     format!("module={}", folder.join(format!("conv-block.gfx942.{release}.vmfb.gz")).display())
 }
 
-/// A suite whose one target is judged by its code: base compiled by 3.7.1, head as `flags` say.
+/// A suite whose only target is judged by its code. Base is compiled by 3.7.1, and head as `flags` determine.
 fn suite(head: &[&str]) -> Suite {
     let flags: Vec<String> = head.iter().map(|fake| format!("\"--fake={fake}\"")).collect();
     let suite = Suite::new()
@@ -43,7 +43,8 @@ fn a_release_that_spills_registers_is_red_without_a_device() {
     assert!(again.contains("4,185"), "{again}");
 }
 
-/// Head's code: the executable in base's module, with these bytes exchanged. The module has checksums.
+/// A suite whose head is the executable of base's module with these bytes replaced. It can't be the module
+/// itself, because a module has checksums.
 fn exchanged(from: &[u8], to: &[u8]) -> Suite {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compiled_code");
     let packed = std::fs::read(folder.join("conv-block.gfx942.3.7.1.vmfb.gz")).unwrap();
@@ -98,19 +99,20 @@ fn the_same_code_passes_and_a_release_without_spills_does_too() {
 
 #[test]
 fn code_that_can_not_be_read_is_never_green() {
-    // The fake's own module is text.
+    // The fake module is text, which is not readable as code.
     let suite = Suite::new().model("a", &[]).base("").head("flags = [\"--fake=note=head\"]").write();
     let toml = suite.world.read("benchgate.toml").replace("device = \"local-task\"\n", "judge = \"code\"\n");
     suite.world.write("benchgate.toml", toml);
     let outcome = suite.world.run(["gate"]);
     assert_eq!(outcome.code, Some(12), "{}", outcome.stdout);
     assert!(outcome.stdout.contains("can't be judged"), "{}", outcome.stdout);
-    // One side alone is no comparison either.
+    // A comparison also needs readable code on both sides.
     let sides = self::suite(&["module=/dev/null"]);
     assert_ne!(sides.world.run(["gate"]).code, Some(0));
 }
 
-/// A suite whose one target is CUDA's, judged by its code, with these lines for it. `spill` changes head's module.
+/// A suite whose only target uses CUDA and is judged by its code. `lines` are added to the target, and
+/// `spill` changes head's module.
 fn cuda(spill: bool, lines: &str) -> Suite {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compiled_code");
     let packed = std::fs::read(folder.join("conv-block.sm_80.3.13.0.vmfb.gz")).unwrap();
@@ -128,7 +130,8 @@ fn cuda(spill: bool, lines: &str) -> Suite {
     suite
 }
 
-/// A `ptxas` that is the user's own: a script with this body, after it has put the name of its input into `$input`.
+/// Installs a user's own `ptxas`: a script that stores the name of its input in `$input` and then runs this
+/// body.
 fn own_ptxas(suite: &Suite, body: &str) {
     let path = suite.world.work().join("own/ptxas");
     suite.world.write("own/ptxas", format!("#!/bin/sh\nfor input; do :; done\n{body}\n"));
@@ -137,7 +140,8 @@ fn own_ptxas(suite: &Suite, body: &str) {
     suite.world.write("benchgate.toml", toml.replace("OWN", path.to_str().unwrap()));
 }
 
-/// Prints what the real one printed about this code; of code for smaller blocks, that it spills.
+/// A script that prints the recorded output of the real assembler. For code with smaller blocks, it reports
+/// spills.
 fn recorded() -> String {
     let log =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compiled_code/conv-block.ptxas.sm_80.txt");
@@ -165,7 +169,7 @@ fn spills_that_only_the_assembler_knows_are_red() {
 
 #[test]
 fn ptx_whose_registers_are_unknown_is_never_green() {
-    // The locked one is the default, and nothing is locked.
+    // The locked assembler is the default, but nothing is locked.
     let outcome = cuda(false, "").world.run(["gate"]).expect_code(12);
     assert!(
         outcome.stdout.contains("can't be judged") && outcome.stdout.contains("ptxas"),
@@ -235,7 +239,7 @@ fn what_one_kernel_gains_does_not_hide_what_another_loses() {
     assert_eq!(compare([0.0, 4185.0], [0.0, 4185.0]).verdict, Verdict::Pass);
 }
 
-/// PTX of a module that is measured: two kernels, one of them with this body.
+/// PTX of a module that is measured: two kernels, one of which has this body.
 fn measured_ptx(latency: u32, matmul: &str) -> String {
     let kernel = |name: &str, body: &str| {
         format!(".visible .entry {name}(\n.param .u64 {name}_param_0\n)\n{{\n{body}\nret;\n}}\n")

@@ -1,4 +1,4 @@
-//! What the binary does before any command does its work.
+//! The behavior of the binary that does not depend on a command.
 
 use crate::harness::World;
 
@@ -9,7 +9,7 @@ fn help_goes_to_stdout_and_exits_with_0() {
     assert_eq!(outcome.stderr, "");
 }
 
-/// Examples are not wrapped well by anybody but their author.
+/// Automatic wrapping would break an example, so its lines must be short enough.
 #[test]
 fn help_is_readable_at_80_columns_and_shows_an_example() {
     let commands: &[&[&str]] = &[

@@ -1,4 +1,4 @@
-//! `benchgate compare`, as a person or a job runs it.
+//! `benchgate compare`, as run by a user or by a job.
 
 use std::path::PathBuf;
 
@@ -18,8 +18,8 @@ fn captured(name: &str) -> String {
     folder.join(name).to_str().unwrap().to_owned()
 }
 
-/// A paired run of 12 blocks: `mlp` at the given ratio, `conv` unchanged. The noise is a fixed
-/// sequence, so that every run of the tests sees the same files.
+/// A paired run of 12 blocks: `mlp` has the given ratio, and `conv` is unchanged. The noise is a fixed
+/// sequence, so that every run of the tests uses the same files.
 fn paired(ratio: f64) -> RunFile {
     let names = [("mlp/cpu/main", ratio), ("conv/cpu/main", 1.0)];
     let side = |name: SideName| {
@@ -32,7 +32,7 @@ fn paired(ratio: f64) -> RunFile {
                     // Between −0.4 % and +0.4 %, different in every slot.
                     let noise = f64::from((order * 7919 + 13) % 17) / 17.0 * 0.008 - 0.004;
                     let sample = |repetition: u32| {
-                        // No two processes measure the same to the last bit.
+                        // No two processes have exactly equal times.
                         let other = f64::from(order) * 1e-3;
                         1e6 * ratio * (1.0 + noise) + f64::from(repetition % 3) * 100.0 + other
                     };
@@ -110,7 +110,7 @@ fn paired(ratio: f64) -> RunFile {
 fn a_slower_head_exits_with_10_and_an_unchanged_one_with_0() {
     let world = World::new();
     world.write("slow.json", paired(1.2).to_json());
-    // The line of the benchmark that changed, and the verdict.
+    // Returns the line of the changed benchmark, and the verdict.
     let said = |file: &str, code: i32| {
         let outcome = world.run(["compare", file]).expect_code(code);
         let lines: Vec<&str> = outcome.stdout.lines().collect();
@@ -133,7 +133,7 @@ fn a_slower_head_exits_with_10_and_an_unchanged_one_with_0() {
     ");
 }
 
-/// The machine was busy, and both sides shared it.
+/// The machine was busy during the run, which affected both sides.
 #[test]
 fn sides_that_convert_wrote_have_the_verdicts_of_the_run_they_are_of() {
     let world = World::new();
@@ -180,7 +180,7 @@ fn the_same_files_give_the_same_bytes_in_every_format() {
 fn two_files_of_one_side_compare_like_one_file_of_two() {
     let world = World::new();
     let mut both = paired(1.2);
-    // A file of one side does not say how many looks its session was allowed.
+    // A file with one side does not contain the number of looks that its session was allowed.
     (both.measure.min_blocks, both.measure.max_blocks) = (None, None);
     for (name, side) in [("base.json", SideName::Base), ("head.json", SideName::Head)] {
         let mut one = both.clone();
@@ -197,7 +197,7 @@ fn two_files_of_one_side_compare_like_one_file_of_two() {
     let chosen =
         world.run(["compare", "both.json#base", "both.json#head", "--format", "csv"]).expect_code(10);
     assert_eq!(rows(&together.stdout), rows(&chosen.stdout));
-    // With swapped sides, slower becomes faster.
+    // If the sides are swapped, slower becomes faster.
     world.run(["compare", "both.json#head", "both.json#base"]).expect_code(0);
 }
 
@@ -238,7 +238,7 @@ fn files_of_the_tool_itself_are_read_in_any_of_its_formats() {
 
 #[test]
 fn an_errored_row_is_never_faster() {
-    // The tool prints 0.0 ms for it and exits with 0.
+    // The tool prints 0.0 ms for this benchmark and exits with 0.
     let files = ["compare", &captured("abs.csv"), &captured("errored.csv"), "--format", "json"];
     let outcome = World::new().run(files);
     assert!(matches!(outcome.code, Some(10 | 20)), "{outcome:?}");
@@ -331,7 +331,7 @@ fn joined_runs_are_processes_and_their_blocks_no_longer_pair_up() {
     assert_eq!(report["rows"][0]["base"]["processes"], 48);
 }
 
-/// The formats that can be read have their own list; what is said around it must not change with it.
+/// The list of readable formats is tested elsewhere, so it is removed from the text around it.
 fn without_formats(text: &str) -> String {
     let names: Vec<&str> = benchgate::ingest::Format::ALL.iter().map(|format| format.into_str()).collect();
     let words: Vec<String> = text
@@ -461,7 +461,7 @@ fn every_finding_can_be_explained() {
 #[test]
 fn the_help_of_compare() {
     let help = World::new().run(["compare", "-h"]).expect_code(0).stdout;
-    // The list of formats is theirs to change.
+    // The list of formats is tested elsewhere.
     let (before, formats) = help.split_once("      --format-in").unwrap();
     let (_, after) = formats.split_once("      --seed").unwrap();
     insta::assert_snapshot!(format!("{before}      --seed{after}"));
@@ -481,8 +481,8 @@ fn a_report_that_can_t_be_written_is_never_a_pass() {
     assert!(outcome.stderr.contains("/dev/full"), "{}", outcome.stderr);
 }
 
-/// Two results as they were once posted to argue that one kernel is faster than another: the tool's
-/// console, one repetition because of a misspelled flag, a debug build on a loaded host.
+/// Two results that were once posted to argue that one kernel is faster than another. They are the tool's
+/// console output, with one repetition because of a misspelled flag, from a debug build on a loaded host.
 #[test]
 fn a_posted_result_of_one_repetition_on_a_loaded_host_decides_nothing() {
     let world = World::new();
@@ -495,11 +495,11 @@ fn a_posted_result_of_one_repetition_on_a_loaded_host_decides_nothing() {
         assert!(said.contains(finding), "{finding} is not said:\n{said}");
     }
     insta::assert_snapshot!(lint_detail(&report, "host-overloaded"), @"base: load average 125.1 on 128 processors");
-    // Only a policy that leaves it out lets it through.
+    // It passes only if the policy leaves out `inconclusive`.
     world.run(["compare", &base, &head, "--fail-on", "regressed,diverged,error,missing"]).expect_code(0);
 }
 
-/// The looks that a session was allowed are part of how it was measured.
+/// The number of looks that a session was allowed is recorded with its measurement.
 #[test]
 fn a_session_is_judged_with_the_blocks_it_was_allowed() {
     let world = World::new();
@@ -512,12 +512,12 @@ fn a_session_is_judged_with_the_blocks_it_was_allowed() {
         let file: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
         file["rows"][0]["estimate"]["interval"]["level"].as_f64().unwrap()
     };
-    // Twelve blocks are the last look of twelve and an early one of many.
+    // The look at twelve blocks is the last one of a session of twelve, and an early one of a longer session.
     assert_eq!(level(Some(24)), level(None));
     assert_ne!(level(Some(12)), level(Some(48)));
 }
 
-/// A verdict in a second step is the one that measuring and judging at once gave.
+/// Judging a stored run gives the verdict that measuring and judging in one step gave.
 #[test]
 fn the_policy_that_a_run_records_judges_it_unless_another_is_named() {
     let world = World::new();
@@ -533,7 +533,7 @@ fn the_policy_that_a_run_records_judges_it_unless_another_is_named() {
     world.run(["compare", "run.json"]).expect_code(0);
     let page = world.run(["report", "run.json", "--format", "html"]).expect_code(0);
     let comparison = world.run(["compare", "run.json", "--format", "json"]).expect_code(0).json();
-    // The page judges by the same policy.
+    // The page uses the same policy.
     let headline = comparison["headline"].as_str().unwrap();
     assert!(page.stdout.contains(headline), "{headline}\n{}", page.stdout);
     world.run(["compare", "run.json", "--floor", "1%"]).expect_code(10);

@@ -1,8 +1,8 @@
-//! What was probably meant where two results don't fit together is said in one sentence, with the command.
+//! If two results don't fit together, one sentence says what the user probably meant, and names the command.
 
 use crate::harness::{World, lint_detail};
 
-/// hyperfine's file: each command with ten runs around a time in seconds.
+/// A hyperfine file in which each command has ten runs of about this time in seconds.
 fn hyperfine(commands: &[(&str, f64)]) -> String {
     let result = |(which, (command, time)): (usize, &(&str, f64))| {
         let times: Vec<f64> =
@@ -42,7 +42,7 @@ fn two_commands_in_one_file_name_the_filters_that_compare_them() {
     let filters = ["--base-filter", r"^\./sort\.sh 10$", "--head-filter", r"^\./sort\.sh 20$"];
     let outcome = world.run(["compare", "pair.json", "--between-cv", "1%"].into_iter().chain(filters));
     outcome.expect_code(10);
-    // Given twice, it says the same.
+    // A file that is given twice leads to the same advice.
     let twice =
         world.run(["compare", "pair.json", "pair.json"]).expect_code(20).stdout.replace("\n    ", " ");
     assert!(
@@ -67,7 +67,7 @@ fn a_command_of_another_name_proposes_the_rename() {
         .expect_code(10);
 }
 
-/// Writes the files that criterion leaves of one benchmark in a copy of its folder.
+/// Writes the files of one benchmark that criterion leaves, in a copy of its folder.
 fn criterion(world: &World, folder: &str, name: &str, time: f64) {
     let folder = format!("{folder}/a group_of/{name}");
     let times: Vec<f64> = (1..=20).map(|n| f64::from(n) * time * (1.0 + 1e-4 * f64::from(n % 7))).collect();
@@ -113,7 +113,7 @@ fn each_folder_of_criterion_is_a_session_as_the_advice_says() {
     for (at, name) in ["base-0", "base-1", "base-2", "head-0", "head-1", "head-2"].into_iter().enumerate() {
         let factor = if at < 3 { 1.0 } else { 1.5 } * (1.0 + 0.001 * at as f64);
         criterion(&world, name, "sum", 100.0 * factor);
-        // Not every session has every benchmark.
+        // Some sessions lack this benchmark.
         if at % 3 != 1 {
             criterion(&world, name, "product", 70.0 * factor);
         }
@@ -208,7 +208,7 @@ fn an_inconclusive_comparison_of_plain_files_ends_with_the_way_out_in_the_tool_s
     insta::assert_snapshot!(outcome.stdout);
 }
 
-/// A tool's output, as it was posted or captured.
+/// The path of a tool's output that was posted or captured.
 fn captured(name: &str) -> String {
     format!("{}/tests/fixtures/tool_output/{name}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -228,7 +228,7 @@ fn the_device_in_a_pasted_command_does_not_narrow_the_interval_of_one_session() 
     };
     let gpu = interval("--device=rocm");
     assert!(gpu["low"].is_number() && gpu == interval("--device=local-task"), "{gpu}");
-    // A spread that the user knows does.
+    // If the user states the spread, the result passes.
     world.run(["compare", names[0], names[1], "--between-cv", "0.5%"]).expect_code(0);
 }
 
@@ -240,10 +240,10 @@ fn result_lines_of_a_kernel_library_are_compared_by_their_time_and_efficiency_is
     world.write("base.txt", format!("{line}\n"));
     let faster = line.replace("cost:0.183ms", "cost:0.171ms").replace("329.672(41.27%)", "352.807(44.16%)");
     world.write("head.txt", format!("{faster}\n"));
-    // One line each is one repetition.
+    // One line in each file is one repetition.
     let said = world.run(["compare", "base.txt", "head.txt", "--all"]).expect_code(11).stdout;
     assert!(said.contains("183.0 → 171.0 µs") && said.contains("41.27 → 44.16 %"), "{said}");
-    // A file next to itself proves nothing.
+    // Comparing a file with itself proves nothing.
     let report = world.run(["compare", "base.txt", "base.txt", "--format", "json"]).expect_code(20).json();
     assert_eq!(lint_detail(&report["rows"][0], "same-file"), "");
 }

@@ -1,4 +1,5 @@
-//! `compare` on part of a result, on one file that has both sides, on folders, and on compressed files.
+//! `compare` with a part of a result, with one file that has both sides, with folders, and with compressed
+//! files.
 
 use std::io::Write;
 
@@ -6,12 +7,13 @@ use serde_json::Value;
 
 use crate::harness::{Outcome, World};
 
-/// Google Benchmark CSV: each benchmark with five repetitions around a time, and a counter.
+/// A CSV file of Google Benchmark in which each benchmark has five repetitions of about this time, and a
+/// counter.
 fn csv(rows: &[(&str, f64, f64)]) -> String {
     let mut text = "name,iterations,real_time,cpu_time,time_unit,\"misses\"\n".to_owned();
     for (which, (name, time, misses)) in (1..).zip(rows) {
         for repetition in 0..5 {
-            // No two benchmarks measure the same to the last bit.
+            // No two benchmarks have exactly equal times.
             let time = time * (1.0 + 0.0001 * f64::from(repetition) + 0.00001 * f64::from(which));
             text.push_str(&format!("\"{name}\",10,{time},{time},ns,{misses}\n"));
         }
@@ -19,7 +21,7 @@ fn csv(rows: &[(&str, f64, f64)]) -> String {
     text
 }
 
-/// The JSON of a comparison: (benchmark, metric, verdict) of each row, and its notes.
+/// The (benchmark, metric, verdict) of each row in a comparison's JSON, and the notes.
 fn rows(outcome: &Outcome) -> (Vec<(String, String, String)>, Vec<String>) {
     let json: Value = serde_json::from_str(&outcome.stdout).unwrap();
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
@@ -91,7 +93,7 @@ fn a_chosen_metric_decides() {
     world.run(["compare", "a.csv", "b.csv"].into_iter().chain(SURE)).expect_code(0);
     let chosen = ["compare", "a.csv", "b.csv", "--metric", "misses"].into_iter().chain(SURE);
     let verdict = |verdict: &str| [("conv".to_owned(), "misses".to_owned(), verdict.to_owned())];
-    // Nothing says whether more of it is better.
+    // It is unknown whether more misses are better.
     let outcome = world.run(chosen.clone()).expect_code(11);
     assert_eq!(rows(&outcome).0, verdict("inconclusive"));
     world.write("policy.toml", "[gate.metric.misses]\nbetter = \"lower\"\n");
@@ -99,7 +101,7 @@ fn a_chosen_metric_decides() {
     assert_eq!(rows(&outcome).0, verdict("regressed"));
 }
 
-/// A misspelled name in a policy would be a rule that is never applied.
+/// If a name in a policy is misspelled, its rule would never be applied.
 #[test]
 fn a_policy_whose_rules_match_nothing_is_refused() {
     let world = World::new();
@@ -179,7 +181,7 @@ fn two_programs_in_one_file_are_compared() {
     let outcome = world.run(many.into_iter().chain(SURE)).expect_code(10);
     let wanted = [("new/1", "pass"), ("new/2", "regressed")];
     assert_eq!(latencies(&outcome), wanted.map(|(name, verdict)| (name.to_owned(), verdict.to_owned())));
-    // Without the map nothing pairs up, and nothing passes.
+    // Without the renames no benchmarks are paired, and the comparison does not pass.
     let unpaired = &many[..6];
     world.run(unpaired.iter().copied()).expect_code(12);
     let clash = ["compare", "many.csv", "many.csv", "--rename", "old/1", "old/2"];
@@ -227,7 +229,7 @@ fn compressed_results_are_read_as_what_is_in_them() {
         .run_with_input(["compare", "a.csv.gz", "-"].into_iter().chain(SURE), &gzip(text.as_bytes()))
         .expect_code(0);
     world.run(["convert", "a.csv.gz", "out.json"]).expect_code(0);
-    // Files that are appended to one another are one file, and a frame may hold no data.
+    // Concatenated compressed files are one file, and a frame may be empty.
     let slow = csv(&[("conv", 200.0, 1.0)]);
     let frame = |text: &str| ruzstd::encoding::compress_to_vec(text.as_bytes(), level);
     let both = [b"\x50\x2a\x4d\x18\x02\x00\x00\x00xy".as_slice(), &frame(&text), &frame(&slow)].concat();
@@ -251,7 +253,7 @@ fn a_compressed_file_that_is_cut_or_grows_without_bound_is_unreadable() {
     let level = ruzstd::encoding::CompressionLevel::Fastest;
     let whole = ruzstd::encoding::compress_to_vec(text.as_bytes(), level);
     world.write("cut.zst", &whole[..whole.len() - 9]);
-    // 17 MiB of one character in 17 KiB.
+    // The 17 KiB file expands to 17 MiB of one character.
     world.write("bomb.gz", gzip(&vec![b' '; 17 << 20]));
     for file in ["cut.gz", "cut.zst", "bomb.gz"] {
         world.run(["compare", "a.csv", file]).expect_code(21);
@@ -281,7 +283,7 @@ fn the_results_of_a_folder_are_one_side() {
     );
     world.write("empty/readme.txt", "nothing of interest\n");
     world.run(["compare", "base", "empty"]).expect_code(21);
-    // A result that is cut short is not passed over.
+    // A truncated result is an error and is not skipped.
     world.write("base/4.json", "{\"context\": {}, \"benchmarks\": [{\"name\": \"conv\", ");
     world.run(["compare", "base", "head"]).expect_code(21);
 }
@@ -294,7 +296,8 @@ fn a_link_out_of_a_folder_is_an_error_and_one_within_it_names_a_result_again() {
     std::os::unix::fs::symlink("1.csv", world.work().join("base/latest.csv")).unwrap();
     let outcome = world.run(["compare", "base", "head"].into_iter().chain(SURE)).expect_code(0);
     assert_eq!(latencies(&outcome), [("conv".to_owned(), "pass".to_owned())]);
-    // A result may be behind it, so nothing passes without it; it may lead anywhere, so it is not read.
+    // The link may lead to a result, so the comparison does not pass without it. It may also lead to any
+    // other file, so it is not read.
     let secret = world.write("secret.csv", csv(&[("secret", 100.0, 1.0)]));
     std::os::unix::fs::symlink(secret, world.work().join("base/2.csv")).unwrap();
     let outcome = world.run(["compare", "base", "head"].into_iter().chain(SURE)).expect_code(21);
@@ -399,7 +402,8 @@ fn a_selected_metric_is_judged_without_the_times_that_were_left_out() {
         assert!(!outcome.stdout.contains("was not timed"), "{}", outcome.stdout);
         outcome.expect_code(0);
     }
-    // An override that makes all metrics of a benchmark gating does not require those that were left out.
+    // An override that makes all metrics of a benchmark gating does not require the metrics that were left
+    // out.
     suite.world.write("gating.toml", "[[gate.override]]\nbenchmark = \"**\"\nfatal = true\n");
     suite
         .world

@@ -1,4 +1,4 @@
-//! The configurations in the repository are ones that benchgate accepts.
+//! Checks that benchgate accepts the configurations in the repository.
 
 use std::path::Path;
 

@@ -1,8 +1,9 @@
-//! Values that can't be true, and options that would let everything through: none of them may end in 0.
+//! Values that can't be true, and options that would let everything pass: none of them may end with exit code
+//! 0.
 
 use crate::harness::World;
 
-/// One file of each format with one benchmark, whose times are these words.
+/// A function that writes a file of one format with one benchmark that has these times.
 type Writer = fn(&[&str]) -> String;
 
 fn google(words: &[&str]) -> String {
@@ -73,7 +74,7 @@ fn a_time_that_is_no_measurement_is_an_error_on_either_side_of_every_format() {
     }
 }
 
-/// The rest of the benchmark would pass.
+/// The other benchmarks would pass.
 #[test]
 fn unusable_times_on_both_sides_are_an_error_next_to_good_benchmarks() {
     let world = World::new();
@@ -102,7 +103,7 @@ fn repetitions_in_different_units_are_an_error() {
     world.run(["compare", "head.json", "head.json"]).expect_code(20);
 }
 
-/// `timeout` ends a command that would never end, with code 124.
+/// `timeout` ends a command that would never end, with exit code 124.
 #[test]
 fn files_of_which_some_rows_are_joined_and_some_are_not_are_compared_in_time() {
     let world = World::new();

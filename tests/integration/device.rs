@@ -1,4 +1,5 @@
-//! The lock that keeps two measurements apart, between real processes, and others on the measured processor.
+//! The lock that keeps two measurements apart, tested with real processes, and other programs on the measured
+//! processor.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -37,7 +38,7 @@ async fn a_killed_measurement_gives_its_device_back() {
     }
 }
 
-/// Pins this test's burner to a processor.
+/// Keeps a processor busy with a thread of this test that is pinned to it.
 fn burn_on(cpu: usize, stop: &std::sync::atomic::AtomicBool) {
     use nix::sched::{CpuSet, sched_setaffinity};
     let mut set = CpuSet::new();
@@ -48,7 +49,7 @@ fn burn_on(cpu: usize, stop: &std::sync::atomic::AtomicBool) {
     }
 }
 
-/// The lowest share of the measured processor that other programs used in any process of a run, and the highest.
+/// For each process of a run, the share of the measured processor that other programs used.
 fn foreign_shares(suite: &Suite) -> Vec<f64> {
     let run = suite.run_json();
     let sides = run["sides"].as_array().unwrap().clone();
@@ -63,8 +64,8 @@ fn foreign_shares(suite: &Suite) -> Vec<f64> {
         .collect()
 }
 
-/// A program that burns the measured processor, on the real machine: begun in the middle of a block and
-/// ended before it, it is seen in the processes it met and said in the report.
+/// A program keeps the measured processor of the real machine busy from the middle of a block until before
+/// its end. The telemetry of the affected processes and the report must show this.
 #[test]
 fn a_program_that_burns_the_measured_processor_in_the_middle_of_a_block_is_seen_and_said() {
     let Some(cpu) = default_cpus().and_then(|cpus| cpus.last().copied()) else {
@@ -96,7 +97,7 @@ fn a_program_that_burns_the_measured_processor_in_the_middle_of_a_block_is_seen_
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| burn_on(cpu, &stop));
-        // Two processes: on a busy machine this thread may sleep through one.
+        // Waits for two processes, because on a busy machine this thread may sleep through one.
         while !has_result(&sessions, "00002.json") {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -107,7 +108,7 @@ fn a_program_that_burns_the_measured_processor_in_the_middle_of_a_block_is_seen_
     child.wait().unwrap();
     let shares = foreign_shares(&suite);
     assert_eq!(shares.len(), 4);
-    // Two that want one processor get half of it each; other programs of this machine may take their part.
+    // Two programs on one processor get half of it each, unless other programs of this machine use it too.
     assert!(shares[1].max(shares[2]) > 0.3, "{shares:?}");
     assert!(said.contains("disturbed") || said.contains("foreign-process"), "{said}");
     let said: String = said.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! `benchgate doctor`: what it says, how it ends, and that it changes nothing.
+//! `benchgate doctor`: its output and its exit code, and that it changes nothing.
 
 use crate::harness::{World, without_digests};
 use crate::suite::Suite;
@@ -74,7 +74,7 @@ fn each_target_is_listed_with_the_devices_that_the_runtime_finds() {
         .toml(&target("cuda", "required = false"))
         .devices("vulkan vulkan://GPU-1\n")
         .write();
-    // A software device that no vendor's driver knows is a device.
+    // A software device counts as a device, although no vendor's driver reports it.
     let outcome = suite.world.run(["doctor"]).expect_code(0);
     let lines: Vec<&str> = outcome.stdout.lines().map(str::trim).collect();
     for line in [
@@ -98,7 +98,7 @@ fn without_a_configuration_the_machine_is_looked_at_all_the_same() {
     assert_eq!(level(&found, "processor"), "ok");
 }
 
-/// A repository with these files, and the level of one finding about it.
+/// The level of one finding about a repository with these files.
 fn of_repository(files: &[(&str, &str)], id: &str) -> String {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     git2::Repository::init(suite.world.work()).unwrap();

@@ -18,7 +18,7 @@ fn every_exit_code_is_documented_and_in_the_help() {
     let (text, help) = (document("exit-codes.md"), World::new().run(["--help"]).expect_code(0).stdout);
     for code in ExitCode::ALL.map(ExitCode::code) {
         assert!(text.contains(&format!("| {code} |")), "docs/exit-codes.md lacks {code}");
-        // 1 is a defect, which --help need not list.
+        // Exit code 1 is a bug, which --help need not list.
         let listed =
             help.split([',', ':', '.', '\n']).any(|part| part.trim().starts_with(&format!("{code} ")));
         assert!(code == 1 || listed, "--help lacks {code}");
@@ -61,7 +61,7 @@ fn the_glossary_knows_every_verdict() {
     }
 }
 
-/// The first to fifth repetition of a process are 1 to 5, so its location names its quartile.
+/// The five repetitions of a process have the values 1 to 5, so its location shows which quartile it is.
 #[test]
 fn the_glossary_names_the_quartile_that_is_a_process_s_location() {
     let quartile = |metric: Metric| {
@@ -81,7 +81,7 @@ fn the_glossary_names_the_quartile_that_is_a_process_s_location() {
     assert!(entry.contains(&cost) && entry.contains(&rate), "expected {cost:?} and {rate:?}, found {entry}");
 }
 
-/// Everything that holds tests.
+/// Collects the text of all files with tests.
 fn sources(folder: &Path, text: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -129,7 +129,7 @@ fn the_words_that_the_first_change_searches_for_are_written_once() {
     assert_eq!(text.matches(words).count(), 1, "{words:?}");
 }
 
-/// Every Markdown file of the repository, but for evidence, which is quoted as it was, and for data of others.
+/// Every Markdown file of the repository, except quoted evidence and files from other projects.
 pub fn documents() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
@@ -154,7 +154,7 @@ pub fn documents() -> Vec<(String, String)> {
     found
 }
 
-/// Lines of code of a document, fenced or indented, and the commands that its sentences name.
+/// The lines of code of a document, fenced or indented, and the commands that its sentences name.
 fn commands(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut fence: Option<&str> = None;
@@ -172,12 +172,12 @@ fn commands(text: &str) -> Vec<String> {
             found.extend(spans.filter_map(|span| span.strip_prefix("benchgate ")));
         }
     }
-    // Placeholders are no commands, nor is what a shell does with the output or what is said of the line.
+    // Placeholders are not commands. Redirections, pipes and comments after a command are cut off.
     let whole = found.into_iter().filter(|command| !command.contains(['…', '[', '<']));
     whole.map(|command| command.split([';', '|', '>']).next().unwrap().to_owned()).collect()
 }
 
-/// The words of a line, as a shell splits it.
+/// The words of a line, split as by a shell.
 fn words(command: &str) -> Vec<String> {
     let command = command.split("  ").next().unwrap().split(" # ").next().unwrap();
     let mut words = vec!["benchgate".to_owned()];
@@ -194,12 +194,12 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// Parsed by the very parser, not run: the commands, options and values that a document shows exist.
+/// Commands are parsed but not run. This shows that the documented commands, options and values exist.
 #[test]
 fn every_command_that_the_documents_show_is_one() {
     use clap::CommandFactory;
     use clap::error::ErrorKind;
-    // A sentence names a command without all that it needs.
+    // A sentence may name a command without its required arguments.
     let shortened = [ErrorKind::MissingRequiredArgument, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
     let mut wrong = Vec::new();
     let mut seen = 0;
@@ -247,7 +247,7 @@ fn every_path_and_heading_that_the_documents_name_is_there() {
     let mut missing = Vec::new();
     for (name, text) in documents() {
         let folder = root.join(&name).parent().unwrap().to_owned();
-        // Links are relative to the document, paths in backticks to the repository.
+        // Links are relative to the document, and paths in backticks are relative to the repository.
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         for link in links.filter(|link| !link.contains("://") && !link.contains(' ')) {
             let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
@@ -264,7 +264,7 @@ fn every_path_and_heading_that_the_documents_name_is_there() {
         let folders = "src/ crates/ tests/ docs/ examples/ schemas/ python/ baselines/ benches/".split(' ');
         for word in text.split('`').skip(1).step_by(2) {
             let named = folders.clone().any(|folder| word.starts_with(folder));
-            // A folder's own README names its own files.
+            // A README in a folder names the files of that folder.
             let there = root.join(word).exists() || folder.join(word).exists();
             if named && !word.contains(['<', '*', ' ', '…', '{']) && !there {
                 missing.push(format!("{name}: `{word}`"));

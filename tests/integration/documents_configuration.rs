@@ -1,4 +1,4 @@
-//! The configuration that the documents show is one that benchgate reads.
+//! Checks that benchgate can read the configurations in the documents.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::documents::documents;
 
-/// The blocks of a document that are in TOML.
+/// The TOML blocks of a document.
 fn toml_blocks(text: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
@@ -19,7 +19,7 @@ fn toml_blocks(text: &str) -> Vec<String> {
     blocks
 }
 
-/// Required tables of a suite, added to a block that only shows some.
+/// A block of a document, completed with the required tables of a suite.
 fn completed(block: &str) -> String {
     const COMMIT: &str = "0123456789012345678901234567890123456789";
     let mut whole = format!("{}\n", block.replace("\"…\"", &format!("\"{COMMIT}\"")));
@@ -51,19 +51,19 @@ fn every_configuration_that_the_documents_show_is_one() {
     assert!(seen >= 10, "only {seen} blocks were found");
 }
 
-/// The schema of the table that `[a.b]` or `[[a.b]]` is about.
+/// The schema of the table with the header `[a.b]` or `[[a.b]]`.
 fn table<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     name.trim_matches(['[', ']']).split('.').try_fold(schema, |table, part| {
         let inner = match table.pointer(&format!("/properties/{part}")) {
             Some(inner) => inner,
-            // A name that the suite chooses.
+            // The suite chooses this name.
             None => table.get("additionalProperties").filter(|inner| inner.is_object())?,
         };
         Some(inner.get("items").unwrap_or(inner))
     })
 }
 
-/// `key` and `[table]` of each sentence that says that the one is in the other.
+/// The `key` and the `[table]` of each sentence that says that the key is in the table.
 fn placed_keys(text: &str) -> Vec<(String, String)> {
     let parts: Vec<&str> = text.split('`').collect();
     let is_table = |part: &str| part.starts_with('[') && part.ends_with(']') && !part.contains([' ', '"']);
@@ -73,7 +73,7 @@ fn placed_keys(text: &str) -> Vec<(String, String)> {
         if !["in", "of", "(", "(in"].contains(&between.as_str()) {
             continue;
         }
-        // One key, or the last of several: `a`, `b` and `c` in `[table]`.
+        // There may be several keys before the table: `a`, `b` and `c` in `[table]`.
         let mut key = at - 2;
         loop {
             let name = parts[key].split('=').next().unwrap_or_default().trim();
@@ -92,7 +92,7 @@ fn a_key_is_in_the_table_that_the_documents_say() {
     let schema: Value = serde_json::from_str(&benchgate::config::json_schema()).unwrap();
     let mut wrong = Vec::new();
     let mut seen = 0;
-    // The history of changes names keys as they were.
+    // The changelog contains old names of keys.
     for (name, text) in documents().into_iter().filter(|(name, _)| name != "CHANGELOG.md") {
         for (key, place) in placed_keys(&text) {
             seen += 1;

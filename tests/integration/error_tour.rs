@@ -1,6 +1,6 @@
-//! The mistakes a newcomer makes, and what is said to each: what happened, why, and the next command.
+//! Common mistakes of new users, and the messages about them: what happened, why, and the next command.
 //!
-//! One snapshot, so that anyone who changes a message reads the others too.
+//! All messages are in one snapshot, so that anyone who changes one of them reads the others too.
 
 use std::process::{Command, Stdio};
 
@@ -13,7 +13,7 @@ const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
 /// Every verdict that is not a pass.
 const FAIL_ON: &str = "regressed,diverged,error,missing,inconclusive";
 
-/// What was said, stop by stop.
+/// The messages, one after the other.
 #[derive(Default)]
 struct Tour(String);
 
@@ -82,7 +82,7 @@ fn tools(tour: &mut Tour) {
     edited(&suite, "path = \"tools\"", "");
     tour.visit("tools that were never locked", &suite.world, "run");
     let world = World::new();
-    // A lock that wants wheels, and a model that is there.
+    // A lock that requires wheels, and an existing model.
     for name in ["benchgate.lock", "models/mlp.mlir"] {
         let quickstart = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart");
         world.write(name, std::fs::read(quickstart.join(name)).unwrap());
@@ -149,10 +149,10 @@ fn each_mistake_is_answered_with_what_happened_why_and_what_to_do() {
     insta::assert_snapshot!(tour.0);
 }
 
-/// Differences at head.
+/// A change of head's results.
 type Change = fn(&mut serde_json::Value);
 
-/// What was measured and can't be judged is no error of a command: it is a row with its reason.
+/// A measured result that can't be judged is not an error of the command. It becomes a row with a reason.
 #[test]
 fn what_can_not_be_compared_is_a_row_with_its_reason() {
     let world = World::new();

@@ -75,7 +75,7 @@ fn the_command_that_a_gate_prints_exchanges_kernels_of_the_base_of_that_gate() {
     let base = repository.head().unwrap().target().unwrap();
     suite.source("m", &["latency-us=1500", &kernels(900)]);
     let printed = regex::Regex::new(r"benchgate (explain --swap \S+( --merge-base \S+)?)").unwrap();
-    // Edits of the working tree first, and then the commit that contains them.
+    // The first round has uncommitted edits, and the second one has a commit with them.
     for whose in ["HEAD", "the merge base of HEAD and"] {
         let gate = suite.world.run(["gate", "--base", "main"]).expect_code(10).said();
         let command = printed.captures(&gate).unwrap_or_else(|| panic!("{gate}"))[1].to_owned();
@@ -90,7 +90,7 @@ fn the_command_that_a_gate_prints_exchanges_kernels_of_the_base_of_that_gate() {
 const V3: &str = "flags = [\"--iree-llvmcpu-target-cpu=x86-64-v3\"]\n";
 const GENERIC: &str = "flags = [\"--iree-llvmcpu-target-cpu=generic\"]\n";
 
-/// Exchanges the kernels of a real suite, and checks what every exchange has.
+/// Exchanges the kernels of a real suite, and checks the properties of every exchange.
 fn exchanged(world: &World, args: &[&str]) {
     let swap = ["explain", "--swap", "mlp/cpu/main", "--max-blocks", "4", "--format", "json"];
     let outcome = world.finish(real_tools::command(world, &[&swap, args].concat()));
