@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::suite::Suite;
 
-/// A head that does the same by other bytes, on as many models.
+/// A suite with this many models, whose head does the same work with different bytes.
 fn suite(models: usize) -> Suite {
     let names: Vec<String> = (0..models).map(|model| format!("m{model}")).collect();
     let with_models = names.iter().fold(Suite::new(), |suite, name| suite.model(name, &["latency-us=500"]));
@@ -91,7 +91,7 @@ fn a_step_of_buildkite_puts_a_plan_back_where_it_was_made() {
     let steps = suite.world.run(plan).expect_code(0).stdout;
     let steps: Value = serde_json::from_str(&steps).unwrap();
     for step in steps["steps"].as_array().unwrap() {
-        // Below `/`, by the path without its own `/`.
+        // The artifact is downloaded to `/`, by its path without the leading `/`.
         let command = step["command"].as_str().unwrap();
         let fetched = command.strip_prefix("buildkite-agent artifact download ").unwrap();
         assert!(!fetched.starts_with('/') && fetched.contains("/plan.json / && "), "{command}");
@@ -218,7 +218,7 @@ fn eight_workers_that_are_killed_lost_and_repeated_are_green_only_when_complete(
     let start =
         |shard| shard_command(&suite, shard, 1).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut workers: Vec<Child> = (1..=8).map(start).collect();
-    // Whatever each of them had reached by then.
+    // Each worker is killed at an arbitrary point.
     for (worker, wait) in [(1, 0), (4, 300), (6, 300)] {
         std::thread::sleep(Duration::from_millis(wait));
         workers[worker].kill().unwrap();
@@ -238,7 +238,7 @@ fn eight_workers_that_are_killed_lost_and_repeated_are_green_only_when_complete(
     assert_eq!(merge(&suite), Some(0));
     let whole = suite.world.read("merged.json");
 
-    // A second upload of the same file changes nothing; another result of the same attempt is refused.
+    // Uploading the same file again changes nothing; a different result of the same attempt is refused.
     let first = suite.world.read("shards/2-2.json");
     suite.world.write("shards/copy.json", &first);
     assert_eq!(merge(&suite), Some(0));
@@ -250,7 +250,7 @@ fn eight_workers_that_are_killed_lost_and_repeated_are_green_only_when_complete(
     assert_eq!(merge(&suite), Some(20));
     std::fs::remove_file(suite.world.work().join("shards/copy.json")).unwrap();
 
-    // An older attempt doesn't replace a newer one, and a lost one leaves no old result behind.
+    // An older attempt doesn't replace a newer one, and a failed merge leaves no old result behind.
     other.shard.as_mut().unwrap().attempt = 1;
     other.seal_shard();
     suite.world.write("shards/zzz.json", other.to_json());
@@ -262,7 +262,7 @@ fn eight_workers_that_are_killed_lost_and_repeated_are_green_only_when_complete(
     assert!(!suite.world.work().join("merged.json").exists());
 }
 
-/// The plan of this run, cut so that benchmark `i` is in shard `cut[i]`.
+/// The plan of this run, in which benchmark `i` belongs to shard `cut[i]`.
 fn recut(plan: &PlanFile, seed: u64, cut: &[usize]) -> PlanFile {
     let mut shards: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (benchmark, shard) in plan.benchmarks.iter().zip(cut) {
@@ -279,7 +279,7 @@ fn recut(plan: &PlanFile, seed: u64, cut: &[usize]) -> PlanFile {
     plan
 }
 
-/// The records of each shard for these samples.
+/// Splits a run into the records of the plan's shards.
 fn pieces(run: &RunFile, plan: &PlanFile) -> Vec<RunFile> {
     let piece = |shard: &PlannedShardRecord| {
         let mut file = run.clone();
@@ -326,7 +326,7 @@ fn the_verdict_does_not_depend_on_how_the_suite_was_cut() {
         .base("")
         .head("flags = [\"--fake=latency-us=330\"]")
         .write();
-    // The looks are taken again in every merge: few repetitions keep 200 of them quick.
+    // Every merge repeats the looks. Few repetitions keep 200 merges fast.
     let toml = suite.world.read("benchgate.toml").replace("repetitions = 4", "repetitions = 2");
     suite.world.write("benchgate.toml", toml);
     suite.world.run(["plan", "--shards", "1"]).expect_code(0);
@@ -359,8 +359,8 @@ fn the_verdict_does_not_depend_on_how_the_suite_was_cut() {
                 .map_err(|wrong| TestCaseError::fail(format!("{wrong:?}")))?
                 .file;
             prop_assert_eq!(merged.shards.len(), count);
-            // The gate is a pure function of the runs, and they are the same but for the session's name. A few reports
-            // show that the name is not in them.
+            // The gate is a pure function of the runs, which differ only in the session's name. A few reports
+            // show that the name is not part of a report.
             if order % 16 == 0 {
                 prop_assert_eq!(report_of(&merged), whole.clone());
             }
@@ -371,7 +371,7 @@ fn the_verdict_does_not_depend_on_how_the_suite_was_cut() {
         .unwrap();
 }
 
-/// An edit of a shard's file.
+/// A function that edits the file of a shard.
 type Forgery = fn(&mut RunFile);
 
 #[test]
@@ -448,13 +448,13 @@ fn a_forged_shard_is_never_part_of_a_run() {
         assert!(matches!(code, Some(20 | 21)), "{what}: {code:?}");
         assert!(!suite.world.work().join("merged.json").exists(), "{what}");
     }
-    // Every digit counts, also where any value would be plausible.
+    // Every changed digit is noticed, even if any other value would be plausible.
     let text = String::from_utf8(honest.to_json()).unwrap();
     let digits: Vec<usize> = text.match_indices(|c: char| c.is_ascii_digit()).map(|(at, _)| at).collect();
     for at in digits.iter().step_by(digits.len() / 20) {
         let mut changed = text.clone().into_bytes();
         changed[*at] = if changed[*at] == b'9' { b'8' } else { changed[*at] + 1 };
-        // The last digit of a long number may change nothing.
+        // Changing the last digit of a long number may not change its value.
         if RunFile::from_slice(&changed).is_ok_and(|file| file == honest) {
             continue;
         }
@@ -468,7 +468,7 @@ fn a_forged_shard_is_never_part_of_a_run() {
     assert_eq!(merge(&suite), Some(0));
 }
 
-/// The shard with the first blocks of each benchmark only.
+/// A copy of the shard with only the first blocks of these benchmarks.
 fn cut_back(file: &RunFile, blocks: &[(&str, u32)]) -> RunFile {
     let mut file = file.clone();
     for record in file.sides.iter_mut().flat_map(|side| &mut side.benchmarks) {
@@ -491,7 +491,8 @@ fn a_row_is_merged_only_if_it_was_measured_as_long_as_its_samples_ask() {
     suite.world.run(["plan", "--shards", "1"]).expect_code(0);
     suite.world.run(["run", "--plan", "plan.json", "--shard", "1"]).expect_code(0);
     let mut run = RunFile::from_slice(suite.world.read("run.json").as_bytes()).unwrap();
-    // Samples that no load of the host reaches: every process is even, and one model is twice as slow.
+    // The samples are replaced, so that the load of the host has no effect: all processes are alike, and one
+    // model is twice as slow.
     for (at, side) in run.sides.iter_mut().enumerate() {
         for record in &mut side.benchmarks {
             let slow = at == 1 && record.name.starts_with("slower");
@@ -503,7 +504,7 @@ fn a_row_is_merged_only_if_it_was_measured_as_long_as_its_samples_ask() {
                 let values = process.samples.get_mut("latency").unwrap();
                 for (value, repetition) in values.iter_mut().zip(0_u32..) {
                     let noise = f64::from((place * 7 + repetition * 13 + 5) % 17) * 300.0;
-                    // No two processes measure the same to the last bit.
+                    // No two processes have exactly equal times.
                     *value = typical + noise + f64::from(2 * place + u32::from(at == 1)) * 0.01;
                 }
             }
@@ -539,7 +540,7 @@ fn a_row_is_merged_only_if_it_was_measured_as_long_as_its_samples_ask() {
     refused(&with_budget(61), &all, "there was a second left");
 }
 
-/// Two models that no look decides, with this time budget.
+/// Two models that stay undecided at every look, with this time budget.
 fn with_budget(budget: &str) -> Suite {
     let suite = suite(2);
     let toml = suite.world.read("benchgate.toml");
@@ -553,7 +554,7 @@ fn a_shard_that_spent_its_time_budget_is_merged_and_not_green() {
     let suite = with_budget("1ms");
     suite.world.run(["plan", "--shards", "2"]).expect_code(0);
     run_shards(&suite, 2);
-    // The first round of each is always measured.
+    // The first round of each shard is always measured.
     let blocks = |file: &str| {
         let run = RunFile::from_slice(suite.world.read(file).as_bytes()).unwrap();
         let processes = run.sides.into_iter().flat_map(|side| side.benchmarks).flat_map(|row| row.processes);
@@ -573,7 +574,7 @@ fn every_shard_has_the_whole_time_budget_of_the_plan_and_no_other() {
     for other in ["1s", "20m"] {
         suite.world.run(shard.iter().chain(&["--time-budget", other])).expect_code(2);
     }
-    // Nothing of it is spent on the other shard.
+    // One shard does not use up the budget of the other.
     run_shards(&suite, 2);
     assert_eq!(merge(&suite), Some(0));
 }

@@ -1,4 +1,5 @@
-//! Data that a suite describes and benchgate makes: random inputs, and weights for what a module declares.
+//! Data that a suite describes and benchgate generates: random inputs, and weights for the parameters that a
+//! module declares.
 
 use std::path::PathBuf;
 
@@ -6,7 +7,7 @@ use crate::suite::Suite;
 
 const DECLARED: &str = "// #stream.parameter.named<\"model\"::\"a.weight\"> : tensor<2x3xf32>\n";
 
-/// A model with one input and weights, as the text says.
+/// A suite whose model has this input and these weights.
 fn suite(input: &str, weights: &str, source: &str) -> Suite {
     let suite = Suite::new()
         .toml(&format!(
@@ -19,7 +20,7 @@ fn suite(input: &str, weights: &str, source: &str) -> Suite {
     suite
 }
 
-/// The made files of one name.
+/// The generated files with this name.
 fn made(suite: &Suite, name: &str) -> Vec<Vec<u8>> {
     let folders =
         |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());

@@ -1,4 +1,4 @@
-//! A git remote over HTTP on loopback that wants a token: `git http-backend` behind a listener of ours.
+//! A local git remote over HTTP that requires a token: `git http-backend` behind a listener of this test.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The token that the server wants.
+/// The token that the server requires.
 pub const TOKEN: &str = "ghs_loopback0123456789";
 
 /// `Basic x-access-token:<TOKEN>`.
@@ -41,7 +41,7 @@ impl GitServer {
                     return;
                 }
                 let (root, sent) = (root.clone(), Arc::clone(&sent));
-                // A client that was killed is no failure of the server.
+                // A killed client is not a failure of the server.
                 std::thread::spawn(move || drop(answer(stream.unwrap(), &root, &sent)));
             }
         });
@@ -57,7 +57,7 @@ impl GitServer {
         self.folder.path().join("r.git")
     }
 
-    /// Bytes of answers so far.
+    /// The number of bytes in all answers so far.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::SeqCst)
     }
@@ -79,7 +79,7 @@ impl Drop for GitServer {
     }
 }
 
-/// Git without the configuration of the user who runs the tests.
+/// Removes the configuration of the user who runs the tests from git's environment.
 fn isolated(mut command: Command) -> Command {
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
     command

@@ -1,5 +1,5 @@
-//! A GPU that only its driver's library knows, loaded as the real one is: what is read, what is changed,
-//! and that it is changed back however a run ends.
+//! A GPU that only a fake driver library reports; the library is loaded like the real one. The tests check
+//! what is read and changed, and that changes are undone however a run ends.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::harness::{Outcome, built_library};
 use crate::suite::Suite;
 
-/// A suite on the fake GPU.
+/// A suite that uses the fake GPU.
 struct Machine {
     suite: Suite,
     uuid: String,
@@ -23,7 +23,7 @@ impl Machine {
     fn new(suite: Suite) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let uuid = format!("GPU-fake-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        // The runtime sees the GPU as well: a target without its device would only be compiled.
+        // The runtime lists the GPU too, because a target without its device would only be compiled.
         let suite = suite.devices(&format!("cuda cuda://{uuid}\n"));
         let machine = Self { suite: suite.write(), uuid };
         let toml = machine.suite.world.read("benchgate.toml");
@@ -36,7 +36,7 @@ impl Machine {
         machine
     }
 
-    /// Describes the GPU, whole: a run that reads meanwhile sees the old description or this.
+    /// Replaces the description of the GPU atomically, so that a run never reads half of it.
     fn set(&self, lines: &str) {
         let new = self.driver().join("gpu.new");
         std::fs::write(&new, format!("uuid={}\n{lines}\n", self.uuid)).unwrap();
@@ -72,19 +72,19 @@ impl Machine {
         self.driver().join("locked").exists()
     }
 
-    /// What was changed, in order.
+    /// The changes that were made to the GPU, in order.
     fn changes(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.driver().join("log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }
 
-    /// What is written down about a lock of this GPU, for a later start to see.
+    /// The file about a lock of this GPU, which a later run uses to undo the lock.
     fn written_down(&self) -> Option<PathBuf> {
         Some(self.suite.world.locks().join(format!("benchgate-clock-{}.json", self.uuid)))
             .filter(|file| file.exists())
     }
 
-    /// Telemetry of the GPU in every process of the stored run.
+    /// The GPU's telemetry in every process of the stored run.
     fn seen(&self) -> Vec<Value> {
         let run = self.suite.run_json();
         let sides = run["sides"].as_array().unwrap().clone();
@@ -185,7 +185,7 @@ fn what_a_killed_run_left_locked_the_next_start_undoes_and_says_so() {
     let outcome = machine.run(&["doctor"]);
     assert!(outcome.said().contains("was locked to 1300 MHz"), "{}", outcome.stdout);
     assert!(machine.locked(), "doctor changes nothing");
-    // The next start asks for no lock at all.
+    // The next run does not request a lock.
     machine.suite.source("a", &[]);
     let toml = machine.suite.world.read("benchgate.toml").replace(LOCK, "");
     machine.suite.world.write("benchgate.toml", toml);
@@ -236,7 +236,7 @@ fn a_process_that_appears_on_the_gpu_in_the_middle_of_a_block_is_seen_and_said()
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The second process of the block is on its way once the first one's result is there.
+    // When the first process has a result, the second one is starting.
     let begun = Instant::now();
     while !first_result(&machine.suite.world.work().join(".benchgate/sessions")) {
         assert!(begun.elapsed() < Duration::from_secs(60), "nothing was measured");
@@ -254,7 +254,7 @@ fn a_process_that_appears_on_the_gpu_in_the_middle_of_a_block_is_seen_and_said()
     assert!(said.contains("disturbed") || said.contains("foreign-process"), "{said}");
 }
 
-/// Whether a process of an unfinished session has ended.
+/// Returns true if a process of an unfinished session has ended.
 fn first_result(sessions: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(sessions) else { return false };
     entries.flatten().any(|session| session.path().join("processes/00000.json").exists())

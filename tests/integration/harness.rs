@@ -1,4 +1,4 @@
-//! Runs the real binary in a private world: an empty environment, a home and a cache that go away.
+//! Runs the real binary in an isolated world, with an empty environment and a temporary home and cache.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-/// A temporary folder with a home, a cache and a working folder in it.
+/// A temporary folder that contains a home, a cache and a working folder.
 pub struct World {
     folder: tempfile::TempDir,
 }
@@ -27,7 +27,7 @@ impl World {
         world
     }
 
-    /// The folder commands run in.
+    /// The folder in which commands are run.
     pub fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }
@@ -37,17 +37,17 @@ impl World {
         self.folder.path().join("cache")
     }
 
-    /// The folder of the machine's locks, as the binary sees it: a world never waits for another.
+    /// The folder of the machine's locks. Each world has its own, so worlds never wait for each other.
     pub fn locks(&self) -> PathBuf {
         self.folder.path().join("locks")
     }
 
-    /// Writes what the binary sees as a file of counters of the kernel (`/proc/loadavg`, `/proc/stat`).
+    /// Writes a file that the binary reads as one of the kernel's counters (`/proc/loadavg`, `/proc/stat`).
     pub fn counters(&self, name: &str, text: &str) {
         std::fs::write(self.folder.path().join("proc").join(name), text).unwrap();
     }
 
-    /// Writes a file below the working folder, and its parents.
+    /// Writes a file below the working folder, and creates its parent folders.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.work().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -60,8 +60,8 @@ impl World {
         std::fs::read_to_string(self.work().join(name)).unwrap()
     }
 
-    /// The binary with these arguments and nothing of the environment that started the tests: no
-    /// GITHUB_*, CI, NO_COLOR or XDG_*. PATH stays, because tools are looked up there.
+    /// The binary with these arguments, without the environment in which the tests run: no GITHUB_*, CI,
+    /// NO_COLOR or XDG_*. PATH is kept, because tools are looked up there.
     pub fn command<I>(&self, args: I) -> Command
     where
         I: IntoIterator,
@@ -100,7 +100,8 @@ impl World {
         I: IntoIterator,
         I::Item: AsRef<OsStr>,
     {
-        // A file, because a pipe needs a second thread as soon as both sides are larger than its buffer.
+        // The input is in a file, because a pipe would need a second thread once input and output exceed its
+        // buffer.
         let path = self.folder.path().join("stdin");
         std::fs::write(&path, input).unwrap();
         let mut command = self.command(args);
@@ -110,7 +111,7 @@ impl World {
 
     /// Runs a prepared command to its end.
     pub fn finish(&self, mut command: Command) -> Outcome {
-        // Whatever the command did not choose is captured.
+        // Streams that the command does not redirect are captured.
         let output = command.stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
         Outcome {
             code: output.status.code(),
@@ -119,7 +120,7 @@ impl World {
         }
     }
 
-    /// Output with the temporary folder's name replaced, so that snapshots hold.
+    /// Replaces the name of the temporary folder in an output, so that snapshots don't depend on it.
     fn tidy(&self, bytes: &[u8]) -> String {
         let root = self.folder.path();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
@@ -130,7 +131,7 @@ impl World {
     }
 }
 
-/// How the binary ended.
+/// The result of running the binary.
 #[derive(Debug)]
 pub struct Outcome {
     /// `None` if a signal ended it.
@@ -140,12 +141,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What it printed as a result, unwrapped: words separated by single spaces.
+    /// The printed result without line breaks: words separated by single spaces.
     pub fn said(&self) -> String {
         self.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// What it printed with `--format json`.
+    /// The output of `--format json`.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap()
@@ -156,15 +157,15 @@ impl Outcome {
         self.stderr.lines().filter(|line| !line.starts_with('[')).collect::<Vec<_>>().join("\n")
     }
 
-    /// Fails the test unless the binary ended with this code, and shows what it said.
+    /// Fails the test unless the binary ended with this code, and shows the binary's output.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// Fails the test unless a gate passed or stayed inconclusive: how much this host's load lets it decide is not what
-    /// such a test is about.
+    /// Fails the test unless a gate passed or was inconclusive. The load of this host can prevent a decision,
+    /// which such a test does not check.
     #[track_caller]
     pub fn expect_no_failure(self) -> Self {
         assert!(matches!(self.code, Some(0 | 11)), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
@@ -172,7 +173,7 @@ impl Outcome {
     }
 }
 
-/// A message without commits of this minute, testbeds of this machine and digests of tools that were just built.
+/// Replaces digests in a message, because commits, testbeds and just-built tools differ between runs.
 pub fn without_digests(message: &str) -> String {
     regex::Regex::new(r"\b[0-9a-f]{12,}\b").unwrap().replace_all(message, "[DIGEST]").into_owned()
 }
@@ -185,7 +186,8 @@ pub fn row<'a>(comparison: &'a Value, benchmark: &str, metric: Option<&str>) -> 
         .unwrap_or_else(|| panic!("no row of {benchmark}, {metric:?}: {comparison:#}"))
 }
 
-/// The code of a row's reason, and what it says: the sentence, and below it what a tool or a file said.
+/// The code of a row's reason, and its text: the sentence, and below it the message of a tool or file, if
+/// any.
 #[track_caller]
 pub fn reason(row: &Value) -> (&str, String) {
     let reason = &row["reason"];
@@ -207,9 +209,9 @@ pub fn lint_detail<'a>(of: &'a Value, code: &str) -> &'a str {
     lint["detail"].as_str().unwrap()
 }
 
-/// Installs a program at the place where it will be started. Another process writes it: while this one had it open for
-/// writing, a program that another thread starts at that moment would inherit the open file, and starting what is open
-/// for writing fails ("Text file busy").
+/// Installs a program at the place where it will be started. Another process writes the file: if this process
+/// did, a program that another thread starts at that moment would inherit the open file, and the installed
+/// program could not be started ("Text file busy").
 pub fn install_program(program: &Path, to: &Path) {
     let done = Command::new("install").args(["-m", "755"]).args([program, to]).status().unwrap();
     assert!(done.success(), "install {} {}", program.display(), to.display());
@@ -228,7 +230,7 @@ pub fn built_library(name: &'static str) -> PathBuf {
     program.with_file_name(format!("lib{name}.so"))
 }
 
-/// The binary of an example: built by `cargo test`, and here when only this test binary was asked for.
+/// The binary of an example. `cargo test` builds it; if only this test binary was built, it is built here.
 pub fn built_example(name: &'static str) -> PathBuf {
     static BUILT: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -240,8 +242,8 @@ fn build_example(name: &str) -> PathBuf {
     let profile = deps.parent().unwrap().parent().unwrap().to_owned();
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "--offline", "--example", name]);
-    // What cargo sets for a running test counts as a change to some build scripts, and half the
-    // dependencies would be built again.
+    // Some build scripts treat the variables that cargo sets for a running test as a change, and would build
+    // half of the dependencies again.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         let of_the_test = name.starts_with("CARGO_") || name == "OUT_DIR";

@@ -1,5 +1,5 @@
-//! Files that anyone may have written are read with bounds, and links that anyone may have committed are not
-//! followed out of the repository.
+//! Files that may come from anyone are read with size limits, and committed links that lead out of the
+//! repository are not followed.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::suite::Suite;
 
 const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
 
-/// Every command that reads a result, with `FILE` where that stands.
+/// Every command that reads a result. `FILE` stands for the result.
 const READERS: [&[&str]; 5] = [
     &["compare", "FILE"],
     &["explain", "FILE"],
@@ -35,7 +35,7 @@ fn world() -> World {
 fn what_is_not_a_regular_file_of_a_sensible_size_is_refused_at_once() {
     let world = world();
     let work = world.work();
-    // Sparse: it takes no room on the disk, and 3 GB of memory if it is read.
+    // The file is sparse: it takes no space on the disk, but reading it would take 3 GB of memory.
     std::fs::File::create(work.join("sparse")).unwrap().set_len(3 << 30).unwrap();
     assert!(Command::new("mkfifo").arg(work.join("pipe")).status().unwrap().success());
     symlink("/dev/zero", work.join("endless")).unwrap();
@@ -119,7 +119,7 @@ fn a_link_that_was_committed_does_not_take_sessions_outside_the_repository() {
     }
 }
 
-/// A session that looks interrupted is resumed, and a pull request can commit one: with times of its own choosing, it
+/// A session that looks interrupted is resumed. A pull request could commit one with invented times, which
 /// would decide the verdict wherever the pull request is checked out.
 #[test]
 fn a_session_that_was_committed_is_not_resumed() {
@@ -156,7 +156,7 @@ fn a_session_that_was_committed_is_not_resumed() {
         std::fs::write(path, record.to_string()).unwrap();
     }
     assert!(forged > 0, "the form of a session has changed");
-    // Left behind on this machine it is a session like any other.
+    // A committed session is refused. Otherwise it is a session like any other.
     git(&["add", "--force", ".benchgate/sessions"]);
     let refused = suite.world.run(["gate"]).expect_code(2);
     assert!(refused.stderr.contains("is committed"), "{}", refused.stderr);
@@ -166,7 +166,7 @@ fn a_session_that_was_committed_is_not_resumed() {
 
 #[test]
 fn a_refused_command_fails_and_leaves_an_earlier_result_alone() {
-    // The action removes what was committed there before it starts anything (tests/action).
+    // The action removes a committed result before it starts anything (tests/action).
     for (command, code) in [(&["gate"][..], 2), (&["run"], 2), (&["gate", "--publish"], 2)] {
         let world = World::new();
         world.write("run.json", GOLDEN);

@@ -1,4 +1,5 @@
-//! `benchgate import`. The definitions have the format of iree-org/iree-test-suites; their content is made up.
+//! `benchgate import`. The definitions have the format of iree-org/iree-test-suites, but their content is
+//! invented.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -68,7 +69,7 @@ fn an_imported_suite_runs_as_its_lists_say() {
     let tools = format!("\nversion = \"9.9.9\"\npath = \"tools\"\ncommit = \"{COMMIT}\"");
     world.write("suites/benchgate.toml", toml.replacen(from, &tools, 1));
     world.run(["run", "-c", "suites/benchgate.toml"]).expect_code(0);
-    // The tolerance is that of iree-run-module, so 5e-5 is right and 2e-4 is not.
+    // The tolerance is that of iree-run-module, so a difference of 5e-5 is accepted and one of 2e-4 is not.
     test(&world, "test_a", "output=1,2,3.0002");
     world.run(["run", "-c", "suites/benchgate.toml"]).expect_code(13);
 }
@@ -82,7 +83,7 @@ fn a_folder_without_tests_is_refused() {
     assert!(!world.work().join("other/benchgate.toml").exists());
 }
 
-/// Serves files on loopback until the test ends; the address of the server.
+/// Serves files locally until the test ends. Returns the server's address.
 fn serve(files: Vec<(&'static str, Vec<u8>)>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -102,7 +103,7 @@ fn serve(files: Vec<(&'static str, Vec<u8>)>) -> String {
             let body = found.map_or(&[][..], |(_, body)| body);
             let head =
                 format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-            // A client may have gone.
+            // The client may have disconnected.
             drop(stream.write_all(&[head.as_bytes(), body].concat()));
         }
     });

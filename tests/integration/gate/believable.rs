@@ -13,13 +13,13 @@ use rand_chacha::ChaCha12Rng;
 
 use super::build::{judged, measured, paired, process, run, session, with};
 
-/// A standard normal, near enough: twelve uniforms.
+/// An approximately standard normal number: the sum of twelve uniform ones.
 fn normal(random: &mut ChaCha12Rng) -> f64 {
     (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
 }
 
-/// A paired session: `rows` benchmarks, `blocks` blocks, process noise of `noise`; head of row 0 is
-/// multiplied by `effect`, and in `slow_share` of its processes by 1.2 more.
+/// A paired session with `rows` benchmarks, `blocks` blocks and process noise of `noise`. Head's times of row
+/// 0 are multiplied by `effect`, and in a share `slow_share` of its processes also by 1.2.
 fn recorded(seed: u64, rows: usize, blocks: u32, noise: f64, effect: f64, slow_share: f64) -> (Run, Run) {
     let mut random = ChaCha12Rng::seed_from_u64(seed);
     let (mut base, mut head) = (Vec::new(), Vec::new());
@@ -93,7 +93,7 @@ proptest! {
         prop_assert_eq!(verdicts(&time), verdicts(&rate));
         for (a, b) in time.rows.iter().zip(&rate.rows) {
             let (a, b) = (a.estimate.as_ref().unwrap(), b.estimate.as_ref().unwrap());
-            // Quartiles of reciprocals interpolate a little differently.
+            // Interpolated quartiles of reciprocals differ a little.
             prop_assert!((a.ratio * b.ratio - 1.0).abs() < 1e-3);
         }
     }
@@ -105,8 +105,8 @@ proptest! {
         for (a, b) in there.rows.iter().zip(&back.rows) {
             let (ea, eb) = (a.estimate.as_ref().unwrap(), b.estimate.as_ref().unwrap());
             prop_assert!(close(ea.ratio * eb.ratio, 1.0));
-            // An improvement needs no share of the red budget, so it may be said where its mirror image
-            // is still open; never the other way round.
+            // An improvement needs no share of the error budget, so it may be decided while its mirror image
+            // is still undecided, but not the other way round.
             let mirror = |a: Verdict, b: Verdict| a != Verdict::Regressed || b == Verdict::Improved;
             prop_assert!(mirror(a.verdict, b.verdict) && mirror(b.verdict, a.verdict));
         }
@@ -186,11 +186,12 @@ fn a_head_that_is_slow_in_some_of_its_starts_is_caught_as_unstable() {
     let row = &comparison.rows[0];
     assert_eq!((row.verdict, &row.reason), (Verdict::Regressed, &Reason::Stability), "{row:?}");
     assert!(row.lints.iter().any(|lint| lint.code == LintCode::Intermittent));
-    // An unstable base is not a fault of head.
+    // An unstable base does not make head unstable.
     assert!(judged(&head, &base).rows[0].reason != Reason::Stability);
 }
 
-/// The same session; a fifth of the processes of each side's first row is slow by this factor.
+/// A session without an effect, in which a fifth of the processes of each side's first row is slowed by that
+/// side's factor.
 fn slow_starts(seed: u64, factors: [f64; 2]) -> (Run, Run) {
     let (mut base, mut head) = recorded(seed, 3, 48, 0.005, 1.0, 0.0);
     let mut random = ChaCha12Rng::seed_from_u64(seed + 2000);
@@ -262,7 +263,7 @@ fn a_head_with_more_slow_starts_than_a_base_that_has_some_is_not_green_and_says_
         }
     };
     let judged = |of_base: usize, of_head: usize| {
-        // Calm neighbors would show already that such starts are rare.
+        // There is only one row, because stable neighbors alone would show that such starts are rare.
         let (mut base, mut head) = recorded(41, 1, 24, 0.002, 1.0, 0.0);
         slow(&mut head, 0, 4, of_head);
         slow(&mut base, 2, 8, of_base);
@@ -275,8 +276,8 @@ fn a_head_with_more_slow_starts_than_a_base_that_has_some_is_not_green_and_says_
     assert_eq!(judged(5, 7).verdict, Verdict::Pass);
 }
 
-/// The same session; each repetition of head's first row stalls with this chance and takes fifty times as long, and
-/// those of base with that one.
+/// A session in which each repetition of the first row stalls with its side's probability, and then takes
+/// fifty times as long.
 fn stalled(seed: u64, blocks: u32, effect: f64, [of_base, of_head]: [f64; 2]) -> (Run, Run) {
     let (mut base, mut head) = recorded(seed, 3, blocks, 0.005, effect, 0.0);
     let mut random = ChaCha12Rng::seed_from_u64(seed + 1000);
@@ -463,7 +464,7 @@ fn files_with_one_process_a_side_say_what_was_assumed() {
     assert!(lint.detail.contains("one session per side"), "{}", lint.detail);
     let runs = row.estimate.as_ref().unwrap();
     assert!(runs.sessions == Some(1) && runs.p_runs.unwrap() < 0.001, "{runs:?}: the two runs differ");
-    // A user who measured the spread may declare it.
+    // A user who measured the spread may state it.
     let policy = Policy { between_cv: Some(0.003), ..Policy::default() };
     let declared = compare(
         &run(vec![measured("conv/cuda", &samples)]),

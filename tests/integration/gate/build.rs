@@ -1,4 +1,4 @@
-//! Runs built by hand.
+//! Runs that are constructed for tests.
 
 use benchgate::gate::{CompareOptions, Comparison, Policy, Row, compare};
 use benchgate::model::{
@@ -6,7 +6,7 @@ use benchgate::model::{
     VerifyCode,
 };
 
-/// A benchmark with one latency process of these samples, in nanoseconds.
+/// A benchmark with one process that has these latencies, in nanoseconds.
 pub fn measured(name: &str, samples: &[f64]) -> Benchmark {
     with(name, Metric::LATENCY, Series::Processes(vec![process(samples, None)]))
 }

@@ -1,4 +1,4 @@
-//! Calibrations from sessions that were measured already.
+//! Calibrations from recorded sessions.
 
 use benchgate::gate::Policy;
 use benchgate::gate::noise::{Calibrating, NoiseOptions};

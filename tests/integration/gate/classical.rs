@@ -1,4 +1,4 @@
-//! `--test` gives the numbers that scipy gives.
+//! Checks that the results of `--test` agree with those of scipy.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn agrees(what: &str, ours: TestResult, theirs: &Value) {
     for (side, ours) in [("two-sided", ours.two_sided), ("less", ours.less), ("greater", ours.greater)] {
         let theirs = theirs[side].as_f64().unwrap();
         assert!((ours - theirs).abs() <= 1e-9, "{what} {side}: {ours} is not {theirs}");
-        // Far out, nine decimals are nothing: the digits must agree too.
+        // For a tiny p-value nine decimals prove nothing, so its leading digits must agree too.
         assert!((ours / theirs - 1.0).abs() <= 1e-6, "{what} {side}: {ours} is not {theirs}");
     }
 }
@@ -70,12 +70,12 @@ fn the_classical_tests_decide_when_asked_and_say_which_they_are() {
         assert_eq!(judge(&head, &base).verdict, Verdict::Improved);
         let unchanged: Vec<f64> = base.iter().map(|v| v * 1.00001).collect();
         assert_eq!(judge(&base, &unchanged).verdict, Verdict::Pass);
-        // Three repetitions can't be significant at any level a gate would use.
+        // With so few repetitions, the rank test can't be significant at any level that a gate would use.
         assert_eq!(judge(&base[..2], &head[..2]).verdict == Verdict::Regressed, test == TestKind::Welch);
     }
 }
 
-/// 24 processes of 10 repetitions each; `factor` slows a repetition of a process.
+/// A side with 24 processes of 10 repetitions each. `factor` slows single repetitions.
 fn side(seed: usize, factor: fn(usize, usize) -> f64) -> Run {
     let time = |process: usize, at: usize| {
         let noise = (process * 7_919 + at * 104_729 + seed * 611_953).pow(2) % 10_007;
@@ -101,13 +101,13 @@ fn a_classical_test_hides_neither_stalls_nor_slow_processes() {
     }
 }
 
-/// One row, judged by the rank test.
+/// The only row, judged by the rank test.
 fn ranked(base: &[f64], head: &[f64]) -> Row {
     let policy = Policy { test: TestKind::MannWhitney, ..Policy::default() };
     judged_by(&policy, &run(vec![measured("a", base)]), &run(vec![measured("a", head)])).rows.remove(0)
 }
 
-/// Spread like real repetitions: a tail to the right, one wild value.
+/// Values distributed like real repetitions: skewed to the right, with one outlier.
 fn repetitions(factor: f64, count: u32) -> Vec<f64> {
     let value = |i: u32| 100.0 + f64::from(i * 7919 % 1009) / 1009.0 + f64::from(i * 31 % 97) / 970.0;
     let mut values: Vec<f64> = (1..=count).map(|i| factor * value(i)).collect();
@@ -123,7 +123,8 @@ fn the_interval_of_the_rank_test_is_its_own() {
     assert_eq!(row.verdict, Verdict::Regressed);
     let estimate = row.estimate.unwrap();
     let interval = estimate.interval.unwrap();
-    // One wild value of twenty moves neither the estimate nor the bounds; Welch's interval would hold everything.
+    // One outlier among twenty values moves neither the estimate nor the bounds. Welch's interval would be
+    // far wider.
     assert!((estimate.ratio - 1.2).abs() < 0.01, "{estimate:?}");
     assert!(
         1.18 < interval.low && interval.low < 1.2 && 1.2 < interval.high && interval.high < 1.22,
@@ -147,13 +148,14 @@ fn samples_too_few_for_the_rank_test_are_said_to_be_too_few() {
     for count in [2, 3, 4] {
         let row = ranked(&repetitions(1.0, count), &repetitions(3.0, count));
         assert_eq!(row.verdict, Verdict::Inconclusive, "{count}");
-        // Four and four values have one arrangement in seventy at best, and alpha is one in a hundred.
+        // With four values on each side, the smallest p-value is 1 in 70, but alpha is 1 in 100.
         assert!(matches!(row.reason, Reason::TooLittle(_)), "{count}: {:?}", row.reason);
     }
     assert_eq!(ranked(&repetitions(1.0, 6), &repetitions(3.0, 6)).verdict, Verdict::Regressed);
 }
 
-/// Every pair of these lists would take hundreds of megabytes and seconds. The limit is far above what sorting takes.
+/// Forming every pair of these values would take hundreds of megabytes and many seconds. The time limit is
+/// far above what sorting takes.
 #[test]
 fn thousands_of_repetitions_are_ranked_in_a_moment() {
     for (base, head) in [(4000, 4000), (8, 4000), (4000, 8)] {

@@ -1,4 +1,4 @@
-//! The common shift of a session in a stored comparison.
+//! The common shift of a session that is compared with stored ones.
 
 use benchgate::gate::{ALL_BENCHMARKS, CompareOptions, Comparison, Policy, compare_with_history};
 use benchgate::model::{Anchor, BenchmarkName, Metric, Process, Run, Series, Verdict};
@@ -7,12 +7,13 @@ use rand_chacha::ChaCha12Rng;
 
 use super::build::{process, run, with};
 
-/// A standard normal, near enough: twelve uniforms.
+/// An approximately standard normal number: the sum of twelve uniform ones.
 fn normal(random: &mut ChaCha12Rng) -> f64 {
     (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
 }
 
-/// Eight rows of a session. `day` shifts all of them (log scale), `slowed` is the row that a change slows.
+/// A session with eight rows. `day` shifts the logarithms of all rows, and `slowed` is the row that a change
+/// slows down.
 fn session(seed: u64, day: f64, slowed: Option<(usize, f64)>) -> Run {
     let mut random = ChaCha12Rng::seed_from_u64(seed);
     let benchmarks = (0..8).map(|row| {
@@ -28,7 +29,7 @@ fn session(seed: u64, day: f64, slowed: Option<(usize, f64)>) -> Run {
     run(benchmarks.collect())
 }
 
-/// Twelve days that differ by 3 %.
+/// Twelve sessions whose speeds differ by 3 %.
 fn history() -> Vec<Run> {
     let mut random = ChaCha12Rng::seed_from_u64(99);
     (0..12).map(|seed| session(seed, 0.03 * normal(&mut random), None)).collect()
@@ -58,7 +59,8 @@ fn a_change_of_everything_is_red_in_the_row_of_what_all_have_in_common() {
 
 #[test]
 fn sessions_with_the_same_anchor_are_judged_by_their_ratio_to_it() {
-    // The day takes 20 %, of the anchor too; a change makes one row 10 % slower than the anchor.
+    // On this day everything is 20 % slower, including the anchor. A change makes one row 10 % slower
+    // relative to the anchor.
     let anchored = |mut run: Run, slow: f64| {
         let ratio = |row: usize| if row == 3 { slow } else { 1.0 + 0.001 * (row as f64) };
         let key = |row: usize| (BenchmarkName::new(format!("row-{row}")), "latency".to_owned());

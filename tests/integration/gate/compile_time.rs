@@ -1,5 +1,5 @@
-//! The compiler's time is a duration of the compiler: equal modules say nothing about it, and where it decides it is
-//! judged or refused.
+//! The compile time is a property of the compiler, so equal modules prove nothing about it. If it is gating,
+//! it is judged or refused.
 
 use benchgate::gate::{
     CompareOptions, Expected, Method, Policy, Reason, Row, compare_untrusted, open_compile_times, open_rows,
@@ -11,7 +11,7 @@ use super::build::{judged_by, measured, process, run, session};
 const SAMPLES: [f64; 4] = [100.0, 101.0, 100.5, 100.2];
 const SECOND: f64 = 1e9;
 
-/// A module, the same one on every side, whose compilations took these seconds.
+/// A benchmark with the same module on every side, whose compilations took these seconds.
 fn compiled(seconds: &[f64]) -> Benchmark {
     let mut benchmark = measured("a", &SAMPLES);
     benchmark.artifact = Some(Artifact {
@@ -71,8 +71,8 @@ fn a_time_that_decides_and_was_not_taken_is_refused() {
     }
 }
 
-/// Compilations in pairs on a host whose speed changes threefold while they run; head's take `ratio` times as long as
-/// base's, give or take the jitter.
+/// Paired compilations on a host whose speed varies by a factor of three meanwhile. Head's take `ratio` times
+/// as long as base's, with some jitter.
 fn in_pairs(pairs: u32, ratio: f64, jitter: f64) -> [Run; 2] {
     [1.0, ratio].map(|ratio| {
         let head = ratio != 1.0;
@@ -102,7 +102,7 @@ fn compilations_in_pairs_are_judged_by_their_pairs() {
 fn more_pairs_are_wanted_until_the_compile_time_is_decided() {
     let asked = |pairs: u32, ratio: f64, jitter: f64| {
         let [base, head] = in_pairs(pairs, ratio, jitter);
-        // Its processes are not what is missing.
+        // No more processes of the benchmark are needed.
         let modules = open_rows(&base, &head, &policy(true));
         assert!(!modules.open.contains(&BenchmarkName::new("a")), "{modules:?}");
         open_compile_times(&base, &head, &policy(true), 1).next_blocks

@@ -1,4 +1,4 @@
-//! Benchmarks whose device is missing: what was compiled is compared, and no time is.
+//! Benchmarks whose device is missing: compiled modules are compared, but no times.
 
 use benchgate::gate::{CompareOptions, Policy, Reason, compare_with_history};
 use benchgate::model::{Artifact, Benchmark, Metric, MetricSeries, Outcome, Run, Series, Stage, Verdict};

@@ -1,4 +1,4 @@
-//! Samples that were copied are not measurements, and a coarse clock copies nothing.
+//! Copied samples are not measurements. Equal values of a coarse clock are not copies.
 
 use benchgate::gate::{self, CompareOptions, Policy, Reason};
 use benchgate::model::{LintCode, Metric, Process, Run, Series, Unit, Verdict};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::build::{judged, judged_by, process, run, session, with};
 
-/// Processes around 100 µs, spread by about 0.2 %, whose clock ticks every `tick` ns.
+/// Processes of about 100 µs with a spread of about 0.2 %, and a clock with ticks of `tick` ns.
 fn measured(random: &mut ChaCha12Rng, processes: usize, repetitions: usize, tick: f64) -> Vec<Vec<f64>> {
     let mut sample = |location: f64| {
         let value: f64 = location * (1.0 + 0.004 * (random.random::<f64>() - 0.5));
@@ -23,19 +23,19 @@ fn measured(random: &mut ChaCha12Rng, processes: usize, repetitions: usize, tick
         .collect()
 }
 
-/// One benchmark of these processes, in blocks of two where `in_blocks`.
+/// A run with one benchmark that has these processes, in blocks of two per side if `in_blocks`.
 fn side(samples: &[Vec<f64>], (is_head, in_blocks): (bool, bool)) -> Run {
     let processes = samples.iter().enumerate().map(|(at, samples)| {
         let slot = if is_head { [1, 2] } else { [0, 3] }[at % 2];
         let place = in_blocks.then_some((at as u32 / 2, slot));
-        // Files of their own: what one session says of the next is little.
+        // Each process is in a separate session, so it says little about the next one.
         Process { session: at as u32, ..process(samples, place) }
     });
     let benchmark = with("a", Metric::LATENCY, Series::Processes(processes.collect()));
     if in_blocks { session(vec![benchmark]) } else { run(vec![benchmark]) }
 }
 
-/// The verdict, and whether samples were found to be copied.
+/// The verdict, and whether copied samples were found.
 fn verdict(base: &[Vec<f64>], head: &[Vec<f64>], in_blocks: bool) -> (Verdict, bool) {
     let row = judged(&side(base, (false, in_blocks)), &side(head, (true, in_blocks))).rows.remove(0);
     (row.verdict, row.lints.iter().any(|lint| lint.code == LintCode::RepeatedSamples))
@@ -61,7 +61,7 @@ fn copies_of_a_process_of_a_side_or_of_half_of_the_blocks_are_not_green() {
     }
 }
 
-/// Sides of blocks that were drawn with replacement from twelve, a pair of each block with exchanged labels now and then.
+/// Two sides of blocks that were drawn with replacement from twelve, with the labels of some pairs exchanged.
 fn resampled(random: &mut ChaCha12Rng, slower: f64) -> [Vec<Vec<f64>>; 2] {
     let recorded = measured(random, 48, 8, 0.0);
     let mut sides = [Vec::new(), Vec::new()];
@@ -98,10 +98,10 @@ fn times(times: usize, samples: &[Vec<f64>]) -> Vec<Vec<f64>> {
     vec![samples; times].concat()
 }
 
-/// Makes other samples of one side's.
+/// A function that derives other samples from those of one side.
 type Edit<'a> = &'a mut dyn FnMut(&[Vec<f64>]) -> Vec<Vec<f64>>;
 
-/// These values in another order.
+/// The same values in another order.
 fn shuffled(random: &mut ChaCha12Rng, samples: &[f64]) -> Vec<f64> {
     let mut samples = samples.to_vec();
     samples.shuffle(random);
@@ -135,7 +135,7 @@ fn blocks_that_hold_what_other_blocks_hold_are_copies_in_any_order() {
 #[test]
 fn blocks_of_one_value_are_copies_where_many_come_again_in_their_order() {
     let mut random = ChaCha12Rng::seed_from_u64(8);
-    // One process of each side in a block.
+    // Each block has one process of each side.
     let side = |samples: &[Vec<f64>], is_head: bool| {
         let processes = (0..).zip(samples).map(|(at, it)| process(it, Some((at, u8::from(is_head)))));
         session(vec![with("a", Metric::LATENCY, Series::Processes(processes.collect()))])
@@ -154,7 +154,7 @@ fn blocks_of_one_value_are_copies_where_many_come_again_in_their_order() {
     assert!(is_found(&base, &head));
 }
 
-/// Files of a side with these benchmarks, `samples[file][benchmark]`.
+/// A side that was read from several files, with the samples `samples[file][benchmark]`.
 fn files(samples: &[Vec<Vec<f64>>]) -> Run {
     let benchmarks = (0..samples[0].len()).map(|at| {
         let of_file =
@@ -168,7 +168,7 @@ fn files(samples: &[Vec<Vec<f64>>]) -> Run {
 #[test]
 fn a_file_among_many_that_is_a_copy_keeps_the_comparison_from_being_green() {
     let mut random = ChaCha12Rng::seed_from_u64(9);
-    // A coarse clock shows no copies, however many files and benchmarks there are.
+    // Equal values of a coarse clock are not copies, regardless of the number of files and benchmarks.
     for (benchmarks, repetitions, tick) in
         [(1, 8, 0.0), (2, 3, 0.0), (8, 1, 0.0), (40, 1, 100.0), (40, 3, 100.0), (20, 1, 400.0), (8, 1, 4.0)]
     {
@@ -215,14 +215,14 @@ fn a_single_process_with_eight_different_values_is_not_measured_twice() {
 #[test]
 fn a_coarse_clock_copies_nothing() {
     let mut random = ChaCha12Rng::seed_from_u64(3);
-    // From a hundred values that a clock shows down to one.
+    // The clock can show from a hundred different values down to one.
     for tick in [4.0, 40.0, 100.0, 400.0, 1000.0] {
         for repetitions in [1, 2, 4, 8] {
             let sides = [30, 30].map(|processes| measured(&mut random, processes, repetitions, tick));
             assert!(!verdict(&sides[0], &sides[1], false).1, "{tick} ns, {repetitions} repetitions");
         }
     }
-    // Warming up looks alike in all processes of such a clock.
+    // With such a clock, the warm-up looks the same in all processes.
     let mut warming = |_| vec![110.0, 105.0, 102.0, 101.0 + f64::from(random.random::<bool>())];
     let [base, head] = [(); 2].map(|()| (0..30).map(&mut warming).collect::<Vec<_>>());
     assert!(!verdict(&base, &head, false).1);

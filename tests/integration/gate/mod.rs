@@ -1,4 +1,4 @@
-//! The gate through its public seam: two runs and a policy in, a comparison out.
+//! Tests of the gate's public function, which turns two runs and a policy into a comparison.
 
 mod believable;
 mod build;

@@ -1,4 +1,4 @@
-//! Every fault of a benchmark has a separate outcome, and none of them is a pass.
+//! Every failure of a benchmark has its own outcome, and none of them passes.
 
 use benchgate::exit_code::ExitCode;
 use benchgate::gate::{
@@ -19,7 +19,7 @@ use super::build::{
 
 const STEADY: &[f64] = &[100.0, 101.0, 99.0, 100.0, 100.5];
 
-/// A benchmark with samples that no other name has: equal ones are refused as recorded twice.
+/// A benchmark with samples that depend on its name, because equal samples would be refused as duplicates.
 fn steady(name: &str) -> Benchmark {
     let level: f64 = name.bytes().map(f64::from).sum();
     measured(name, &STEADY.iter().map(|value| value * level).collect::<Vec<_>>())
@@ -113,7 +113,7 @@ fn a_module_that_ran_and_was_not_timed_does_not_pass_next_to_another_one() {
     let (base, head) = paired("time", &[100.0; 12], &[100.0; 12], 0.0001);
     let comparison = judged(&session(vec![base, untimed("a")]), &session(vec![head, untimed("b")]));
     assert_eq!((comparison.verdict, comparison.exit_code), (Verdict::Error, ExitCode::Error));
-    // Nor does it if only base was not timed.
+    // It does not pass either if only base was not timed.
     let (base, head) = paired("time", &[100.0; 12], &[100.0; 12], 0.0001);
     let (_, timed) = paired("untimed", &[100.0; 12], &[1000.0; 12], 0.0001);
     let timed = Benchmark { artifact: Some(artifact("b")), ..timed };
@@ -331,7 +331,7 @@ fn facts_are_compared_on_machines_of_one_name_too() {
     assert!(!mismatch(&on(8, "one"), &on(8, "one")));
     assert!(mismatch(&on(8, "one"), &on(2, "one")));
     assert!(mismatch(&on(8, "one"), &on(8, "two")));
-    // An incomplete file does not contradict itself.
+    // A testbed without facts does not contradict one with facts.
     let silent =
         Run { testbed: Some(Testbed { id: "host".to_owned(), ..Testbed::default() }), ..on(8, "one") };
     assert!(!mismatch(&on(8, "one"), &silent));
@@ -370,7 +370,7 @@ fn identical_artifacts_pass_unless_their_times_contradict_them() {
     assert_eq!(row.verdict, Verdict::Regressed);
 }
 
-/// A session of identical programs in which these blocks of head took twice as long.
+/// A session of identical programs in which the selected blocks of head took twice as long.
 fn identical_session(blocks: usize, slow: impl Fn(usize) -> bool) -> (Run, Run) {
     let level = |block: usize| 1e5 * (1.0 + 1e-3 * (block % 7) as f64);
     let of_base: Vec<f64> = (0..blocks).map(level).collect();
@@ -395,13 +395,13 @@ fn a_busy_host_makes_own_measurements_of_identical_programs_longer_and_no_error(
     assert_eq!(open_rows(&first.0, &first.1, &policy).next_blocks, Some(12));
     let row = judged_here(&identical_session(12, |block| block == 0));
     assert_eq!((row.verdict, row.reason), (Verdict::Pass, Reason::Identical));
-    // A different program ran than the hashes state.
+    // The executed program differs from the one that the hashes identify.
     let row = judged_here(&identical_session(24, |_| true));
     assert_eq!((row.verdict, row.reason), (Verdict::Regressed, Reason::BeyondFloor));
-    // A file may have been edited.
+    // A stored file may have been edited.
     let (base, head) = first;
     assert_eq!(judged(&base, &head).rows[0].verdict, Verdict::Error);
-    // Of several blocks the times decide there too.
+    // With several blocks, the times decide for a stored file too.
     let slower = (0..24).map(|block| 1.3e5 * (1.0 + 1e-3 * f64::from(block % 7))).collect::<Vec<_>>();
     let (base, _) = identical_session(24, |_| false);
     let (_, mut head) = paired("a", &slower, &slower, 0.0001);
@@ -410,7 +410,7 @@ fn a_busy_host_makes_own_measurements_of_identical_programs_longer_and_no_error(
     assert_eq!((row.verdict, row.reason), (Verdict::Regressed, Reason::BeyondFloor));
 }
 
-/// A night of one benchmark at this level whose compiled program is the same as in every other night.
+/// A night of one benchmark at this level. Its compiled program is the same every night.
 fn night_of_same_bytes(random: &mut ChaCha12Rng, label: &str, level: f64) -> Run {
     let mut near = |location: f64| location * (1.0 + 0.004 * (random.random::<f64>() - 0.5));
     let processes = (0..12).map(|_| {
@@ -480,7 +480,7 @@ fn exact_values_that_creep_are_compared_with_their_best_stored_one() {
     let row = judge(&stored, &[], creep(2));
     assert_eq!(row.verdict, Verdict::Regressed, "{row:?}");
     assert!(row.lints.iter().any(|lint| lint.code == LintCode::Gradual), "{:?}", row.lints);
-    // The newest sessions alone don't have the level from which it began.
+    // The newest sessions alone don't include the level before the regression.
     let newest: Vec<Run> = (20..22).map(|at| night(&format!("{at}"), creep(at))).collect();
     let earlier = [EarlierSessions { since: "2026-08-01".to_owned(), runs: stored }];
     assert_eq!(judge(&newest, &earlier, creep(22)).verdict, Verdict::Regressed);
@@ -498,12 +498,13 @@ fn nights_of_the_same_bytes_stay_red_until_the_slowdown_is_gone() {
         let head = night("head", level);
         compare_with_history(&head, sessions, &Policy::default(), &CompareOptions::default()).rows.remove(0)
     };
-    // Within the tolerance of the last good night, which alone would make it a pass.
+    // Compared with the last good night alone, the row would pass, because it is within the tolerance.
     let row = judge(1.028e5);
     assert_ne!(row.verdict, Verdict::Pass, "{row:?}");
 }
 
-/// Half of the blocks met a load that doubled both sides' times, and one more of head: as a whole the sides lie far apart.
+/// Load doubled the times of both sides in half of the blocks, and of head in one more. Without pairing, the
+/// sides would differ a lot.
 #[test]
 fn identical_programs_on_a_busy_host_are_compared_within_their_blocks() {
     let of_base: Vec<f64> = (0..12).map(|block| if block < 6 { 1e5 } else { 2e5 }).collect();

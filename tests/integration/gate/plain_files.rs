@@ -1,4 +1,4 @@
-//! Sessions that other tools recorded of unchanged programs on a loaded machine.
+//! Sessions of unchanged programs that other tools recorded on a loaded machine.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Sessions that were recorded on real machines, judged.
+//! Verdicts about sessions that were recorded on real machines.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::build::{judged, process, session, with};
 
-/// The sides A and B of a recording.
+/// The sides A and B of a recorded session.
 fn sides(recording: &str) -> [Run; 2] {
     let mut sides: [BTreeMap<String, Vec<Process>>; 2] = Default::default();
     for line in recording.lines() {
@@ -37,7 +37,8 @@ fn judge(recording: &str) -> Comparison {
     judged(&base, &head)
 }
 
-/// On a busy host a release was red that is 29 % faster when it has the processor: it waited longer than its base.
+/// A busy host made a release look regressed because it waited longer than its base. When it has the
+/// processor, it is 29 % faster.
 #[test]
 fn a_head_whose_quickest_repetitions_are_faster_is_not_red() {
     let comparison = judge(include_str!("../../fixtures/corpus/crossed.jsonl"));
@@ -50,7 +51,8 @@ fn a_head_whose_quickest_repetitions_are_faster_is_not_red() {
     assert!(matches!(crossed.reason, Reason::TooLittle(_)), "{:?}", crossed.reason);
 }
 
-/// The same on another host, where half of head's processes never had the processor for a whole repetition.
+/// A similar session on another host, in which half of head's processes never had the processor for a whole
+/// repetition.
 #[test]
 fn a_head_that_waits_in_every_other_process_is_not_red() {
     let comparison = judge(include_str!("../../fixtures/corpus/raw/waiting.jsonl"));
@@ -59,8 +61,8 @@ fn a_head_that_waits_in_every_other_process_is_not_red() {
     assert!(matches!(row.reason, Reason::TooLittle(_)), "{:?}", row.reason);
 }
 
-/// A repetition takes one to three of the scheduler's slices of 4 ms, whatever the program does: most of both sides'
-/// end after 8 or 12 ms, though head's quickest take 5 or 10 % longer.
+/// The scheduler's slices of 4 ms determine the duration of a repetition: most repetitions of both sides end
+/// after 8 or 12 ms, although head's fastest ones take 5 or 10 % longer.
 #[test]
 fn a_slower_head_does_not_pass_where_repetitions_end_with_the_slices_of_the_scheduler() {
     let comparison = judge(include_str!("../../fixtures/corpus/raw/slices.jsonl"));
@@ -71,11 +73,12 @@ fn a_slower_head_does_not_pass_where_repetitions_end_with_the_slices_of_the_sche
     }
 }
 
-/// Each side's processes have two speeds, 29 % apart: half of the pairs point the other way, by more than the slowdown.
+/// The processes of each side have two speeds, which differ by 29 %. So half of the pairs show a difference
+/// in the other direction that is larger than the slowdown.
 #[test]
 fn a_slowdown_is_red_where_processes_of_both_sides_have_two_speeds() {
     let [base, head] = sides(include_str!("../../fixtures/corpus/crossed.jsonl"));
-    // Exchanged labels give both sides the speeds of both programs.
+    // Exchanged labels mix the speeds of both programs on each side.
     let recording = Recording::new(&base, &head, "latency");
     let slow = recording.names().position(|name| name == "vit-block").unwrap();
     let policy = Policy::default();

@@ -1,4 +1,4 @@
-//! The example of docs/method.md is run, so that the page can't drift from the program.
+//! Runs the example of docs/method.md, so that the page agrees with the program.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Counters that may be zero, where a ratio can't be formed.
+//! Counters that may be zero, so that no ratio can be computed.
 
 use benchgate::gate::{CompareOptions, Policy, Reason, compare};
 use benchgate::ingest;

@@ -1,5 +1,5 @@
-//! A GitHub on loopback that remembers comments and check runs, and fails on request. What it accepts is
-//! not checked here: the module `schema` does that, with GitHub's own description.
+//! A fake GitHub server that stores comments and check runs, and fails on request. It does not validate
+//! requests; the module `schema` checks them against GitHub's own description.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,10 +10,10 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-/// The token that it wants.
+/// The token that the server requires.
 pub const TOKEN: &str = "ghs_loopback_9f8e7d6c5b4a";
 
-/// Who that token is.
+/// The login of the token's owner.
 pub const BOT: &str = "github-actions[bot]";
 
 pub struct Double {
@@ -25,13 +25,13 @@ pub struct Double {
 /// A single fault.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// Refused before anything is done.
+    /// The request is refused and has no effect.
     Refuse { status: u16, headers: Vec<(&'static str, String)>, message: &'static str },
-    /// Done, and a gateway answers in its place.
+    /// The request takes effect, but a gateway answers with an error.
     DoneThen502,
-    /// Done, and the connection breaks.
+    /// The request takes effect, but the connection breaks before the answer.
     DoneThenSilence,
-    /// A gateway answers and nothing is done.
+    /// A gateway answers with an error, and the request has no effect.
     NotDone502,
 }
 
@@ -51,11 +51,11 @@ struct State {
     pulls: Vec<Value>,
     /// Commits with their parents.
     commits: Vec<(String, Vec<String>)>,
-    /// Commits of every branch.
+    /// The commits that are on a branch.
     on_branch: Vec<String>,
-    /// `GET /user` is refused, as it is to an installation's token.
+    /// True if `GET /user` is refused, as for an installation's token.
     installation: bool,
-    /// Nothing may be written.
+    /// True if the token is read-only.
     reader: bool,
     faults: VecDeque<(&'static str, &'static str, Fault)>,
     log: Vec<(String, Instant)>,
@@ -75,14 +75,14 @@ impl Double {
                     return;
                 }
                 let state = Arc::clone(&state);
-                // A client that went away is no failure of the server.
+                // A client that disconnected is not a failure of the server.
                 std::thread::spawn(move || drop(answer(stream.unwrap(), &state)));
             }
         });
         this
     }
 
-    /// As a server of one's own has it, with its prefix.
+    /// The API's URL, with the prefix that a self-hosted GitHub server has.
     pub fn api(&self) -> String {
         format!("http://127.0.0.1:{}/api/v3", self.port)
     }
@@ -91,12 +91,12 @@ impl Double {
         work(&mut self.state.lock().unwrap())
     }
 
-    /// The next request of this method whose path contains this fails.
+    /// Makes the next request fail that has this method and a path that contains `path`.
     pub fn fail(&self, method: &'static str, path: &'static str, fault: Fault) {
         self.with(|state| state.faults.push_back((method, path, fault)));
     }
 
-    /// A token of a person, who may ask for its own name.
+    /// Makes the token a person's, which may ask for its owner's login.
     pub fn personal(&self) {
         self.with(|state| state.installation = false);
     }
@@ -113,7 +113,7 @@ impl Double {
         self.with(|state| !state.pulls.is_empty())
     }
 
-    /// A merge commit, and whether its first parent is on the branch.
+    /// Adds a merge commit. `on_branch` says whether its first parent is on the branch.
     pub fn merge(&self, sha: &str, parents: [&str; 2], on_branch: bool) {
         self.with(|state| {
             state.commits.push((sha.to_owned(), parents.map(str::to_owned).to_vec()));
@@ -143,7 +143,7 @@ impl Double {
         self.with(|state| state.issues.clone())
     }
 
-    /// A person closes all of them.
+    /// Closes all issues, as a person would.
     pub fn close_issues(&self) {
         self.with(|state| state.issues.iter_mut().for_each(|issue| issue["state"] = json!("closed")));
     }
@@ -161,7 +161,7 @@ impl Double {
         self.log().iter().filter(|line| line.starts_with(beginning)).count()
     }
 
-    /// Seconds between the first two requests that begin so.
+    /// The seconds between the first two requests whose log line begins like this.
     pub fn gap(&self, beginning: &str) -> f64 {
         self.with(|state| {
             let mut times =
@@ -171,7 +171,7 @@ impl Double {
         })
     }
 
-    /// Requests without the right token.
+    /// The number of requests without the right token.
     pub fn unauthorized(&self) -> usize {
         self.with(|state| state.unauthorized)
     }
@@ -324,7 +324,7 @@ fn page(all: &[Value], query: &str, content: impl FnOnce(&[Value]) -> Value) -> 
     let entries: &[Value] = all.chunks(size).nth(number - 1).unwrap_or_default();
     let mut reply = reply(200, &content(entries));
     if number * size < all.len() {
-        // Elsewhere on purpose: no client may follow it with a token.
+        // The link leads to another server on purpose: a client must not send its token there.
         reply.headers.push(("Link", "<http://127.0.0.1:1/next>; rel=\"next\"".to_owned()));
     }
     reply

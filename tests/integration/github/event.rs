@@ -1,4 +1,4 @@
-//! Which event started the job: GitHub's own payloads, read.
+//! Checks that GitHub's own event payloads are read correctly.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! Forged results: every field of a red result is deleted or changed, every field that it lacks is added, sides and
-//! benchmarks are exchanged, renamed and replayed, and `publish` never turns green. What it can't notice is samples
-//! that were invented plausibly; no case here invents any.
+//! Forged results: every field of a regressed result is deleted or changed, every missing field is added, and
+//! sides and benchmarks are exchanged, renamed and replayed. `publish` must never report a pass. It can't
+//! detect plausible invented samples, so no case here invents samples.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::red::Red;
 
-/// Every field, by its path with `*` for each index of an array and each name of a map, and where it stands.
+/// Collects every field and its positions. In the name of a field, `*` stands for each index of an array and
+/// each key of a map.
 fn fields(value: &Value, shape: &str, pointer: &str, found: &mut BTreeMap<String, Vec<String>>) {
     let mut add = |key: &str, pointer_key: &str, inner: &Value| {
         let shape = format!("{shape}/{key}");
@@ -19,7 +20,7 @@ fn fields(value: &Value, shape: &str, pointer: &str, found: &mut BTreeMap<String
         fields(inner, &shape, &pointer, found);
     };
     match value {
-        // One of a list of numbers is like the others.
+        // One number of a list is like the others.
         Value::Array(list) if list.first().is_none_or(Value::is_number) => {}
         Value::Array(list) => {
             for (at, inner) in list.iter().enumerate() {
@@ -48,7 +49,8 @@ fn delete(run: &mut Value, pointer: &str) {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     match run.pointer_mut(parent) {
         Some(Value::Object(map)) => drop(map.remove(&key.replace("~1", "/").replace("~0", "~"))),
-        // From the last to the first, so that earlier places stay where they are.
+        // Positions are processed from the last to the first, so that removing one does not shift those that
+        // remain.
         Some(Value::Array(list)) => drop(list.remove(key.parse().unwrap())),
         _ => {}
     }
@@ -84,7 +86,7 @@ fn altered(value: &Value, shape: &str) -> Vec<Value> {
     }
 }
 
-/// Whether a change of this field is one of the samples themselves, on one side: that is inventing them.
+/// Returns true if changing this field means inventing samples of one side.
 fn invents(shape: &str) -> bool {
     shape.ends_with("/samples/latency")
 }
@@ -103,7 +105,7 @@ fn no_field_deleted_or_changed_makes_it_green(red: &Red) {
     assert_eq!(red.published(&red.run, 0), Some(10), "the result as it was measured");
     let mut found = BTreeMap::new();
     fields(&red.run, "", "", &mut found);
-    // The same field of both sides at once: what is gone or wrong on both can't be missed on one.
+    // A field is also changed on both sides at once, because then a comparison of the sides can't detect it.
     let mut groups = found.clone();
     for (shape, places) in &found {
         if let Some(rest) = shape.strip_prefix("/sides/0/").or_else(|| shape.strip_prefix("/sides/1/")) {
@@ -112,7 +114,7 @@ fn no_field_deleted_or_changed_makes_it_green(red: &Red) {
     }
     let mut forgeries = Vec::new();
     for (shape, places) in &groups {
-        // The even and the identical benchmark have the fields of the slow one, and their own values don't matter.
+        // The other two benchmarks have the same fields as the slow one, so their fields are not tested.
         let own = ["/benchmarks/1/", "/benchmarks/2/"].iter().any(|part| shape.contains(part));
         if own {
             continue;
@@ -140,7 +142,8 @@ fn no_field_deleted_or_changed_makes_it_green(red: &Red) {
     assert!(greens.is_empty(), "{} of {} are green:\n{}", greens.len(), forgeries.len(), greens.join("\n"));
 }
 
-/// Optional fields that a value lacks, as its schema names them: shape with the field's name → where, and values.
+/// Optional fields that a value lacks but its schema names. The key is the shape with the field's name; the
+/// values are its positions and possible values.
 type Absent = BTreeMap<String, (Vec<String>, Vec<Value>)>;
 
 /// Checks the JSON Schemas of results.
@@ -152,7 +155,7 @@ impl Schema {
         Self(serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
     }
 
-    /// Without references, and without `null` next to another choice.
+    /// Follows references, and ignores the `null` alternative of an optional value.
     fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         if let Some(name) = schema["$ref"].as_str() {
             return self.resolve(self.0.pointer(name.trim_start_matches('#')).unwrap());
@@ -412,15 +415,16 @@ fn a_red_result_that_is_exchanged_renamed_rescaled_or_replayed_is_never_green() 
 }
 
 impl Red {
-    /// As good as the same samples on both sides, in the slots of each: a result that passes. Head's times are this much
-    /// longer, by block.
+    /// Makes the result pass, by giving head base's samples in the same slots, multiplied by a factor for
+    /// each block.
     pub fn even(&mut self, factor: impl Fn(u64) -> f64) {
         let base = self.run["sides"][0]["benchmarks"][0]["processes"].clone();
         let processes = self.run["sides"][1]["benchmarks"][0]["processes"].as_array_mut().unwrap();
         for (process, base) in processes.iter_mut().zip(base.as_array().unwrap()) {
             process["samples"] = base["samples"].clone();
             let factor = factor(process["slot"]["block"].as_u64().unwrap());
-            // All metrics: a processor's time that is base's to the last bit is a copy.
+            // All metrics are changed, because a processor time exactly equal to base's would count as a
+            // copy.
             for samples in process["samples"].as_object_mut().unwrap().values_mut() {
                 for sample in samples.as_array_mut().unwrap() {
                     *sample = (sample.as_f64().unwrap() * factor).into();
@@ -532,7 +536,7 @@ fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
                 check["divergence"]["error"] = json!(0.4);
             }
         });
-        // What the base's configuration does not say of a type has to be the same on both sides.
+        // A type that the base's configuration does not name has to be the same on both sides.
         for benchmark in if sides.len() == 1 { &[0, 1][..] } else { &[0] } {
             for dtype in ["f16", "bf16"] {
                 forge("the bounds of another type", &|run| {
@@ -553,7 +557,7 @@ fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
             }
         });
     }
-    // A benchmark that says it had another's name would be judged by another's policy.
+    // A benchmark that claims the old name of another one would be judged by that one's policy.
     forge("another's old name", &|run| {
         let other = run["sides"][0]["benchmarks"][1]["name"].clone();
         run["sides"][0]["benchmarks"][0]["labels"]["renamed-from"] = other;

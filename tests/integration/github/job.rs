@@ -1,4 +1,4 @@
-//! `--github` and `publish --dry-run`: what a job reports without any network.
+//! `--github` and `publish --dry-run`: reports of a job that need no network.
 
 use crate::harness::{Outcome, World};
 use crate::suite::Suite;
@@ -100,7 +100,7 @@ fn the_policy_that_judges_is_that_of_the_configuration_not_of_the_result() {
         "benchgate.toml",
         format!("{toml}\n[gate.metric.latency]\nfloor = \"40%\"\ntolerance = \"50%\"\n"),
     );
-    // Measuring stopped as soon as the slowdown was certain: too early to show that nothing changed by 40 %.
+    // Measuring stopped as soon as the slowdown was certain, which is too early to rule out a change of 40 %.
     suite.world.run(["publish", "--run", "run.json", "--dry-run"]).expect_code(11);
 }
 

@@ -1,4 +1,4 @@
-//! What is reported to GitHub: the job's own files here, the API in the modules below.
+//! Reports to GitHub: this file tests the files of the job, and the modules below test the API.
 
 mod double;
 pub mod event;

@@ -1,4 +1,4 @@
-//! `benchgate publish` in a job: the binary, the runner's variables, and a GitHub on loopback.
+//! `benchgate publish` in a job: the binary with the runner's variables and a fake GitHub.
 
 use std::process::Command;
 
@@ -26,7 +26,7 @@ impl Measured {
     pub fn new() -> Self {
         let slow = "flags = [\"--fake=latency-us=1300\"]";
         let suite = Suite::new().model("a", &["latency-us=1000"]).base("").head(slow).write();
-        // All blocks that a pass needs, however early a regression is clear.
+        // All blocks that a pass needs are measured, even if a regression is clear earlier.
         let toml = suite.world.read("benchgate.toml").replace("min-blocks = 4", "min-blocks = 12");
         suite.world.write("benchgate.toml", toml);
         suite.world.run(["gate"]).expect_code(10);
@@ -35,7 +35,7 @@ impl Measured {
         this
     }
 
-    /// Says which commits were measured, as a checkout would.
+    /// Records these commits in the result, as a checkout would.
     pub fn about(&self, base: &str, head: &str) {
         self.edit(|run| {
             for (at, commit) in [base, head].into_iter().enumerate() {
@@ -51,14 +51,14 @@ impl Measured {
         self.suite.world.write("run.json", run.to_string());
     }
 
-    /// The same time for both sides: nothing regressed.
+    /// Gives both sides the same times, so that nothing regressed.
     pub fn unchanged(&self) {
         self.edit(|run| {
             let base = run["sides"][0]["benchmarks"][0]["processes"].clone();
             let processes = run["sides"][1]["benchmarks"][0]["processes"].as_array_mut().unwrap();
             for (process, base) in processes.iter_mut().zip(base.as_array().unwrap()) {
                 process["samples"] = base["samples"].clone();
-                // Samples of both sides that are equal to the last bit are copies.
+                // Samples that are exactly equal on both sides would count as copies.
                 for samples in process["samples"].as_object_mut().unwrap().values_mut() {
                     for sample in samples.as_array_mut().unwrap() {
                         *sample = (sample.as_f64().unwrap() * 1.000_001).into();
@@ -68,7 +68,7 @@ impl Measured {
         });
     }
 
-    /// `publish` as a job runs it, without GitHub's addresses.
+    /// The `publish` command as a job runs it, without the addresses of GitHub.
     pub fn command(&self, event: &str, payload: &Value, args: &[&str]) -> Command {
         self.in_job(event, payload, &[&["publish", "--run", "run.json"], args].concat())
     }
@@ -96,7 +96,7 @@ impl Measured {
     }
 }
 
-/// The same with a GitHub to talk to.
+/// A measured suite with a fake GitHub server.
 struct Job {
     measured: Measured,
     double: Double,
@@ -122,7 +122,7 @@ impl Job {
         command
     }
 
-    /// Runs it, and holds everything it left to never showing the token.
+    /// Runs `publish`, and checks that nothing it wrote contains the token.
     fn publish(&self, event: &str, payload: &Value, args: &[&str], code: i32) -> Outcome {
         let outcome = self
             .world()
@@ -149,7 +149,7 @@ impl Job {
     }
 }
 
-/// A pull request of this repository, number 7.
+/// The payload of pull request 7 of this repository.
 pub fn pull() -> Value {
     let mut payload = payload("pull_request");
     payload["pull_request"]["number"] = json!(7);
@@ -157,7 +157,7 @@ pub fn pull() -> Value {
     payload
 }
 
-/// A measuring run of a fork's pull request that has ended with a red verdict.
+/// The event about a measuring run of a fork's pull request that ended with a regression.
 pub fn reported() -> Value {
     let mut payload = payload("workflow_run");
     let now = jiff::Timestamp::now();

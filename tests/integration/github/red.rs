@@ -1,4 +1,4 @@
-//! A red result, and what `publish` says of forgeries of it.
+//! A regressed result, and the exit codes of `publish` for forgeries of it.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,8 @@ const FAIL_ON: &str = "regressed,diverged,error,missing,inconclusive";
 const FAILING: [Verdict; 5] =
     [Verdict::Regressed, Verdict::Diverged, Verdict::Error, Verdict::Missing, Verdict::Inconclusive];
 
-/// A suite of three benchmarks on two sides: the first is 30 % slower at head, the others are not.
+/// A suite of three benchmarks with two sides. The first one is 30 % slower at head; the others are not
+/// slower.
 pub struct Red {
     world: World,
     pub run: Value,
@@ -50,9 +51,9 @@ impl Red {
                     "[[model]]\nname = \"{name}\"\nsource = \"{name}.mlir\"\ninputs = [\"3xf32=1\"]\n\
                      expected = [{}]\n",
                     match *name {
-                        // The configuration states its type.
+                        // The configuration contains the output's type.
                         "slow" => "\"3xf32=@y.bin\"",
-                        // Only base's outputs are its reference.
+                        // Base's outputs are its only reference.
                         "same" => "",
                         _ => "\"y.npy\"",
                     }
@@ -71,7 +72,8 @@ impl Red {
         Self::of(world)
     }
 
-    /// The same benchmarks, printed by a command. The time of day is noise that no load changes.
+    /// The same benchmarks, printed by a command. The time of day serves as noise that does not depend on
+    /// load.
     pub fn of_command() -> Self {
         let world = World::new();
         for (side, slow) in [("base", 100), ("head", 130)] {
@@ -135,13 +137,13 @@ impl Red {
         }
     }
 
-    /// Judges every forgery, and names those that were green or crashed.
+    /// Judges every forgery, and returns the names of those that passed or crashed.
     pub fn greens(&self, forgeries: &[(String, Value)]) -> Vec<String> {
         let config = config::load_judging(&self.world.work().join("benchgate.toml")).unwrap();
         assert_eq!(Some(self.judged(&config, &self.run)), self.published(&self.run, 0), "both ways agree");
         let green = &|(what, run): &(String, Value)| {
             let code = self.judged(&config, run);
-            // 1 is a defect of benchgate.
+            // Exit code 1 is a bug in benchgate.
             (code <= 1).then(|| format!("{what}: {code}"))
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);

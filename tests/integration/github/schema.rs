@@ -1,5 +1,5 @@
-//! Every request against GitHub's own description: Prism checks it and hands it to a double that remembers.
-//! `.ci/run github` installs both and runs this.
+//! Checks every request against GitHub's own description. Prism validates each request and forwards it to
+//! emulate, a server that stores the changes. `.ci/run github` installs both and runs this.
 
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 use super::event::payload;
 use super::publish::Measured;
 
-/// As tests/github/seed.yaml has them.
+/// These values are in tests/github/seed.yaml too.
 const TOKEN: &str = "ghs_loopback_9f8e7d6c5b4a";
 const UNTRUSTED: &str = "ghs_of_a_fork";
 const BOT: &str = "bot";
 
-/// Prism before emulate; both end with this.
+/// Prism in front of emulate. Both are stopped when this is dropped.
 struct GitHub {
     folder: tempfile::TempDir,
     prism: u16,
@@ -70,12 +70,12 @@ impl GitHub {
         std::fs::read_to_string(self.folder.path().join(name)).unwrap()
     }
 
-    /// Where benchgate's requests go.
+    /// The URL for benchgate's requests.
     fn api(&self) -> String {
         format!("http://127.0.0.1:{}", self.prism)
     }
 
-    /// The rest of the world, past the proxy.
+    /// Sends a request directly to emulate, for everyone except benchgate.
     fn world(&self, method: &str, path: &str, token: &str, body: &Value) -> Value {
         let address = format!("http://127.0.0.1:{}{path}", self.emulate);
         on(async {
@@ -112,7 +112,7 @@ impl GitHub {
         only
     }
 
-    /// Fails where Prism found a request that GitHub's description does not allow.
+    /// Fails if Prism found a request that GitHub's description does not allow.
     fn expect_described(&self) {
         let log = self.log("prism");
         for wrong in ["Violation", "terminated with error", "UNPROCESSABLE", "NO_PATH_MATCHED"] {
@@ -141,7 +141,7 @@ fn client(github: &GitHub) -> Client {
         .unwrap()
 }
 
-/// Opens a pull request of one change onto main.
+/// Opens a pull request with one change to main.
 fn proposal(github: &GitHub) -> Value {
     let commits = github.world("GET", "/repos/bot/r/commits", TOKEN, &Value::Null);
     let reference = json!({ "ref": "refs/heads/change", "sha": commits[0]["sha"] });
@@ -152,7 +152,7 @@ fn proposal(github: &GitHub) -> Value {
     github.world("POST", "/repos/bot/r/pulls", TOKEN, &pull)
 }
 
-/// Publishes the measured result as run `run`, try `attempt`.
+/// Publishes the measured result as run `run`, attempt `attempt`.
 fn publish(github: &GitHub, measured: &Measured, pull: &Value, run: u64, attempt: u64) {
     let mut payload = payload("pull_request");
     payload["pull_request"]["number"] = pull["number"].clone();
@@ -202,7 +202,7 @@ fn exactly_one_comment_in_requests_that_github_describes() {
         github.world("POST", path, UNTRUSTED, &json!({ "body": format!("comment {at}") }));
     }
     github.world("DELETE", &format!("/repos/bot/r/issues/comments/{}", first["id"]), TOKEN, &Value::Null);
-    // Ours is now the newest, on the fourth page.
+    // benchgate's comment is now the newest one, on the fourth page.
     publish(&github, &measured, &pull, 12, 1);
     says(&github.only(), 12, 1);
     publish(&github, &measured, &pull, 13, 1);

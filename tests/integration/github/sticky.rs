@@ -1,4 +1,5 @@
-//! One comment, ours, never set back, and never two: against a double that fails on request.
+//! There is one comment of benchgate, never two, and an older result never replaces a newer one. The fake
+//! server fails on request.
 
 use std::time::Duration;
 
@@ -179,7 +180,7 @@ fn a_limit_is_waited_out_as_the_server_asks() {
 #[test]
 fn a_spent_hour_is_waited_for_by_the_server_s_clock() {
     let double = Double::new();
-    // The server's clock is years ahead of ours.
+    // The server's clock is years ahead of the local one.
     let headers = vec![
         ("Date", "Thu, 01 Jan 2099 00:00:00 GMT".to_owned()),
         ("X-RateLimit-Remaining", "0".to_owned()),
@@ -222,7 +223,7 @@ fn who_we_are_is_asked_and_learned_from_the_answer() {
     let double = Double::new();
     double.personal();
     assert_eq!(say(&double, 1, 1, "red"), ["red"]);
-    // The configured name is wrong, and the token may not say its own.
+    // The configured name is wrong, and the token may not ask for its owner's login.
     let double = Double::new();
     double.add(BOT, &marker(1, 1).comment("old"));
     let marker = marker(2, 1);
@@ -282,7 +283,7 @@ fn an_older_check_run_replaces_nothing_and_a_newer_one_updates_it() {
 fn a_retry_after_of_any_size_is_a_wait_that_is_too_long() {
     for (status, seconds) in [(502, "18446744073709551615"), (429, "18446744073709551614"), (503, "1e99")] {
         let double = Double::new();
-        // A second has been waited already, so that a sum of both does not fit.
+        // The client has already waited for a second, so adding the requested wait overflows.
         double.fail("GET", "comments", Fault::NotDone502);
         let headers = vec![("Retry-After", seconds.to_owned())];
         double.fail("GET", "comments", Fault::Refuse { status, headers, message: "later" });

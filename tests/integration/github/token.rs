@@ -1,15 +1,16 @@
-//! Where a token, or the path of a file that the runner obeys, can be read while a pull request's code runs.
+//! Checks that neither a token nor the path of a file with commands for the runner can be read while code of
+//! a pull request runs.
 
 use std::process::{Command, Stdio};
 
 use crate::suite::Suite;
 
-/// Everything that other processes of this machine can read of a process's variables.
+/// Searches the environments of all processes that this process can read.
 const SEARCH: &str = "grep -l -s -a -e SECRET /proc/[0-9]*/environ";
 
 #[test]
 fn no_environment_shows_a_token_or_a_file_of_the_runner_while_a_tool_runs_not_even_to_root() {
-    // No other process of the machine has it, another run of this test included.
+    // No other process of the machine has this secret, not even another run of this test.
     let secret = format!("OneSecretOfTest{}", std::process::id());
     let suite = Suite::new().model("a", &[]).base("").write();
     let found = suite.world.locks().join("found");

@@ -1,5 +1,4 @@
-//! Facts of a result that `publish` accepts: only those that agree with the event, GitHub and the base's
-//! configuration.
+//! `publish` accepts only facts that agree with the event, GitHub and the base's configuration.
 
 use std::process::Command;
 
@@ -12,7 +11,7 @@ use super::publish::{BASE, MERGE, Measured, proposed, reported};
 
 const HEAD: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// A result, the GitHub that it is published to, and the event that reports it.
+/// A result, the GitHub server to which it is published, and the event that reports it.
 struct Published {
     measured: Measured,
     double: Double,
@@ -33,7 +32,7 @@ impl Published {
         command
     }
 
-    /// Publishes with a check run. The job itself passes wherever the check run carries the verdict.
+    /// Publishes with a check run. If the check run shows the verdict, the job itself succeeds.
     fn publish(&self) -> Outcome {
         self.measured.suite.world.finish(self.command(&["--check-run"]))
     }
@@ -70,10 +69,10 @@ fn a_result_that_passes_is_refused_when_the_run_that_measured_failed() {
     }
 }
 
-/// Changes of a result, or of the event that reports it.
+/// A function that changes a result, or the event that reports it.
 type Change = fn(&mut Value);
 
-/// The time this many hours from now.
+/// The time in this many hours.
 fn hours(hours: i64) -> String {
     jiff::Timestamp::now().checked_add(jiff::SignedDuration::from_hours(hours)).unwrap().to_string()
 }
@@ -117,7 +116,7 @@ fn a_result_of_other_commits_is_refused() {
         published.measured.about(base, head);
         published.is_refused(&format!("{base} {head}"));
     }
-    // A merge of the right head onto a commit that the branch does not have, and onto another pull request.
+    // One merge has a base that is not on the branch, and the other one has the head of another pull request.
     for (parents, on_branch) in [([other.as_str(), HEAD], false), ([BASE, other.as_str()], true)] {
         let mut published = Published::new();
         published.measured.unchanged();
@@ -127,7 +126,7 @@ fn a_result_of_other_commits_is_refused() {
         published.measured.about(parents[0], &merge);
         published.is_refused(&format!("{parents:?}"));
     }
-    // A checkout of the head itself is compared with where it left the branch.
+    // If the head itself is checked out, it is compared with its merge base.
     let mut published = Published::new();
     published.measured.unchanged();
     published.event["workflow_run"]["conclusion"] = json!("success");
