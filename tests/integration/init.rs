@@ -1,4 +1,5 @@
-//! `benchgate init`: what it writes, that it overwrites nothing, and that it suits the tools it is for.
+//! `benchgate init`: the files that it writes, that it overwrites nothing, and that other tools accept the
+//! files.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -162,11 +163,11 @@ fn without_a_remote_sessions_are_stored_in_a_folder() {
     assert_eq!(place(&repository, &[]), None);
     let branch = Some("benchgate-baselines".to_owned());
     assert_eq!(place(&with_remote, &[]), branch);
-    // The nightly workflow stores on a branch of the remote that it will be pushed to.
+    // The nightly workflow stores sessions on a branch of the remote to which the repository will be pushed.
     assert_eq!(place(&repository, &["--action", ACTION]), branch);
 }
 
-/// As PyTorch has it: lists that contain others, and lists that are empty.
+/// PyTorch's file contains nested lists and empty lists.
 const TORCHBENCH_YAML: &str = "\
 batch_size:
   training: { demucs: 4, densenet121: 4 }
@@ -214,7 +215,7 @@ fn torchbench(world: &World) {
     for model in models {
         world.write(&format!("bench/torchbenchmark/models/{model}/__init__.py"), "");
     }
-    // Neither is a model: one has no code, the other could not be imported.
+    // Neither folder is a model: one has no code, and the other one could not be imported.
     world.write("bench/torchbenchmark/models/README/notes.txt", "");
     world.write("bench/torchbenchmark/models/a-b/__init__.py", "");
     world.write("torchbench.yaml", TORCHBENCH_YAML);
@@ -233,7 +234,7 @@ fn a_checkout_of_torchbench_becomes_a_suite_with_pytorchs_settings() {
     let compiled = |name: &str| found.models.iter().find(|model| model.name == name).map(|it| it.compile);
     assert_eq!((compiled("yolov3"), compiled("resnet18")), (Some(false), Some(true)), "it is only trained");
     assert!(!world.work().join("models").exists());
-    // It is not written a second time, nor its workflows alone.
+    // The suite is not written again, and the workflows are not written without it.
     world.run(usual.into_iter().chain(["--action", ACTION])).expect_code(2);
     assert!(!world.work().join(".github").exists());
 }
@@ -251,7 +252,7 @@ fn without_pytorchs_settings_every_model_of_the_checkout_runs_as_it_is() {
         panic!()
     };
     assert_eq!(checkout.folder, Path::new("suites/bench/../../bench"));
-    // Each side has its own copy of the repository, whose neighbors are others.
+    // Each side has its own copy of the repository, and different folders next to that copy.
     git2::Repository::init(world.work().join("repository")).unwrap();
     world.run(["init", "repository/suite", "--torchbench", "bench"]).expect_code(0);
     let suite = world.read("repository/suite/benchgate.toml");

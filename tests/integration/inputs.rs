@@ -1,8 +1,8 @@
-//! Everything that decides a result is in its key, and an error that a tool prints is an error.
+//! Cache keys contain everything that affects a result, and an error that a tool prints makes its stage fail.
 
 use crate::suite::Suite;
 
-/// How a stage of the first benchmark of head went.
+/// The status of a stage of head's first benchmark.
 fn stage(suite: &Suite, stage: &str) -> String {
     let run = suite.run_json();
     let stages = run["sides"][0]["benchmarks"][0]["stages"].as_array().unwrap();
@@ -10,7 +10,7 @@ fn stage(suite: &Suite, stage: &str) -> String {
     found["status"].as_str().unwrap().to_owned()
 }
 
-/// Digest of the files that are executed with the module.
+/// The digest of the files that are executed, including the module.
 fn execution(suite: &Suite) -> String {
     let run = suite.run_json();
     run["sides"][0]["benchmarks"][0]["artifact"]["execution_sha256"].as_str().unwrap().to_owned()
@@ -20,7 +20,7 @@ fn compiled_with(flags: &str) -> Suite {
     Suite::new().model("a", &["latency-us=1000"]).head(&format!("flags = [{flags}]")).write()
 }
 
-/// Runs a suite, changes a file, and runs it again: how the second compile stage went.
+/// Runs a suite, changes a file, and runs the suite again. Returns the status of the second compile stage.
 fn compile_after_a_change(flags: &str, files: &[(&str, &str)], changed: &str) -> String {
     let suite = compiled_with(flags);
     for (name, text) in files {
@@ -56,7 +56,7 @@ fn a_file_that_is_named_inside_a_file_of_flags_is_part_of_the_key() {
 fn a_file_in_a_folder_that_a_flag_names_is_part_of_the_key() {
     let files = [("bc/ocml.bc", "//\n"), ("bc/ockl.bc", "//\n")];
     assert_eq!(compile_after_a_change("\"--iree-rocm-bc-dir=bc\"", &files, "bc/ocml.bc"), "ok");
-    // One that is added counts as well.
+    // An added file changes the key too.
     assert_eq!(compile_after_a_change("\"--iree-rocm-bc-dir=bc\"", &files, "bc/zzz.bc"), "ok");
 }
 
@@ -144,7 +144,8 @@ fn a_flag_that_names_a_missing_file_fails_its_benchmark() {
     }
 }
 
-/// A dump of the program, as the compiler prints after an error: longer than the part of stderr that is kept.
+/// A dump of the program, as the compiler prints it after an error. It is longer than the stored part of
+/// stderr.
 fn dump() -> String {
     "\\n    %1 = arith.constant 1.0".repeat(2_000)
 }
@@ -159,7 +160,7 @@ fn a_tool_that_prints_an_error_and_ends_with_success_has_failed() {
     ] {
         let suite = Suite::new().model("a", &["latency-us=1000", &format!("{tool}={said}")]).write();
         suite.world.run(["run"]).expect_code(20);
-        // Nor is it served from the cache the second time.
+        // The result is not taken from the cache the second time either.
         suite.world.run(["run"]).expect_code(20);
     }
 }
@@ -183,7 +184,7 @@ fn a_warning_that_quotes_an_error_is_no_failure() {
     }
 }
 
-/// How the outputs of the one benchmark of head were verified.
+/// The result of verifying head's only benchmark.
 fn verification(suite: &Suite) -> (String, bool) {
     let run = suite.run_json();
     let benchmark = &run["sides"].as_array().unwrap().last().unwrap()["benchmarks"][0];

@@ -1,8 +1,8 @@
-//! Tools that are ended from outside: what they would have done is not known, and is no regression.
+//! If a tool is ended from outside, its result is unknown and is not a regression.
 
 use crate::suite::Suite;
 
-/// Judges two sides of which one has this flag; the exit code, and the benchmark's finding on that side.
+/// Judges two sides with these flags. Returns the exit code and the benchmark's findings.
 fn judged(base: &str, head: &str) -> (Option<i32>, Vec<String>) {
     let suite = Suite::new()
         .model("a", &["pinned-latency-us=1000"])
@@ -43,7 +43,7 @@ fn a_tool_that_is_killed_at_base_is_an_error_whatever_head_does() {
 
 #[test]
 fn a_signal_that_a_program_causes_itself_is_still_a_regression_and_one_from_outside_is_not() {
-    // SIGABRT and SIGFPE; SIGTERM and SIGBUS.
+    // Signals 6 and 8 are SIGABRT and SIGFPE; 15 and 7 are SIGTERM and SIGBUS.
     for (signal, code) in [(6, 10), (8, 10), (15, 20), (7, 20)] {
         let (found, lints) = judged(NOTHING, &format!("kill-benchmark={signal}"));
         assert_eq!(found, Some(code), "signal {signal}: {lints:?}");

@@ -1,5 +1,5 @@
-//! What large results cost: memory against the size of the file, and time against the number of rows. Both are
-//! measured of the process alone, so that the load of the host doesn't matter.
+//! The cost of large results: memory relative to the size of the file, and time relative to the number of
+//! rows. Only the resources of the process itself are measured, so that the load of the host has no effect.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::suite::Suite;
 
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// A result of both sides as benchgate writes it, with its one benchmark repeated this often and as many repetitions.
+/// A result of both sides in which the only benchmark is repeated `benchmarks` times, with this many
+/// repetitions per process.
 fn result(template: &Value, benchmarks: usize, repetitions: u32) -> String {
     let mut run = template.clone();
     for side in run["sides"].as_array_mut().unwrap() {
@@ -93,7 +94,7 @@ async fn records_that_are_far_smaller_than_any_measurement_are_refused_in_a_larg
     let world = World::new();
     let mut template = template();
     world.write("small.json", result(&template, 1, 4));
-    // Where the filler goes: the rest of the file is a result.
+    // The filler is inserted here; the rest of the file is a valid result.
     let mark = |at: &mut Value| *at = json!("FILLER");
     let (process, number) = (r#"{"order":0,"started":"2026-01-01T00:00:00Z","seconds":1}"#, "0");
     let benchmark = r#"{"name":"a","outcome":{"status":"ok"}}"#;

@@ -1,4 +1,4 @@
-//! Files of runs on disk that are shared: outputs, caches, sessions.
+//! Files of runs that remain on the disk and are shared: outputs, caches, sessions.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,8 @@ fn an_output_that_is_a_device_is_written_to_and_not_replaced() {
     suite.world.run(["run"]).expect_code(0);
     std::fs::rename(suite.world.work().join("run.json"), suite.world.work().join("kept.json")).unwrap();
     let own = suite.world.work().join("null");
-    // A device of this test's own can be replaced, where it may be made; the system's can't be without these rights.
+    // With the right to create devices, a bug could replace the system's device, so the test creates its own.
+    // Without this right, the system's device can't be replaced.
     let made = mknod(&own, SFlag::S_IFCHR, Mode::S_IRWXU, makedev(1, 3));
     let device = if made.is_ok() { own } else { PathBuf::from("/dev/null") };
     let name = device.to_str().unwrap();
@@ -73,7 +74,7 @@ fn results_and_cache_entries_have_the_rights_that_the_umask_leaves() {
 fn a_run_that_finds_all_it_needs_only_marks_the_entries_of_the_cache_as_used() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     suite.world.run(["run"]).expect_code(0);
-    // A folder's time changes when anything in it is made or removed, for however short.
+    // A folder's time changes when an entry is created or removed, even for a short time.
     let times = || {
         let is_entry = |path: &PathBuf| path.is_dir() && path.file_name().unwrap().len() == 64;
         let all = below(&suite.world.cache()).into_iter().filter(|path| !is_entry(path));
@@ -94,7 +95,7 @@ fn the_next_run_removes_what_a_kill_left() {
     assert!(!scratch.exists());
 }
 
-/// Two jobs that see one working folder and not each other's locks, as two containers do.
+/// Two jobs share a working folder but can't see each other's locks, as in two containers.
 #[test]
 fn jobs_that_share_a_working_folder_and_no_lock_do_not_share_a_session() {
     let suite = Suite::new()
@@ -146,8 +147,8 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// As if nothing had used the files below `folder` for this many days. They were read just now, as a search or a backup
-/// reads them.
+/// Makes the files below `folder` look unused for this many days. Their access times are current, as after a
+/// search or a backup.
 pub fn age(folder: &Path, days: u64) {
     let now = std::time::SystemTime::now();
     let then = now - std::time::Duration::from_secs(days * 24 * 3600);
@@ -185,7 +186,7 @@ fn clean_removes_what_nothing_used_for_a_while_and_it_is_made_again() {
     assert!(said.contains("would remove"), "{said}");
     assert!(all.iter().all(|path| path.exists()), "a dry run removed something");
 
-    // What a run uses again is not old any more.
+    // A file that a run uses again is no longer old.
     suite.world.run(["run"]).expect_code(0);
     suite.world.run(["clean", "--older-than", "7"]).expect_code(0);
     assert_eq!(contents(&suite.world.cache()).len(), all.len() + 1);

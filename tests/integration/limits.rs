@@ -1,4 +1,5 @@
-//! Limits of the user that runs benchgate: each ends in one clear error, never in a crash or a hang.
+//! Resource limits of the user who runs benchgate. Each one leads to one clear error, and never to a crash or
+//! a hang.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -15,11 +16,11 @@ use crate::suite::Suite;
 
 const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
 
-/// Far more than any of this takes, and less than a person would wait.
+/// Far more time than any of these commands takes, and less than a person would wait.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Runs the binary as a user who may have this many processes and threads. The kernel doesn't limit root, so root
-/// runs it as a user that has none yet; for other users their own processes count too.
+/// Runs the binary as a user with this limit on processes and threads. The kernel doesn't limit root, so root
+/// runs the binary as a user without processes. For other users, their existing processes count too.
 fn with_processes(world: &World, limit: u64, args: &[&str]) -> Outcome {
     let root = world.work().parent().unwrap().to_owned();
     let program = root.join("benchgate");
@@ -30,7 +31,7 @@ fn with_processes(world: &World, limit: u64, args: &[&str]) -> Outcome {
     std::fs::set_permissions(&root, Permissions::from_mode(0o777)).unwrap();
     let open = ["home", "cache", "work", "locks", "proc"].map(|name| root.join(name));
     assert!(Command::new("chmod").args(["-R", "a+rwX"]).args(open).status().unwrap().success());
-    // Another user each time: two tests at once must not count each other's processes.
+    // Each call uses another user, because parallel tests must not count each other's processes.
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let unused = 1_000_000_000 + 64 * std::process::id() + CALLS.fetch_add(1, Ordering::Relaxed);
     let like = world.command(args);
@@ -38,7 +39,7 @@ fn with_processes(world: &World, limit: u64, args: &[&str]) -> Outcome {
     command.args(args).current_dir(world.work()).env_clear().stdin(Stdio::null());
     command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    // SAFETY: only makes system calls.
+    // SAFETY: the closure only makes system calls.
     unsafe {
         command.pre_exec(move || {
             setrlimit(Resource::RLIMIT_NPROC, limit, limit)?;

@@ -1,4 +1,4 @@
-//! The one integration binary: every area is a module, so that the library is linked once.
+//! The only integration test binary: every area is a module, so that the library is linked once.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod absolute_limits;

@@ -1,4 +1,4 @@
-//! `benchgate noise` over faked tools.
+//! `benchgate noise` with fake tools.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -17,7 +17,7 @@ fn a_machine_is_calibrated_with_its_own_code_against_itself() {
     assert!(outcome.said().contains("a/cpu"), "{}", outcome.stdout);
     assert!(suite.world.read("noise.svg").starts_with("<svg "));
 
-    // The recorded session gives the same figures again, without a tool.
+    // The recorded session gives the same figures again without any tools.
     std::fs::remove_dir_all(suite.world.work().join("tools")).unwrap();
     let again = [
         "noise",
@@ -64,7 +64,7 @@ fn resampling_that_takes_long_is_ended_by_a_signal() {
         assert!(begun.elapsed() < Duration::from_secs(60), "nothing was measured");
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Whether the signal arrives while the last tool's work is put away, or while it resamples.
+    // The signal may arrive while the files of the last tool are removed, or while resampling.
     let ended = (0..600).find_map(|_| {
         nix::sys::signal::kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).ok()?;
         std::thread::sleep(Duration::from_millis(100));
@@ -86,7 +86,7 @@ fn a_calibration_is_stored_in_every_later_run_of_its_suite_on_its_machine() {
     assert_eq!(spreads("run.json"), spreads("noise.json"));
     assert_eq!(spreads("run.json")["spreads"][0]["benchmark"], "a/cpu/main");
 
-    // A file that was named must fit; one that was found is left alone, loudly.
+    // A calibration that the user named must fit. A stored one that does not fit is ignored with a warning.
     let mut other: serde_json::Value = serde_json::from_str(&suite.world.read("noise.json")).unwrap();
     other["suite"] = "another".into();
     suite.world.write("other.json", other.to_string());

@@ -1,5 +1,5 @@
-//! Faults injected into the outputs of a module, through the whole command: each is caught, ends with the
-//! code of a divergence, and is said with the place where it is. The files are what the tools exchange.
+//! Wrong outputs of a module, tested with the whole command. Each one is detected, ends with the exit code of
+//! a divergence, and is reported with its position. The output files have the tools' real format.
 
 use half::bf16;
 
@@ -8,7 +8,7 @@ use crate::suite::{Suite, npy_of};
 
 const SIDE: usize = 96;
 
-/// About standard normal, seeded.
+/// Seeded numbers with an approximately standard normal distribution.
 fn normal(seed: u64) -> Vec<f32> {
     let mut state = seed;
     let mut uniform = || {
@@ -27,7 +27,8 @@ fn square(values: &[f32]) -> Vec<u8> {
     npy_of("<f4", &format!("({SIDE}, {SIDE})"), &data)
 }
 
-/// A suite with one model, whose output is this file and whose reference is a square of seeded numbers.
+/// A suite with one model. The model's output is this file, and its reference is a square matrix of seeded
+/// numbers.
 fn suite(output: &[u8]) -> Suite {
     let suite = Suite::new().model("m", &["latency-us=1000", "output-file=data/out.npy"]);
     suite.world.write("data/y.npy", square(&normal(7)));
@@ -35,7 +36,8 @@ fn suite(output: &[u8]) -> Suite {
     suite.write()
 }
 
-/// Runs the suite with this output, expects the code of a wrong output, and gives what was said of it.
+/// Runs the suite with this output, expects the exit code of a wrong output, and returns the message about
+/// it.
 fn caught(output: &[u8]) -> String {
     let suite = suite(output);
     let outcome = suite.world.run(["run"]).expect_code(13);
@@ -44,7 +46,7 @@ fn caught(output: &[u8]) -> String {
     let said = outcome.said();
     assert!(said.contains("m/cpu/main"), "{}", outcome.stdout);
     let why = verification["why"].as_str().unwrap().to_owned();
-    // The stored text is the displayed text.
+    // The stored text is the same as the displayed one.
     assert!(said.contains(&why), "{why}\n{}", outcome.stdout);
     why
 }
@@ -210,7 +212,7 @@ fn square64(values: &[f32]) -> Vec<u8> {
     npy_of("<f8", &format!("({SIDE}, {SIDE})"), &data)
 }
 
-/// Base computes with noise of 1e-7, head with noise of `size`, in four fifths of the time.
+/// Base's outputs have noise of 1e-7, and head's have noise of `size`. Head takes four fifths of base's time.
 fn faster_head(fp64: bool, size: f32) -> Suite {
     let suite = Suite::new()
         .model("m", &["latency-us=1000", "output-file=data/base.npy"])

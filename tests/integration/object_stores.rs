@@ -15,7 +15,7 @@ use crate::baseline::{eleven_days, run};
 use crate::harness::{Outcome, World};
 use crate::stored_gate::{commit, committed_with};
 
-/// The account that every azurite has; it is documented and no secret.
+/// The documented account key of every azurite server, which is not a secret.
 const AZURITE_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const NIGHTLY: &str = "compiler";
@@ -28,7 +28,7 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/object_stores").join(name)
 }
 
-/// A running server with a bucket `nightly`.
+/// A running server with a bucket named `nightly`.
 struct Server {
     child: Child,
     url: String,
@@ -159,7 +159,7 @@ fn fifty_racing_writers_lose_nothing() {
             .iter()
             .enumerate()
             .map(|(at, world)| {
-                // One second and commit, so that all of them want the same name.
+                // All sessions have the same second and commit, so all writers use the same name.
                 let run = run(1, 'a', 100.0 + at as f64).replace("session-1", &format!("writer-{at}"));
                 world.write("run.json", run);
                 let mut command = server.command(world, &["baseline", "update", "--quiet"]);
@@ -167,7 +167,8 @@ fn fifty_racing_writers_lose_nothing() {
             })
             .collect();
         for mut writer in writers {
-            // A session may be red next to one that was stored before it; it is stored in any case.
+            // A session may be regressed compared with one that was stored before it, but it is stored in any
+            // case.
             let code = writer.wait().unwrap().code();
             assert!(matches!(code, Some(0 | 10 | 11)), "{code:?}");
         }
@@ -201,7 +202,7 @@ fn a_writer_that_is_killed_at_any_moment_leaves_no_half_object() {
     }
 }
 
-/// What a kill in the middle of a request leaves on the wire: a stated length, and less.
+/// Sends the part of a request that remains after a kill: a stated length, but fewer bytes.
 fn half_an_upload(server: &Server) {
     use std::io::Write;
     let endpoint = &server.variables[0].1;
@@ -259,8 +260,8 @@ fn the_documented_query_has_the_numbers_of_baseline_show() {
     }
 }
 
-/// Sessions of the run's suite, one every half hour up to now, as objects below `folder`. The newest fifty are whole;
-/// of older ones, which a gate lists and does not read, one benchmark is enough.
+/// Writes sessions of the run's suite below `folder`, one every half hour until now. The newest fifty are
+/// complete. A gate lists the older ones but does not read them, so one benchmark is enough.
 fn fill(folder: &Path, run: &RunFile, sessions: usize) {
     let mut template = summarise(run, SideName::Head, None, Vec::new()).unwrap();
     let whole = template.benchmarks.clone();
@@ -322,7 +323,8 @@ fn a_gate_reads_the_newest_of_many_sessions_in_little_time_and_memory() {
             let status = format!("/proc/{}/status", child.id());
             let mut peak = 0;
             while child.try_wait().unwrap().is_none() {
-                // Without the pages of the program's own file, which are as many as the build is large.
+                // Only anonymous memory counts. The pages of the program's own file are left out, because
+                // they depend on the build.
                 let text = std::fs::read_to_string(&status).unwrap_or_default();
                 let kibibytes =
                     text.lines().find_map(|line| line.strip_prefix("RssAnon:")?.split_whitespace().next());

@@ -1,5 +1,5 @@
-//! A baseline in an object store, from the command line. `file://` has the layout and the rules of the others;
-//! `object_stores` runs real servers.
+//! A baseline in an object store, from the command line. `file://` has the same layout and rules as other
+//! stores; `object_stores` tests real servers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ fn objects(world: &World) -> Vec<PathBuf> {
     found
 }
 
-/// A committed suite whose configuration names an object store, with one session in it.
+/// A committed suite whose configuration names an object store that contains one session.
 fn stored() -> Suite {
     let suite = committed();
     let toml = suite.world.read("benchgate.toml");
@@ -86,7 +86,7 @@ fn an_export_shows_what_the_folder_shows() {
         world.run(arguments).expect_code(0).stdout
     };
     assert_eq!(show(&["--store", &url(&world)]), show(&[]));
-    // From a store to a store.
+    // The baseline is copied from one object store to another.
     let again = world.run(["baseline", "export", "--parquet", &url(&world)]).expect_code(0);
     assert!(again.stdout.contains("12 already there"), "{}", again.stdout);
 }
@@ -159,7 +159,7 @@ fn a_writer_that_is_killed_at_any_moment_leaves_no_half_session() {
         let mut command = world.command(["baseline", "update", "--store", &url(&world)]);
         let mut child = command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(u64::from(moment) * 10));
-        // Already over is as good.
+        // The process may have ended already.
         drop(child.kill());
         child.wait().unwrap();
         world.run(["baseline", "update", "--store", &url(&world)]).expect_code(0);

@@ -2,7 +2,7 @@
 
 use crate::suite::Suite;
 
-/// A suite whose one target is judged by its outputs; head computes what `flags` say.
+/// A suite whose only target is judged by its outputs. `flags` determine what head computes.
 fn suite(model: &str, flags: &str) -> Suite {
     let suite = Suite::new().model("a", &[]).base("").head(flags).toml(model).write();
     let device = "device = \"local-task\"\n";

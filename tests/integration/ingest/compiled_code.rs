@@ -1,4 +1,4 @@
-//! Generated code, kernel by kernel, without a device.
+//! Reads the generated code of modules kernel by kernel, without a device.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ fn facts_of_amd_kernels_agree_with_llvm() {
         let cells: Vec<&str> = line.split('\t').collect();
         let run = module(&format!("gfx942.{}", cells[0]));
         let kind = cells[1].split("_dispatch_").last().unwrap().split_once('_').unwrap().1;
-        // The second convolution has the first one's shape and name.
+        // The second convolution has the same shape and name as the first one.
         let second = cells[1].contains("dispatch_2_conv");
         let name = if second { format!("{kind} (2)") } else { kind.to_owned() };
         for (metric, wanted) in metrics.iter().zip(&cells[2..]) {
@@ -70,7 +70,7 @@ fn facts_of_amd_kernels_agree_with_llvm() {
     assert_eq!(checked, 12 * 7);
 }
 
-/// The code inside a module, as its compiler wrote it.
+/// The code in a module, as its compiler wrote it.
 fn code(name: &str, magic: &[u8], size: usize) -> Vec<u8> {
     let bytes = bytes(name);
     let at = bytes.windows(magic.len()).position(|window| window == magic).unwrap();
@@ -84,12 +84,12 @@ fn code_that_says_different_things_about_itself_is_an_error() {
     let amd = code("gfx942.3.8.0", b"\x7fELF", 1);
     let spirv = code("vulkan.3.13.0", b"\x03\x02\x23\x07", 4);
     assert!(is_read(&amd) && is_read(&spirv));
-    // Bytes behind the code that are no code.
+    // Bytes after the code that are not code.
     assert!(is_read(&[amd.as_slice(), &[0; 64]].concat()));
     assert!(!is_read(&[amd.clone(), amd.clone()].concat()));
     assert!(!is_read(&[amd.as_slice(), &[0; 64], &spirv].concat()));
     assert!(!is_read(&[spirv.clone(), spirv].concat()));
-    // The descriptor of the kernel with the most scratch memory, and where it starts.
+    // The descriptor of the kernel with the most scratch memory.
     let mut forged = amd.clone();
     let descriptor = b"\x00\xc6\x00\x00\x70\xc1\x00\x00";
     let at = forged.windows(8).position(|window| window == descriptor).unwrap();
@@ -101,7 +101,7 @@ fn code_that_says_different_things_about_itself_is_an_error() {
         (b".group_segment_fixed_size\xcd\xc6\x00", b".group_segment_fixed_size\xcd\x63\x00"),
         (b".vgpr_count\xcd\x01\x00", b".vgpr_count\xcd\x01\x80"),
         (b".sgpr_count", b".vgpr_count"),
-        // A kernel that the metadata call by another name than the code does.
+        // The metadata name this kernel differently than the code does.
         (b".name\xbbmain_dispatch_0_slow_memcpy", b".name\xbbmain_dispatch_0_fast_memcpy"),
     ] {
         let mut forged = amd.clone();
@@ -159,10 +159,10 @@ fn facts_of_host_libraries_agree_with_objdump() {
         let cells: Vec<&str> = line.split('\t').collect();
         let run = module(cells[0]);
         let kind = cells[1].split("_dispatch_").last().unwrap().split_once('_').unwrap().1;
-        // The second convolution has the first one's shape and name.
+        // The second convolution has the same shape and name as the first one.
         let second = if cells[1].contains("dispatch_2_conv") { " (2)" } else { "" };
         for (metric, wanted) in metrics.iter().zip(&cells[2..]) {
-            // An empty cell is a width that the architecture does not have.
+            // If the architecture does not have a width, its cell is empty.
             let found = fact(&run, &format!("{kind}{second}"), metric);
             assert_eq!(found, wanted.parse().ok(), "{} {} {metric}", cells[0], cells[1]);
             checked += 1;
@@ -171,7 +171,7 @@ fn facts_of_host_libraries_agree_with_objdump() {
     assert_eq!(checked, 2 * 4 * 7);
 }
 
-/// `(kernel, registers, stack, spill stores)` by the order of the numbers after each kernel's name.
+/// `(kernel, registers, stack, spill stores)` of each kernel, from the numbers after its name.
 fn assembled(log: &str) -> Vec<(&str, f64, f64, f64)> {
     let kernels = log.split("Function properties for ").skip(1).map(|kernel| {
         let words: Vec<&str> = kernel.split_whitespace().collect();
@@ -206,14 +206,15 @@ fn facts_of_assembled_ptx_are_what_ptxas_states() {
             assert_eq!(value("vector-registers", kernel), Some(registers), "{kernel}");
             assert_eq!(value("scratch-size", kernel), Some(stack), "{kernel}");
             assert_eq!(value("spilled-registers", kernel), Some(spills / 4.0), "{kernel}");
-            // Static shared memory only, and blocks of one or two warps: as many as the GPU holds.
+            // There is only static shared memory, and a block has one or two warps, so the GPU can hold its
+            // maximum.
             assert_eq!(value("shared-memory", kernel), Some(0.0), "{kernel}");
             assert!(
                 value("occupancy", kernel).is_some_and(|warps| (8.0..=16.0).contains(&warps)),
                 "{kernel}"
             );
         }
-        // A kernel that the assembler does not mention is not one without spills.
+        // If the assembler does not mention a kernel, the kernel may still have spills.
         let cut = log.split("Compiling entry").next().unwrap();
         assert!(code.assembled(0, processor, cut).is_err());
     }
@@ -233,7 +234,7 @@ fn a_module_with_code_that_its_directory_does_not_list_is_an_error() {
     assert!(behind.contains("before the archive") || behind.contains("does not list"), "{behind}");
 }
 
-/// The module with bytes exchanged for others of the same length.
+/// The module with these bytes replaced by others of the same length.
 fn exchanged(module: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let at = memchr::memmem::find(module, from).unwrap();
@@ -246,7 +247,7 @@ fn an_executable_inside_the_bytecode_module_or_outside_of_every_entry_is_an_erro
     for target in ["gfx942.3.13.0", "gfx942.3.7.1", "sm_80.3.13.0", "vulkan.3.13.0", "cpu.3.13.0"] {
         let module = bytes(target);
         ingest::read_detected(&module, target).unwrap();
-        // A constant that every module has inside, of the size of a small header.
+        // Every module contains this constant, which is as long as a small header.
         let constant = b"hal.executable.format";
         for (magic, at) in
             [(&b"\x7fELF"[..], 0), (b"HIP1", 4), (b"CDA1", 0), (b"VKE1", 8), (b"\x03\x02\x23\x07", 0)]
@@ -256,7 +257,7 @@ fn an_executable_inside_the_bytecode_module_or_outside_of_every_entry_is_an_erro
             let found = error(&exchanged(&module, constant, &inside));
             assert!(found.contains("executable inside"), "{target}: {found}");
         }
-        // The segment of the first executable begins this far behind the bytecode module.
+        // The distance of the first executable's segment from the bytecode module.
         let offset = if target.starts_with("vulkan") { 112_u64 } else { 96 }.to_le_bytes();
         let found = error(&exchanged(&module, &offset, &4096_u64.to_le_bytes()));
         assert!(found.contains("not an entry"), "{target}: {found}");
@@ -277,7 +278,8 @@ fn damaged_modules_are_errors_or_say_less_and_never_stop_the_reader() {
     for target in ["gfx942.3.13.0", "sm_80.3.13.0", "vulkan.3.13.0", "cpu.3.13.0", "aarch64.3.13.0"] {
         let whole = bytes(target);
         for step in 0..64 {
-            // A read that ends is what is asked; what is cut or changed may still be readable code.
+            // A truncated module is an error. A changed one may still be readable, so reading it only has to
+            // end.
             let cut = &whole[..whole.len() * step / 64];
             assert!(ingest::read_detected(cut, target).is_err(), "{target} cut at {step}/64");
             let mut changed = whole.clone();
@@ -290,15 +292,15 @@ fn damaged_modules_are_errors_or_say_less_and_never_stop_the_reader() {
     }
 }
 
-/// An ELF library of one section of code, whose symbols all are functions of `length` bytes in it, and whose names begin
-/// one byte after another in one text.
+/// An ELF library with one section of code. Its symbols are functions of `length` bytes, whose names overlap
+/// in one text, each starting a byte later.
 fn library(code: usize, symbols: usize, length: u64, name: usize) -> Vec<u8> {
     let names = [vec![b'a'; name + symbols], vec![0]].concat();
     let parts: [&[u8]; 2] = [&vec![0x90; code], &names];
     let mut table = vec![0; 24];
     for at in 0..symbols as u32 {
         table.extend(at.to_le_bytes());
-        // A global function of the first section.
+        // The symbol is a global function in the first section.
         table.extend([0x12, 0, 1, 0]);
         table.extend([0; 8]);
         table.extend(length.to_le_bytes());
@@ -342,6 +344,6 @@ fn functions_that_share_their_code_or_their_names_do_not_take_the_square_of_the_
     assert!(shared.contains("functions that overlap"), "{shared}");
     let long = error(&library(4096, 20_000, 1, 1 << 20));
     assert!(long.contains("symbol names take more than 16 MiB"), "{long}");
-    // Decoding all of it would take minutes here.
+    // Decoding all of the code would take minutes.
     assert!(began.elapsed() < std::time::Duration::from_secs(60));
 }

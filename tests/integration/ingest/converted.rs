@@ -7,7 +7,7 @@ use crate::harness::World;
 
 const NOW: &str = "2026-11-20T12:00:00Z";
 
-/// Every latency of a run that a format with one process a file can hold, by name.
+/// Every latency, by name, that a format with one process per file can store.
 fn latencies(run: &Run) -> Vec<(String, Vec<f64>)> {
     let mut all = Vec::new();
     for benchmark in run.benchmarks.iter().filter(|benchmark| benchmark.outcome.is_ok()) {
@@ -27,7 +27,8 @@ fn latencies(run: &Run) -> Vec<(String, Vec<f64>)> {
     all
 }
 
-/// The latencies of the benchmarks of `run` that can be judged: others may be written as failed or skipped rows.
+/// The latencies of those benchmarks of `run` that can be judged. Others may be written as failed or skipped
+/// rows.
 fn judgeable(run: &Run, of: &Run) -> Vec<(String, Vec<f64>)> {
     let bearable =
         |lint: &Lint| lint.code.consequence() == Consequence::Note || lint.code == LintCode::SingleRepetition;
@@ -238,12 +239,12 @@ fn a_refusal_recommends_a_format_only_where_it_keeps_the_evidence() {
     ");
     let mut run = fixture("google_benchmark/aggregates-only.json");
     assert_eq!(ingest::format_that_keeps(&run, NOW), Some(ExportFormat::GoogleBenchmark));
-    // A rate has no place in rows of times: it would be a failed one.
+    // A rate can't be stored in rows of times, so its row would be a failed one.
     run.benchmarks.extend(fixture("jmh/results.json").benchmarks);
     assert_eq!(ingest::format_that_keeps(&run, NOW), None);
 }
 
-/// A console's report of ten repetitions, rounded to three digits, with their mean and standard deviation.
+/// The console output of ten repetitions, rounded to three digits, with their mean and standard deviation.
 fn console(times: [&str; 2], stddev: &str) -> String {
     let row = |name: &str, time: &str, count| format!("{name}  {time} ms  {time} ms  {count}\n");
     let repetitions: String = (0..10).map(|at| row("BM_a", times[at % 2], 100)).collect();
@@ -266,7 +267,7 @@ fn a_converted_console_is_judged_as_the_console_is() {
     let process = &run["sides"][0]["benchmarks"][0]["processes"][0];
     let stated = process["stated_stddev"]["latency"].as_f64().unwrap();
     assert!((stated - 3000.0).abs() < 1e-6, "{process}");
-    // A run.json may come from anywhere.
+    // A run.json is untrusted input.
     let wrong = world.read("head.json").replace("\"stated_stddev\": {", "\"stated_stddev\": {\"x\": 1,");
     world.write("wrong.json", wrong);
     world.run(["compare", "base.json", "wrong.json"]).expect_code(21);

@@ -133,7 +133,7 @@ fn of_several_times_in_latency_csv_the_typical_one_is_read_or_none() {
     for column in ["latency_ms (us)", "latency_ms_us"] {
         assert!(read(&format!("model,device,{column}\nm,cpu,1.0\n")).is_err(), "two units: {column}");
     }
-    // The other side may have another statistic.
+    // The two sides of a comparison may have different statistics.
     let labels = |column: &str| {
         read(&format!("model,device,{column}\nm,cpu,1.0\n")).unwrap().benchmarks[0]
             .labels
@@ -144,7 +144,7 @@ fn of_several_times_in_latency_csv_the_typical_one_is_read_or_none() {
     assert_eq!(labels("latency_min_ms").as_deref(), Some("latency_min_ms"));
 }
 
-/// Each of these can be what an experiment varies.
+/// An experiment can vary any of these columns.
 #[test]
 fn a_column_of_latency_csv_that_may_be_an_axis_keeps_experiments_apart() {
     for column in [
@@ -287,7 +287,7 @@ fn rounds_that_another_clock_timed_are_not_compared() {
     };
     for (at, base) in timers.iter().enumerate() {
         for (other, head) in timers.iter().enumerate() {
-            // The last two don't state a timer.
+            // The last two files don't name a timer.
             assert_eq!(is_other(base, head), at.min(2) != other.min(2), "{base} {head}");
         }
     }

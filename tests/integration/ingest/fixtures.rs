@@ -1,4 +1,4 @@
-//! One snapshot for each captured file, checked by eye against the file when it was accepted.
+//! One snapshot for each captured file. Each snapshot was compared with its file before it was accepted.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every fixture that is meant to be readable, read.
+/// Reads every fixture that should be readable.
 pub(crate) fn readable_fixtures() -> Vec<(String, Run)> {
     let root = fixture_path("");
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Output of real tools that a reader could misinterpret. The recipes are in the fixtures' READMEs.
+//! Output of real tools that could be misread. The fixtures' READMEs describe how the files were made.
 
 use benchgate::gate::{self, CompareOptions, Policy, Row};
 use benchgate::ingest::{self, FileContent, Format, IngestError};
@@ -48,7 +48,7 @@ fn bytes_per_second_of_the_console_agree_with_the_json_of_the_same_release() {
             let (bytes, items) = ("bytes_per_second", "items-per-second");
             samples(&run, "BM_counters", bytes)[0] / samples(&run, "BM_counters", items)[0]
         };
-        // 65,536 bytes and 10,000 items an iteration.
+        // Each iteration processes 65,536 bytes and 10,000 items.
         for file in [".json", ".csv", ".console", "-tabular.console"] {
             assert!((rate(file) / 6.5536 - 1.0).abs() < 1e-4, "{version}{file}: {}", rate(file));
         }
@@ -65,7 +65,8 @@ fn a_users_statistic_is_a_summary_and_a_benchmark_of_such_a_name_stays_one() {
     };
     assert_eq!(names(&rows("\"a_p90\",2,9,9,ns\n")), ["a"]);
     assert_eq!(names(&rows("\"a_p90\",2,9,9,ns\n\"a_p50\",2,9,9,ns\n")), ["a"]);
-    // Other iterations, several rows, or something between: a benchmark.
+    // If the iterations differ, or there are several rows, or another row is in between, the row is a
+    // benchmark.
     assert_eq!(names(&rows("\"a_b\",100,9,9,ns\n")), ["a", "a_b"]);
     assert_eq!(names(&rows("\"a_b\",2,9,9,ns\n\"a_b\",2,9,9,ns\n")), ["a", "a_b"]);
     assert_eq!(names(&rows("\"c\",2,9,9,ns\n\"a_b\",2,9,9,ns\n")), ["a", "c", "a_b"]);
@@ -77,7 +78,7 @@ fn benchmarks_whose_names_end_like_statistics_are_judged_or_withhold_green() {
         read(&format!("name,iterations,real_time,cpu_time,time_unit\n{}\n", rows.join("\n"))).unwrap()
     };
     let is_ambiguous = |run: &Run, name: &str| codes(benchmark(run, name)).contains(&LintCode::DuplicateName);
-    // Other iterations, or statistics of their own: benchmarks.
+    // Rows with different iterations, or with statistics of their own, are benchmarks.
     let run = of(&["norm_mean,5600,9,9,ns", "norm_median,700,20,20,ns", "norm_stddev,1200,7,7,ns"]);
     assert_eq!(names(&run), ["norm_mean", "norm_median", "norm_stddev"]);
     let own = |name: &str| {
@@ -98,7 +99,8 @@ fn benchmarks_whose_names_end_like_statistics_are_judged_or_withhold_green() {
     for last in ["norm_max,700,30,30,ns", "norm_RMS,3,30,30,ns", "norm_BigO,3,30,30,ns"] {
         assert_eq!(names(&with(last)).len(), 2, "{last}");
     }
-    // Of one repetition there are no statistics, and those of repetitions of other lengths can't be checked.
+    // A single repetition has no statistics, and statistics of repetitions with different lengths can't be
+    // checked.
     for rows in [&["norm,3,9,9,ns"][..], &["norm,3,9,9,ns", "norm,7,9,9,ns"]] {
         let run = of(&[rows, &["norm_mean,3,9,9,ns", "norm_stddev,3,0,0,ns"]].concat());
         assert!(is_ambiguous(&run, "norm"), "{rows:?}");
@@ -273,7 +275,7 @@ fn events_of_go_test_are_the_text_that_it_prints_by_package() {
     let lines: Vec<&str> = text.lines().collect();
     let cut = read(&lines[..lines.len() - 3].join("\n")).unwrap();
     assert_eq!(cut.lints[0].code, LintCode::TruncatedInput);
-    // Packages run at the same time: each line of one is followed by one of the other.
+    // If packages run at the same time, their lines alternate.
     let other = text.replace("example.com/sums", "example.com/other");
     let mixed: Vec<&str> = lines.iter().copied().zip(other.lines()).flat_map(|(a, b)| [a, b]).collect();
     let mixed = read(&mixed.join("\n")).unwrap();
@@ -332,7 +334,7 @@ fn asv_keeps_the_quartiles_of_a_time() {
     };
     assert_eq!((all[0].q1, all[0].q3, all[0].n), (Some(9830.3), Some(102_250.0), Some(6)));
     let text = std::fs::read_to_string(super::fixture_path("asv/medians.json")).unwrap();
-    // A median above its third quartile.
+    // The edited median is above the third quartile.
     let edited = read(&text.replace("[0.00010225]", "[0.00001025]")).unwrap();
     assert!(codes(benchmark(&edited, "bench.time_plain")).contains(&LintCode::Contradictory));
 }

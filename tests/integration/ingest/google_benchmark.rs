@@ -116,7 +116,7 @@ fn a_file_cut_at_any_byte_is_an_error() {
     }
 }
 
-/// The deviation of these rounded times is 0.153 ms.
+/// The standard deviation of these rounded times is 0.153 ms.
 #[test]
 fn a_consoles_own_deviation_is_kept_next_to_its_rounded_times() {
     let rows = "Benchmark   Time   CPU   Iterations\nBM_a   84.3 ms   166 ms   8\nBM_a   84.6 ms   168 ms   8\n\

@@ -1,5 +1,5 @@
-//! Bytes that were cut, mangled or made to hurt: an error that names the file and the line, or a finding;
-//! never a panic, a hang, or a number that is not in the file.
+//! Truncated, damaged and malicious input leads to an error that names the file and the line, or to a
+//! finding, but never to a panic, a hang, or a number that is not in the file.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::fixture_path;
 use super::fixtures::readable_fixtures;
 
-/// The smallest readable fixture of every format, with its bytes.
+/// The smallest readable fixture of every format, with its content.
 fn smallest_of_each_format() -> Vec<(Format, String, Vec<u8>)> {
     static FILES: LazyLock<Vec<(Format, String, Vec<u8>)>> = LazyLock::new(find_smallest);
     FILES.clone()
@@ -30,13 +30,13 @@ fn find_smallest() -> Vec<(Format, String, Vec<u8>)> {
     }
     let mut all: Vec<_> = smallest.into_iter().map(|(format, (name, bytes))| (format, name, bytes)).collect();
     all.sort();
-    // run.json has no fixture here, a list of values does not show in which of two directions it is read, and compiled
-    // code is not text (`ingest::compiled_code`).
+    // Four formats have no fixture here: run.json, the two for lists of values, whose content does not show
+    // the direction, and compiled code, which is not text (`ingest::compiled_code`).
     assert_eq!(all.len(), Format::ALL.len() - 4, "a format without a fixture");
     all
 }
 
-/// Every latency by benchmark; those that a finding already forbids to judge are left out.
+/// Every latency by benchmark, except those that a finding excludes from judgment.
 fn trusted_latencies(run: &Run) -> Vec<(String, f64)> {
     let mut all = Vec::new();
     for benchmark in run.benchmarks.iter().filter(|benchmark| benchmark.outcome.is_ok()) {
@@ -69,7 +69,7 @@ fn assert_sound(run: &Run) {
     }
 }
 
-/// An error says which file and, where the bytes are at fault, which line.
+/// Checks that an error names the file and, if its content is at fault, the line.
 fn assert_explained(error: &IngestError, lines: u64) {
     let text = error.to_string();
     assert!(text.contains("hostile"), "{text}");
@@ -147,7 +147,7 @@ fn numbers_at_the_edge_of_f64_are_findings_and_never_latencies() {
         for edge in
             ["1e308", "-1", "-1e308", "0", "0.0", "-0.0", "1e-320", "1e400", "NaN", "nan", "Infinity", "inf"]
         {
-            // Each number of the file in turn; a digit inside a name only renames a benchmark.
+            // Each number of the file is changed in turn. A digit in a name only renames a benchmark.
             let numbers = number_spans(&text);
             let step = 1 + numbers.len() / 20;
             for (start, end) in numbers.into_iter().step_by(step) {
@@ -229,7 +229,7 @@ fn values_that_would_take_many_times_their_size_in_memory_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Chunks removed, doubled, swapped with those of another format, and single bytes changed.
+    /// Chunks are removed, doubled, or swapped with those of another format, and single bytes are changed.
     #[test]
     fn mangled_files_are_read_soundly_or_refused_with_a_line(
         which in any::<prop::sample::Index>(),

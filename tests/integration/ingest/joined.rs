@@ -48,7 +48,7 @@ fn a_file_without_a_number_of_a_benchmark_is_not_one_process_fewer() {
         let run = join(order.map(file)).unwrap().unwrap();
         assert!(codes(benchmark(&run, "a")).contains(&LintCode::IncompleteJoin), "{order:?}");
     }
-    // Measures that different files have are of one benchmark.
+    // Files that have different measures of a benchmark complement each other.
     let run = join(["latency", "file-size"].map(file)).unwrap().unwrap();
     assert!(!codes(benchmark(&run, "a")).contains(&LintCode::IncompleteJoin));
 }

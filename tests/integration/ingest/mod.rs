@@ -1,4 +1,4 @@
-//! Every foreign format, read through the public seam from captured tool output.
+//! Reads captured output of every foreign format through the public functions.
 
 mod compiled_code;
 mod converted;
@@ -33,7 +33,7 @@ fn benchmark<'a>(run: &'a Run, name: &str) -> &'a Benchmark {
     run.benchmarks.iter().find(|benchmark| benchmark.name.as_str() == name).unwrap()
 }
 
-/// The samples of the only process of a metric.
+/// The samples of a metric that has a single process.
 fn samples(run: &Run, name: &str, metric: &str) -> Vec<f64> {
     match &benchmark(run, name).metric(metric).unwrap().series {
         Series::Processes(processes) if processes.len() == 1 => processes[0].samples.clone(),
@@ -45,7 +45,7 @@ fn codes(benchmark: &Benchmark) -> Vec<LintCode> {
     benchmark.lints.iter().map(|lint| lint.code).collect()
 }
 
-/// A run as a person would check it against the file it came from.
+/// Describes a run in a form that a person can compare with the original file.
 fn describe(run: &Run) -> String {
     let mut out = format!("format {}\n", run.origin.format);
     let context = &run.context;

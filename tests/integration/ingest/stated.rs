@@ -1,4 +1,4 @@
-//! A file that contradicts itself can't be judged, and none of the tools' real files does.
+//! A file that contradicts itself can't be judged. No file of a real tool contradicts itself.
 
 use benchgate::model::LintCode;
 
@@ -10,7 +10,7 @@ fn contradicts(text: &str) -> bool {
     codes(&run.benchmarks[0]).contains(&LintCode::Contradictory)
 }
 
-/// The text is sound as it is, and contradicts itself with each replacement.
+/// Checks that the text is consistent, and that it contradicts itself after each replacement.
 fn check(text: &str, replacements: &[(&str, &str)]) {
     assert!(!contradicts(text), "{text}");
     for (from, to) in replacements {
@@ -104,7 +104,7 @@ fn every_summary_of_google_benchmark_agrees_with_its_repetitions() {
             ("50.25", "60.25"),
             ("1.7914", "7.7914"),
             ("4.951", "0.951"),
-            // The first of each is a repetition's own.
+            // The first minimum in the file belongs to a single repetition, so more of the line is replaced.
             (
                 "\"a_min\", \"run_name\": \"a\", \"run_type\": \"aggregate\", \"aggregate_name\": \"min\", \"repetitions\": 4, \"threads\": 1, \"iterations\": 10, \"real_time\": 100.1",
                 "\"a_min\", \"run_name\": \"a\", \"run_type\": \"aggregate\", \"aggregate_name\": \"min\", \"repetitions\": 4, \"threads\": 1, \"iterations\": 10, \"real_time\": 80.1",
@@ -128,7 +128,7 @@ fn hyperfine_states_the_mean_and_an_exit_code_for_each_time() {
     check(text, &[("\"mean\": 2", "\"mean\": 4"), ("[0, 0, 0]", "[0]"), ("[1, 2, 3]", "[2, 2]")]);
 }
 
-/// Every statistic, and each of them wrong by more than its digits leave open.
+/// Each statistic is changed by more than its rounding allows.
 #[test]
 fn every_statistic_of_every_tool_agrees_with_its_samples() {
     let hyperfine = "{\"results\": [{\"command\": \"a\", \"mean\": 1.03, \"stddev\": 0.0216, \"median\": 1.025, \
@@ -145,7 +145,7 @@ fn every_statistic_of_every_tool_agrees_with_its_samples() {
     let asv = "{\"version\": 2, \"commit_hash\": \"1\", \"result_columns\": [\"result\", \"stats_q_25\", \
         \"stats_q_75\", \"samples\"], \"results\": {\"t.time_a\": [[1.0225], [1.0175], [1.0375], [[1.02, 1.01, 1.06, 1.03]]]}}";
     for text in [hyperfine, pytest, jmh, compiler, asv] {
-        // A sample that is exchanged, and one that is left out.
+        // One sample is changed, and one is removed.
         check(text, &[("[1.02,", "[1.2,"), ("1.01, 1.06", "1.06")]);
         for (from, wrong) in [
             ("1.03,", "1.04,"),
@@ -163,7 +163,7 @@ fn every_statistic_of_every_tool_agrees_with_its_samples() {
             }
         }
     }
-    // Deviations by n are a statistic too.
+    // A standard deviation that divides by n instead of n − 1 is accepted too.
     assert!(!contradicts(&compiler.replace("0.0216", "0.0187")));
 }
 
@@ -178,7 +178,7 @@ fn a_statistic_that_is_printed_with_few_digits_contradicts_nothing() {
         ("1.0", "0.0", "1.0412, 1.0388, 1.0456"),
         ("12", "0.4", "12.41, 12.02, 11.55"),
         ("0.0123", "1.7e-4", "0.012134, 0.012288, 0.012481"),
-        // The samples are rounded, and their statistics are exact.
+        // The samples are rounded, but their statistics are exact.
         ("0.14733333333333332", "0.0068068592855540463", "0.15, 0.14, 0.15"),
         ("84.46666666666667", "0.1527525231651947", "84.3, 84.6, 84.5"),
         ("101.23", "1.1672", "99.9, 101.8, 102.0"),
@@ -234,7 +234,7 @@ fn pytest_benchmark_states_rounds_and_their_mean() {
             ("\"rounds\": 3", "\"rounds\": 5"),
             ("\"mean\": 2", "\"mean\": 4"),
             ("[1, 2, 3]", "[2, 2]"),
-            // Statistics of rounds that are not there.
+            // The statistics belong to rounds that the file lacks.
             ("[1, 2, 3]", "[]"),
         ],
     );

@@ -1,9 +1,9 @@
-//! The sides of a comparison in different units: a unit is no change.
+//! The sides of a comparison have different units, which is not a change.
 
 use benchgate::ingest::{self, Format};
 use benchgate::model::{Better, Series};
 
-/// Every metric of base with its head over base (NaN if head does not have it), unit and direction.
+/// Every metric of base with its ratio head / base (NaN if head lacks it), its unit and its direction.
 fn changes(format: Format, base: &str, head: &str) -> Vec<(String, f64, String, Better)> {
     let read = |text: &str| ingest::read(text.as_bytes(), format, "input").unwrap().benchmarks.remove(0);
     let (base, head) = (read(base), read(head));
@@ -88,7 +88,7 @@ fn lists_of_values_in_different_units_of_time_agree() {
         "ns/step",
         Better::Lower,
     );
-    // Other units are compared by their names alone.
+    // Other units are compared only by their names.
     let found = changes(smaller, &file((1.0, "MB")), &file((1000.0, "kB")));
     assert!(!found.is_empty() && found.iter().all(|(_, ratio, ..)| ratio.is_nan()), "{found:?}");
 }
@@ -102,7 +102,7 @@ fn metrics_of_go_in_different_units_of_time_agree() {
     alike("5 ms/op", "5000 us/op", "latency", "ns", Better::Lower);
     alike("12 ms/step", "12000 us/step", "ns/step", "ns/step", Better::Lower);
     alike("40 ops/ms", "40000 ops/s", "ops/s", "ops/s", Better::Higher);
-    // A second value of a line would be a repetition.
+    // Two values of one metric in a line would be two repetitions.
     let twice =
         ingest::read(b"BenchmarkA-8 100 20000000 ns/op 1 us/op\n", Format::Benchfmt, "input").unwrap_err();
     assert!(twice.to_string().contains("two values in ns/op"), "{twice}");

@@ -1,4 +1,4 @@
-//! Base drops out: its benchmark can't be compared, and head is ten times slower behind it.
+//! Base's benchmark can't be compared, while head is ten times slower.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::suite::{Suite, npy};
 
 use super::{FAIL_ON, Greens, Sides};
 
-/// Behavior of base's tools. The left side names the case.
+/// Failures of base's tools. The left side names the case.
 const OF_BASE: &[(&str, &[&str])] = &[
     ("base's compiler never ends", &["compile-hang=1"]),
     ("base's compiler is killed", &["kill-compile=9"]),
@@ -59,7 +59,7 @@ fn sides(base: &[&str]) -> Sides {
 #[test]
 fn no_failure_of_bases_tools_makes_a_slower_head_green() {
     sides(&[]).gate().expect_code(10);
-    // Head repairs a program that the compiler rejects, and must be allowed to.
+    // A head that repairs a program which the compiler rejects must be accepted.
     sides(&["compile-error=no such op"]).gate().expect_code(0);
     let mut greens = Greens::default();
     for (case, directives) in OF_BASE {
@@ -123,7 +123,7 @@ fn a_shard_that_says_base_did_not_compile_is_not_green() {
     greens.none(1);
 }
 
-/// Runs git in the suite's repository, with the configuration that benchgate sees.
+/// Runs git in the suite's repository, with the same configuration as benchgate.
 fn git(suite: &Suite, arguments: &[&str]) {
     let mut command = std::process::Command::new("git");
     command.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always"]);
@@ -132,8 +132,8 @@ fn git(suite: &Suite, arguments: &[&str]) {
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A suite whose models `a` and `b` pass, with what `change` makes of base. On the branch, `a` no longer needs what it
-/// needed, and is ten times slower.
+/// A suite with the models `a` and `b`, whose base is modified by `change`. On the branch, `a` has no such
+/// modification and is ten times slower.
 fn changed(change: impl FnOnce(&Suite)) -> Suite {
     let (suite, repository) = repository();
     suite.source("b", &["latency-us=500"]);
@@ -152,7 +152,7 @@ fn changed(change: impl FnOnce(&Suite)) -> Suite {
     suite
 }
 
-/// `a` at base reads its times from a file.
+/// Makes `a` fail unless this file has more than 1000 bytes.
 fn reads(suite: &Suite, file: &str) {
     suite.source("a", &["latency-us=1000", &format!("run-shell=test $(wc -c < {file}) -gt 1000")]);
 }

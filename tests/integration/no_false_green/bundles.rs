@@ -1,4 +1,4 @@
-//! Bundles whose list, files or order were changed on the way to the machine that measures.
+//! Bundles whose manifest, files or order were changed before they reached the measuring machine.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn manifest(entries: &mut Entries, change: impl FnOnce(&mut Value)) {
     entries[0].1 = serde_json::to_vec(&manifest).unwrap();
 }
 
-/// Where the modules of base's and head's first benchmark are in the archive.
+/// The positions of the modules of base's and head's first benchmarks in the archive.
 fn modules(entries: &Entries) -> [usize; 2] {
     let at = |latency: &str| {
         let is = |(name, content): &(String, Vec<u8>)| {
@@ -102,7 +102,7 @@ const CHANGES: &[(&str, Change)] = &[
     }),
 ];
 
-/// What only the digest of the whole bundle shows, because the bundle agrees with itself.
+/// Manipulations that only the digest of the whole bundle shows, because the bundle itself is consistent.
 const FORGERIES: &[(&str, Change)] = &[
     ("the benchmarks of the sides are exchanged", |entries| manifest(entries, |it| swap(it, "benchmarks"))),
     ("head has base's benchmarks", |entries| {

@@ -6,13 +6,15 @@ use crate::harness::{Outcome, World};
 
 use super::{FAIL_ON, Greens};
 
-/// Prints two benchmarks of Google Benchmark, of about 100 µs. The time of day is noise that no load changes.
+/// Prints two benchmarks of Google Benchmark, of about 100 µs. The time of day serves as noise that does not
+/// depend on load.
 const HONEST: &str = r#"
 row() { printf '{"name":"%s","run_type":"iteration","iterations":10,"real_time":100.0%s,"cpu_time":100.0%s,"time_unit":"us"}' "$1" "$2" "$2"; }
 rows() { printf '{"context":{},"benchmarks":['; row BM_a "$(date +%N)"; printf ','; row BM_b "$(date +%N)"; printf ']}'; }
 "#;
 
-/// Two blocks leave an honest pair undecided, which does not fail here: each case has to end in another verdict.
+/// With two blocks, an honest pair stays undecided, which does not fail here. Each case has to end in another
+/// verdict.
 const SHORT: [&str; 4] = ["--max-blocks", "2", "--fail-on", "regressed,diverged,error,missing"];
 
 struct Commands(World);
@@ -34,7 +36,7 @@ impl Commands {
         self.0.run(all.iter().chain(&SHORT).chain(options))
     }
 
-    /// Head does this, and base is honest.
+    /// Runs head with this script against an honest base.
     fn head(&self, body: &str) -> Outcome {
         self.script("head", body);
         self.pair(&["./base", "./head"])
@@ -103,7 +105,7 @@ fn what_head_prints_is_never_green_unless_it_is_what_base_prints() {
     greens.none(26);
 }
 
-/// An interpreter is the program of both sides, so the scripts are what has to stay as it was.
+/// The program of both sides is an interpreter, so the scripts must not change.
 #[test]
 fn a_script_that_the_other_side_exchanges_is_never_green() {
     let commands = Commands::new();
@@ -128,7 +130,7 @@ fn a_command_that_does_not_run_as_asked_is_never_green() {
     let commands = Commands::new();
     commands.script("head", "rows");
     commands.script("silent", "sleep 0.1");
-    // The second process of its second slot.
+    // The body runs in the second process of the second slot.
     let later =
         |body: &str| format!("sleep 0.1; echo x >> count; if [ $(wc -l < count) -eq 7 ]; then {body}; fi");
     commands.script("fails", &later("exit 1"));

@@ -1,8 +1,8 @@
-//! Configurations and options that switch a check off.
+//! Configurations and options that disable a check.
 
 use super::{FAIL_ON, Greens, Sides};
 
-/// Configurations under which a head that is three times as slow must not be green.
+/// Configurations under which a head that is three times slower must not pass.
 const LOOSENED: &[(&str, &str)] = &[
     ("a floor without a percent sign", "[gate]\nfloor = 3\n"),
     ("a tolerance without a percent sign", "[gate]\ntolerance = 3\n"),

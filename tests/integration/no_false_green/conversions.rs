@@ -1,4 +1,5 @@
-//! `benchgate convert`: where a comparison of the originals is not green, one of the converted files is not.
+//! `benchgate convert`: if a comparison of the original files does not pass, one of the converted files does
+//! not pass either.
 
 use benchgate::gate::{self, CompareOptions, Comparison, Policy};
 use benchgate::ingest::{self, ExportFormat};
@@ -14,10 +15,10 @@ const NOW: &str = "2026-11-20T12:00:00Z";
 /// The formats that `compare` reads.
 const FORMATS: [ExportFormat; 3] =
     [ExportFormat::RunJson, ExportFormat::GoogleBenchmark, ExportFormat::ResultsJsonl];
-/// Enough that equal programs are found equal.
+/// With this many files per side, equal programs pass.
 const FILES: usize = 30;
 
-/// The same run measured again: every process is a little faster or slower, all of its repetitions alike.
+/// A repetition of the run in which all samples are a little faster or slower, by the same factor.
 fn again(run: &Run, number: usize) -> Run {
     let factor = 1.0 + 0.002 * ((number * 7919 % 101) as f64 / 50.0 - 1.0);
     let mut run = run.clone();
@@ -40,26 +41,27 @@ fn again(run: &Run, number: usize) -> Run {
     run
 }
 
-/// Sixty runs, of which every second is base's.
+/// Sixty runs, which belong to base and head alternately.
 fn sessions(run: &Run) -> [Vec<Run>; 2] {
     [0, 1].map(|side| (0..FILES).map(|at| again(run, 2 * at + side)).collect())
 }
 
-/// The runs as `convert` writes them and `compare` reads them; `None` where it refuses.
+/// The runs after they were written by `convert` and read by `compare`; `None` if a conversion loses
+/// evidence.
 fn converted(runs: &[Run], format: ExportFormat) -> Option<Vec<Run>> {
     let convert = |run: &Run| {
         let mut run = run.clone();
         gate::record_unfit(&mut run);
         let written = ingest::export(&run, format, NOW);
         let mut back = ingest::read_detected(&written.bytes, &run.origin.label).unwrap();
-        // As several files of one side are read.
+        // Several files of one side are read without their session.
         back.session = None;
         written.evidence_lost.is_empty().then_some(back)
     };
     runs.iter().map(convert).collect()
 }
 
-/// Which benchmarks of the converted files would pass.
+/// Returns for each benchmark of the converted files whether it would pass.
 fn converted_greens([base, head]: &[Vec<Run>; 2], format: ExportFormat) -> Option<Vec<bool>> {
     Some(greens(&compare([converted(base, format)?, converted(head, format)?])))
 }
@@ -70,7 +72,7 @@ fn compare([base, head]: [Vec<Run>; 2]) -> (Comparison, Vec<BenchmarkName>) {
     (gate::compare(&base, &head, &Policy::default(), &CompareOptions::default()), names)
 }
 
-/// Whether each benchmark would pass alone.
+/// Returns for each benchmark whether it would pass alone.
 fn greens((comparison, names): &(Comparison, Vec<BenchmarkName>)) -> Vec<bool> {
     let is_green = |name: &BenchmarkName| {
         let mut rows = comparison.rows.iter().filter(|row| row.fatal && row.benchmark == *name).peekable();
@@ -123,7 +125,7 @@ fn testbed(id: &str) -> Option<Testbed> {
     })
 }
 
-/// Every way in which a run can say that it proves nothing, each with its name.
+/// Runs that prove nothing for each possible reason, with the names of the reasons.
 fn weak_runs() -> Vec<(String, Run)> {
     let mut all = Vec::new();
     let mut add = |name: String, change: &dyn Fn(&mut Run)| {

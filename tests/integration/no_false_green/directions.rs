@@ -1,5 +1,5 @@
-//! Measures of which no tool states whether more or less is better: a guess would turn half of a throughput into an
-//! improvement.
+//! Measures for which no tool states whether more or less is better. A wrong guess would turn half of the
+//! throughput into an improvement.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::harness::{Outcome, World};
 
 use super::{FAIL_ON, Greens};
 
-/// Four repetitions of one benchmark with a counter; the sides never have equal samples.
+/// Four repetitions of one benchmark with a counter. The samples of the two sides are never equal.
 fn google(counter: &str, value: f64, nudge: f64) -> String {
     let rows = [0.0, 1.0, 2.0, 3.0].map(|at| {
         let near = |value: f64| value * (1.0 + 1e-4 * (at + nudge));
@@ -91,7 +91,7 @@ fn no_measure_of_another_tool_is_judged_by_a_guess() {
         ("tracked-value", "", asv(10.0).to_string(), asv(5.0).to_string()),
         ("ipc", "ipc", jmh(3.0).to_string(), jmh(1.5).to_string()),
         ("quality", "", go(10.0), go(5.0)),
-        // Samples per second, and a name that is not a unit of time.
+        // `MS/s` means samples per second, and the name `hr` does not mean hours.
         ("MS/s", "", go(10.0).replace("quality/frame", "MS/s"), go(5.0).replace("quality/frame", "MS/s")),
         (
             "tracked-value",

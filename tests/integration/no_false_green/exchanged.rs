@@ -1,18 +1,20 @@
-//! Tools and modules that are exchanged: before the gate, between the checks and the measuring, and during it.
+//! Tools and modules that are replaced before the gate, between the checks and the measuring, or while
+//! measuring.
 
 use std::path::{Path, PathBuf};
 
 use super::{FAIL_ON, Greens, Sides};
 use crate::harness::{Outcome, install_script};
 
-/// Head is slower by 30 %, and this is what its program does to hide it.
+/// Head is 30 % slower, and its program tries to hide this.
 const SLOW: &str = "latency-us=1300";
 
 fn slower(sides: &Sides, directives: &[&str]) {
     sides.head(&[&[SLOW], directives].concat());
 }
 
-/// A benchmark tool that measures a quick module whatever it is given, outside of the suite's tools.
+/// Installs a fake benchmark tool outside the suite's tools. It measures a fast module instead of the given
+/// one.
 fn liar(sides: &Sides) -> PathBuf {
     let folder = sides.world.locks().join("liar");
     std::fs::create_dir(&folder).unwrap();
@@ -35,7 +37,7 @@ fn liar(sides: &Sides) -> PathBuf {
     script
 }
 
-/// What the liar leaves when it is started.
+/// The file that the fake tool creates when it is started.
 fn ran(folder: &Path) -> PathBuf {
     folder.join("ran")
 }
@@ -51,7 +53,7 @@ fn modules(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A command for `sed` over every module in the cache.
+/// A command that applies `sed` to every module in the cache.
 fn edit_modules(sides: &Sides, edit: &str) -> String {
     format!("find {} -name module.vmfb -exec sed -i {edit} {{}} +", sides.world.cache().display())
 }
@@ -88,7 +90,7 @@ fn no_tool_or_module_that_is_exchanged_while_it_is_used_is_green() {
         let outcome = sides.gate();
         greens.check(case, &outcome);
         assert_eq!(outcome.code, Some(20), "{case}: {}{}", outcome.stdout, outcome.stderr);
-        // Nothing that was measured with it is taken over by the next run.
+        // The next run does not reuse anything that was measured with the fake tool.
         slower(&sides, &["revision=3"]);
         greens.check(&format!("{case}, then a run without it"), &sides.gate());
     }
@@ -107,7 +109,7 @@ fn no_module_that_was_changed_in_the_cache_is_green() {
         assert_eq!(found.len(), 2);
         for module in found {
             let text = std::fs::read_to_string(&module).unwrap();
-            // Both sides are equally slow, or equally quick.
+            // Both modules get the same speed, either slow or fast.
             std::fs::write(
                 &module,
                 text.replace("=1300", &format!("={edit}")).replace("=1000", &format!("={edit}")),

@@ -1,4 +1,4 @@
-//! `[[expect]]`: expected failures, and the side that may declare them.
+//! `[[expect]]`: expected failures, and which side may declare them.
 
 use super::{FAIL_ON, Greens};
 use crate::harness::row;
@@ -15,8 +15,8 @@ fn expect(suite: &Suite) {
     suite.world.write("benchgate.toml", toml.replacen("[toolchain]", EXPECTED, 1));
 }
 
-/// A pull request: whether base expects a failure, what base's model `a` does, and the change; a second model works on
-/// both sides.
+/// Gates a pull request. Base may expect a failure, its model `a` has the directives `base`, and `change`
+/// makes head. A second model works on both sides.
 fn gated(
     expected_at_base: bool,
     base: &[&str],

@@ -1,4 +1,4 @@
-//! Result files that lost, contradict or hide something, given to `compare`.
+//! Result files given to `compare` that lost, contradict or hide something.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::harness::{Outcome, World};
 
 use super::{FAIL_ON, Greens};
 
-/// A paired session of two benchmarks, 24 blocks with 0.2 % of noise; head is slower by `slower`.
+/// A paired session of two benchmarks with 24 blocks and 0.2 % of noise. Head is slower by `slower`.
 fn session(slower: f64) -> Value {
     let side = |name: &str, factor: f64| {
         let benchmark = |benchmark: &str, level: f64, factor: f64| {
@@ -14,7 +14,7 @@ fn session(slower: f64) -> Value {
                 .filter(|at| (matches!(at % 4, 1 | 2) == (at / 4 % 2 == 0)) == (name == "head"))
                 .map(|at| {
                     let noise = |index: u32| 0.002 * (f64::from((at * 7 + index * 13) % 17) / 17.0 - 0.5);
-                    // No two processes measure the same to the last bit.
+                    // No two processes have exactly equal times.
                     let other = 1.0 + 1e-9 * f64::from(at);
                     let samples: Vec<f64> =
                         (0..4).map(|index| level * factor * other * (1.0 + noise(index))).collect();
@@ -76,7 +76,7 @@ fn resample(run: &mut Value, side: usize, of: impl Fn(usize, f64) -> Value) {
     }
 }
 
-/// Says when the processes of head's first benchmark began, by their order there.
+/// Sets the start times of the processes of head's first benchmark, by their order.
 fn started(run: &mut Value, when: impl Fn(usize) -> String) {
     for (at, process) in processes(run, 1).iter_mut().enumerate() {
         process["started"] = json!(when(at));
@@ -85,7 +85,7 @@ fn started(run: &mut Value, when: impl Fn(usize) -> String) {
 
 type Spoil = fn(&mut Value);
 
-/// Disturbances of a session without a change.
+/// Disturbances of a session in which nothing changed.
 const SPOILED: &[(&str, Spoil)] = &[
     ("head lost a benchmark", |run| drop(run["sides"][1]["benchmarks"].as_array_mut().unwrap().remove(0))),
     ("head lost all benchmarks", |run| run["sides"][1]["benchmarks"] = json!([])),
@@ -244,7 +244,7 @@ const SPOILED: &[(&str, Spoil)] = &[
     ("the format is another one", |run| run["schema"] = json!("benchgate/comparison/v1")),
 ];
 
-/// Manipulations that hide that head is 10 % slower.
+/// Manipulations that hide a head which is 10 % slower.
 const HIDDEN: &[(&str, Spoil)] = &[
     ("nothing", |_| ()),
     ("latency is declared to be better when higher", |run| run["metrics"][0]["better"] = json!("higher")),
@@ -341,7 +341,7 @@ fn no_edit_of_a_regressed_session_hides_it() {
     greens.none(22);
 }
 
-/// The same session in JSON that another reader would read in another way.
+/// The same session in JSON that different readers interpret differently.
 #[test]
 fn no_spelling_of_json_hides_anything() {
     let text = session(0.0).to_string();
@@ -385,7 +385,7 @@ fn no_spelling_of_json_hides_anything() {
     greens.none(17);
 }
 
-/// Any prefix of a file is a file that was cut off.
+/// Every proper prefix of a file is a truncated file.
 #[test]
 fn no_truncated_file_is_green() {
     let text = session(0.0).to_string();

@@ -1,4 +1,4 @@
-//! Results of other tools that lost, contradict or hide something, given to `compare`.
+//! Results of other tools given to `compare` that lost, contradict or hide something.
 
 use serde_json::json;
 
@@ -69,7 +69,7 @@ fn google(rows: &[&str]) -> String {
     GOOGLE.replace("ROWS", &rows.join(","))
 }
 
-/// Three repetitions of one benchmark; `extra` is said of the last.
+/// Three repetitions of one benchmark; the last one also has the fields in `extra`.
 fn row(name: &str, time: &str, extra: &str) -> String {
     let repetition = |index: usize| {
         let extra = if index == 2 { extra } else { "" };
@@ -140,14 +140,15 @@ fn no_pair_of_foreign_files_that_lacks_something_is_green() {
     greens.none(20);
 }
 
-/// 21 files a side; the time of a repetition by side, file and repetition. Both sides have the same 0.2 % of noise.
+/// 21 files per side. `time` returns the time of a repetition by side, file and repetition. Both sides have
+/// the same noise of 0.2 %.
 fn several_files(time: impl Fn(bool, usize, usize) -> f64) -> Outcome {
     let world = World::new();
     for (head, side) in [(false, "base"), (true, "head")] {
         for file in 0..21 {
             let repetition = |index: usize| {
                 let place = (file * 7 + index * 13 + usize::from(head) * 5) % 17;
-                // No two repetitions agree to the last bit.
+                // No two repetitions have exactly equal times.
                 let other = 1e-7 * (file * 8 + index * 2 + usize::from(head)) as f64;
                 let time = time(head, file, index) * (1.0 + other + 0.002 * (place as f64 / 17.0 - 0.5));
                 format!(
@@ -181,7 +182,7 @@ fn no_head_that_is_slow_in_some_of_many_files_is_green() {
     };
     greens.check("as many processes are slow as before, and take twice as long", &longer(1.3, 2.6));
     greens.none(4);
-    // Runs with modes, as hyperfine writes them: 22 files of ten runs a side.
+    // Runs with several speeds in hyperfine's format: 22 files of ten runs per side.
     let modes = |of_base: f64, of_head: f64| {
         let world = World::new();
         for (side, slow) in [("base", of_base), ("head", of_head)] {
@@ -259,7 +260,7 @@ fn no_file_of_a_folder_that_can_not_be_read_is_passed_over() {
             world
                 .write(&format!("{side}/{file}.json"), google(&[&row("BM_a", &format!("{time}{file}"), "")]));
         }
-        // Files that stand next to results for other reasons.
+        // Other files that are stored next to results.
         world.write(&format!("{side}/machine.json"), r#"{"machine": "a", "cpu": "b"}"#);
         world.write(&format!("{side}/stderr.log"), "");
         world.write(&format!("{side}/build.log"), "Linking bench\n");
@@ -340,7 +341,7 @@ fn no_failed_run_among_the_logs_of_a_folder_is_passed_over() {
     greens.none(logs.len());
 }
 
-/// A file that says something against its own numbers, in the words of each tool.
+/// Each edit makes a file contradict its own numbers.
 #[test]
 fn no_file_that_contradicts_itself_is_green() {
     let hyperfine = r#"{"results": [{"command": "a", "mean": 1.0003, "stddev": 0.000216, "median": 1.00025, "user": 1.0,

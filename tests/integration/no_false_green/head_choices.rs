@@ -1,4 +1,4 @@
-//! Choices of a pull request's configuration for both sides.
+//! A pull request's configuration that affects both sides.
 
 use super::{FAIL_ON, Greens};
 use crate::harness::lint_codes;
@@ -6,7 +6,7 @@ use crate::harness::row;
 use crate::pull_request::{commit, policy_on_main, repository};
 use crate::suite::{Suite, npy};
 
-/// A pull request whose head is changed by `change`, gated against its base.
+/// Gates a pull request whose head is changed by `change`.
 fn gated(change: impl FnOnce(&Suite)) -> (Suite, crate::harness::Outcome) {
     let (suite, repository) = repository();
     change(&suite);
@@ -76,7 +76,7 @@ fn an_fp64_reference_that_head_adds_does_not_excuse_a_wrong_output() {
 #[test]
 fn a_reference_made_of_a_wrong_output_is_not_green() {
     let mut greens = Greens::default();
-    // The program is the same, and a flag makes the compiler compute something else.
+    // The program is unchanged, but a flag makes the compiler compute something else.
     let flag = "[side.head]\nflags = [\"--fake=output=2,4,6\"]\n";
     let (_, outcome) = gated(|suite| {
         suite.world.write("data/y.npy", npy(&[2.0, 4.0, 6.0]));
@@ -175,8 +175,8 @@ fn a_program_is_judged_by_the_results_of_its_second_call_too() {
     let counting = with("changes-input=always").expect_code(11).json();
     let latency = row(&counting, "a/cpu/main", Some("latency"));
     assert!(lint_codes(latency).contains(&"stateful"), "{counting:#}");
-    // A function that writes the same into its inputs in every call does the same work in every later call, which is other
-    // work than base's unless base does so too.
+    // A function that writes the same values into its inputs in every call does the same work in all later
+    // calls. This differs from base's work unless base does it too.
     let filled = with("changes-input=once").expect_code(11).json();
     let latency = row(&filled, "a/cpu/main", Some("latency"));
     assert!(lint_codes(latency).contains(&"workload-changed"), "{filled:#}");
@@ -224,7 +224,7 @@ fn a_program_that_contains_its_results_is_not_green() {
             assert!(text.contains("called with other inputs"), "{text}");
         }
     }
-    // The same model, of which the compiler makes a constant.
+    // The compiler turns the same model into a constant.
     let (suite, repository) = repository();
     let main = ["latency-us=1000", "other-output=4,5,6", "reads=models/spec.mlir"];
     suite.source("a", &main);
@@ -236,7 +236,7 @@ fn a_program_that_contains_its_results_is_not_green() {
     head's outputs differ: output 0 differs from base's
     called with other inputs: 3 of 3 elements beyond the tolerance, largest |a − b| 3.000e0, first at [0], all over the output; it is base's output plus -3.000e0
     ");
-    // Inputs for which base's model is not defined.
+    // Base's model is not defined for the other inputs.
     let (suite, repository) = self::repository();
     suite.source("a", &["latency-us=1000", "other-output=NaN,5,6"]);
     policy_on_main(&suite, &repository, "");
@@ -348,7 +348,7 @@ fn a_link_to_the_folder_of_the_configuration_that_head_turns_is_compared_with_ba
     }
     commit(&repository, "a turned link");
     let mut command = suite.world.command(["gate", "--base", "main"]);
-    // As a shell that entered the folder.
+    // The command starts like one from a shell that entered the folder through the link.
     command.current_dir(&link).env("PWD", &link);
     suite.world.finish(command).expect_code(10);
 }
@@ -366,7 +366,7 @@ fn a_waiver_of_the_latency_does_not_cover_other_work_or_kept_state() {
             "\n[[waiver]]\nbenchmark = \"a/*\"\nmetric = \"latency\"\nowner = \"@o\"\nreason = \"known\"\nexpires = \"{expires}\"\n"
         );
         policy_on_main(&suite, &repository, &waiver);
-        // The slowdown that was reviewed is covered.
+        // The waiver covers the slowdown that was reviewed.
         suite.source("a", &["latency-us=3000", "revision=2"]);
         gate_main(&suite, &[]).expect_code(0);
         suite.source("a", directives);
@@ -423,7 +423,7 @@ fn a_tag_named_like_the_remote_branch_is_not_taken_for_it() {
         gate().expect_code(2);
         repository.find_reference(place).unwrap().delete().unwrap();
     }
-    // Names of one commit are not ambiguous.
+    // Several names of the same commit are not ambiguous.
     repository.reference("refs/tags/origin/main", main.id(), true, "").unwrap();
     gate().expect_code(10);
 }

@@ -1,4 +1,4 @@
-//! Every key of the declaration × plausible values, as a pull request sets them.
+//! A pull request sets every declared configuration key to every plausible value.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use super::{FAIL_ON, Greens};
 use crate::pull_request::{commit, repository};
 
-/// A change of one key, and the key's name in the reference page: `[[model]] flags`.
+/// A change of one key, with the key's name in the reference page: `[[model]] flags`.
 struct Change {
     key: String,
     head: Value,
 }
 
-/// Texts that a key without a pattern may have.
+/// Values of keys for text that has no pattern.
 const TEXTS: &[&str] =
     &["other", "local-sync", "models/b.mlir", "data/z.npy", "--other", "--task_topology_group_count=1"];
 
@@ -54,7 +54,7 @@ fn values(schema: &Value) -> Vec<Value> {
     }
 }
 
-/// Every change of `document` in one key of `schema`, at `path` of the document.
+/// Every change of `document` in one key of `schema`, which is at `path` in the document.
 fn changes(schema: &Value, path: &[Value], title: &str, document: &Value, all: &mut Vec<Change>) {
     for (key, inner) in schema["properties"].as_object().unwrap() {
         let at = [path, &[json!(key)]].concat();
@@ -85,7 +85,7 @@ fn changes(schema: &Value, path: &[Value], title: &str, document: &Value, all: &
     }
 }
 
-/// Sets or removes what is at a path; tables on the way are made.
+/// Sets or removes the value at a path, and creates missing tables.
 fn set(document: &mut Value, path: &[Value], value: Option<Value>) {
     let Some((last, before)) = path.split_last() else { return };
     let mut at = document;
@@ -109,7 +109,7 @@ fn set(document: &mut Value, path: &[Value], value: Option<Value>) {
     }
 }
 
-/// JSON as TOML: one inline value for each key of the top level.
+/// Converts JSON to TOML with one inline value for each top-level key.
 fn toml(document: &Value) -> String {
     fn inline(value: &Value) -> String {
         let list = |items: Vec<String>| items.join(", ");
@@ -130,7 +130,7 @@ fn toml(document: &Value) -> String {
         .collect()
 }
 
-/// A suite with little more than what must be there, or with a value for many keys.
+/// Two suites: one with almost only required keys, and one with values for many keys.
 fn documents(tools: &Path) -> [Value; 2] {
     let few = json!({
         "suite": { "name": "fake" },
@@ -171,7 +171,7 @@ fn all_changes(document: &Value) -> Vec<Change> {
     all
 }
 
-/// Whether the declaration gives the key to the head.
+/// Returns true if the declaration lets the head choose the key.
 fn is_heads(key: &str) -> bool {
     let (table, key) = key.split_once(' ').unwrap_or((key, ""));
     let named = |list: &str, key: &str| list.contains(&format!("`{key}`"));
@@ -198,7 +198,7 @@ fn a_head_s_configuration_decides_nothing_but_the_keys_that_are_its_own() {
         assert!(!is_green(&base.policy));
         for Change { key, head } in all_changes(&document) {
             cases += 1;
-            // A configuration that is refused is an error, and never green.
+            // If the configuration is refused, the result is an error and never a pass.
             let Some(head) = parsed(&head) else {
                 refused += 1;
                 continue;
@@ -214,7 +214,7 @@ fn a_head_s_configuration_decides_nothing_but_the_keys_that_are_its_own() {
             let fault = if head == base {
                 None
             } else if is_heads(&key) {
-                // Other names are other benchmarks, and the base's are missing.
+                // A changed name makes another benchmark, so that the base's one is missing.
                 (reported.chosen.is_empty()
                     && same_tables
                     && !renamed
@@ -226,7 +226,7 @@ fn a_head_s_configuration_decides_nothing_but_the_keys_that_are_its_own() {
                 (reported.ignored.is_empty() && policy.is_empty()).then_some("is ignored in silence")
             };
             wrong.extend(fault.map(|fault| format!("{key} {fault}")));
-            // A policy that is the base's gives the base's verdict.
+            // With the base's policy, the verdict is the base's too.
             if judged.policy != base.policy && is_green(&judged.policy) {
                 wrong.push(format!("{key} makes a slow head green"));
             }
@@ -238,7 +238,7 @@ fn a_head_s_configuration_decides_nothing_but_the_keys_that_are_its_own() {
 
 #[test]
 fn no_change_of_a_configuration_makes_a_slow_or_wrong_head_green() {
-    /// Changes for tests of the whole program.
+    /// The number of changes that are tested with the whole program.
     const SAMPLE: usize = 16;
     let (suite, repository) = repository();
     let [document, _] = documents(&suite.world.locks().join("tools"));

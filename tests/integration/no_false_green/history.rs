@@ -1,4 +1,4 @@
-//! Baselines that are absent, not comparable, or contain wrong results.
+//! Baselines that are missing, not comparable, or contain wrong results.
 
 use crate::suite::{Suite, npy};
 
@@ -27,7 +27,7 @@ fn commit(suite: &Suite) {
     git(suite, &["commit", "--quiet", "--allow-empty", "-m", "m"]);
 }
 
-/// A suite with two nights in its store.
+/// A suite with two stored sessions.
 fn stored() -> Suite {
     let suite = suite();
     git(&suite, &["init", "--quiet"]);
@@ -120,7 +120,7 @@ fn no_slow_night_becomes_the_baseline_it_is_judged_by() {
     for night in 0..3 {
         commit(&suite);
         suite.world.run(["run"]).expect_code(0);
-        // The update stores the night, and may refuse it; it must not be learned from.
+        // The update may store the session or refuse it, but the session must not join the baseline.
         suite.world.run(["baseline", "update"]);
         commit(&suite);
         greens.check(

@@ -1,4 +1,4 @@
-//! `[[command]]`: what processes leave to later ones, and outputs that prove nothing.
+//! `[[command]]`: files that processes leave for later ones, and outputs that prove nothing.
 
 use crate::harness::Outcome;
 
@@ -37,7 +37,7 @@ fn a_result_that_heads_processes_leave_to_later_ones_is_never_green() {
         change.bench(&memo(place));
         is_other_work(place, &change.strictly());
     }
-    // A cache that base has as well.
+    // Base has a cache too.
     for (base, head) in [("$1/cache/a", "$1/cache/b"), ("$HOME/.cache/x/a", "$HOME/.cache/x/b")] {
         let change = Change::new(&format!(": > \"$1/log.$$\"; {}", memo(base)), WITH_OUTPUTS);
         change.bench(&format!(": > \"$1/log.$$\"; {}", memo(head)));
@@ -79,8 +79,8 @@ fn a_file_of_the_build_that_only_heads_processes_change_is_never_green() {
     is_the_same_work("base's processes change it too", &change.strictly());
 }
 
-/// A command that does something with files, given by its first argument, and leaves its output in the folder
-/// that its second one names.
+/// A command whose first argument selects what it does with files. It leaves its output in the folder of its
+/// second argument.
 const KEEPS: &str = r#"
 import ctypes, os, sys, tempfile
 how, build = sys.argv[1:]
@@ -254,7 +254,7 @@ fn outputs_that_a_program_without_a_computation_would_have_prove_nothing() {
         assert!(found(&outcome, "vacuous-reference"), "{body}: {}", outcome.said());
         assert_eq!(outcome.code, Some(11), "{body}: {}", outcome.said());
     }
-    // One number that is right, next to one that can't be wrong.
+    // The output has one meaningful number, next to one that can't be wrong.
     let change =
         Change::new(&npy(&format!("{nan}\\000\\000\\200\\077")), &WITH_OUTPUTS.replace("y.txt", "y.npy"));
     let outcome = change.strictly();

@@ -1,10 +1,11 @@
-//! What decides a module or its speed without being named in a configuration: head differs there only, and is slower.
+//! Files and settings that affect a module or its speed without being named in a configuration. Head differs
+//! only in these, and is slower.
 
 use super::{BASE, FAIL_ON, Sides};
 use crate::harness::{lint_codes, row};
 use crate::suite::{COMMIT, install_fake_tools};
 
-/// Sides of one and the same model, compiled with `flags` and run with `env` of the target.
+/// Sides with the same model, compiled with `flags` and run with the target's `env`.
 fn same_sources(flags: &str, env: &str) -> Sides {
     let sides = Sides::new();
     sides.model("head", "a", BASE);
@@ -13,7 +14,7 @@ fn same_sources(flags: &str, env: &str) -> Sides {
     sides
 }
 
-/// Each side's own tools: base's in `tools`, head's in `tools2`.
+/// Sides with the same model and separate tools: base's are in `tools`, and head's in `tools2`.
 fn same_sources_with_own_tools() -> Sides {
     let sides = same_sources("", "");
     install_fake_tools(&sides.world.work().join("tools2"));
@@ -24,7 +25,7 @@ fn same_sources_with_own_tools() -> Sides {
     sides
 }
 
-/// An honest pair passes, and after `change` head is slower and does not.
+/// Checks that an honest pair passes, and that it does not pass after a change that makes head slower.
 fn is_noticed(sides: &Sides, files: &[(&str, &str)], changed: (&str, &str)) {
     for (name, text) in files {
         sides.world.write(name, text);
@@ -95,7 +96,7 @@ fn what_only_timed_processes_read_shows_in_their_times() {
     is_noticed(&sides, &[("base/DAY", "1"), ("head/DAY", "1")], ("head/DAY", "1.45"));
 }
 
-/// Lets the program start nothing that observes files, as in a container whose profile forbids seccomp.
+/// Prevents the program from observing files, as in a container whose profile forbids seccomp.
 fn deny_seccomp(command: &mut std::process::Command) {
     use nix::libc;
     use std::os::unix::process::CommandExt;
@@ -114,7 +115,7 @@ fn deny_seccomp(command: &mut std::process::Command) {
     ];
     let install = move || {
         let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
-        // SAFETY: both calls only read their arguments, which outlive them.
+        // SAFETY: both calls only read their arguments, which live longer than the calls.
         let refused = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
                 || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0

@@ -1,4 +1,4 @@
-//! Results from which a pull request's job left out what was slow.
+//! Results from which a pull request's job removed the slow parts.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ fn a_red_result_from_which_blocks_are_left_out_is_never_green() {
         }
     }
     let mut red = Red::new();
-    // Slow in every second block.
+    // Every second block is slow.
     let is_slow = |block: u64| block % 2 == 1;
     red.even(|block| if is_slow(block) { 1.5 } else { 1.000_001 });
     assert_ne!(red.published(&red.run, 0), Some(0), "the result as it was measured");
@@ -43,7 +43,7 @@ fn a_red_result_from_which_blocks_are_left_out_is_never_green() {
             }
         }
     });
-    // The passing benchmark next to it loses its blocks as well.
+    // The other benchmark, which passes, loses the same blocks.
     forge("the same blocks of every benchmark deleted", &|run| {
         for side in 0..2 {
             for benchmark in run["sides"][side]["benchmarks"].as_array_mut().unwrap() {
@@ -55,7 +55,7 @@ fn a_red_result_from_which_blocks_are_left_out_is_never_green() {
     let greens = red.greens(&forgeries);
     assert!(greens.is_empty(), "{} of {} are green:\n{}", greens.len(), forgeries.len(), greens.join("\n"));
 
-    // 2.5 % slower, which one block under base's digests would not show.
+    // Head is 2.5 % slower, which a single block with base's digests would not show.
     red.even(|_| 1.025);
     assert_eq!(red.published(&red.run, 0), Some(10), "the result as it was measured");
     let mut run = red.run.clone();

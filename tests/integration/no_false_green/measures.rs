@@ -1,4 +1,4 @@
-//! Benchmarks of one file that have different measures: each is judged by what it has itself.
+//! Benchmarks of one file with different measures: each benchmark is judged by its own measures.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::harness::{Outcome, World};
 
 use super::{FAIL_ON, Greens};
 
-/// Go's text: benchmark `Time` takes the same time everywhere, and `Other` has these measures.
+/// Output of Go in which the benchmark `Time` always takes the same time, and `Other` has these measures.
 fn go(measures: &[(f64, &str)], nudge: f64) -> String {
     let line = |name: &str, measures: &[(f64, &str)], at: f64| {
         let measures: String = measures

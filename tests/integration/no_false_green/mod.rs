@@ -1,8 +1,8 @@
-//! Every way of losing, faking, contradicting or hiding a result that was thought of, driven through the
-//! whole gate: none may end in exit code 0. The family only grows.
+//! Known ways of losing, faking, contradicting or hiding a result, tested with the whole gate. None of them
+//! may end in exit code 0. Cases are added but never removed.
 //!
-//! A case describes the manipulation of an honest setup. Each setup is first run untouched and must pass, because a
-//! setup that is never green would prove nothing.
+//! A case describes a manipulation of an honest setup. Each setup is run without manipulation first and must
+//! pass, because a setup that never passes would prove nothing.
 
 mod base;
 mod bundles;
@@ -38,8 +38,8 @@ struct Sides {
     world: World,
 }
 
-/// Default behavior of both sides. Head's code differs from base's without any effect, so that no case passes because
-/// the modules are identical.
+/// Default behavior of both sides. Head's code differs from base's without any effect, because identical
+/// modules would pass for that reason alone.
 const BASE: &[&str] = &["latency-us=1000"];
 const HEAD: &[&str] = &["latency-us=1000", "revision=2"];
 
@@ -56,24 +56,24 @@ impl Sides {
         sides
     }
 
-    /// Writes a model of one side; `directives` are the fake tools' `KEY=VALUE` lines.
+    /// Writes a model of one side. `directives` are `KEY=VALUE` lines for the fake tools.
     fn model(&self, side: &str, name: &str, directives: &[&str]) {
         let lines: String = directives.iter().map(|line| format!("// fake {line}\n")).collect();
         self.world.write(&format!("{side}/models/{name}.mlir"), format!("// {name}\n{lines}"));
     }
 
-    /// Adds directives to what head does.
+    /// Adds directives to head's model.
     fn head(&self, directives: &[&str]) {
         self.model("head", "a", &[HEAD, directives].concat());
     }
 
-    /// Adds directives to what both sides do.
+    /// Adds directives to the models of both sides.
     fn both(&self, directives: &[&str]) {
         self.model("base", "a", &[BASE, directives].concat());
         self.head(directives);
     }
 
-    /// Writes benchgate.toml, with these lines at its end.
+    /// Writes benchgate.toml and appends these lines.
     fn configuration(&self, extra: &str) {
         let toml = format!(
             "[suite]\nname = \"fake\"\n\n[toolchain]\nversion = \"9.9.9\"\ncommit = \"{COMMIT}\"\npath = \"tools\"\n\n\
@@ -109,7 +109,7 @@ struct Greens {
 impl Greens {
     fn check(&mut self, case: &str, outcome: &Outcome) {
         self.cases += 1;
-        // 1 is a defect of benchgate, and 101 a panic.
+        // Exit code 1 is a bug in benchgate, and 101 is a panic.
         if !outcome.code.is_some_and(|code| code > 1 && code != 101) {
             self.found.push(format!(
                 "{case}: exit code {:?}\n{}\n{}",
@@ -118,7 +118,7 @@ impl Greens {
         }
     }
 
-    /// Fails with every case that was green, or when fewer cases ran than the family has.
+    /// Fails if any case passed, or if fewer cases ran than expected.
     #[track_caller]
     fn none(self, at_least: usize) {
         assert!(self.cases >= at_least, "only {} cases ran", self.cases);

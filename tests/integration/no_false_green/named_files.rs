@@ -1,4 +1,4 @@
-//! Every file of the sources that a configuration names × what a head can do to it.
+//! Manipulations by head of every source file that a configuration names.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,7 +11,7 @@ use crate::suite::npy;
 
 type Edit = fn(&Path);
 
-/// Changes of a file that keep or lose its content.
+/// Edits of a file that keep or lose its content.
 const EDITS: [(&str, Edit); 4] = [
     ("another content", |path| {
         let mut content = fs::read(path).unwrap();
@@ -28,7 +28,7 @@ const EDITS: [(&str, Edit); 4] = [
     ("an executable file", |path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap()),
 ];
 
-/// The file as it was.
+/// Restores the original file.
 fn restore(path: &Path, content: &[u8]) {
     let _ = fs::remove_file(path);
     fs::write(path, content).unwrap();
@@ -59,7 +59,7 @@ fn no_file_that_a_command_names_changes_unseen() {
             let path = change.0.work().join(name);
             apply(&path);
             let outcome = change.strictly();
-            // Where a line fails, no finding is needed.
+            // If a line fails, no finding is needed.
             let fails = outcome.code != Some(11);
             let shown = codes.iter().any(|code| outcome.stdout.contains(code));
             assert!(fails || shown, "{case}: {}", outcome.said());

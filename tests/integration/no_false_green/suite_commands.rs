@@ -1,17 +1,18 @@
-//! `[[command]]`: manipulations of commands by the head of a change.
+//! `[[command]]`: manipulations of commands by the head of a pull request.
 
 use crate::harness::{Outcome, World};
 use crate::pull_request::branch;
 
 use super::Greens;
 
-/// Prints two benchmarks of Google Benchmark. The time of day is noise that no load changes.
+/// Prints two benchmarks of Google Benchmark. The time of day serves as noise that does not depend on load.
 const ROWS: &str = r#"
 row() { printf '{"name":"%s","run_type":"iteration","iterations":10,"real_time":100.0%s,"cpu_time":90.0%s,"time_unit":"us"}' "$1" "$(date +%N)" "$(date +%N)"; }
 rows() { printf '{"context":{},"benchmarks":['; row BM_a; printf ','; row BM_b; printf ']}'; }
 "#;
 
-/// Two blocks leave an honest pair undecided, which does not fail here: each case has to end in another verdict.
+/// With two blocks, an honest pair stays undecided, which does not fail here. Each case has to end in another
+/// verdict.
 const SHORT: [&str; 6] =
     ["gate", "--base=main", "--max-blocks=2", "--fail-on", "regressed,diverged,error,missing", "--all"];
 
@@ -22,19 +23,19 @@ pub(super) const CONFIG: &str = "[suite]\nname = \"micro\"\n\n[[command]]\nname 
 pub(super) struct Change(pub(super) World);
 
 impl Change {
-    /// The base's benchmark and its configuration.
+    /// Creates a repository whose base has this benchmark and this configuration.
     pub(super) fn new(bench: &str, config: &str) -> Self {
         let change = Self::empty();
         change.begin(bench, config);
         change
     }
 
-    /// A folder for the files of the base.
+    /// Creates a folder for the files of the base.
     pub(super) fn empty() -> Self {
         Self(World::new())
     }
 
-    /// Makes the folder the base.
+    /// Commits the folder as the base.
     pub(super) fn begin(&self, bench: &str, config: &str) {
         self.0.write("benchgate.toml", config);
         self.bench(bench);
@@ -54,7 +55,7 @@ impl Change {
         self.0.run(SHORT)
     }
 
-    /// As JSON, where nothing but a pass is green.
+    /// Runs the gate so that only a pass ends with exit code 0, and prints JSON.
     pub(super) fn strictly(&self) -> Outcome {
         let args = ["gate", "--base=main", "--max-blocks=2", "--fail-on", super::FAIL_ON, "--format=json"];
         self.0.run(args)
@@ -125,7 +126,7 @@ fn a_base_that_is_not_built_is_never_green() {
     greens.none(4);
 }
 
-/// Base's files, as a program of head finds them.
+/// The paths of base's files, relative to the folder in which head's program runs.
 const BASES_SOURCES: &str = "../cache/benchgate/checkouts/checkout-*/content/tree";
 pub(super) const BASES_BUILD: &str = ".benchgate/scratch/*/content/base";
 
@@ -155,7 +156,7 @@ fn a_head_that_writes_to_bases_files_is_never_green() {
     greens.none(4);
 }
 
-/// Computes for a millisecond and leaves a result in the build folder.
+/// Computes for a millisecond and writes a result to the build folder.
 pub(super) const COMPUTES: &str = "echo 42 > \"$1/y.txt\"; rows";
 
 pub(super) const WITH_OUTPUTS: &str = "[suite]\nname = \"micro\"\n\n[[command]]\nname = \"micro\"\nbuild = \"true\"\n\
@@ -212,7 +213,7 @@ fn work_that_head_moves_before_the_measured_process_is_never_green() {
         greens.check(key, &outcome);
     }
     greens.none(2);
-    // Lines that base has too are no difference.
+    // Lines that base has too don't count as a difference.
     let with = |line: &str| CONFIG.replace("run = ", &format!("prepare = \"{line}\"\nrun = "));
     let change = Change::new("rows", &with("test -d {build}"));
     let gate = || change.strictly();

@@ -1,11 +1,11 @@
-//! Tools that fail, lie or contradict themselves.
+//! Tools that fail, report wrong results or contradict themselves.
 
 use crate::harness::World;
 use crate::suite::{COMMIT, npy};
 
 use super::{Greens, Sides};
 
-/// Manipulations of head by the tools. The left side names the case.
+/// Manipulations that head's tools make. The left side names the case.
 const OF_HEAD: &[(&str, &[&str])] = &[
     ("head does not compile", &["compile-error=no such op"]),
     ("the compiler prints an error and exits 0", &["compile-stderr=a.mlir:1:1: error: no such op"]),
@@ -115,7 +115,7 @@ const OF_HEAD: &[(&str, &[&str])] = &[
     ("every second of head's processes is slower by half", &["slow-every=2", "slow-by=50"]),
 ];
 
-/// Failures of both sides alike, which cause no difference.
+/// Failures of both sides in the same way, so that the sides don't differ.
 const OF_BOTH: &[(&str, &[&str])] = &[
     ("neither side compiles", &["compile-error=no such op"]),
     ("neither compiler run writes a module", &["compile-no-output=1"]),
@@ -135,7 +135,7 @@ const OF_BOTH: &[(&str, &[&str])] = &[
     ("both sides' units are unknown", &["json-replace=\"time_unit\": \"ms\"=>\"time_unit\": \"fortnights\""]),
 ];
 
-/// Spoils the tools; the second argument is a commit that is not pinned.
+/// A function that damages the tools. Its second argument is a commit that is not pinned.
 type SpoilTools = fn(&World, &str);
 type SpoilReference = fn(&World);
 

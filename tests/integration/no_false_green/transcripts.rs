@@ -15,7 +15,7 @@ fn results(numbers: [u8; 2]) -> String {
     format!("EXEC @main\n{}", both.concat())
 }
 
-/// Files of each side; with several, a side is a folder.
+/// Compares the files of each side. A side with several files is a folder.
 fn compared(base: &[String], head: &[String]) -> crate::harness::Outcome {
     let world = World::new();
     for (side, files) in [("base", base), ("head", head)] {
@@ -95,7 +95,7 @@ fn results_of_two_tools_in_one_file_are_an_error() {
     let mut greens = Greens::default();
     greens.check("a kernel of another kind with a wrong result", &compared(&[driver('y')], &[driver('n')]));
     greens.none(1);
-    // Google Benchmark's names may begin like those of Go.
+    // Names of Google Benchmark may begin like those of Go.
     let named = console(100).replace("BM_a ", "BenchmarkSum/8 ");
     let log = format!("note: model, mean ms, a log's words\n{named}");
     compared(std::slice::from_ref(&log), &[log.replace("100 ns", "101 ns")]).expect_code(11);
