@@ -1,5 +1,5 @@
-//! `benchgate pair` with commands whose results no load of this machine changes: the noise of what they print is the
-//! time of day.
+//! `benchgate pair` with commands whose results don't depend on the load of this machine. The noise in their
+//! output is the time of day.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::harness::{World, row};
 
-/// Prints a benchmark of Google Benchmark. Its time has the digits of `$1` before the time of day.
+/// Prints two benchmarks of Google Benchmark. Their times consist of the digits in `$1` and `$2`, followed by
+/// the time of day.
 const PRINT: &str = r#"
 row() { printf '{"name":"%s","run_type":"iteration","iterations":10,"real_time":%s%s,"cpu_time":90,"time_unit":"us"}' "$1" "$2" "$(date +%N)"; }
 printf '{"context":{},"benchmarks":['; row BM_a "$1"; printf ','; row BM_b "$2"; printf ']}'
@@ -76,7 +77,8 @@ fn a_command_that_prints_no_benchmark_is_timed_as_a_whole() {
     assert!(latency["base"]["location"].as_f64().unwrap() > 1.5e8, "{latency}");
     assert!(latency["estimate"]["ratio"].as_f64().unwrap() > 1.3, "{latency}");
     row(&report, "nap", Some("peak-host-memory"));
-    // Base's time, or a third of it where it waits, says how often both are started in each slot.
+    // The number of processes per slot depends on base's time, of which at least a third counts even if base
+    // waits.
     let run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
     for side in [0, 1] {
         let benchmark = &run["sides"][side]["benchmarks"][0];
@@ -109,7 +111,7 @@ fn words_folders_variables_and_outputs_reach_each_side_without_a_shell() {
             "--env=X=unused",
         ])
         .expect_code(20);
-    // `$X 1` is one word that no shell expanded, so it is not a number and the output is no JSON.
+    // No shell expanded `$X 1`, so it is one word and not a number, and the output is not valid JSON.
     assert!(report.stdout.contains("output"), "{}", report.stdout);
     let report = world
         .run([
@@ -129,8 +131,8 @@ fn words_folders_variables_and_outputs_reach_each_side_without_a_shell() {
     assert!((0.99..1.03).contains(&ratio("BM_b")), "{report:#}");
 }
 
-/// Prints BM_quiet and BM_noisy, each only if the pattern in `$1` selects it, and writes the pattern down. A noisy time
-/// differs by up to a factor of two, by the number of the process.
+/// Prints the benchmarks BM_quiet and BM_noisy if the pattern in `$1` selects them, and records the pattern.
+/// The noisy time varies by up to a factor of two between processes.
 const SELECTIVE: &str = r#"
 echo "$1" >> patterns
 row() { if echo "$1" | grep -qE "$3"; then printf '%s{"name":"%s","run_type":"iteration","iterations":10,"real_time":%s%s,"cpu_time":90,"time_unit":"us"}' "$comma" "$1" "$2" "$digits"; comma=,; fi; }
@@ -155,8 +157,8 @@ fn later_blocks_run_the_undecided_benchmarks_alone() {
     assert_eq!(of_looks, [("", 0), (r"^(BM_noisy)$", 24)], "{patterns}");
 }
 
-/// Starts a session, ends benchgate with this signal once some processes are measured, and returns its exit code and
-/// what it said last.
+/// Starts a session and sends this signal to benchgate once some processes are measured. Returns the exit
+/// code and the last message.
 fn interrupted(world: &World, signal: &str) -> (Option<i32>, String) {
     let mut session = world.command(["pair", "sh bench.sh 100. 20."]).stderr(Stdio::piped()).spawn().unwrap();
     let sessions = world.work().join(".benchgate/sessions");
@@ -179,7 +181,7 @@ fn send(signal: &str, process: &Child) {
     assert!(sent.success());
 }
 
-/// Takes the place of another job that measures on this machine.
+/// Holds the lock, like another job that measures on this machine.
 fn other_job(world: &World) -> File {
     std::fs::create_dir_all(world.locks()).unwrap();
     let file = File::create(world.locks().join("benchgate-host.lock")).unwrap();
@@ -248,7 +250,7 @@ fn a_list_without_a_direction_is_refused_at_the_first_process_and_never_timed_as
     let world = World::new();
     world.write("list.json", r#"[{"name": "a", "unit": "ms", "value": 5.0}]"#);
     for command in ["cat list.json", "cp list.json {output}"] {
-        // It is read, and refused only because all values are equal.
+        // With a stated format the list is read. It is only refused because all values are equal.
         world
             .run(["pair", command, "--format-in=custom-smaller-is-better", "--max-blocks=2"])
             .expect_code(20);

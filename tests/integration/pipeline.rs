@@ -1,4 +1,5 @@
-//! `benchgate run` and `benchgate gate` over faked tools: outcomes, caching, resuming, every failure.
+//! `benchgate run` and `benchgate gate` with fake tools: outcomes, caching, resuming, and every kind of
+//! failure.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -59,7 +60,7 @@ fn sides_that_execute_the_same_bytes_are_measured_little_and_pass() {
 fn the_second_run_compiles_nothing() {
     let suite = Suite::new().model("a", &["latency-us=1000"]).model("b", &["latency-us=10"]).write();
     suite.world.run(["run"]).expect_code(0);
-    // A compiler that can only fail proves that it is not asked.
+    // A compiler that always fails shows that the compiler is not called.
     let statuses = |suite: &Suite| -> Vec<String> {
         let run = suite.run_json();
         let benchmarks = run["sides"][0]["benchmarks"].as_array().unwrap().clone();
@@ -94,7 +95,7 @@ fn mlir_that_does_not_compile_fails_alone_and_says_why() {
 
 #[test]
 fn the_reason_of_a_long_error_is_the_compiler_s_sentence() {
-    // As IREE 3.13 prints an operator of ONNX with the attributes of a tree ensemble.
+    // An ONNX operator with the attributes of a tree ensemble, as IREE 3.13 prints it.
     let values = ["1.000000e+00 : f32"; 400].join(", ");
     let error = "compile-error=failed to legalize operation 'torch.operator' that was explicitly marked illegal: \
                  %2:2 = \"torch.operator\"(%1) <{name = \"onnx.TreeEnsembleClassifier\"}>";
@@ -210,7 +211,7 @@ fn an_output_that_is_a_folder_is_refused_before_anything_is_measured() {
     error: failed to write data: it is a folder
     hint: name a file in a folder that exists and can be written to
     ");
-    // The error names the file that was asked for, and not the draft that would have become it.
+    // The error names the requested file and not the temporary one.
     let nowhere = suite.world.run(["run", "--run", "nowhere/run.json"]).expect_code(2);
     insta::assert_snapshot!(nowhere.messages(), @"
     error: failed to write nowhere/run.json: there is no folder nowhere
@@ -281,7 +282,7 @@ fn a_command_that_is_refused_removes_no_result_and_no_foreign_file_is_replaced()
     suite.world.write("notes.txt", "do not lose this");
     suite.world.run(["run", "--run", "notes.txt"]).expect_code(2);
     assert_eq!(suite.world.read("notes.txt"), "do not lose this");
-    // A run that starts replaces the earlier result.
+    // A new run replaces the earlier result.
     suite.world.run(["run"]).expect_code(0);
     assert_ne!(suite.world.read("run.json"), before);
 }
@@ -291,7 +292,7 @@ fn waiting_for_another_job_keeps_the_earlier_result_except_in_a_job_of_github() 
     let suite = Suite::new().model("a", &["latency-us=500"]).write();
     suite.world.run(["run"]).expect_code(0);
     let before = suite.world.read("run.json");
-    // A changed model is compiled before the wait.
+    // The changed model is compiled before the run waits.
     suite.source("a", &["latency-us=600"]);
     let measuring = std::fs::File::open(suite.world.locks().join("benchgate-host.lock")).unwrap();
     measuring.lock().unwrap();
@@ -319,7 +320,7 @@ fn a_gate_without_a_base_says_what_to_name() {
     ");
 }
 
-/// The first file of this name below a folder.
+/// The first file with this name below a folder.
 fn find(folder: &std::path::Path, name: &str) -> std::path::PathBuf {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -335,8 +336,8 @@ fn find(folder: &std::path::Path, name: &str) -> std::path::PathBuf {
     panic!("no {name}");
 }
 
-/// Whose benchmark tool writes a line to `starts` each time it is started, and hangs at the start whose number is in
-/// `stop`: there a run can be killed at the same place on every host.
+/// A suite whose benchmark tool adds a line to `starts` whenever it is started, and hangs at the start whose
+/// number is in `stop`. So a run can be killed at the same point on every host.
 fn stopping_suite() -> Suite {
     let suite = Suite::new();
     let starts = suite.world.write("starts", "");
@@ -362,8 +363,8 @@ fn starts(suite: &Suite) -> usize {
     suite.world.read("starts").lines().count()
 }
 
-/// Kills a gate while its benchmark tool is in the start of this number; returns the session, and the processes that
-/// were finished, as its journal has them.
+/// Kills a gate during this start of its benchmark tool. Returns the session, and the finished processes in
+/// its journal.
 fn kill_at_start(suite: &Suite, number: usize) -> (String, Vec<serde_json::Value>) {
     suite.world.write("stop", number.to_string());
     let mut child =
@@ -391,8 +392,8 @@ fn kill_at_start(suite: &Suite, number: usize) -> (String, Vec<serde_json::Value
     (read(&head)["session"].as_str().unwrap().to_owned(), kept)
 }
 
-/// One kill inside the first block and one inside the second. The runs after them keep the blocks that were whole, and
-/// in the end the set of results is the same as without a kill.
+/// A run is killed in its first block, resumed, and killed in its second block. Complete blocks are kept, and
+/// the final set of results is the same as without a kill.
 #[test]
 fn a_killed_run_goes_on_and_ends_with_the_same_set_of_results() {
     let whole = stopping_suite();
@@ -401,7 +402,7 @@ fn a_killed_run_goes_on_and_ends_with_the_same_set_of_results() {
     let cut = stopping_suite();
     let (session, kept) = kill_at_start(&cut, 3);
     assert_eq!(kept.len(), 2, "{kept:?}");
-    // The block that was cut begins anew; of the next one, two of four processes are finished.
+    // The interrupted block is measured again. In the next block, two of four processes are finished.
     let (resumed, kept) = kill_at_start(&cut, 3 + 7);
     assert_eq!((&resumed, kept.len()), (&session, 6), "{kept:?}");
     let before = starts(&cut);
@@ -441,7 +442,7 @@ fn an_interrupt_ends_with_130_leaves_no_tool_behind_and_the_next_run_resumes() {
     let begun = lines.by_ref().map(Result::unwrap).find(|line| line.contains("verify: "));
     assert!(begun.is_some(), "nothing was verified");
     let wait = Instant::now();
-    // A process that began has finished the one before it.
+    // When a process starts, the one before it has finished.
     while starts(&suite) < 3 && wait.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -507,7 +508,7 @@ fn the_order_of_processes_is_drawn_by_each_session_unless_a_seed_is_named() {
     assert_eq!(seed(&["--seed", "7"]), 7);
 }
 
-/// Lets benchgate choose the duration of a process.
+/// Removes the settings of the measuring time, so that benchgate chooses it.
 fn with_chosen_timing(suite: Suite) -> Suite {
     let toml = suite.world.read("benchgate.toml");
     let fixed = "repetitions = 4\nmin-time = \"1ms\"\nwarmup = \"0ms\"\n";

@@ -1,10 +1,10 @@
-//! Messages of `compare` about plain files of other tools: each names what was found, and a remedy that helps.
+//! Messages of `compare` about other tools' files. Each message names what was found and a remedy that works.
 
 use serde_json::{Value, json};
 
 use crate::harness::{World, row};
 
-/// hyperfine's file with one command and ten runs around a time in seconds.
+/// A hyperfine file with one command and ten runs of about this time in seconds.
 fn hyperfine(time: f64) -> String {
     let times: Vec<f64> = (0..10u8).map(|run| time * (1.0 + 0.001 * f64::from(run))).collect();
     let mean = times.iter().sum::<f64>() / 10.0;
@@ -12,7 +12,7 @@ fn hyperfine(time: f64) -> String {
         .to_string()
 }
 
-/// A list for github-action-benchmark with one value.
+/// A file for github-action-benchmark with one value.
 fn list(value: f64) -> String {
     json!([{"name": "a", "unit": "ms", "value": value}]).to_string()
 }

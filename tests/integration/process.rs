@@ -1,4 +1,4 @@
-//! Programs that hang, flood, crash and escape, run for real.
+//! Real programs that hang, print without end, crash, or leave their process group.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -22,7 +22,7 @@ async fn ran(command: &Command) -> Finished {
     run(command, &Cancel::new()).await.unwrap()
 }
 
-/// The processes that noted themselves in `file`.
+/// The ids of the processes that wrote to `file`.
 fn noted(file: &Path) -> Vec<u32> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines().map(|line| line.parse().unwrap()).collect()
@@ -32,7 +32,7 @@ fn is_alive(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// Waits until at least one process is noted.
+/// Waits until at least one process has written its id.
 pub fn wait_for_note(file: &Path) {
     let until = Instant::now() + LONG;
     while noted(file).is_empty() {
@@ -41,7 +41,7 @@ pub fn wait_for_note(file: &Path) {
     }
 }
 
-/// All that noted themselves are gone, now or within `patience`.
+/// Checks that all processes that wrote their ids end within `patience`.
 pub fn assert_gone(file: &Path, patience: Duration) {
     let pids = noted(file);
     assert!(!pids.is_empty());
@@ -63,12 +63,12 @@ async fn an_exit_code_is_reported_as_it_was() {
     assert_eq!(ran(&fake(&["segfault"])).await.exit, Exit::Signal(11));
 }
 
-/// A supervisor that had the variables of its tool as arguments would show every user of the machine the token that
-/// git is given.
+/// If a supervisor received the variables of its tool as arguments, every user of the machine could see the
+/// token for git.
 #[tokio::test]
 async fn no_command_line_shows_a_variable_of_a_tool() {
     let folder = tempfile::tempdir().unwrap();
-    // The secret reaches grep in a file, so that grep's own command line lacks it.
+    // The secret is passed to grep in a file, because otherwise grep would find its own command line.
     let search = "printf %s \"$SECRET\" >secret && grep -l -s -a -f secret /proc/[0-9]*/cmdline; true";
     let command = Command::new("sh", LONG).args(["-c", search]).cwd(folder.path()).capture_stdout();
     let found = ran(&command.clone().env("SECRET", "ghs_OfOneCommandLine")).await;
@@ -125,13 +125,13 @@ async fn resource_use_is_that_of_the_tool() {
     assert!((200 << 20..400 << 20).contains(&peak), "{peak}");
     let finished = ran(&fake(&["burn", "200"])).await;
     assert!(finished.wall >= Duration::from_millis(200));
-    // Its share depends on the other programs of this machine.
+    // The share of the processor depends on the other programs of this machine.
     assert!(finished.user + finished.system > Duration::ZERO, "{finished:?}");
 }
 
 #[tokio::test]
 async fn a_tool_smaller_than_benchgate_is_reported_with_its_own_peak_memory() {
-    // Touched, so that this process is far larger than the tool.
+    // The memory is written to, so that this process is far larger than the tool.
     let ballast = std::hint::black_box(vec![1u8; 300 << 20]);
     let peaks: Vec<u64> = [
         ran(&fake(&["memory", "20"])).await.peak_memory_bytes.unwrap(),
@@ -155,14 +155,14 @@ async fn a_signal_that_benchgate_did_not_send_is_from_outside_and_a_crash_is_not
     assert_eq!(killed.exit, Exit::Signal(9));
     assert!(killed.ended_from_outside().is_some());
     let crashed = ran(&fake(&["segfault"])).await;
-    // Unless the machine ran out of memory at this very moment, which would be said.
+    // The machine may have run out of memory at this moment, which would be reported.
     assert!(crashed.memory_ran_out || crashed.ended_from_outside().is_none());
     let mut hung = fake(&["hang", "/dev/null"]);
     hung.timeout = Duration::from_millis(200);
     assert_eq!(ran(&hung).await.ended_from_outside(), None);
 }
 
-/// The processes that this one started, by its threads.
+/// The child processes of all threads of this process.
 fn children(pid: u32) -> Vec<i32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
@@ -194,7 +194,7 @@ fn a_stopped_supervisor_does_not_keep_benchgate_from_ending() {
 async fn the_environment_is_an_allow_list() {
     let finished = ran(&fake(&["environment"]).env("GIVEN", "1").capture_stdout()).await;
     let names = String::from_utf8(finished.stdout).unwrap();
-    // cargo sets these for every test, so they stand for what must not pass.
+    // cargo sets these variables for every test, so they show whether the environment is filtered.
     assert!(!names.contains("CARGO"), "{names}");
     assert!(names.lines().any(|name| name == "PATH"));
     assert!(names.lines().any(|name| name == "GIVEN"));
@@ -221,7 +221,7 @@ async fn a_tool_that_ignores_sigterm_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("pids");
     let mut command = fake(&["hang-ignoring-sigterm", note.to_str().unwrap()]);
-    // On a busy machine a tool may meet its time limit before it can ignore anything.
+    // On a busy machine, a tool may reach its time limit before it ignores the signal.
     for limit in [500, 5_000, 50_000].map(Duration::from_millis) {
         command.timeout = limit;
         assert!(ran(&command).await.exit.is_timeout());
@@ -242,7 +242,7 @@ async fn an_escaped_grandchild_is_found_and_killed() {
     assert_gone(&note, Duration::ZERO);
 }
 
-/// Asks a tool to stop, and once more at once, when it has noted itself. The second value is when that was.
+/// Once a tool has written its id, asks it twice to stop. Also returns the time of the request.
 fn stopped_after_note(note: &Path) -> (Cancel, tokio::task::JoinHandle<Instant>) {
     let cancel = Cancel::new();
     let (request, note) = (cancel.clone(), note.to_owned());
@@ -289,7 +289,7 @@ async fn a_dropped_run_kills_its_tool() {
         ended = run(&command, &cancel) => panic!("{ended:?}"),
         done = is_noted => done.unwrap(),
     }
-    // Dropping sends the signal and can't wait until a busy machine has delivered it.
+    // Dropping sends the signal, but does not wait until a busy machine has delivered it.
     assert_gone(&note, LONG);
 }
 

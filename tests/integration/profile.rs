@@ -1,4 +1,4 @@
-//! Time per kernel, from the profiler of the fake tools.
+//! The time per kernel, from the profiler of the fake tools.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::suite::Suite;
 
 const KERNELS: &str = "kernels=main_dispatch_0_matmul:600,main_dispatch_1_softmax:400";
 
-/// Base takes 1 ms, head `head` µs, of which the softmax takes what is new.
+/// Base takes 1 ms, and head takes `head` µs. The softmax accounts for the whole difference.
 fn suite(head: u32, measure: &str) -> Suite {
     let softmax = head - 600;
     let flags = format!(
@@ -31,7 +31,7 @@ fn what_regressed_is_profiled_on_both_sides() {
     assert_eq!(head["kernels"][1]["calls"], 1.0);
     let softmax = |profile: &Value| profile["kernels"][1]["ns"].as_f64().unwrap().round();
     assert_eq!((softmax(&base), softmax(&head)), (400_000.0, 900_000.0));
-    // The tool's own files are there for who wants to know more.
+    // The tool's own files are kept for further analysis.
     assert!(suite.world.work().join(".benchgate/profiles/head/m/cpu/main/b.ireeprof").is_file());
 }
 
@@ -138,7 +138,7 @@ fn the_profiler_of_real_tools_is_read() {
     assert_eq!(benchmark["profile"]["processes"], 2, "{}", benchmark["profile"]);
     let kernels = benchmark["profile"]["kernels"].as_array().unwrap();
     let launches: f64 = kernels.iter().map(|kernel| kernel["calls"].as_f64().unwrap()).sum();
-    // The profiler's counts agree with the compiler's.
+    // The profiler and the compiler report the same count.
     assert_eq!(Some(launches), benchmark["compiler"]["execution.dispatch-count"].as_f64());
     assert!(kernels.iter().all(|kernel| kernel["ns"].as_f64().unwrap() > 0.0), "{kernels:?}");
 }

@@ -1,9 +1,9 @@
-//! `benchgate limits propose`, from stored sessions to a configuration that holds the limits.
+//! `benchgate limits propose`, from stored sessions to a configuration with the limits.
 
 use crate::baseline::run;
 use crate::harness::World;
 
-/// Sessions on days of October whose latency is one of a few levels.
+/// Stores sessions on these days of October, with one of a few latencies.
 fn store(world: &World, days: std::ops::RangeInclusive<u8>, latency: f64) {
     for day in days {
         world.write("run.json", run(day, 'a', latency + f64::from(day % 7) * 60.0));
@@ -17,10 +17,10 @@ fn limits_come_from_the_stored_sessions_and_state_their_rate() {
     store(&world, 1..=24, 120_000.0);
     let proposed = world.run(["limits", "propose", "--owned-by", "@ada"]).expect_code(0).stdout;
     insta::assert_snapshot!(proposed);
-    // A rate that needs more sessions than there are is refused with their number.
+    // If a rate needs more sessions than are stored, the error names the required number.
     let refused = world.run(["limits", "propose", "--distribution-free"]).expect_code(20).stderr;
     insta::assert_snapshot!("refused", refused);
-    // 5 % need 19 sessions, and the largest of 24 is the limit.
+    // A rate of 5 % needs 19 sessions. The limit is the largest of the 24 values.
     let free = world.run(["limits", "propose", "--distribution-free", "--rate", "5%"]).expect_code(0).stdout;
     assert!(free.contains("max = \"120.4us\""), "{free}");
 }

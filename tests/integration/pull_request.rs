@@ -1,4 +1,4 @@
-//! `gate --base REF`: the merge base against the working tree, in a real repository.
+//! `gate --base REF`: compares the merge base with the working tree, in a real repository.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::harness::{lint_codes, reason, row, without_digests};
 use crate::suite::{Suite, install_fake_tools};
 
-/// A committed suite of one model, on `main`, with a branch checked out on top of it.
+/// A committed suite of one model on `main`, with a branch on top of it that is checked out.
 pub fn repository() -> (Suite, Repository) {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write().with_tools_outside();
     let repository = branch(&suite.world.work());
@@ -45,7 +45,7 @@ fn edit(suite: &Suite, from: &str, to: &str) {
     suite.world.write("benchgate.toml", toml.replace(from, to));
 }
 
-/// Gates the branch; the comparison.
+/// Gates the branch and returns the comparison.
 fn gate(suite: &Suite, code: i32) -> Value {
     let outcome = suite.world.run(["gate", "--base", "main", "--format", "json"]);
     if code == 0 { outcome.expect_no_failure().json() } else { outcome.expect_code(code).json() }
@@ -77,7 +77,7 @@ fn a_slower_model_on_the_branch_is_a_regression() {
 fn the_base_is_where_the_branch_left_main_not_the_tip_of_main() {
     let (suite, repository) = repository();
     commit(&repository, "nothing yet");
-    // main moves on and gets slow; the branch has nothing to do with it.
+    // A later commit on main is slow, which does not affect the branch.
     repository.set_head("refs/heads/main").unwrap();
     suite.source("a", &["latency-us=5000"]);
     commit(&repository, "main gets slow");
@@ -176,7 +176,7 @@ fn a_nightly_update_measures_the_suite_and_stores_the_session() {
     let (suite, _repository) = repository();
     let store = ["--store", "baselines"];
     let update = suite.world.run([&["baseline", "update", "--measure"][..], &store].concat());
-    // Other programs that run during the tests may disturb the night, which is then stored and quarantined.
+    // Other programs that run during the tests may disturb the session, which is then stored but quarantined.
     assert!(matches!(update.code, Some(0 | 11)), "{}", update.stderr);
     assert!(update.stderr.contains("benchmark: 2 steps ("), "{}", update.stderr);
     let list = suite.world.run([&["baseline", "list"][..], &store].concat()).expect_code(0);
@@ -252,7 +252,7 @@ fn a_waiver_of_the_base_accepts_other_work() {
     suite.world.run(["gate", "--base", "main", "--fail-on", ALL]).expect_code(0);
 }
 
-/// A branch whose model and reference are `factor` times those of base.
+/// A branch whose model has outputs and a reference that are `factor` times those of base.
 fn scaled(factor: f32) -> (Suite, Repository) {
     let (suite, repository) = repository();
     scale(&suite, &repository, factor);
@@ -267,7 +267,7 @@ fn scale(suite: &Suite, repository: &Repository, factor: f32) {
     commit(repository, "other results");
 }
 
-/// Puts these tables into the configuration of main, below the branch that is checked out.
+/// Adds these tables to the configuration on main, on which the checked-out branch is based.
 pub fn policy_on_main(suite: &Suite, repository: &Repository, tables: &str) {
     suite.world.write("benchgate.toml", suite.world.read("benchgate.toml") + tables);
     repository.set_head("refs/heads/main").unwrap();
@@ -315,7 +315,7 @@ fn a_reference_that_moved_within_the_tolerance_needs_no_word() {
     assert!(!lint_codes(latency(&comparison)).contains(&"reference-changed"), "{comparison:#}");
 }
 
-/// A branch on which the model `a` is called `b`, with this latency.
+/// A branch that renames the model `a` to `b`, with this latency.
 pub fn renamed(latency: &str, model: &str) -> (Suite, Repository) {
     let (suite, repository) = repository();
     suite.source("b", &[latency]);
@@ -339,7 +339,7 @@ fn a_renamed_model_is_compared_with_what_it_was() {
 
     let (suite, _repository) = renamed("latency-us=1300", RENAMED);
     assert_eq!(row(&gate(&suite, 10), "b/cpu/main", Some("latency"))["verdict"], "regressed");
-    // Nor does the new name take it out of what a filter keeps.
+    // A filter for either name selects the renamed benchmark.
     for filter in ["^a/", "^b/"] {
         let gated = suite.world.run(["gate", "--base", "main", "--filter", filter, "--format", "json"]);
         assert_eq!(row(&gated.expect_code(10).json(), "b/cpu/main", Some("latency"))["verdict"], "regressed");

@@ -1,4 +1,4 @@
-//! Raw files of tensors: bf16 inputs, references and outputs, which `.npy` can't hold.
+//! Raw files of tensors: bf16 inputs, references and outputs, which `.npy` can't represent.
 
 use crate::harness::World;
 use crate::suite::Suite;
@@ -16,7 +16,7 @@ fn bf16(values: &[f32]) -> Vec<u8> {
         .collect()
 }
 
-/// One model that gives `output` in bf16 and is called with `input`.
+/// A suite with one model that is called with `input` and returns `output` in bf16.
 fn suite(input: &str, expected: &str, output: &str) -> Suite {
     let suite = Suite::new().toml(&format!(
         "[[model]]\nname = \"m\"\nsource = \"models/m.mlir\"\ninputs = [\"{input}\"]\nexpected = [{expected}]"
@@ -47,7 +47,7 @@ fn a_compiled_module_is_kept_by_name() {
     assert_eq!(Some(only.metadata().unwrap().len()), bytes);
 }
 
-/// Digest of the files that are executed with the module.
+/// The digest of the files that are executed, including the module.
 fn execution(suite: &Suite) -> String {
     suite.world.run(["run"]).expect_code(0);
     let run = suite.run_json();

@@ -1,4 +1,4 @@
-//! Suites that are measured with the real IREE. Their tests are ignored in the plain run, because they download it;
+//! Suites that are measured with the real IREE. The tests are ignored by default, because they download IREE;
 //! `.ci/run torch` runs them.
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::harness::World;
 
-/// The model `mlp` of examples/quickstart under one IREE, with further lines for `[measure]`.
+/// The model `mlp` of examples/quickstart with one IREE release, and more lines for `[measure]`.
 pub fn quickstart_mlp(measure: &str) -> World {
     let world = World::new();
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart");
@@ -27,8 +27,8 @@ pub fn quickstart_mlp(measure: &str) -> World {
     world
 }
 
-/// The binary with the cache that all of these tests share: tools and PyTorch are installed once in each checkout, in
-/// the folder that cargo builds into. pip gets what it needs to reach a package index from this machine.
+/// The binary with a cache that all of these tests share. It is in cargo's build folder, so that tools and
+/// PyTorch are installed once per checkout. pip gets the variables that it needs to reach a package index.
 pub fn command(world: &World, args: &[&str]) -> Command {
     let mut command = world.command(args);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,5 +1,5 @@
-//! The schemas in the repository are the ones the code writes. `UPDATE_SCHEMAS=1 cargo test schemas`
-//! rewrites them.
+//! The schemas in the repository agree with those that the code generates. `UPDATE_SCHEMAS=1 cargo test
+//! schemas` rewrites them.
 
 use std::path::Path;
 
@@ -86,7 +86,7 @@ fn a_run_that_breaks_its_schema_is_seen() {
     }
 }
 
-/// What a value breaks of a schema in `schemas/`.
+/// The ways in which a value violates a schema in `schemas/`.
 pub fn faults(schema: &str, value: &Value) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(schema);
     let root: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -95,7 +95,7 @@ pub fn faults(schema: &str, value: &Value) -> Vec<String> {
     found
 }
 
-/// The keywords that the schemas here use; an unknown one fails, so that none is passed over.
+/// Supports the keywords that these schemas use. An unknown keyword fails, so that it is not ignored.
 fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<String>) {
     let Some(keywords) = schema.as_object() else {
         if schema == &Value::Bool(false) {

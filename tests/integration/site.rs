@@ -1,4 +1,4 @@
-//! `benchgate site`: what it writes, what it leaves alone, and what it says of silence.
+//! `benchgate site`: the files that it writes and keeps, and its reports about missing sessions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn now(night: usize) -> String {
     history::began(night).to_string()
 }
 
-/// Content and time of every file, by path.
+/// The content and the modification time of every file, by path.
 fn files(folder: &Path) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(next) = folders.pop() {
@@ -73,7 +73,7 @@ fn a_night_of_one_testbed_leaves_the_pages_of_the_others_alone() {
     let world = world(&PLAN);
     world.run(["site", "public", "--now", &now(PLAN.nights)]).expect_code(0);
     let before = files(&world.work().join("public"));
-    // The newest session of the CPU goes away, and everything else stays.
+    // Only the newest session of the CPU is removed.
     let shelf = world.work().join("baselines/zoo/cpu");
     let mut sessions: Vec<_> =
         std::fs::read_dir(&shelf).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -86,7 +86,7 @@ fn a_night_of_one_testbed_leaves_the_pages_of_the_others_alone() {
     assert!(changed.iter().any(|name| name.starts_with("b/") && name.contains("zoo-cpu")), "{changed:?}");
     let others = changed.iter().filter(|name| name.contains("gpu"));
     assert_eq!(others.count(), 0, "{changed:?}");
-    // Old sessions stay as they were; the file of the one that is gone is gone.
+    // Files of old sessions are unchanged, and the file of the removed session is removed.
     assert_eq!(changed.iter().filter(|name| name.starts_with("s/")).count(), 2, "{changed:?}");
 }
 
@@ -94,18 +94,18 @@ fn a_night_of_one_testbed_leaves_the_pages_of_the_others_alone() {
 fn a_missing_week_turns_the_night_red() {
     let world = world(&Plan { nights: 40, benchmarks: 6, ..PLAN });
     let site = |night: usize| world.run(["site", "public", "--fail-on", "missing", "--now", &now(night)]);
-    // One benchmark was dropped twenty nights before the end, and the old chip was replaced.
+    // One benchmark was removed twenty nights before the end, and the old chip was replaced.
     insta::assert_snapshot!(site(40).expect_code(12).messages(), @"
     warning: missing: ../../../etc/passwd of zoo on cpu was last measured on 2024-12-09, 21 days ago
     note: the whole testbed of zoo on gpu-old-chip was last measured on 2024-12-17, 13 days ago; replaced by testbed gpu-new-chip
     ");
-    // A week later there is still no session.
+    // A week later there is still no new session.
     insta::assert_snapshot!(site(47).expect_code(12).messages(), @"
     warning: missing: the whole testbed of zoo on cpu was last measured on 2024-12-29, 8 days ago
     warning: missing: the whole testbed of zoo on gpu-new-chip was last measured on 2024-12-29, 8 days ago
     warning: missing: the whole testbed of zoo on gpu-old-chip was last measured on 2024-12-17, 20 days ago
     ");
-    // Without the option the site is written, and the silence is reported.
+    // Without the option, the site is written and the missing sessions are reported.
     world.run(["site", "public", "--now", &now(47)]).expect_code(0);
 }
 

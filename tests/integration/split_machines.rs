@@ -1,4 +1,4 @@
-//! A bundle is measured on a machine that has nothing else: no Python, no compiler, no shell and no network.
+//! Measures a bundle on a machine without Python, a compiler, a shell or a network.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::real_tools;
 
-/// The root of another system. It holds the binary, the bundle, and the shared libraries that the binary and the
-/// bundle's tools are linked to; no other file.
+/// The root folder of another system. It contains only the binary, the bundle, and the shared libraries of
+/// the binary and of the bundle's tools.
 struct Root(tempfile::TempDir);
 
 impl Root {
@@ -44,8 +44,8 @@ impl Root {
         std::fs::copy(from, to).unwrap();
     }
 
-    /// Runs the binary with this root. The user, the mounts and the network belong to the process alone, so that
-    /// nothing is left mounted when it ends.
+    /// Runs the binary with this root. The process has separate user, mount and network namespaces, so
+    /// nothing stays mounted after it ends.
     fn run(&self, args: &[&str]) -> Output {
         let enter = "for name in proc sys dev; do mount --rbind /$name \"$0/$name\"; done\n\
                      exec chroot \"$0\" /benchgate \"$@\"";
@@ -60,7 +60,7 @@ impl Root {
     }
 }
 
-/// The shared libraries that a program is linked to, and its loader.
+/// The shared libraries of a program, and its loader.
 fn libraries(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

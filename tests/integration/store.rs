@@ -49,7 +49,7 @@ fn a_branch_that_is_not_there_is_empty_and_the_first_write_makes_it() {
 fn a_gate_fetches_the_files_it_reads_and_no_others() {
     let server = GitServer::new();
     let mut files = open(&server);
-    // Incompressible content, so that an effect is visible.
+    // Incompressible content, so that saved transfers are visible.
     let noise = |seed: u64| {
         let mut state = seed;
         let mut next = || {
@@ -86,7 +86,7 @@ fn a_branch_of_code_is_not_written_to() {
 #[test]
 fn two_writers_that_race_lose_nothing() {
     let server = GitServer::new();
-    // The whole fifty take half a minute on a small machine; `BENCHGATE_RACES=50` asks for them.
+    // Fifty races take half a minute on a small machine, so they only run with `BENCHGATE_RACES=50`.
     let races: u32 = std::env::var("BENCHGATE_RACES").ok().and_then(|races| races.parse().ok()).unwrap_or(8);
     let write = |who: &str| {
         let mut files = open(&server);
@@ -101,7 +101,7 @@ fn two_writers_that_race_lose_nothing() {
     let files = open(&server);
     assert_eq!(files.names("s/t").unwrap().len(), 2 * races as usize);
     assert_eq!(files.read("s/t/b-07.json").unwrap(), b"b 7");
-    // One line of history: nothing was overwritten to get there.
+    // The history is linear, so no commit was overwritten.
     let commits = server.git(&["-C", "r.git", "rev-list", "--count", BRANCH]);
     assert_eq!(commits.trim(), (2 * races).to_string());
 }
@@ -127,7 +127,7 @@ fn removing_leaves_the_rest() {
     assert_eq!(open(&server).names("s/t").unwrap(), ["b.json"]);
 }
 
-/// Plays a protected branch, until the file is removed.
+/// Simulates a protected branch until the returned file is removed.
 fn protect(server: &GitServer) -> std::path::PathBuf {
     let hook = server.repository().join("hooks/update");
     let script = "#!/bin/sh\necho 'GH006: Protected branch update failed.' >&2\nexit 1\n";
@@ -178,7 +178,7 @@ fn a_dead_network_is_one_clear_error() {
 fn a_writer_that_is_killed_at_any_moment_loses_nothing_that_was_there() {
     let server = GitServer::new();
     open(&server).apply(&adding("s/t/first.json", "first")).unwrap();
-    // git itself is killed at a growing moment of its push; the tool that would try again is gone.
+    // git is killed at increasingly late points of its push.
     for at in 0..12 {
         let impatient = move |command: &Command| {
             let mut command = command.clone();

@@ -1,4 +1,4 @@
-//! `benchgate gate` without a base side: the head against the stored baseline.
+//! `benchgate gate` without a base: compares head with the stored baseline.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::harness::{row, without_digests};
 use crate::suite::Suite;
 
-/// Git in the suite's folder, without the configuration of the user who runs the tests.
+/// Runs git in the suite's folder, without the configuration of the user who runs the tests.
 pub fn git(suite: &Suite, arguments: &[&str]) {
     git_output(suite, arguments);
 }
@@ -44,7 +44,7 @@ pub fn committed_with(models: &[&str]) -> Suite {
     suite
 }
 
-/// One session of what is committed, committed in turn.
+/// Stores a session of the committed state, and commits the session.
 fn store(suite: &Suite) {
     suite.run_on_a_quiet_host();
     suite.world.run(["baseline", "update"]).expect_code(0);
@@ -170,7 +170,7 @@ fn a_change_that_moves_the_baseline_is_judged_by_the_one_that_was() {
     suite.world.run(["gate", "--stored", "--base", "main"]).expect_code(10);
 }
 
-/// What is only proposed has a base, and that one's policy and baseline judge.
+/// A proposed change is judged by the policy and the baseline of its base.
 #[test]
 fn a_proposed_change_is_not_judged_by_its_own_policy_or_baseline() {
     let suite = committed();
@@ -216,7 +216,8 @@ fn a_proposed_change_is_not_judged_by_its_own_policy_or_baseline() {
         }
         assert!(!suite.world.work().join("run.json").exists(), "{event}");
     }
-    // Who wrote the code decides, not the name of the event: a new branch, a manual run of a branch, another checkout.
+    // The origin of the code decides, and not the name of the event. The cases are a new branch, a manual run
+    // on a branch, and other checkouts.
     for (event, branch, commit) in [
         ("push", "change", head),
         ("workflow_dispatch", "change", head),
@@ -231,7 +232,7 @@ fn a_proposed_change_is_not_judged_by_its_own_policy_or_baseline() {
     suite.world.write("benchgate.toml", &paired);
     in_job("workflow_dispatch", &["gate"]).expect_no_failure();
     in_job("push", &["gate"]).expect_no_failure();
-    // A run whose base is the change's own choice.
+    // The change itself chose the base of this run.
     in_job("push", &["compare", "run.json"]).expect_no_failure();
     in_job("pull_request", &["compare", "run.json"]).expect_code(2);
     suite.world.write("benchgate.toml", &toml);
@@ -239,10 +240,10 @@ fn a_proposed_change_is_not_judged_by_its_own_policy_or_baseline() {
         .expect_no_failure();
     in_job("pull_request", &["gate", "--stored", "--base", "HEAD"]).expect_no_failure();
     let measured = suite.world.read("run.json");
-    // A policy of the working tree is one of the change.
+    // A policy in the working tree belongs to the change.
     let own = ["gate", "--stored", "--base", "HEAD", "--policy", "benchgate.toml"];
     in_job("pull_request", &own).expect_code(2);
-    // `compare` has no base that could have another one; its report says whose policy it is.
+    // `compare` has no base with another policy, so its report names the origin of the policy.
     suite.world.write("one.json", &measured);
     suite.world.write("two.json", &measured);
     let compare = |policy: &str| {
@@ -253,7 +254,7 @@ fn a_proposed_change_is_not_judged_by_its_own_policy_or_baseline() {
     suite.world.write("of-main.toml", &toml);
     assert!(!compare("of-main.toml"));
     in_job("schedule", &["gate", "--stored"]).expect_no_failure();
-    // A nightly job may check out an older commit of the branch that it runs on, and no other.
+    // A nightly job may check out an older commit of its own branch, but no other commit.
     git(&suite, &["remote", "add", "origin", "https://github.com/o/r"]);
     git(&suite, &["update-ref", "refs/remotes/origin/main", "HEAD"]);
     in_job_of("schedule", "main", &other, &["gate", "--stored"]).expect_no_failure();
@@ -318,7 +319,7 @@ fn a_store_outside_of_the_repository_is_named_with_what_can_be_used_instead() {
     error: failed to use the store ../nights: it is outside the repository at [WORLD]/work, and a gate reads a folder as a commit has it
     hint: store in a folder of the repository and commit it; or use an object store: copy the sessions to it with `benchgate baseline export --store ../nights --parquet file://[WORLD]/nights-parquet`, then pass `--store file://[WORLD]/nights-parquet`
     ");
-    // What the hint says works.
+    // The advice in the hint works.
     let outside = suite.world.work().canonicalize().unwrap().parent().unwrap().display().to_string();
     let url = format!("file://{outside}/nights-parquet");
     suite.world.run(["baseline", "export", "--store", "../nights", "--parquet", &url]).expect_code(0);

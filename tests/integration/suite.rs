@@ -1,13 +1,13 @@
-//! A suite with faked IREE tools: real processes, real files, no real compiler.
+//! A suite with fake IREE tools: real processes and files, but no real compiler.
 
 use std::path::Path;
 
 use crate::harness::World;
 
-/// What the fake tools call their commit.
+/// The commit that the fake tools report.
 pub const COMMIT: &str = "1111111111111111111111111111111111111111";
 
-/// Puts the fake tools into a folder that a `[toolchain] path` can name.
+/// Installs the fake tools in a folder that a `[toolchain] path` can name.
 pub fn install_fake_tools(folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
     for tool in
@@ -50,8 +50,8 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// `benchgate run` on a host that was quiet, whatever else runs next to the tests: what was seen of the machine
-    /// is left out of run.json.
+    /// Runs `benchgate run`, and removes the state of the machine from run.json, as if the host had been
+    /// quiet.
     pub fn run_on_a_quiet_host(&self) {
         self.world.run(["run"]).expect_code(0);
         let mut file: serde_json::Value = serde_json::from_str(&self.world.read("run.json")).unwrap();
@@ -80,27 +80,27 @@ impl Suite {
         }
     }
 
-    /// Adds a model; `directives` are the fake's `KEY=VALUE` lines.
+    /// Adds a model. `directives` are `KEY=VALUE` lines for the fake tools.
     pub fn model(mut self, name: &str, directives: &[&str]) -> Self {
         self.source(name, directives);
         self.models.push(name.to_owned());
         self
     }
 
-    /// Adds tables as they are: another `[[target]]`, or a `[[model]]` of a source written before.
+    /// Adds tables without changes: another `[[target]]`, or a `[[model]]` whose source exists.
     pub fn toml(mut self, tables: &str) -> Self {
         self.extra.push_str(tables);
         self.extra.push_str("\n\n");
         self
     }
 
-    /// Writes the devices of the fake runtime, and the failures of drivers.
+    /// Writes the devices of the fake runtime, and the errors of its drivers.
     pub fn devices(self, lines: &str) -> Self {
         self.world.write("tools/DEVICES", lines);
         self
     }
 
-    /// Writes a model's source anew.
+    /// Replaces a model's source.
     pub fn source(&self, name: &str, directives: &[&str]) {
         let lines: String = directives.iter().map(|line| format!("// fake {line}\n")).collect();
         self.world.write(&format!("models/{name}.mlir"), format!("// {name}\n{lines}"));
@@ -145,8 +145,8 @@ impl Suite {
         self
     }
 
-    /// Moves the tools out of the working folder, as they are where that is a repository, and names them by their
-    /// absolute path.
+    /// Moves the tools out of the working folder, and configures their absolute path. If the folder is a
+    /// repository, tools are usually outside it.
     pub fn with_tools_outside(self) -> Self {
         let tools = self.world.locks().join("tools");
         std::fs::rename(self.world.work().join("tools"), &tools).unwrap();

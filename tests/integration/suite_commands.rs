@@ -8,7 +8,7 @@ use crate::harness::World;
 use crate::pull_request::{branch, commit};
 use crate::suite::{COMMIT, npy};
 
-/// Stands for a tool that measures itself: the noise of what it prints is the time of day.
+/// A program in place of a tool that measures itself. The noise in its output is the time of day.
 const BENCH: &str = r#"
 row() { printf '{"name":"%s","run_type":"iteration","iterations":10,"real_time":%s%s,"cpu_time":90.0%s,"time_unit":"us"}' "$1" "$2" "$(date +%N)" "$(date +%N)"; }
 printf '{"context":{},"benchmarks":['; row BM_a 100.; printf ','; row BM_b 20.; printf ']}'
@@ -176,7 +176,7 @@ fn commands_are_split_over_machines_and_merged() {
     assert_eq!(file.sides[0].commands.len(), 2);
 }
 
-/// A second command, of which one benchmark counts.
+/// A second command, of which only one benchmark is used.
 fn other() -> &'static str {
     "[[command]]\nname = \"other\"\nrun = \"sh bench.sh\"\nformat = \"google-benchmark-json\"\nrows = [\"BM_a\"]\n"
 }
@@ -268,7 +268,8 @@ fn mistakes_in_a_command_are_reported_at_their_place() {
     ");
 }
 
-/// Stands for pytest with pytest-benchmark: writes its JSON, in seconds, to the file in `$1`.
+/// A program in place of pytest with pytest-benchmark. It writes that tool's JSON, with times in seconds, to
+/// the file in `$1`.
 const PYTEST: &str = r#"
 printf '{"machine_info":{},"benchmarks":[{"name":"test_a","fullname":"t.py::test_a","stats":{"data":[0.020%s,0.020%s]}}]}' "$(date +%N)" "$(date +%N)" > "$1"
 "#;
@@ -285,7 +286,7 @@ fn a_repository_goes_from_init_to_a_green_and_a_red_result() {
         world.write("bench.sh", script);
         let said =
             world.run([["init", "--suite", "micro"].as_slice(), options].concat()).expect_code(0).said();
-        // There is neither a commit nor a remote.
+        // The repository has no commit and no remote.
         assert!(said.contains("benchgate gate --base HEAD measure what a later edit changed"), "{said}");
         branch(&world.work());
         let gate = ["gate", "--base=main", "--format=json"];

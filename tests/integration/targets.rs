@@ -1,4 +1,4 @@
-//! Targets whose device is not there, modules of several functions, repeated dispatches.
+//! Targets whose device is absent, modules with several functions, and repeated dispatches.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use crate::harness::{reason, row};
 use crate::suite::Suite;
 
-/// `required = false`, so that these tests say the same on a machine that has such a device.
+/// A target with `required = false`, so that the tests have the same results on a machine with such a device.
 fn target(backend: &str) -> String {
     format!("[[target]]\nname = \"{backend}\"\nbackend = \"{backend}\"\nrequired = false")
 }
 
-/// The head's record of a benchmark.
+/// Head's record of a benchmark.
 fn benchmark(suite: &Suite, name: &str) -> Value {
     let run = suite.run_json();
     let benchmarks =
@@ -77,7 +77,7 @@ fn a_driver_that_fails_is_not_an_absent_device() {
     insta::assert_snapshot!(record["outcome"]["why"].as_str().unwrap(), @"iree-run-module --list_devices=cuda ended with exit code 1: INTERNAL; CUDA driver error 'CUDA_ERROR_SYSTEM_DRIVER_MISMATCH' (803)");
 }
 
-/// A gate over a benchmark that can only be compiled here, and one that is measured.
+/// A gate with a benchmark that can only be compiled here, and one that is measured.
 fn compiled_only(gate: &str, head: &str) -> Suite {
     Suite::new()
         .model("a", &["pinned-latency-us=1000", "dispatch-count=3"])
@@ -236,7 +236,7 @@ fn a_flag_that_writes_files_says_when_the_module_was_compiled_by_an_earlier_run(
         .write();
     let notes = || {
         let said = suite.world.run(["run"]).expect_code(0).stderr;
-        // After the time since the start.
+        // The time since the start is removed.
         let notes = said.lines().filter(|line| line.contains("wrote nothing"));
         notes.map(|line| line.split_once("] ").unwrap().1.to_owned()).collect::<Vec<_>>()
     };
@@ -318,7 +318,7 @@ fn a_compile_time_that_decides_is_measured_whatever_the_cache_holds() {
     }
 }
 
-/// A valgrind that counts more where the compiler has to do more, and runs it.
+/// A fake valgrind that runs the compiler, and reports a larger count if the compiler has more work.
 const COUNTER: &str = r#"#!/bin/sh
 [ "$1" = --version ] && echo valgrind-9.9 && exit
 for arg; do case $arg in --log-file=*) log=${arg#--log-file=};; *slow*) count=1100000;; esac; done
@@ -345,7 +345,7 @@ fn the_compilers_instructions_are_an_exact_metric_where_they_are_asked_for() {
         let comparison = suite.world.finish(command).expect_code(code).json();
         row(&comparison, "a/cpu/main", Some("compile-instructions")).clone()
     };
-    // A program that can't count is not green.
+    // If the program can't count, the gate does not pass.
     let script = |text: &str| {
         suite.world.write("bin/valgrind", text.replace("COUNTED", times.to_str().unwrap()));
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -364,7 +364,7 @@ fn the_compilers_instructions_are_an_exact_metric_where_they_are_asked_for() {
     assert_eq!(std::fs::read_to_string(&times).unwrap().lines().count(), 2, "counts are cached");
 }
 
-/// A line of progress without what this host made of it.
+/// A progress line without the numbers that depend on this host.
 fn without_numbers(line: &str) -> String {
     let (_, text) = line.split_once("] ").unwrap();
     regex::Regex::new(r"[0-9]+(\.[0-9]+)?").unwrap().replace_all(text, "N").into_owned()

@@ -1,4 +1,4 @@
-//! Pin, lock, install and verify against small wheels in a folder, as pip takes them from any index.
+//! Pins, locks, installs and verifies small wheels from a folder, which pip uses like any index.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -11,13 +11,13 @@ use super::harness::{Outcome, World};
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const OTHER: &str = "ffffffffffffffffffffffffffffffffffffffff";
 
-/// A suite whose tools come from two wheels that hold shell scripts.
+/// A suite whose tools come from two wheels that contain shell scripts.
 struct Suite {
     world: World,
 }
 
 impl Suite {
-    /// Wheels whose compiler prints `compiler` and whose runtime names `runtime`.
+    /// Creates wheels whose compiler prints `compiler`, and whose runtime names `runtime`.
     fn new(compiler: &str, runtime: &str) -> Self {
         let suite = Self { world: World::new() };
         let script = format!(
@@ -62,7 +62,7 @@ impl Suite {
         self.wheel_at(&self.wheel_path(project), "", files);
     }
 
-    /// A wheel of Python alone, `project-version`, with what else its metadata says.
+    /// Creates a pure Python wheel `project-version` with additional metadata.
     fn package(&self, name: &str, more: &str) {
         let (project, _) = name.rsplit_once('-').unwrap();
         let file = self.wheels().join(format!("{name}-py3-none-any.whl"));
@@ -87,7 +87,7 @@ impl Suite {
         std::fs::write(path, zip(&all)).unwrap();
     }
 
-    /// The lock that `pin` would write, without asking pip.
+    /// Writes the lock that `pin` would write, without calling pip.
     fn lock(&self) {
         let wheel = |project: &str| {
             let path = self.wheel_path(project);
@@ -105,7 +105,8 @@ impl Suite {
         command
     }
 
-    /// A folder with one of the machine's Pythons, so that environments are resolved once.
+    /// A folder with only one of the machine's Python interpreters, so that environments are resolved only
+    /// once.
     fn one_python(&self) -> PathBuf {
         let folder = self.world.work().join("bin");
         if !folder.exists() {
@@ -128,7 +129,7 @@ impl Suite {
         outcome
     }
 
-    /// Runs and expects exit 20 with these words.
+    /// Runs the command and expects exit code 20 and a message with these words.
     fn refuse(&self, what: &str, words: &[&str]) {
         let outcome = self.tools(what);
         assert_eq!(outcome.code, Some(20), "{}", outcome.stderr);
@@ -157,7 +158,7 @@ impl Suite {
     }
 }
 
-/// An archive without compression, its files executable.
+/// An uncompressed archive whose files are executable.
 fn zip(files: &[(String, String)]) -> Vec<u8> {
     let (mut body, mut directory) = (Vec::new(), Vec::new());
     for (name, text) in files {
@@ -176,7 +177,7 @@ fn zip(files: &[(String, String)]) -> Vec<u8> {
         body.extend(&common);
         body.extend(name.as_bytes());
         body.extend(text.as_bytes());
-        // Made by Unix, so that the mode in the upper half of the attributes counts.
+        // The entry claims to be made by Unix, so that the mode in the upper half of the attributes applies.
         directory.extend(b"PK\x01\x02\x14\x03");
         directory.extend(&common);
         directory.extend([0; 6]);
@@ -214,7 +215,7 @@ fn what_is_pinned_is_installed_verified_and_listed() {
     let listed = suite.succeed("list").stdout;
     assert!(listed.contains(&format!("IREE 9.9.9 ({COMMIT})")), "{listed}");
 
-    // Warm, neither an index nor a Python is needed.
+    // If the tools are installed, neither an index nor Python is needed.
     let mut warm = suite.world.command(["tools", "install"]);
     warm.env("PATH", "/nowhere");
     let outcome = suite.world.finish(warm);
@@ -225,7 +226,7 @@ fn what_is_pinned_is_installed_verified_and_listed() {
     for what in ["verify", "install"] {
         suite.refuse(what, &["iree-run-module: expected sha256", "remove its folder"]);
     }
-    // The line about it in the cache's own list proves nothing.
+    // Changing the file's line in the manifest of the cache does not help.
     let manifest = suite.installed().join("benchgate-manifest.json");
     let mut listed: serde_json::Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
     for entry in listed["files"].as_array_mut().unwrap() {
@@ -288,7 +289,7 @@ fn the_packages_of_a_suites_models_are_locked_for_the_versions_of_its_environmen
     let trees = suite.succeed("list").stdout;
     assert!(trees.contains("with torch+suite:"), "{trees}");
 
-    // An installation ages from its last use. Looking at it is none.
+    // The age of an installation is the time since its last use. Listing or verifying it is not a use.
     let cache = suite.world.cache();
     let trees = |kind: &str| {
         let entries = std::fs::read_dir(cache.join("benchgate").join(kind)).unwrap();
@@ -309,7 +310,8 @@ fn the_packages_of_a_suites_models_are_locked_for_the_versions_of_its_environmen
     clean();
     assert_eq!((trees("tools"), trees("python")), (0, 0));
 
-    // Another list is another lock, and a list that can't be had or does not fit says so.
+    // Other requirements need another lock. Requirements that can't be resolved or that don't match the lock
+    // are reported.
     configure("einops>=1.0");
     suite.refuse(
         "install",
@@ -447,7 +449,7 @@ fn a_killed_installation_is_taken_up_again() {
     suite.installed();
 }
 
-/// Serves one folder's files over HTTP until the test ends.
+/// Serves the files of one folder over HTTP until the test ends.
 fn serve(folder: PathBuf) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -470,7 +472,7 @@ fn serve(folder: PathBuf) -> String {
     address
 }
 
-/// The digest of a text as a wheel's record has it: base64 for URLs, without padding.
+/// The digest of a text in the form that a wheel's record uses: URL-safe base64 without padding.
 fn recorded(text: &str) -> String {
     use sha2::{Digest, Sha256};
     let letters: Vec<char> = ('A'..='Z').chain('a'..='z').chain('0'..='9').chain(['-', '_']).collect();
@@ -525,7 +527,7 @@ fn a_local_tree_is_used_where_it_lies() {
     let suite = Suite::new(COMMIT, COMMIT);
     let script = format!("#!/bin/sh\necho 'IREE compiler version 9.9.9 @ {COMMIT}'\n");
     for tool in ["iree-compile", "iree-run-module", "iree-benchmark-module", "iree-dump-module"] {
-        // Makes the folder.
+        // Creates the folder.
         let path = suite.world.write(&format!("build/tools/{tool}"), "");
         crate::harness::install_script(&path, &script);
     }

@@ -1,5 +1,5 @@
-//! The real exporter: torch, torch-mlir and IREE, from Python source to a verdict. Ignored in the plain
-//! run, because it installs several gigabytes; `.ci/run torch` runs it.
+//! The real exporter: torch, torch-mlir and IREE, from Python source to a verdict. The tests are ignored by
+//! default, because they install several gigabytes; `.ci/run torch` runs them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn run(world: &World, args: &[&str]) -> Outcome {
     world.finish(real_tools::command(world, args))
 }
 
-/// The benchmarks of a side whose stage came from the cache, as run.json says it.
+/// The benchmarks of a side whose result of this stage came from the cache, according to run.json.
 fn cached(world: &World, side: &str, stage: &str) -> Vec<String> {
     let run: serde_json::Value = serde_json::from_str(&world.read("run.json")).unwrap();
     let side = run["sides"].as_array().unwrap().iter().find(|found| found["name"] == side).unwrap();
@@ -40,7 +40,8 @@ fn cached(world: &World, side: &str, stage: &str) -> Vec<String> {
 #[ignore = "installs PyTorch (6 GB)"]
 fn torch_models_go_from_source_to_a_verdict_and_a_crash_is_one_models_failure() {
     let world = example("torch");
-    // Whether data tiling pays is the example's question. Two blocks measure both sides and can't decide it.
+    // The example is about the benefit of data tiling. Two blocks measure both sides but can't decide this
+    // question.
     let outcome = run(&world, &["gate", "--max-blocks", "2"]);
     assert_eq!(outcome.code, Some(11), "{outcome:?}");
     assert!(outcome.stderr.contains("verify: 4 steps, 4 PASS"), "two models, two sides: {}", outcome.stderr);
@@ -51,7 +52,7 @@ fn torch_models_go_from_source_to_a_verdict_and_a_crash_is_one_models_failure() 
         assert_eq!(cached(&world, "head", stage).len(), 2, "nothing is made twice: {}", again.stderr);
     }
 
-    // A model that takes the interpreter down fails alone; the ones after it get a new one.
+    // A model that crashes the interpreter only fails itself; later models get a new interpreter.
     let models = world.read("models.py");
     world.write(
         "models.py",
@@ -71,7 +72,7 @@ fn torch_models_go_from_source_to_a_verdict_and_a_crash_is_one_models_failure() 
     assert_eq!(said.matches("ok, PASS").count(), 2, "{said}");
 }
 
-/// Without PyTorch/XLA, whose environment is another copy of torch.
+/// PyTorch/XLA is left out, because its environment is another copy of torch.
 #[test]
 #[ignore = "installs PyTorch (6 GB)"]
 fn other_backends_stand_next_to_iree_and_each_combination_of_axes_is_a_line() {
@@ -82,7 +83,7 @@ fn other_backends_stand_next_to_iree_and_each_combination_of_axes_is_a_line() {
     args.extend(some);
     let outcome = run(&world, &args);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    // A row of a backend begins with its name; reasons stand below the table.
+    // The row of a backend begins with its name. Reasons are below the table.
     let rows = |backend: &str| {
         let rows =
             outcome.stdout.lines().filter(|line| line.trim_start().starts_with(&format!("{backend} ")));
@@ -129,7 +130,8 @@ fn what_init_writes_is_measured_and_so_is_a_model_that_is_added_to_it() {
     let said = world.run(["init", "--model", "attention"]).expect_code(0).stdout;
     let (_, table) = said.split_once("[[model]]").unwrap();
     world.write("benchgate.toml", format!("{}\n[[model]]{table}", world.read("benchgate.toml")));
-    // The same tools and packages, which `benchgate tools pin` would resolve to newer ones some day.
+    // The lock of the example is used, because `benchgate tools pin` would later resolve newer tools and
+    // packages.
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/torch/benchgate.lock");
     world.write("benchgate.lock", std::fs::read(lock).unwrap());
     let outcome = run(&world, &["run"]);
@@ -139,7 +141,7 @@ fn what_init_writes_is_measured_and_so_is_a_model_that_is_added_to_it() {
     assert_eq!(said.matches("ok, PASS").count(), 2, "{said}");
 }
 
-/// A package of five files with relative imports, whose model needs one more Python package.
+/// A package of five files with relative imports. Its model needs an additional Python package.
 #[test]
 #[ignore = "installs PyTorch (6 GB)"]
 fn a_package_with_another_requirement_is_measured_and_a_change_of_its_meaning_has_to_be_allowed() {
@@ -179,7 +181,7 @@ fn a_package_with_another_requirement_is_measured_and_a_change_of_its_meaning_ha
     let gate = || run(&world, &["gate", "--base", "HEAD", "--filter", "net", "--max-blocks", "2"]);
     commit(&repository, "base");
     let mlp = world.read("nets/layers/mlp.py");
-    // Its weights are drawn before the inputs, which stay as they are.
+    // The new layer's weights are drawn before the inputs, but the inputs stay the same.
     let layer = "self.layer = torch.nn.Linear(WIDTH, WIDTH)\n";
     world.write(
         "nets/layers/mlp.py",
@@ -195,19 +197,19 @@ fn a_package_with_another_requirement_is_measured_and_a_change_of_its_meaning_ha
     let outcome = gate();
     assert_eq!(outcome.code, Some(13), "{outcome:?}");
     assert!(outcome.said().contains("1.01"), "{outcome:?}");
-    // The base allows it before the next change.
+    // The base allows a changed reference before the next change.
     let toml = world.read("benchgate.toml");
     world.write("benchgate.toml", format!("{toml}\n[numerics]\nchanged-reference = \"note\"\n"));
     world.write("nets/layers/mlp.py", &mlp);
     commit(&repository, "allow");
     world.write("nets/layers/mlp.py", mlp.replace("w'))", "w')) * 2"));
     let outcome = gate();
-    // Two blocks decide nothing about the time.
+    // Two blocks can't decide about the time.
     assert_eq!(outcome.code, Some(11), "{outcome:?}");
     assert!(outcome.said().contains("reference-changed"), "{outcome:?}");
 }
 
-/// Without PyTorch: only iree-import-onnx and ONNX Runtime.
+/// Without PyTorch: this test only needs iree-import-onnx and ONNX Runtime.
 #[test]
 #[ignore = "installs ONNX Runtime and iree-import-onnx (0.7 GB)"]
 fn saved_onnx_models_are_verified_by_onnx_runtime_and_their_external_data_is_in_the_key() {
@@ -222,7 +224,7 @@ fn saved_onnx_models_are_verified_by_onnx_runtime_and_their_external_data_is_in_
     }
     let again = run(&world, &["run"]);
     assert_eq!(cached(&world, "head", "export"), ["convnet/cpu/main", "encoder/cpu/main"], "{again:?}");
-    // A weight that no earlier run of this test has left in the cache.
+    // The weight is new, so that no earlier run of this test has stored it in the cache.
     let mut data = std::fs::read(world.work().join("encoder.data")).unwrap();
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos() as f32 / 1e9;
     data[..4].copy_from_slice(&now.to_le_bytes());
@@ -245,7 +247,7 @@ fn a_transform_library_changes_the_dispatch_and_its_content_is_part_of_the_key()
     };
     assert!(configured("head").contains("distribution = [16, 16, 0]"), "{}", configured("head"));
     assert!(!configured("base").contains("distribution = [16, 16, 0]"), "{}", configured("base"));
-    // A content that no earlier run of this test has left in the cache.
+    // The content is new, so that no earlier run of this test has stored it in the cache.
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
     let library = world.read("library.mlir").replace("[16, 16, 0]", "[32, 32, 0]");
     world.write("library.mlir", format!("// {now}\n{library}"));
@@ -255,7 +257,7 @@ fn a_transform_library_changes_the_dispatch_and_its_content_is_part_of_the_key()
     assert!(compiled("head") && !compiled("base"), "{changed:?}");
 }
 
-/// A saved program, and a model of a checkout with torchbench's layout.
+/// A saved program, and a model from a checkout with torchbench's layout.
 #[test]
 #[ignore = "installs PyTorch (6 GB)"]
 fn a_saved_program_and_a_model_of_torchbench_are_verified() {
@@ -298,11 +300,11 @@ fn a_saved_program_and_a_model_of_torchbench_are_verified() {
     assert_eq!(rows[3]["labels"]["torchbench"], "unversioned", "{}", rows[3]);
     let backends = results["backends"].as_array().unwrap();
     assert!(backends.iter().all(|row| row["verification"]["code"] == "PASS"), "{backends:?}");
-    // Nothing of it changed, and no file that it reads.
+    // Neither the model nor a file that it reads has changed.
     let again = run(&world, &["run", "--side", "head"]);
     assert_eq!(cached(&world, "head", "export").len(), 4, "{again:?}");
 
-    // One that can only be trained runs on backends alone.
+    // A model that can only be trained runs only on backends.
     let trained = "compile = false\noptions = { test = \"train\" }\n[[backend]]\nname = \"eager\"\n\
                    processes = 1\ntest = \"train\"\n";
     let only = format!("[[model]]\nname = \"trained\"\nsource = \"torchbench:trained\"\n{trained}");

@@ -1,11 +1,11 @@
-//! One vocabulary on the command line: a long flag means the same in every command that has it.
+//! A long flag of the command line has the same meaning in every command.
 
 use std::collections::BTreeMap;
 
 use benchgate::cli::Cli;
 use clap::{Command, CommandFactory};
 
-/// A long flag with its value's name and the first sentence of its help.
+/// The name of a long flag's value, and the first sentence of the flag's help.
 type Meaning = (String, String);
 
 fn meanings(command: &Command, path: &str, found: &mut BTreeMap<String, BTreeMap<Meaning, Vec<String>>>) {
