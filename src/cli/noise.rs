@@ -236,8 +236,8 @@ fn measured(args: &NoiseArgs, terminal: &Terminal) -> Result<NoiseSession, CliEr
     config.backends.clear();
     config.policy = args.measure.limit(config.policy);
     let policy = config.policy.clone();
-    // All rows get the same number of blocks: stopping early depends on the noise, which is what is being
-    // measured.
+    // All rows get the same number of blocks: stopping early depends on the noise, which this command
+    // measures.
     config.policy.sequential = SequentialPolicy { min_blocks: args.blocks, max_blocks: args.blocks };
     let Some(head) = side(SideName::Head, &config)? else {
         return Err(CliError::internal("every configuration has a head"));

@@ -90,7 +90,7 @@ impl Situation {
     }
 
     /// The commits that a result may be about, according to the event and GitHub. `measured` is the head
-    /// commit that the result names.
+    /// commit in the result.
     ///
     /// # Errors
     /// A failure of GitHub, or a measured commit that is neither the proposed commit nor GitHub's merge of

@@ -153,7 +153,7 @@ impl Bars {
     }
 
     fn say(&self, line: &str) {
-        // If the draw target is gone, nobody can read the text.
+        // If the draw target no longer exists, nobody can read the text.
         drop(self.all.println(line));
     }
 }

@@ -1,5 +1,5 @@
 //! Checks that a result was measured by the reported run: its commits, times, tools, base benchmarks and
-//! schedule must agree with what is known from trusted sources.
+//! schedule must agree with trusted sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 

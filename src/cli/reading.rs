@@ -124,8 +124,8 @@ fn collect(folder: &Path, root: &Path, deepest: usize, found: &mut Vec<PathBuf>)
     Ok(())
 }
 
-/// Names a criterion result as `benchmark.json` next to it says, since otherwise only its folders have the
-/// name. Samples must agree with the `estimates.json` next to them.
+/// Names a criterion result as in the `benchmark.json` next to it, because otherwise only the folders contain
+/// the name. Samples must agree with the `estimates.json` next to them.
 ///
 /// # Errors
 /// A `benchmark.json` or `estimates.json` that can't be read.

@@ -1,5 +1,5 @@
 //! Fractions and probabilities in the configuration and on the command line. Both use the same parser and the
-//! same bounds, so that neither accepts a slip that loosens the gate and that the other would refuse.
+//! same bounds, so that neither accepts a typo that loosens the gate.
 //!
 //! If a value is out of bounds, each function returns a description of the expected form.
 

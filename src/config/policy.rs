@@ -129,8 +129,8 @@ pub(super) fn percent(fraction: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Reports a name that resembles a known metric's: it is probably a typo, and the table would silently have
-/// no effect.
+/// Reports a name that resembles the name of a known metric: it is probably a typo, and the table would
+/// silently have no effect.
 fn check_metric_name(name: &str, at: usize, problems: &mut Collector) {
     let known = || KNOWN.iter().map(|metric| metric.name.as_ref());
     if known().any(|known| known == name) {

@@ -1,5 +1,5 @@
-//! The declaration of a table. One line per key gives its field, default, type and documentation, and says
-//! which side chooses it on a pull request; reading, schema and reference page follow from it.
+//! The declaration of a table. One line per key contains its field, default, type and documentation, and the
+//! side that chooses it on a pull request. Reading, schema and reference page follow from it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -64,7 +64,8 @@ impl KeyValue for BTreeMap<String, String> {
     }
 }
 
-/// Implements `KeyValue` for types, each with the function that reads it and the one that writes its default.
+/// Implements `KeyValue` for types. For each type, one function reads a value and another one writes a
+/// default.
 macro_rules! key_values {
     ($($type:ty: $read:expr, $written:expr;)+) => {
         $(impl $crate::config::table::KeyValue for $type {

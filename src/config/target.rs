@@ -131,7 +131,7 @@ fn assembles(backend: &str) -> bool {
     DeviceKind::of_backend(backend) == Some(DeviceKind::Cuda)
 }
 
-/// A device by its name in the runtime, which knows `rocm://0` as `hip://0`.
+/// The name of a device in the runtime, which calls `rocm://0` `hip://0`.
 fn device(text: &str) -> String {
     let name = device_driver(text);
     match DeviceKind::of_backend(name).map(DeviceKind::facts) {

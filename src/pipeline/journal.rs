@@ -147,8 +147,8 @@ impl Journal {
             let path = folder.join(LOCK);
             let lock = match LockFile::try_take(&path).map_err(PipelineError::io("lock", &path))? {
                 LockAttempt::Taken(lock) => lock,
-                // A job on another machine, which shares this folder over a network, does not disturb our
-                // measurements, nor we its.
+                // A job on another machine, which shares this folder over a network, does not disturb this
+                // job's measurements, and this job does not disturb those of the other one.
                 LockAttempt::Held(Some(owner)) if !owner.shares_the_machine_with(&Owner::this_process()) => {
                     continue;
                 }

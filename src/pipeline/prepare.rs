@@ -345,7 +345,7 @@ async fn artifact(
 }
 
 /// Identifies the work that the module is asked to do. Tools, parameters and compile flags are not part of
-/// it, because changes to them are what is judged.
+/// it, because the gate judges changes to them.
 async fn workload(
     host: &Host<'_>,
     execution: &Execution,

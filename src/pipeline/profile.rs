@@ -178,7 +178,7 @@ impl Profiler<'_, '_> {
     }
 }
 
-/// The sides whose tools have no profiler, grouped by the sentence that says so.
+/// The sides whose tools have no profiler, grouped by the message about it.
 fn without_profiler(wanted: &[&BenchmarkCandidate<'_>]) -> BTreeMap<String, Vec<&'static str>> {
     let mut lacking: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
     for (side, program) in wanted.iter().flat_map(|candidate| &candidate.sides) {

@@ -294,7 +294,7 @@ fn an_issue_is_opened_once_closed_when_accepted_and_opened_again_when_that_ends(
     assert!(closed["title"].as_str().unwrap().contains("passwd"));
     assert_eq!(closed["state_reason"], "completed");
     assert!(closed["body"].as_str().unwrap().contains("accepted by `kim`: `on purpose`"));
-    // The acceptance is withdrawn: a newer one of the same benchmarks has expired.
+    // A newer acceptance of the same benchmarks, which has expired, withdraws the earlier one.
     let mut files = Directory::new(night.world.work().join("baselines"));
     let baseline = BaselineFolder::open_folder(&files, "zoo/cpu".to_owned()).unwrap();
     let (_, accepted) = baseline.acceptances.last().unwrap();

@@ -106,7 +106,7 @@ fn code_that_can_not_be_read_is_never_green() {
     let outcome = suite.world.run(["gate"]);
     assert_eq!(outcome.code, Some(12), "{}", outcome.stdout);
     assert!(outcome.stdout.contains("can't be judged"), "{}", outcome.stdout);
-    // A comparison also needs readable code on both sides.
+    // A comparison needs readable code on both sides.
     let sides = self::suite(&["module=/dev/null"]);
     assert_ne!(sides.world.run(["gate"]).code, Some(0));
 }

@@ -1,4 +1,4 @@
-//! The answer of a backend's process, or what is known about the process after a crash.
+//! The answer of a backend's process, or an answer that is derived from its output after a crash.
 
 use std::collections::BTreeMap;
 

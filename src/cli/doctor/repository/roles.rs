@@ -108,8 +108,8 @@ impl Workflows {
         commands(step.run.as_deref().unwrap_or_default())
     }
 
-    /// Returns true if a step uses benchgate's action. Unlike a command line, the action knows the event, and
-    /// refuses what is unsafe for it.
+    /// Returns true if a step uses benchgate's action. Unlike a command line, the action reads the event and
+    /// refuses unsafe uses.
     pub fn is_action(&self, step: &WorkflowStep) -> bool {
         let Some(uses) = &step.uses else { return false };
         let repository = uses.split('@').next().unwrap_or(uses);
