@@ -94,7 +94,8 @@ struct Diff {
 
 /// Accept a change
 ///
-/// Later runs are no longer compared with older sessions, and later regressed sessions join the baseline.
+/// Later runs are no longer compared with sessions before --since. Regressed sessions from --since until now join
+/// the baseline; a regression after that is quarantined again.
 #[derive(Debug, clap::Args)]
 struct Accept {
     #[command(flatten)]

@@ -134,7 +134,9 @@ fn command<'a>(
 pub fn command_device(text: &str) -> Result<String, &'static str> {
     match DeviceKind::from_uri(text) {
         _ if text == "cpu" => Ok(CPU.to_owned()),
-        DeviceKind::Other => Err("expected cpu, cuda, hip, vulkan or metal, with a number as in cuda://0"),
+        DeviceKind::Other => {
+            Err("expected cpu, or cuda, hip, vulkan or metal, optionally with a number as in cuda://0")
+        }
         _ => Ok(text.to_owned()),
     }
 }

@@ -37,7 +37,7 @@ Every named file, except artifacts, must exist on each side and lie inside the r
 are resolved.
 
 **Policy** is `[gate]`, `[[waiver]]`, `[[expect]]`, `[[limit]]`, `[numerics]` and `[[numerics-override]]`. On a pull request it is read from the base commit, so a
-change can't loosen the gate that judges it. `policy = \"policy.toml\"` moves the six into a separate
+change can't loosen the gate that judges it. `policy = \"policy.toml\"` moves these six tables into a separate
 file, which CODEOWNERS can guard.
 
 ";

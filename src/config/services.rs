@@ -50,7 +50,8 @@ impl Default for Store {
 table! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct GitHub, GITHUB: "[github]",
-        "What `benchgate publish` does. In a pull request this is read from the base. docs/github.md describes it.";
+        "What `benchgate publish` does. In a pull request this is read from the base; the publishing job reads it from \
+         the default branch. docs/action.md describes it.";
     "comment" => comment: CommentWhen = CommentWhen::OnChange, ValueKind::Choice(CommentWhen::VARIANTS),
         "When the pull request gets its first comment. `on-change`: if the verdict is not *pass*, \
          if there is a warning, if a row is waived or if a benchmark is new. `on-failure`: if the verdict \

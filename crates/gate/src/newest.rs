@@ -22,8 +22,8 @@ const IMPROVED: f64 = 2.0 * OF_ONE;
 const ORDERS: f64 = 150.0;
 /// Number of standard errors at which a slowdown is likely: one unchanged night in a hundred exceeds it.
 pub(super) const LIKELY: f64 = 2.33;
-/// Number of standard errors by which another level must be better than the first one to replace it, in
-/// addition to exceeding the floor. Otherwise the best of several levels would be a lucky one.
+/// Number of standard errors by which a level must be better than the level that it replaces; the difference must
+/// also exceed the floor. Otherwise the best of several levels could be the best by chance.
 pub(super) const BETTER: f64 = 3.0;
 /// Number of sessions at the end of a slowdown that determine its current size.
 const NEWEST: usize = 10;

@@ -87,7 +87,7 @@ pub fn against_base(
 /// Returns why agreement with base's outputs proves nothing if they are the only reference.
 pub fn vacuous_base(base: &[Tensor], tolerances: &[NumericsTolerance]) -> Option<String> {
     let why = all_vacuous(base, tolerances)?.into_iter().next()?;
-    Some(format!("base's output 0 is the only reference: {}", why.replace("the reference", "it")))
+    Some(format!("base's outputs are the only references, and they prove nothing; output 0: {why}"))
 }
 
 /// Returns why each reference verifies nothing; `None` if at least one is meaningful, which is enough because
