@@ -134,10 +134,12 @@ fn slurm(plan: &PlanFile) -> String {
     }
     let line = |(runner, numbers, most): &(&[String], Vec<u32>, f64)| {
         let array: Vec<String> = numbers.iter().map(u32::to_string).collect();
-        // Not quoted, because the line is used in `$(…)`, where the shell does not remove quotes.
+        // The line is not quoted, because it is used in `$(…)`, where the shell does not remove
+        // quotes.
         let constraint =
             if runner.is_empty() { String::new() } else { format!(" --constraint={}", runner.join("&")) };
-        // Generous, because preparation also takes time, and a job that exceeds its limit has no result.
+        // The limit is generous, because preparation also takes time, and a job that exceeds its
+        // limit has no result.
         let limit = 30 + 2 * minutes(*most);
         format!("--array={}{constraint} --time={limit}\n", array.join(","))
     };

@@ -112,8 +112,9 @@ fn time(text: &str) -> Option<jiff::Timestamp> {
     text.parse().ok()
 }
 
-/// Numbers all processes by their start times. Returns false if a process has no start time. Within a shard
-/// the original order is kept even if its clock was set back, because slots are paired by it.
+/// Numbers all processes by their start times. Returns false if a process has no start time. Within
+/// a shard the original order is kept even if its clock was set back, because slots are paired by
+/// this order.
 fn chronological(files: &mut [RunFile]) -> bool {
     let mut processes = Vec::new();
     let mut known = true;
@@ -143,7 +144,7 @@ fn chronological(files: &mut [RunFile]) -> bool {
 /// The metrics that the shards describe, each once.
 fn metrics(files: &[RunFile]) -> Result<Vec<Metric>, String> {
     let mut all: Vec<&Metric> = Vec::new();
-    // The longest list comes first, so that entries that other shards lack keep their place.
+    // The longest list comes first, so that entries that other shards lack keep their position.
     let mut longest: Vec<&RunFile> = files.iter().collect();
     longest.sort_by_key(|file| std::cmp::Reverse(file.metrics.len()));
     for metric in longest.into_iter().flat_map(|file| &file.metrics) {

@@ -88,8 +88,9 @@ pub fn other_machine(plan: &PlanFile, files: &[RunFile], shard: usize) -> Option
     })
 }
 
-/// The facts about the hosts on which all shards agree. The worst load and the worst build are used, so that
-/// a quiet machine does not hide a busy one.
+/// Combines the facts about the hosts. If shards disagree about a fact, the fact is left out or has
+/// its worst value, such as the highest load or a debug build, so that a quiet machine does not
+/// hide a busy one.
 pub fn context(all: &[&Context]) -> Option<Context> {
     let first = *all.first()?;
     let worst_flag = |of: fn(&Context) -> Option<bool>, bad: bool| {

@@ -70,7 +70,8 @@ pub(super) fn sort(files: &mut [Labelled]) {
     });
 }
 
-/// The reasons why a shard's file is not its part of the plan; empty if it is.
+/// The reasons why a file is not a valid result for a shard of the plan; empty if the file is
+/// valid.
 pub(super) fn defects(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<String> {
     let Some(shard) = file.shard.as_ref().and_then(|shard| plan.shard(shard.shard)) else {
         return vec!["it is not a shard of this plan".to_owned()];

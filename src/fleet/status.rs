@@ -36,7 +36,7 @@ pub enum ShardState {
     Missing,
 }
 
-/// The state of each shard, as `merge` would judge it. `policy` is the plan's.
+/// The state of each shard, by the rules of `merge`. `policy` is the plan's.
 pub fn status(plan: &PlanFile, policy: &Policy, mut files: Vec<Labelled>) -> FleetStatus {
     sort(&mut files);
     let chosen = choose(plan, files);

@@ -56,8 +56,8 @@ fn escape(text: &str) -> String {
     without_commands(&text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A"))
 }
 
-/// The lines for the output file of a step. Values are untrusted, so each is enclosed in delimiters that they
-/// can't contain: `delimiter` must be random and newly generated.
+/// The lines for the output file of a step. Values are untrusted, so each is enclosed in delimiters
+/// that the value can't contain: `delimiter` must be random and newly generated.
 pub fn outputs(values: &[(&str, String)], delimiter: &str) -> String {
     let mut text = String::new();
     for (name, value) in values {

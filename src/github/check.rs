@@ -12,7 +12,7 @@ use super::{GitHubError, Marker, Sha};
 pub enum Conclusion {
     Success,
     Failure,
-    /// Neither success nor failure. It does not block a merge.
+    /// Neither success nor failure; a neutral check run does not block a merge.
     Neutral,
 }
 
@@ -54,7 +54,8 @@ struct CheckRun {
     external_id: Option<String>,
 }
 
-/// Maximum number of POST attempts. If one gets no response, existing check runs are listed before the next.
+/// Maximum number of POST attempts. After an attempt without a response, existing check runs are
+/// listed before the next attempt.
 const POSTS: u32 = 3;
 
 impl Client {

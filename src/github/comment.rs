@@ -131,7 +131,8 @@ pub struct CommentRequest<'a> {
     pub author: &'a str,
 }
 
-/// Maximum number of POST attempts. If one gets no response, existing comments are listed before the next.
+/// Maximum number of POST attempts. After an attempt without a response, existing comments are
+/// listed before the next attempt.
 const POSTS: u32 = 3;
 
 /// Number of times to look for a comment after a POST without a response, because a listing may lag behind.

@@ -96,9 +96,9 @@ pub struct PullRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkflowRun {
     pub attempt: RunAttempt,
-    /// Path of its workflow file.
+    /// Path of the run's workflow file.
     pub path: String,
-    /// The event that started it.
+    /// The event that started the run.
     pub event: String,
     pub head: Sha,
     pub head_branch: Option<String>,

@@ -42,8 +42,8 @@ pub struct IssueChange<'a> {
     pub reopened: bool,
 }
 
-/// Maximum number of attempts to create an issue. After an attempt without confirmation, existing issues are
-/// listed before the next.
+/// Maximum number of attempts to create an issue. After an attempt without confirmation, existing
+/// issues are listed before the next attempt.
 const POSTS: u32 = 3;
 /// Number of times to look for an issue whose creation was not confirmed, because a listing may lag behind.
 const LOOKS: u32 = 2;
@@ -54,7 +54,8 @@ impl Client {
         let author = self.me().await?.unwrap_or_else(|| author.to_owned());
         let path = self.path(&format!("issues?state=all&labels={label}"));
         let all: Vec<IssuePart> = self.list("list the issues", &path, Some).await?;
-        // Only the author's own issues count, because those of others may have any label and any marker.
+        // Only the author's own issues count, because issues of other users may have any label and
+        // any marker.
         let ours = all.into_iter().filter(|issue| {
             issue.pull_request.is_none() && issue.user.as_ref().is_some_and(|user| user.login == author)
         });

@@ -1,6 +1,6 @@
-//! L3: reads from GitHub and posts to it. `event` and `workflow` only parse and do no IO; `client` sends
-//! requests with retries; most of the others post one kind of message each. Texts are rendered elsewhere, so
-//! this module does not depend on comparisons.
+//! L3: reads from GitHub and posts to it. `event` and `workflow` only parse and do no IO; `client`
+//! sends requests with retries; most other modules post one kind of message each. Texts are
+//! rendered elsewhere, so this module does not depend on comparisons.
 
 mod annotations;
 mod check;

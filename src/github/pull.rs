@@ -1,5 +1,6 @@
-//! Finds the pull request of a reported run. For a fork, the event of the run names no pull request, and the
-//! artifact of the run is untrusted. So a pull request is accepted only if its head is the measured commit.
+//! Finds the pull request of a reported run. For a fork, the event of the run names no pull
+//! request, and the artifact of the run is untrusted. So a pull request is accepted only if its
+//! head is the commit that the run measured.
 
 use serde::Deserialize;
 
@@ -26,8 +27,8 @@ impl WorkflowRun {
 }
 
 impl Client {
-    /// Finds the open pull request whose head is the measured commit. `None` if it has newer commits or was
-    /// closed.
+    /// Finds the open pull request whose head is the measured commit. `None` if the pull request
+    /// has newer commits or was closed.
     ///
     /// # Errors
     /// GitHub rejects a request, or it keeps failing.

@@ -42,8 +42,9 @@ impl Webhook {
         Ok(Self { url: SecretString::from(parsed.to_string()), host, key, policy })
     }
 
-    /// Sends a message, and sends it again if there is no response or the server asks for it (429, 5xx).
-    /// `delivery` identifies the message, so that a receiver can recognize a repetition.
+    /// Sends a message. The message is sent again if there is no response or the server asks for a
+    /// retry (429, 5xx). `delivery` identifies the message, so that a receiver can recognize a
+    /// repetition.
     pub async fn send(&self, delivery: &str, body: &[u8]) -> Result<(), GitHubError> {
         drop(rustls::crypto::ring::default_provider().install_default());
         let http = reqwest::Client::builder()

@@ -8,11 +8,11 @@ use serde_json::Value;
 /// The parsed content of a workflow file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Workflow {
-    /// The name by which other workflows refer to it. Without a name, GitHub uses the path.
+    /// The name by which other workflows refer to this one. Without a name, GitHub uses the path.
     pub name: Option<String>,
-    /// The events that trigger it.
+    /// The events that trigger the workflow.
     pub triggers: Vec<String>,
-    /// The names of the workflows whose completion triggers it.
+    /// The names of other workflows whose completion triggers this one.
     pub reports_on: Vec<String>,
     /// True if a newer run cancels an older one in progress.
     pub cancels: bool,
@@ -23,13 +23,13 @@ pub struct Workflow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkflowJob {
     pub id: String,
-    /// The labels of its runner. Empty if it calls another workflow.
+    /// The labels of the job's runner. Empty if the job calls another workflow.
     pub runner: Vec<String>,
     pub permissions: Permissions,
     pub steps: Vec<WorkflowStep>,
-    /// The workflow that it calls, in which case it has no steps.
+    /// The workflow that the job calls; such a job has no steps.
     pub calls: Option<String>,
-    /// True if it has a condition (`if`).
+    /// True if the job has a condition (`if`).
     pub conditional: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct WorkflowStep {
     pub run: Option<String>,
     /// The inputs, as the text that the action receives.
     pub with: BTreeMap<String, String>,
-    /// The environment variables that it sees: its own, its job's and its workflow's.
+    /// The environment variables of the step, including those of its job and its workflow.
     pub env: BTreeMap<String, String>,
 }
 
@@ -93,7 +93,7 @@ impl Workflow {
         self.triggers.iter().any(|trigger| trigger == event)
     }
 
-    /// All actions and workflows that it uses.
+    /// All actions and workflows that this workflow uses.
     pub fn uses(&self) -> impl Iterator<Item = &str> {
         let steps = self.jobs.iter().flat_map(|job| &job.steps).filter_map(|step| step.uses.as_deref());
         self.jobs.iter().filter_map(|job| job.calls.as_deref()).chain(steps)

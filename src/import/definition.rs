@@ -1,4 +1,5 @@
-//! A JSON definition whose keys are removed as they are read, so that the ones left over can be reported.
+//! A JSON definition. Each key is removed when it is read, so that the keys that were not read can
+//! be reported.
 
 use std::fmt;
 
@@ -79,8 +80,8 @@ impl Definition {
         Untranslated { file: self.file.clone(), what: what.to_owned(), why: why.into() }
     }
 
-    /// Removes and returns a list of strings. Anything else is reported instead of being silently read as
-    /// empty.
+    /// Removes and returns a list of strings. A value of another type is reported instead of being
+    /// silently read as an empty list.
     pub(super) fn texts(&mut self, key: &str, untranslated: &mut Vec<Untranslated>) -> Vec<String> {
         let Some(value) = self.keys.remove(key) else { return Vec::new() };
         let Value::Array(items) = value else {
@@ -134,7 +135,7 @@ impl Definition {
         self.keys.remove(key);
     }
 
-    /// Reports the keys that are left, which means that nothing has read them.
+    /// Reports the remaining keys, which no code has read.
     pub(super) fn unread(&self, untranslated: &mut Vec<Untranslated>) {
         untranslated
             .extend(self.keys.keys().map(|key| self.untranslated(key, "not a key of a test configuration")));

@@ -24,7 +24,7 @@ pub(super) fn read(
     suite: &mut ImportedSuite,
     untranslated: &mut Vec<Untranslated>,
 ) {
-    // Keyed by the name that the suite's lists use.
+    // The key is the name that the suite's lists use.
     let mut tests: BTreeMap<String, OperatorTest> = BTreeMap::new();
     for (path, text) in files {
         let Some(folder) = path.strip_suffix(FLAG_FILE).and_then(|folder| folder.strip_suffix('/')) else {

@@ -7,11 +7,11 @@ use crate::model::FailureKind;
 use super::definition::{Definition, Untranslated};
 use super::suite::{Expected, ImportedLimit, ImportedModel, ImportedSuite, ImportedTarget, Judged};
 
-/// The failures that stand for a run that a suite expects to fail. The suites count a wrong output as a
-/// failed run.
+/// The failure kinds that correspond to a run that a suite expects to fail. The suites count a
+/// wrong output as a failed run.
 pub(super) const RUN_FAILURES: [FailureKind; 2] = [FailureKind::Run, FailureKind::Divergence];
-/// The lists of a configuration, with the failures that each declares. Lists without a failure skip their
-/// tests.
+/// The lists of a configuration, with the failure kinds that each one declares. Tests in a list
+/// without failure kinds are skipped.
 const LISTS: [(&str, &[FailureKind]); 4] = [
     ("skip_compile_tests", &[]),
     ("skip_run_tests", &[]),
@@ -99,7 +99,7 @@ fn target(
     targets.add_to(suite, judged);
 }
 
-/// The targets that one configuration becomes: one for each criterion by which its tests are judged.
+/// The targets made from one configuration: one for each criterion by which its tests are judged.
 pub(super) struct Targets {
     name: String,
     target: ImportedTarget,

@@ -1,4 +1,4 @@
-//! Files that definitions name by URL.
+//! Files to which definitions refer by URL.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,8 @@ impl<'a> RemoteFiles<'a> {
         let known = suite.artifacts.iter().find(|artifact| artifact.url == url);
         let name = known.map(|artifact| artifact.name.clone()).unwrap_or_else(|| {
             let mut name = name_of(url);
-            // URLs can differ only in characters that a name can't contain.
+            // Two URLs can differ only in characters that a name can't contain, so the names could
+            // be equal.
             while suite.artifacts.iter().any(|artifact| artifact.name == name) {
                 name = format!("other/{name}");
             }

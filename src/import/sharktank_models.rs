@@ -1,5 +1,6 @@
-//! sharktank_models: quality tests, which compile a program and compare its outputs, and benchmarks of the
-//! modules that they compile. A ROCm test is imported once for each chip that it names.
+//! sharktank_models: quality tests, which compile a program and compare its outputs, and benchmarks
+//! of the modules that the quality tests compile. A ROCm test is imported once for each chip that
+//! it names.
 
 use std::collections::{BTreeMap, BTreeSet};
 

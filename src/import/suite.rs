@@ -13,7 +13,7 @@ pub(super) struct ImportedSuite {
     pub(super) targets: Vec<ImportedTarget>,
     pub(super) expectations: Vec<Expected>,
     pub(super) tolerances: Vec<Tolerance>,
-    /// Tolerances that apply to one benchmark, which comes first.
+    /// Pairs of a benchmark and the tolerances that apply to it.
     pub(super) overrides: Vec<(String, Tolerance)>,
     pub(super) limits: Vec<ImportedLimit>,
     pub(super) artifacts: Vec<ImportedArtifact>,
@@ -77,7 +77,8 @@ pub(super) struct Tolerance {
     pub(super) rtol: f64,
 }
 
-/// The ratio of the longest allowed time to the golden time, unless the test gives another.
+/// The ratio of the longest allowed time to the golden time, unless the test specifies another
+/// ratio.
 pub(super) const TOLERANCE_FACTOR: f64 = 1.1;
 /// Current and deprecated flags that select the compiler's target.
 const BACKEND_FLAGS: [&str; 3] =
@@ -113,8 +114,8 @@ impl ImportedTarget {
 }
 
 impl Tolerance {
-    /// The tolerance as TOML. The suites' own tools know only `atol` and `rtol`, so the other bounds are set
-    /// such that they have as little effect as possible.
+    /// The tolerance as TOML. The suites' own tools support only `atol` and `rtol`, so the other
+    /// bounds are set such that they have as little effect as possible.
     fn keys(&self) -> String {
         let Self { atol, rtol, .. } = self;
         format!("atol = {atol:?}\nrtol = {rtol:?}\nstol = 0.0\nmax-error = 0.5\nmin-cosine = -1.0\n")

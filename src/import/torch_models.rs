@@ -33,7 +33,7 @@ struct Module {
     file: String,
     mlir: String,
     flags: Vec<String>,
-    /// The function that some test of this module calls.
+    /// A function that one of the module's tests calls.
     function: Option<String>,
     is_used: bool,
 }
@@ -107,8 +107,8 @@ fn function(test: &Definition) -> Option<&str> {
     arguments.iter().filter_map(Value::as_str).find_map(|argument| argument.strip_prefix("--function="))
 }
 
-/// The state that reading a test changes: the suite it is added to, the files it needs, and the modules it
-/// can name.
+/// The state that reading a test changes: the suite to which the test is added, the files that it
+/// needs, and the modules that it can name.
 struct Test<'a, 'b> {
     suite: &'a mut ImportedSuite,
     remote: &'a mut RemoteFiles<'b>,
@@ -133,7 +133,7 @@ pub(super) struct RunFlags {
 }
 
 impl Test<'_, '_> {
-    /// Adds the test. An error concerns the whole test, of which nothing has been added then.
+    /// Adds the test. If an error is returned, nothing of the test has been added.
     fn read(&mut self, mut test: Definition, untranslated: &mut Vec<Untranslated>) -> Result<(), String> {
         let kind = test.text("type").unwrap_or_default();
         let Some((_, keys)) = KEYS.into_iter().find(|(name, _)| *name == kind) else {

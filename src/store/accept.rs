@@ -19,11 +19,11 @@ pub struct Acceptance {
     pub benchmark: Option<String>,
     pub who: String,
     pub why: String,
-    /// The last day on which it applies; `None` means that it does not expire.
+    /// The last day on which the acceptance applies; `None` means that it does not expire.
     pub until: Option<jiff::civil::Date>,
     /// Time of the acceptance (RFC 3339).
     pub created: String,
-    /// The version of benchgate that wrote it.
+    /// The version of benchgate that wrote the acceptance.
     pub benchgate: String,
 }
 
@@ -66,26 +66,26 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
     let bytes = baseline.encoding.write_acceptance(&file);
     let change = Change { add: vec![(path.clone(), bytes.clone())], remove: Vec::new(), message };
     match files.apply(&change) {
-        // The acceptance exists already, because a request was repeated after its response was lost.
+        // This acceptance exists already: the request was repeated because its response was lost.
         Err(StoreError::Exists { .. }) if files.read(&path)? == bytes => Ok((path, from)),
         applied => applied.map(|()| (path, from)),
     }
 }
 
-/// The effect of an acceptance on the sessions from its first one on, oldest first.
+/// The effect of an acceptance on the sessions from the first accepted one on, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AcceptedSessions {
-    /// Sessions whose quarantine, or that of some of their benchmarks, it lifts.
+    /// Sessions that the acceptance releases from quarantine, entirely or for some benchmarks.
     pub released: Vec<RunName>,
     /// Released results that are wrong, failed, unverified or incomplete, with the reasons.
     pub faulty: Vec<(RunName, Vec<QuarantineRecord>)>,
-    /// Sessions of which accepted benchmarks stay in quarantine, with the reasons.
+    /// Sessions in which accepted benchmarks stay in quarantine, with the reasons.
     pub held: Vec<(RunName, Vec<QuarantineRecord>)>,
     /// Number of sessions from the first accepted one on.
     pub accepted: usize,
-    /// Quarantined sessions that were released before.
+    /// Quarantined sessions that an earlier acceptance released.
     pub already: Vec<RunName>,
-    /// Quarantined sessions from before another acceptance, with which a new history starts.
+    /// Quarantined sessions that precede another acceptance, with which a new history starts.
     pub past: Vec<RunName>,
     /// Baseline files that can't be used.
     pub faults: Vec<Fault>,
@@ -163,7 +163,7 @@ impl AcceptedSessions {
         let is_past = benchmarks
             .into_iter()
             .any(|(benchmark, usable)| !usable && covered.contains(&benchmark.name.as_str()));
-        // A benchmark that was not measured is a reason, too, but has no result that becomes usable.
+        // A benchmark that was not measured also has a reason, but no result that becomes usable.
         let is_absence = left.is_empty() && !lifted.is_empty() && !is_past;
         let is_released = is_absence || earlier.iter().zip(&now).any(|(earlier, now)| !earlier && *now);
         let mut faulty = lifted;

@@ -17,8 +17,8 @@ use super::StoreError;
 const REQUEST: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// The retry policy. If the response to a creation was lost, the repeated request finds the object of the
-/// first one; the caller then compares the two.
+/// The retry policy. If the response to a creation was lost, the repeated request finds the object
+/// that the first request created; the caller then compares the contents.
 fn retry() -> RetryConfig {
     let backoff = BackoffConfig { max_backoff: Duration::from_secs(5), ..BackoffConfig::default() };
     RetryConfig { backoff, max_retries: 4, retry_timeout: Duration::from_secs(60) }

@@ -11,29 +11,31 @@ use crate::gate::{EarlierSessions, LEVEL_SESSIONS};
 use super::select::{HistoryQuery, Lineage, UsableSession, usable};
 use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError};
 
-/// Number of sessions to read from each day on. Some of them may be quarantined.
+/// Number of sessions to read from each starting day on. Some of them may be quarantined.
 const FROM_EACH: usize = 7;
-/// Maximum number of files to open from each day on, if some sessions are quarantined or can't be read.
+/// Maximum number of files to open from each starting day on, if some sessions are quarantined or
+/// can't be read.
 const MOST_FROM_EACH: usize = 20;
-/// Days before the comparison from which sessions are read, in addition to the first sessions and those after
-/// each acceptance. The days in between are needed because a benchmark that became faster or was added after
-/// the first session has its best level between them. Each day is about 1.4 times as far back as the one
-/// before. With a factor of two, a slowdown of 3 % over half a year went unnoticed for weeks, because one day
-/// fell before an improvement and the next one into the slowdown. The days are counted from the comparison
-/// and, for a benchmark that has been red for a while, also from its last good session, because its reference
-/// level must not move while nobody accepts the slowdown.
+/// Starting days, in days before the comparison. Sessions are read from each of these days on, in
+/// addition to the first sessions and those after each acceptance. Days after the first session are
+/// needed because a benchmark that became faster or was added after the first session has its best
+/// level later. Each day is about 1.4 times as far back as the one before. With a factor of two, a
+/// slowdown of 3 % over half a year went unnoticed for weeks, because one day fell before an
+/// improvement and the next one into the slowdown. The days are counted back from the comparison
+/// and, for a benchmark that has been red for a while, also from its last good session, because its
+/// reference level must not move while nobody accepts the slowdown.
 const DAYS_BEFORE: [i64; 12] = [15, 30, 45, 60, 90, 120, 180, 240, 360, 480, 720, 960];
 /// Maximum number of acceptances, newest first, whose first sessions are read.
 const ACCEPTANCES: usize = 8;
 /// Number of days without a good session after which a benchmark's days are also counted from its last good
 /// session. A single excluded session must not change them.
 const RED_FOR: i64 = 7;
-/// Maximum number of periods to list from each day on.
+/// Maximum number of periods to list from each starting day on.
 const PERIODS: usize = 12;
 
-/// Reads good sessions from several days on, oldest first. Also returns how many can't be used because this
-/// shallow clone does not contain their commits. `kept` are the sessions that were already read, oldest
-/// first.
+/// Reads good sessions from each starting day on, oldest first. Also returns how many can't be used
+/// because this shallow clone does not contain their commits. `kept` are the sessions that were
+/// already read, oldest first.
 pub(super) fn sessions(
     files: &dyn Files,
     baseline: &BaselineFolder,

@@ -46,9 +46,9 @@ pub trait Files {
     fn periods(&self, _folder: &str) -> Result<Vec<String>, StoreError> {
         Ok(vec![String::new()])
     }
-    /// The periods that contain the newest sessions at `now`, oldest first. They are months; the list is
-    /// empty if there is only one period. The last one ends long after `now`, so that differences between
-    /// clocks don't matter.
+    /// The periods that contain the newest sessions at `now`, oldest first. These periods are
+    /// months; the list is empty if there is only one period. The last month ends long after `now`,
+    /// so that differences between clocks don't matter.
     fn recent_periods(&self, _now: Timestamp) -> Vec<String> {
         Vec::new()
     }

@@ -36,7 +36,7 @@ pub enum LoadedFile {
 pub struct BaselineFolder {
     /// `<suite>/<testbed>`.
     pub folder: String,
-    /// The encoding of its sessions.
+    /// The encoding of the baseline's sessions.
     pub encoding: Encoding,
     /// The acceptances in force, oldest first, each with its file name. Until [`Self::end_acceptances`] is
     /// called, these are all acceptances.
@@ -83,7 +83,8 @@ impl BaselineFolder {
                 Err(error) => baseline.faults.push(fault(path, &error)),
             }
         }
-        // The names of files state whole seconds only.
+        // Acceptances are not sorted by file name, because file names have times in whole seconds
+        // only.
         read.sort_by_cached_key(|(_, acceptance)| acceptance.created.parse::<jiff::Timestamp>().ok());
         for (file, acceptance) in read {
             baseline.add_acceptance(file, acceptance);
@@ -91,8 +92,8 @@ impl BaselineFolder {
         Ok(baseline)
     }
 
-    /// Adds an acceptance that is newer than those before. It replaces an older one of the same benchmarks from
-    /// the same session on. This is how an acceptance is extended or withdrawn.
+    /// Adds an acceptance that is newer than those before. It replaces an older one with the same
+    /// benchmarks and the same first session, so an acceptance can be extended or withdrawn.
     fn add_acceptance(&mut self, file: String, new: AcceptanceFile) {
         self.acceptances.retain(|(_, old)| (&old.from, &old.benchmark) != (&new.from, &new.benchmark));
         self.acceptances.push((file, new));
@@ -129,8 +130,8 @@ impl BaselineFolder {
         }
     }
 
-    /// The reasons why a stored session, or some of its benchmarks, is still excluded: its quarantine, except
-    /// reasons that a later acceptance lifted.
+    /// The reasons why a stored session or one of its benchmarks is still excluded: the reasons of
+    /// its quarantine that no acceptance lifted.
     pub fn held(&self, stored: &Stored) -> Vec<QuarantineRecord> {
         let reasons = stored.file.quarantine.iter();
         reasons

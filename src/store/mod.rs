@@ -1,6 +1,6 @@
-//! L3: stored baselines. Each run is one append-only file, `<suite>/<testbed>/<time>-<commit>.json`, in a
-//! folder, in the tree of a commit, or on a branch that contains nothing else. In an object store, each run
-//! is one object. [`Files`] is the interface to all of these.
+//! L3: stored baselines. Each run is one file, `<suite>/<testbed>/<time>-<commit>.json`, in a
+//! folder, in the tree of a commit, or on a branch that contains nothing else. In an object store,
+//! each run is one object. [`Files`] is the interface to all of these.
 //!
 //! ```text
 //! update ─▶ quarantine ─▶ append ─▶  files  ─▶ select ─▶ gate

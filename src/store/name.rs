@@ -15,7 +15,7 @@ pub struct RunName(String);
 
 /// The placeholder for an unknown commit.
 const NO_COMMIT: &str = "none";
-/// Replaces the commit in the name of an acceptance.
+/// The word that takes the position of the commit in the name of an acceptance.
 const ACCEPTANCE: &str = "accept";
 const TIME: &str = "%Y%m%dT%H%M%SZ";
 /// Number of digits of a commit in names for people.

@@ -1,13 +1,14 @@
-//! A baseline in an object store. Each session and each acceptance is one object that is created once and
-//! never changed. So there is nothing to lock, and no catalog that could contradict the objects.
+//! A baseline in an object store. Each session and each acceptance is one object that is created
+//! once and never changed. So no locks are needed, and no catalog exists that could contradict the
+//! objects.
 //!
 //! ```text
 //! sessions/suite=<suite>/testbed=<testbed>/month=2026-11/<time>-<commit>.parquet
 //! acceptances/suite=<suite>/testbed=<testbed>/<time>-accept-<hash>.json
 //! ```
 //!
-//! Months are one level of folders. A gate lists the months around today. It asks which other months exist
-//! only if it needs more sessions.
+//! Sessions are grouped by month. A gate lists the months around today. It asks which other months
+//! exist only if it needs more sessions.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -266,7 +267,7 @@ impl Files for Objects {
             while let Some((path, bytes)) = answers.next().await {
                 let bytes = match bytes {
                     Ok(bytes) => bytes,
-                    // The object was pruned after the listing. Reading it reports that.
+                    // The object was pruned after the listing; reading it later returns this error.
                     Err(StoreError::NoSuchFile { .. }) => continue,
                     Err(error) => return Err(error),
                 };

@@ -21,7 +21,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens a folder, which may be missing; the baseline is empty then.
+    /// Opens a folder. If the folder is missing, the baseline is empty.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -117,7 +117,7 @@ content. `benchgate baseline list|show|verify` reads them, `benchgate baseline u
 
 /// A baseline on a data branch.
 pub struct Branch<'a> {
-    // A cell, because reading fetches missing files and so changes the branch's cache.
+    // A cell is needed because reading fetches missing files and so changes the branch's cache.
     inner: RefCell<DataBranch<'a>>,
 }
 

@@ -38,11 +38,14 @@ impl Pruned {
 /// Equal to the number that a gate uses by default.
 const GOOD: usize = 20;
 
-/// Selects the runs of a baseline folder that can be removed: all except the newest `keep` readable ones and
-/// those that are still needed. These are runs named by an acceptance, where the current history starts; the
-/// first runs of all and after each acceptance, which show a gradual slowdown; and the last good runs of each
-/// benchmark whose newest runs are all quarantined, because the next run is compared with them. Acceptances
-/// and newer files that can't be read are kept too; the latter are returned.
+/// Selects the runs of a baseline folder that can be removed: all except the newest `keep` readable
+/// ones and those that are still needed:
+/// - runs that an acceptance names, because the current history starts there;
+/// - the first runs of all and after each acceptance, because they show a gradual slowdown;
+/// - the last good runs of each benchmark whose newest runs are all quarantined, because the next
+///   run is compared with them.
+///
+/// Acceptances and newer files that can't be read are kept too; the latter are returned.
 pub fn prunable(
     files: &dyn Files,
     folder: &str,

@@ -89,9 +89,9 @@ pub(super) fn reasons(
 /// unchanged session in twenty.
 const LIKELY_WORSE: f64 = 0.05;
 
-/// The reason to quarantine a row, if any. Rows that are merely undecided are kept: if only sessions that are
-/// certainly unchanged were kept, the spread between sessions would be underestimated, and later sessions
-/// would regress.
+/// The reason to quarantine a row, if any. Rows that are merely undecided are kept: if only
+/// sessions that are certainly unchanged were kept, the spread between sessions would be
+/// underestimated, and too many later sessions would be reported as regressed.
 fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
     use QuarantineCause::{Errored, Regressed, Undecided};
     if !row.fatal && row.verdict != Verdict::Error {

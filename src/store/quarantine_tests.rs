@@ -396,7 +396,7 @@ fn damaged_first_sessions_do_not_hide_a_gradual_slowdown() {
     assert_eq!(stored.faults.len(), 8, "{:?}", stored.faults);
 }
 
-/// Stores a session in a baseline whose gate compares with four sessions, and returns the reason why its
+/// Stores a session with a gate that compares with four sessions, and returns the reason why its
 /// first benchmark is quarantined, if it is.
 fn stored_in_time(files: &mut dyn super::Files, night: usize, level: f64) -> Option<QuarantineCause> {
     let run = long_night(night, level, 0.004);

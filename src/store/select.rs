@@ -25,9 +25,9 @@ const MAX_OPENED_PER_SESSION: usize = 5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lineage {
     Ancestor,
-    /// The commit is on another branch, or later.
+    /// The commit is on another branch, or later than the compared commit.
     Unrelated,
-    /// The answer is beyond the end of a shallow clone.
+    /// The history of this shallow clone is too short to tell.
     Unknown,
 }
 
@@ -135,8 +135,8 @@ impl Skipped {
 /// The baseline can't be read. A problem with a single file is a [`Fault`].
 pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<Selection, StoreError> {
     let mut baseline = BaselineFolder::open(files, query.suite, &query.testbed.id)?;
-    // An acceptance tells which sessions no longer count. Without it, sessions from before the change would
-    // be compared with.
+    // An acceptance shows which sessions no longer count. Without it, the comparison would use
+    // sessions from before the change.
     if let Some(Fault { path, why }) = baseline.faults.first().cloned() {
         return Err(StoreError::Unreadable { path, why });
     }
@@ -341,7 +341,7 @@ fn newest(
                 Some(Lineage::Ancestor) => batch.push(name),
                 Some(Lineage::Unrelated) => skipped.unrelated += 1,
                 Some(Lineage::Unknown) => skipped.unknown += 1,
-                // A run without a commit has no place in this history.
+                // A run without a commit has no position in this history.
                 None => skipped.quarantined += 1,
             }
             if batch.len() == room {
@@ -456,15 +456,17 @@ impl BaselineFolder {
     }
 }
 
-/// Returns whether an acceptance has expired. Days are in UTC, as in the names of runs.
+/// Returns whether an acceptance has expired or was withdrawn. Days are in UTC, as in the names of
+/// runs.
 fn has_ended(acceptance: &AcceptanceFile, now: Timestamp) -> bool {
     acceptance.is_withdrawal()
         || last_moment(acceptance)
             .is_some_and(|last| name::stamp(&now.to_string()).is_some_and(|now| now > last))
 }
 
-/// The last moment of an acceptance that ends, in the format of names: the end of its last day, or the time of its
-/// creation if that is later, because a withdrawal names a day that has passed.
+/// The last moment at which an acceptance with a last day applies, in the format of names: the end
+/// of its last day, or the time of its creation if that is later, because a withdrawal names a day
+/// that has passed.
 fn last_moment(acceptance: &AcceptanceFile) -> Option<String> {
     let end = format!("{}T235959Z", acceptance.until.as_ref()?.replace('-', ""));
     Some(name::stamp(&acceptance.created).map_or(end.clone(), |created| created.max(end)))

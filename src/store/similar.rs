@@ -16,7 +16,7 @@ const MAX_OFFERED: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimilarTestbed {
     pub testbed: String,
-    /// Its newest session.
+    /// The newest session of this testbed.
     pub newest: RunName,
     /// The differing facts, as `fact: there / here`.
     pub differences: Vec<String>,

@@ -56,7 +56,7 @@ pub(super) fn put(files: &mut dyn Files, run: &RunFile) -> Result<Updated, Store
     put_at(files, run, SESSIONS, now())
 }
 
-/// Stores a run at a given time, in a baseline whose gate compares with `sessions` sessions.
+/// Stores a run at a given time, with a gate that compares with `sessions` sessions.
 pub(super) fn put_at(
     files: &mut dyn Files,
     run: &RunFile,
@@ -270,7 +270,7 @@ fn sessions_of_an_expired_acceptance_are_excluded() {
 #[test]
 fn an_acceptance_is_withdrawn_by_a_newer_one_that_ends() {
     let day_later = ("2026-10-11T13:00:00Z", "2026-10-12T13:00:00Z");
-    // The names of two files of one second are in any order, so several pairs are tried.
+    // Two files of the same second can be in either order by name, so several pairs are tried.
     let same_second = ("2026-10-12T13:00:00.25Z", "2026-10-12T13:00:00.5Z");
     for ((accepted, ended), why) in [day_later].into_iter().chain([same_second; 6]).zip('a'..) {
         let folder = tempfile::tempdir().unwrap();
@@ -516,7 +516,7 @@ fn a_probably_slow_session_that_is_still_open_is_quarantined() {
         let slow = put(&mut files, &run(day, 'b', 156_000.0)).unwrap();
         assert!(!slow.quarantine.is_empty(), "{day}");
     }
-    // Ordinary noise joins the baseline, although its row is undecided too.
+    // A session with ordinary noise joins the baseline, although its row is undecided too.
     let first = put(&mut files, &run(7, 'c', 121_000.0)).unwrap();
     assert_eq!(first.quarantine.len(), 1, "one session does not show that a slowdown is over");
     let usual = put(&mut files, &run(8, 'c', 121_000.0)).unwrap();

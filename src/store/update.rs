@@ -36,7 +36,8 @@ pub struct UpdateOptions<'a> {
 pub struct Updated {
     /// Path of the file in the baseline.
     pub path: String,
-    /// The reasons why the run, or benchmarks of it, are quarantined. Empty if none is.
+    /// The reasons why the run, or benchmarks of it, are quarantined; empty if there is no
+    /// quarantine.
     pub quarantine: Vec<QuarantineRecord>,
     /// True if the run was stored before, so that nothing was written.
     pub already: bool,
@@ -200,7 +201,8 @@ pub(super) fn append(
         match files.apply(&change) {
             Ok(()) => return Ok((path, false)),
             Err(StoreError::Exists { .. }) if tries < TRIES => {
-                // Another process stored this session, or a request was repeated after its response was lost.
+                // Another process stored this session, or the request was repeated because its
+                // response was lost.
                 if let LoadedFile::Run(stored) = baseline.load(files, &name)?
                     && stored.file.session == file.session
                 {
@@ -215,8 +217,8 @@ pub(super) fn append(
     }
 }
 
-/// A side of a run for the gate, with its ratios to the reference toolchain if that was measured. `None` if
-/// the run has no such side. `label` is the name of the file for messages.
+/// A side of a run for the gate, with its ratios to the reference toolchain if the reference was
+/// measured. `None` if the run has no such side. `label` is the name of the file for messages.
 pub fn judged_side(run: &RunFile, side: SideName, label: &str, policy: &Policy) -> Option<Run> {
     let (_, head) = run.runs(label).into_iter().find(|(name, _)| *name == side)?;
     Some(match run.anchor(label) {
