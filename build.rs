@@ -1,4 +1,4 @@
-//! Lists the export package's files for embedding, so that adding a zoo model only takes one new file.
+//! Lists the export package's files for embedding, so that a new zoo model only needs one new file.
 
 use std::env;
 use std::fmt::Write as _;

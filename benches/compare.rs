@@ -103,11 +103,12 @@ fn generate(path: &Path, seed: u64, benchmarks: usize, repetitions: usize) {
     out.flush().unwrap();
 }
 
-/// Runs one contender on its files. Returns the seconds and its result, so that nothing is optimized away.
+/// Runs one contender on its files, and returns the seconds. The result is checked, so that nothing
+/// is optimized away.
 fn contend(mode: &str, files: &[PathBuf]) -> f64 {
     let start = Instant::now();
     let seen = match mode {
-        // One file after the other, without keeping anything of the first.
+        // Parses one file after the other, and keeps nothing of the first.
         "typed" => files
             .iter()
             .map(|file| {
@@ -131,7 +132,7 @@ fn contend(mode: &str, files: &[PathBuf]) -> f64 {
                 gate::CompareOptions { seed: 1, today: "2026-11-20".to_owned(), ..Default::default() };
             gate::compare(&runs[0], &runs[1], &gate::Policy::default(), &options).rows.len()
         }
-        // The whole command: options, policy, and a report.
+        // Runs the whole command: options, policy, and a report.
         format @ ("terminal" | "json") => {
             let status = Command::new(env!("CARGO_BIN_EXE_benchgate"))
                 .args(["compare", "--format", format])

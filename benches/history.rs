@@ -149,7 +149,8 @@ struct Noise(u64);
 
 impl Noise {
     fn next(&mut self) -> f64 {
-        // Knuth's MMIX generator. Any generator will do whose numbers compress no better than measurements.
+        // Knuth's MMIX generator. Any generator is suitable whose numbers compress no better than
+        // measurements.
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 40) as f64 / f64::from(1_u32 << 24) - 0.5
     }
@@ -199,7 +200,7 @@ fn packed(repository: &Path) -> u64 {
 
 fn fast_import(repository: &Path, write: impl FnOnce(&mut BufWriter<std::process::ChildStdin>)) {
     let mut import = Command::new("git")
-        // The fastest compression, because writing the history is not measured.
+        // The fastest compression is enough, because writing the history is not measured.
         .args(["-c", "core.compression=1", "fast-import", "--quiet", "--depth=0"])
         .env("GIT_DIR", repository)
         .stdin(Stdio::piped())

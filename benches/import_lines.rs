@@ -75,7 +75,7 @@ fn check(files: &SuiteFiles, suite: &str) -> ([usize; 4], Vec<String>) {
     let whole = definitions.iter().filter(|(path, _)| !listed.contains(path.as_str())).count();
     let (mut lines, mut lost) = (0, Vec::new());
     for (path, text) in &definitions {
-        // A single test of onnx_ops: its folder does not affect other tests.
+        // Each test of onnx_ops has a separate folder, which does not affect other tests.
         let folder = path.strip_suffix(FLAGS);
         let (files, before) = match folder {
             Some(folder) => {
@@ -103,8 +103,8 @@ fn check(files: &SuiteFiles, suite: &str) -> ([usize; 4], Vec<String>) {
     ([definitions.len(), whole, before.untranslated.len(), lines], lost)
 }
 
-/// Returns each line of a definition with two variants of the definition: one with another line in its place,
-/// and one without it.
+/// Returns each line of a definition with two variants of the definition: one with another line in
+/// its place, and one without the line.
 fn variants(text: &str, is_flags: bool) -> Vec<(String, [String; 2])> {
     if is_flags {
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -135,7 +135,7 @@ fn leaves(value: &Value, place: &mut Vec<String>, found: &mut Vec<Vec<String>>) 
     let parts: Vec<(String, &Value)> = match value {
         Value::Object(parts) => parts.iter().map(|(key, part)| (key.clone(), part)).collect(),
         Value::Array(parts) => parts.iter().enumerate().map(|(at, part)| (at.to_string(), part)).collect(),
-        // A null says nothing, so losing it is no loss.
+        // A null contains no information that an import could lose.
         Value::Null => return,
         _ => return found.push(place.clone()),
     };

@@ -59,10 +59,10 @@ struct Bench {
     output: PathBuf,
 }
 
-/// The cost of one run, by the clock and by its tools' own reports.
+/// The cost of one run: wall-clock time, and the times that its tools report.
 struct Cost {
     wall: Duration,
-    /// Time of compilers and verification, from the run file.
+    /// Time of compilers and verification, read from the run file.
     preparing_tools: Duration,
     measuring_tools: Duration,
 }

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Two versions of benchgate on one machine in one session, in turns: seconds of measuring until every row is decided, of
-# the quickstart suite and of a pull request that makes four programs do 5 % more.
+# Compares two versions of benchgate alternately, on one machine in one session. Measures the
+# seconds until every row is decided, for the quickstart suite and for a pull request that makes
+# four programs do 5 % more work.
 #
 #   benches/side_by_side.sh OLD NEW [ROUNDS] [BUSY_LOOPS]
 #
-# OLD and NEW are benchgate binaries. BUSY_LOOPS programs compute at the same time, on any processor, half of the time. A row
-# that stays open counts with all of its seconds. Prints a line a gate: seconds of measuring, decided rows, exit code.
+# OLD and NEW are benchgate binaries. Meanwhile, BUSY_LOOPS programs compute half of the time, on
+# any processor. A row that stays undecided counts with all of its seconds. Prints one line per
+# gate: seconds of measuring, decided rows, exit code.
 set -euo pipefail
 old=$(realpath "$1") new=$(realpath "$2") rounds=${3:-1} loops=${4:-0}
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -56,7 +58,8 @@ for ((loop = 0; loop < loops; loop++)); do
   noise+=($!)
 done
 
-# From the first process's start to the last one's, and one process more.
+# Time from the start of the first process to the start of the last one, plus the mean time of a
+# process.
 summary() { # WHO WHAT CODE
   python3 - "$work/run.json" "$work/out.json" "$@" <<'PYTHON'
 import datetime, json, sys

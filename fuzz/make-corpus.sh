@@ -1,5 +1,6 @@
 #!/bin/sh
-# Seeds each target with the fixtures of its format. Run from the repository's root.
+# Fills the corpus of each target with the fixtures of its format. Run it from the root of the
+# repository.
 set -eu
 fixtures=tests/fixtures/tool_output
 seed() { target=$1; shift; mkdir -p "fuzz/corpus/$target"; for file; do cp "$file" "fuzz/corpus/$target/$(basename "$file")"; done; }

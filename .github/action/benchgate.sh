@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
 # Finds the benchgate binary for this action and runs `benchgate action`, which does everything else.
 #
-# Takes the first of: the binary that the workflow names; the release whose SHA-256 is committed in releases.sha256
-# next to this script; a build of the sources that this action was checked out with. A release that doesn't match the
-# committed hash is an error; the script does not try the next source then.
+# Uses the first of these: the binary that the workflow names; the release whose SHA-256 is
+# committed in releases.sha256 next to this script; a build of the sources that this action was
+# checked out with. If a release doesn't match the committed hash, the script fails and does not try
+# the next source.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source_root=$(cd "$here/../.." && pwd)
 fail() { printf '::error title=benchgate::%s\n' "$1"; exit 20; }
 
-# Here and not by the runner, so that PWD has the names of links that lead there: a pull request can turn them.
+# The script changes the folder instead of the runner, so that PWD contains the names of symbolic
+# links in the path: a pull request can redirect these links.
 [[ -z ${BENCHGATE_WORKING_DIRECTORY:-} ]] || CDPATH='' cd -- "$BENCHGATE_WORKING_DIRECTORY" || fail "there is no folder working-directory"
 
-# This comes first: a pull request can commit a result file, and a failure below must not leave it to be uploaded.
+# This comes first, because a pull request can commit a result file, which must not be uploaded
+# after a failure below.
 case ${BENCHGATE_INPUT_COMMAND:-gate} in
     gate | run | merge) written=${BENCHGATE_INPUT_RUN:-run.json} ;;
     plan) written=${BENCHGATE_INPUT_PLAN:-plan.json} ;;
@@ -27,7 +30,7 @@ own_version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$source_root/Cargo.toml" | h
 version=${BENCHGATE_VERSION:-$own_version}
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || fail "the input version is not a version"
 
-# The release of this version, from a verified archive.
+# Prints the path of this version's released binary, from a verified archive.
 released() {
     local archive=$1 sum=$2
     local folder="${RUNNER_TOOL_CACHE:-${RUNNER_TEMP:?}}/benchgate/$version"
@@ -45,17 +48,19 @@ released() {
     echo "$folder/benchgate"
 }
 
-# Whether cargo builds with this version: rustup installs it where it is absent; another compiler must be it already.
+# Returns whether cargo builds with this version of Rust. rustup installs a missing version; without
+# rustup, the compiler must already have this version.
 rustc_is() {
     [[ -n $1 ]] || return 1
     ! command -v rustup >/dev/null || return 0
     [[ $(cd / && rustc --version 2>/dev/null) == "rustc $1 "* ]]
 }
 
-# Builds this action's own sources. Cargo and rustup look for configuration in the working folder and its parents, so
-# they run in /, with a new cargo home: the workspace can't choose a compiler or a wrapper. In / rustup would take its
-# default compiler, so the one of this action's own rust-toolchain.toml is named. The target folder belongs to this job
-# and is named by the content of the sources, so no other job can have left a binary there.
+# Builds this action's own sources. Cargo and rustup look for configuration in the working folder
+# and its parents, so they run in /, with a new cargo home: the workspace can't choose a compiler or
+# a wrapper. In /, rustup would use its default compiler, so the version in this action's own
+# rust-toolchain.toml is passed explicitly. The target folder belongs to this job and is named after
+# the hash of the sources, so no other job can have left a binary there.
 built() {
     local sources folder name channel
     local -a allowed=()

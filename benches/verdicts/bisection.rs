@@ -19,11 +19,11 @@ const COMMITS: usize = 256;
 const MAX_BLOCKS: u32 = 192;
 /// Number of blocks for each step of the plain binary search.
 const PLAIN: u32 = 12;
-/// Number of ranges without a change for each range with one: the claim about them is 99 %, and each costs
-/// only one pair.
+/// Number of ranges without a change for each range with one. Many are needed to verify a rate of
+/// 99 %, and each costs only one pair.
 const UNCHANGED: u32 = 10;
 
-/// Changes in a range: after which candidate, and by what factor.
+/// Changes in a range: the first candidate with each change, and the factor of the change.
 type Changes = Vec<(usize, f64)>;
 
 /// The machine that measures pairs of candidates.

@@ -23,15 +23,15 @@ fn chance(random: &mut ChaCha12Rng, p: f64) -> bool {
     random.random::<f64>() < p
 }
 
-/// The effect of the host on the log cost of each process of one row, in the order in which they run. The
-/// last argument says which processes ran a changed program.
+/// The effect of the host on the log cost of each process of one row, in the order in which they
+/// run. The last argument marks the processes that ran a changed program.
 pub type Vice = fn(&mut ChaCha12Rng, &mut [f64; SLOTS], &[bool; SLOTS]);
 
 /// A disturbance with its name.
 pub struct Generator {
     pub name: &'static str,
     pub vice: Vice,
-    /// Wall-clock time of a repetition, from its computing time in nanoseconds.
+    /// Computes the wall-clock time of a repetition from its computing time in nanoseconds.
     pub waits: Wait,
     /// True if the disturbance changes head, so that reporting a regression is correct.
     pub changes: bool,
@@ -88,8 +88,8 @@ fn shared(random: &mut ChaCha12Rng, time: f64, ours: f64, theirs: f64) -> f64 {
     (computes + waits * theirs) * NANOSECONDS_PER_MILLISECOND / ITERATIONS
 }
 
-/// Lengthens all processes of a row by the same random amount, so that each row's repetitions end at another
-/// point of the scheduler's time slice.
+/// Lengthens all processes of a row by the same random amount, so that each row's repetitions end
+/// at a different point of the scheduler's time slice.
 fn any_length(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], _: &[bool; SLOTS]) {
     let length = 0.3 * random.random::<f64>();
     costs.iter_mut().for_each(|cost| *cost += length);
@@ -147,7 +147,8 @@ fn heavy(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], _: &[bool; SLOTS]) 
 fn cauchy(random: &mut ChaCha12Rng, costs: &mut [f64; SLOTS], _: &[bool; SLOTS]) {
     for cost in costs {
         let value = 0.005 * normal(random) / normal(random);
-        // Limited to a factor of twenty, beyond which a run would have reached its timeout.
+        // The change is limited to a factor of twenty, beyond which a run would have reached its
+        // timeout.
         *cost += value.clamp(-3.0, 3.0);
     }
 }

@@ -6,13 +6,13 @@
 //!
 //! | after `--` | |
 //! |---|---|
-//! | `--suites N`, `--seed S` | resampled suites a figure (a fifth of it for made noise), and the seed |
+//! | `--suites N`, `--seed S` | resampled suites per figure (simulated noise: a fifth), and seed |
 //! | `--only TEXT` | only recordings and generators whose name contains it |
 //! | `--data FOLDER` | only the recordings (`*.jsonl`, as in tests/fixtures/corpus) of this folder |
 //! | `--hold-out FRACTION` | only the last rounds of each recording |
-//! | `--blocks N` | one look after so many blocks, instead of the default's looks |
-//! | `--design 1` | seconds until +3 % is seen, by length of processes and number of blocks, instead |
-//! | `--bisect N` | simulated bisections instead |
+//! | `--blocks N` | one look after this many blocks, instead of the default looks |
+//! | `--design 1` | instead: seconds until +3 % is detected, by process length and block count |
+//! | `--bisect N` | instead: simulated bisections |
 #![expect(clippy::print_stdout, reason = "a table on the terminal is what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
 

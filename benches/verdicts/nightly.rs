@@ -18,11 +18,11 @@ struct Machine {
     name: &'static str,
     /// Variation from chip to chip.
     chip: f64,
-    /// Variation from day to day: half of it affects all rows together, and as much again affects each row
-    /// separately.
+    /// Variation of each row from day to day. A variation of half this size affects all rows
+    /// together.
     day: f64,
-    /// The share of both variations that an anchor measured in the same session has in common with the run;
-    /// `None` if there is no anchor.
+    /// The share of both variations that also affects the anchor, which is measured in the same
+    /// session; `None` if there is no anchor.
     anchor: Option<f64>,
 }
 
@@ -38,7 +38,8 @@ const WITH_BARS: &str = "one chip, days 1 %, anchor";
 const HISTORIES: [usize; 4] = [1, 3, 10, 30];
 
 fn session(machine: &Machine, slowed: Slowed, random: &mut ChaCha12Rng) -> Run {
-    // A chip is faster or slower as a whole; a day shifts all rows slightly, and each row slightly more.
+    // A chip is faster or slower as a whole. A day shifts all rows together, and each row
+    // separately by twice as much.
     let whole = machine.chip * normal(random) + machine.day / 2.0 * normal(random);
     let mut anchor = Anchor::default();
     let benchmarks = (0..ROWS).map(|row| {

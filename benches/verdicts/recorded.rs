@@ -210,8 +210,8 @@ pub fn print((suites_asked, seed): (u32, u64), bars: &mut Bars) {
     }
 }
 
-/// Returns the minimum share of slowdowns in these cells that must fail. Recordings of a host with fifteen
-/// waiting programs (`competitor` and `two-threads`) detect hardly any.
+/// Returns the minimum share of slowdowns in these cells that must fail. Hardly any are detected in
+/// recordings of a host with fifteen waiting programs (`competitor` and `two-threads`).
 fn seen(recording: &str) -> &'static [(&'static str, f64)] {
     match recording {
         "paired.jsonl" => &[("+3 %", 0.95), ("+5 %", 0.99), ("+10 %", 0.99)],

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Export and compile of the zoo for llvm-cpu, cold, twice: by benchgate, and by a script that runs the same tools one
-# after another. Prints seconds, how busy the processors were, and the ratio.
+# Exports and compiles the zoo for llvm-cpu with a cold cache, twice: with benchgate, and with a
+# script that runs the same tools one after another. Prints seconds, how busy the processors were,
+# and the ratio.
 #
 #   benchgate tools install --config examples/zoo/benchgate.toml     # once: gigabytes
 #   examples/zoo/side-by-side.sh target/release/benchgate [FILTER]
@@ -15,7 +16,7 @@ installed=${BENCHGATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/benchgate}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# Seconds that the processors worked, in hundredths, all of them together.
+# Processor time of all processors together, in hundredths of a second.
 worked() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8 }' /proc/stat; }
 timed() {
     local what=$1 begun ended before after
@@ -27,7 +28,7 @@ timed() {
         'BEGIN { printf "%-10s %7.1f s, processors %.0f %% busy\n", what, wall, work / wall / cores }' | tee -a "$folder/times"
 }
 
-# A cache with the tools and nothing made by them.
+# This cache contains the tools but none of their results.
 mkdir "$folder/cache"
 ln -s "$installed/tools" "$installed/python" "$folder/cache/"
 by_benchgate() {

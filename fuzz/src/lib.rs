@@ -1,12 +1,12 @@
-//! Properties of every reader on every input.
+//! Properties that every reader must have for every input.
 
 use benchgate_core::model::{Outcome, Run, Series};
 pub use benchgate_ingest as ingest;
 use benchgate_ingest::{ExportFormat, Format, IngestError};
 
-/// Reads the bytes as `format` and checks what came out.
+/// Reads the bytes as `format`, and checks the result.
 pub fn check(format: Format, bytes: &[u8]) {
-    // Detection reads the same bytes and may answer anything, in bounded time.
+    // Detection reads the same bytes and may return any result, in bounded time.
     let _ = ingest::detect(bytes);
     match ingest::read_sides(bytes, format, "fuzz/group/name/new/input") {
         Ok(sides) => sides.iter().for_each(|(_, run)| check_run(run, format)),
@@ -35,7 +35,7 @@ fn check_run(run: &Run, format: Format) {
             }
         }
     }
-    // Everything that is read can be written and read again.
+    // Every run that is read can be written and read again.
     if format != Format::RunJson {
         let written = ingest::export(run, ExportFormat::GoogleBenchmark, "2026-11-20T12:00:00Z");
         let back = ingest::read(&written.bytes, Format::GoogleBenchmarkJson, "back");

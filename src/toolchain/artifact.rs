@@ -39,7 +39,7 @@ pub async fn place_artifacts(
 ) -> Result<(), ToolchainError> {
     let mut verified: BTreeMap<&str, PathBuf> = BTreeMap::new();
     for (artifact, sources) in wanted {
-        // An obstacle at the link's place is noticed before gigabytes are downloaded.
+        // A file in place of the link is reported before gigabytes are downloaded.
         let place = LinkPlace::look(artifact, sources)?;
         if place.has_file {
             place.verify_file(artifact, cancel).await?;
@@ -145,7 +145,8 @@ fn reporting<'a>(what: &'a str, progress: &'a dyn Progress) -> impl Fn(Arrived) 
 
 /// Moves a downloaded file into its staging folder.
 fn keep(part: &Path, place: &ToolPlace) -> Result<(), ToolchainError> {
-    // Made read-only, because a tool that writes to its input must not change the cache.
+    // The file is made read-only, because a tool that writes to its input must not change the
+    // cache.
     let read_only = fs::Permissions::from_mode(0o444);
     fs::set_permissions(part, read_only).map_err(ToolchainError::io("protect", part))?;
     let whole = place.tree().join(DATA);
@@ -159,17 +160,18 @@ pub fn cached_artifacts(cache: &Path) -> Vec<PathBuf> {
     folders.map(|entry| entry.path()).collect()
 }
 
-/// The place of an artifact's link in the sources.
+/// The path of an artifact's link in the sources.
 struct LinkPlace {
     path: PathBuf,
     /// The folder of all artifacts.
     folder: PathBuf,
-    /// True if a regular file, not a link, is in this place.
+    /// True if a regular file, not a link, is at this path.
     has_file: bool,
 }
 
 impl LinkPlace {
-    /// Inspects the place. A pull request may have committed anything there, so no link is followed.
+    /// Inspects the path of the link. A pull request may have committed anything there, so no link
+    /// is followed.
     fn look(artifact: &Artifact, sources: &Path) -> Result<Self, ToolchainError> {
         let within = artifact.path();
         let path = sources.join(&within);
@@ -237,8 +239,8 @@ impl LinkPlace {
     }
 }
 
-/// Returns whether a link leads to an artifact in a cache. Judged by the form of its target, because the
-/// cache's folder may have changed.
+/// Returns whether a link leads to an artifact in a cache. Only the form of the link's target is
+/// checked, because the cache's folder may have changed.
 fn is_ours(to: &Path) -> bool {
     let is_hash = |path: &Path| path.file_name().is_some_and(|name| is_sha256(&name.to_string_lossy()));
     to.is_absolute() && to.ends_with(DATA) && to.parent().is_some_and(is_hash)

@@ -56,7 +56,8 @@ pub enum ToolchainError {
 }
 
 impl ToolchainError {
-    /// Returns whether a tool or file is unavailable, as opposed to different from the lock.
+    /// Returns whether a tool or file is unavailable, as opposed to available but different from
+    /// the lock.
     pub const fn is_absence(&self) -> bool {
         matches!(
             self,

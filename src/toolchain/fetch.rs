@@ -59,7 +59,7 @@ pub(super) async fn wheel(
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RemoteFile<'a> {
     pub(super) url: &'a str,
-    /// Lowercase hexadecimal. If absent, any content is accepted.
+    /// The expected hash in lowercase hexadecimal. If absent, any content is accepted.
     pub(super) sha256: Option<&'a str>,
     pub(super) size: Option<u64>,
 }
@@ -80,8 +80,9 @@ enum Failure {
 }
 
 impl RemoteFile<'_> {
-    /// Downloads the file to `path`, and resumes what an earlier attempt left there. If the download fails,
-    /// `path` holds at most a part for the next attempt. Returns the file's SHA-256.
+    /// Downloads the file to `path`, and resumes an earlier partial download there. If the download
+    /// fails, `path` contains at most a partial file, which the next attempt resumes. Returns the
+    /// file's SHA-256.
     pub(super) async fn fetch(
         &self,
         path: &Path,
@@ -98,7 +99,7 @@ impl RemoteFile<'_> {
             }
             let found = hash(path, cancel).await?;
             let Some(expected) = self.sha256.filter(|expected| found != *expected) else { return Ok(found) };
-            // Removed, so that no later step trusts a file with the wrong content.
+            // The file is removed, so that no later step trusts a file with the wrong content.
             fs::remove_file(path).map_err(ToolchainError::io("remove", path))?;
             if !continued {
                 let (url, expected) = (without_secrets(self.url), expected.to_owned());
@@ -161,7 +162,7 @@ impl RemoteFile<'_> {
             request = request.header(RANGE, format!("bytes={have}-"));
         }
         let response = request.send().await.map_err(|error| Failure::Refused(reason(&error)))?;
-        // If there is nothing left to send, the part is already the whole file.
+        // If there is nothing left to send, the partial file is already complete.
         if have > 0 && response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
             return Ok(());
         }

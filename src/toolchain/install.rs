@@ -29,7 +29,8 @@ pub(super) struct ToolPlace {
     part: PathBuf,
 }
 
-/// The exclusive right to stage a tree. Released when dropped or when the process ends.
+/// The exclusive right to stage a tree. The right ends when this value is dropped or the process
+/// ends.
 struct InstallTurn {
     _lock: File,
 }

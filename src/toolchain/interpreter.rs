@@ -19,8 +19,8 @@ const OLDEST: u32 = 10;
 /// network can make it much slower.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A script that prints facts about a Python interpreter. It also prints the folder of pip, because this pip
-/// may have to run under another Python, which all versions of pip support.
+/// A script that prints facts about a Python interpreter. It also prints the folder of pip, because
+/// another Python may have to run this pip, which all versions of pip support.
 const QUESTION: &str = "\
 import json, os, sys
 def has(name):

@@ -99,7 +99,7 @@ pub async fn ensure(
 /// the lock file is not written.
 ///
 /// # Errors
-/// As [`ensure`]; or compiler and runtime have different commits.
+/// The errors of [`ensure`], or the compiler and the runtime have different commits.
 pub async fn release(
     version: &str,
     lock: &mut Lock,

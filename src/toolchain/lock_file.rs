@@ -30,7 +30,7 @@ impl Lock {
     /// Reads the lock of a configuration file. If the lock file does not exist, the lock is empty.
     ///
     /// # Errors
-    /// It exists and can't be read, or is not a lock file.
+    /// The file exists and can't be read, or is not a lock file.
     pub fn read_for(config: &Path) -> Result<Self, ToolchainError> {
         Self::read(&Self::path_for(config))
     }
@@ -43,7 +43,7 @@ impl Lock {
     /// Reads a lock file. If it does not exist, the lock is empty.
     ///
     /// # Errors
-    /// It exists and can't be read, or is not a lock file.
+    /// The file exists and can't be read, or is not a lock file.
     pub fn read(file: &Path) -> Result<Self, ToolchainError> {
         let read = files::read_bounded(file, MOST_BYTES)
             .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other));

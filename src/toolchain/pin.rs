@@ -152,13 +152,13 @@ async fn for_machine(
     }))
 }
 
-/// Resolves an environment for every Python of this machine that supports it. Dependencies may be conditional
-/// on the Python that resolves them, so each Python resolves them itself. Entries of `known` with the same
-/// requirements stay unchanged, because a newer wheel of some dependency would mean another copy of
-/// gigabytes.
+/// Resolves an environment for every Python of this machine that supports it. Dependencies may be
+/// conditional on the Python that resolves them, so each Python resolves them itself. Entries of
+/// `known` with the same requirements stay unchanged, because a newer wheel of any dependency would
+/// require another copy of several gigabytes.
 ///
 /// # Errors
-/// No Python of this machine supports the environment, or as [`pin_tools`].
+/// No Python of this machine supports the environment, or an error of [`pin_tools`].
 pub async fn pin_python(
     environment: Environment,
     suite: &SuitePackages,
@@ -363,9 +363,9 @@ fn wheels_of(report: &[u8]) -> Result<Vec<Wheel>, String> {
     Ok(wheels)
 }
 
-/// The commit that a release was built from. It is read from the wheel of the runtime, which has a few
-/// megabytes; the compiler's has a hundred. `None` if no wheel is for this machine; then the commit is
-/// verified when the release is installed.
+/// The commit that a release was built from, as stated in the runtime's wheel, which is a few
+/// megabytes; the compiler's wheel is a hundred. `None` if there is no wheel for this machine; the
+/// commit is then verified when the release is installed.
 ///
 /// # Errors
 /// The wheel can't be downloaded, or states no commit.

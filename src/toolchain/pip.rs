@@ -1,5 +1,4 @@
-//! Runs pip with only those of the user's settings that concern indexes and the network, and interprets its
-//! errors.
+//! Runs pip with only the user's settings for indexes and the network, and interprets pip's errors.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -19,8 +19,9 @@ use crate::files;
 use crate::model::{Event, Progress, Stage};
 use crate::process::{Cancel, Command};
 
-/// A set of wheels that exporters and backends share. Sets with copies of torch, which take gigabytes each,
-/// are separate only if their versions exclude each other. The order puts an overlay after its base.
+/// A set of wheels that exporters and backends share. Sets with copies of torch, which take
+/// gigabytes each, are separate only if their versions exclude each other. In the order of the
+/// variants, an overlay comes after its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Environment {
@@ -64,7 +65,8 @@ impl Environment {
         }
     }
 
-    /// The base of an overlay, whose Python is started and whose packages are found first.
+    /// The base of an overlay. The base's Python is started, and the base's packages are found
+    /// first.
     pub const fn over(self) -> Option<Self> {
         match self {
             Self::OnnxRuntime => Some(Self::Torch),
@@ -169,7 +171,7 @@ impl<'a> EnvironmentChoice<'a> {
 /// necessary.
 ///
 /// # Errors
-/// The environment is not locked for a Python of this machine, or as [`super::ensure`].
+/// The environment is not locked for a Python of this machine, or an error of [`super::ensure`].
 pub async fn ensure_python(
     environment: Environment,
     suite: &SuitePackages,
@@ -306,8 +308,8 @@ async fn stage(
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
     let tree = place.tree();
-    // The environment has no pip. That is one program less to trust, and it also works on distributions that
-    // package pip separately.
+    // The environment is created without pip. There is one program less to trust, and this also
+    // works on distributions that package pip separately.
     let make = Command::new(&interpreter.executable, VENV_TIMEOUT)
         .args(["-m", "venv", "--without-pip", "--clear"])
         .arg(tree.as_os_str());

@@ -11,7 +11,7 @@ use super::ToolchainError;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wheel {
     pub file: String,
-    /// Lowercase hexadecimal.
+    /// The hash in lowercase hexadecimal.
     pub sha256: String,
 }
 

@@ -1,5 +1,7 @@
-//! Damaged, cut, nested and oversized modules, many of each: every one is read or refused within a time and a memory
-//! that no input may exceed. `cargo run --release --bin damaged_code -- 10000 ../tests/fixtures/compiled_code/*.gz`
+//! Checks many damaged, cut, nested and oversized modules: each is read or rejected within limits
+//! of time and memory that no input may exceed.
+//!
+//! `cargo run --release --bin damaged_code -- 10000 ../tests/fixtures/compiled_code/*.gz`
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,7 +12,7 @@ const LONGEST: Duration = Duration::from_millis(100);
 const MOST_MEMORY: u64 = 64 << 20;
 const ELF: &[u8] = b"\x7fELF";
 
-/// SplitMix64: the same inputs in every run.
+/// SplitMix64, which generates the same inputs in every run.
 struct Draws(u64);
 
 impl Draws {
@@ -23,26 +25,26 @@ impl Draws {
     }
 }
 
-/// Sizes, counts and offsets that readers trip over.
+/// Sizes, counts and offsets that readers often mishandle.
 const EXTREMES: [u64; 8] = [0, 1, 0x7f, 0xffff, 0x7fff_ffff, 0xffff_ffff, 1 << 40, u64::MAX];
 
 fn damaged(seeds: &[Vec<u8>], draws: &mut Draws) -> Vec<u8> {
     let mut bytes = seeds[draws.below(seeds.len())].clone();
     let other = &seeds[draws.below(seeds.len())];
     match draws.below(6) {
-        // Cut at the end, or in the middle.
+        // Cuts the module at its end or in the middle.
         0 => bytes.truncate(draws.below(bytes.len())),
         1 => {
             let at = draws.below(bytes.len());
             bytes.drain(at..at + draws.below(bytes.len() - at));
         }
-        // A module inside another one, in place of some of its bytes or between them.
+        // Inserts another module, or replaces some bytes with it.
         2 => {
             let at = draws.below(bytes.len());
             let end = at + draws.below(bytes.len() - at);
             bytes.splice(at..end, other.iter().copied());
         }
-        // A part that is repeated: many entries, symbols or notes.
+        // Repeats a part, which gives many entries, symbols or notes.
         3 => {
             let at = draws.below(bytes.len());
             let part = bytes[at..at + draws.below((bytes.len() - at).min(4096))].to_vec();
@@ -52,7 +54,7 @@ fn damaged(seeds: &[Vec<u8>], draws: &mut Draws) -> Vec<u8> {
         _ => {}
     }
     for _ in 0..draws.below(8) {
-        // Headers and tables are at the ends.
+        // Headers and tables are near the start and the end.
         let near = draws.below(512);
         let at = match draws.below(3) {
             0 => near,
@@ -68,7 +70,7 @@ fn damaged(seeds: &[Vec<u8>], draws: &mut Draws) -> Vec<u8> {
     bytes
 }
 
-/// Peak memory since it was asked to be forgotten, which Linux does.
+/// Peak memory in bytes since the last write to `clear_refs`.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -82,7 +84,7 @@ fn main() {
     for file in args {
         let bytes = fs::read(&file).expect("a fixture");
         let module = ingest::decompressed(&bytes, &file).expect("a fixture").into_owned();
-        // The library alone, too: its tables are read by their addresses.
+        // The ELF library is also tested alone, because its tables are read by their addresses.
         let inner = module.windows(4).position(|window| window == ELF).map(|at| module[at..].to_vec());
         seeds.extend([Some(module), inner].into_iter().flatten());
     }
