@@ -1,5 +1,5 @@
-//! Findings of a comparison with the fix for each; and advice on how to settle the open rows of other tools'
-//! files, with the commands of the tool that wrote them.
+//! Lists the findings of a comparison with the fix for each. Also advises how to settle undecided
+//! rows of other tools' files, with the commands of the tool that wrote them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,15 +14,15 @@ use super::words::ENOUGH_SESSIONS;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintGroup {
     pub code: LintCode,
-    /// Benchmark (`None` for the run as a whole), with the metric unless it is latency, and detail; both
-    /// unescaped.
+    /// Pairs of a benchmark, with the metric unless it is latency, and a detail; both unescaped.
+    /// `None` stands for the run as a whole.
     pub found: Vec<(Option<String>, String)>,
-    /// The benchmarks in which it was found.
+    /// The benchmarks that have this finding.
     pub benchmarks: BTreeSet<String>,
-    /// Advice on how to fix it.
+    /// Advice on how to fix the finding.
     pub fix: &'static str,
-    /// The consequence in this comparison: a finding that can forbid a verdict is a note if every row that
-    /// has it got a verdict.
+    /// The consequence in this comparison. A finding that can forbid a verdict is only a note if
+    /// all rows that have the finding also have a verdict.
     pub consequence: Consequence,
 }
 
@@ -159,7 +159,7 @@ fn fix(code: LintCode, format: &str) -> &'static str {
     }
 }
 
-/// Advice on how to settle rows of files that hold one session of each side, or a few.
+/// Advice on how to settle rows of files that contain only one or a few sessions per side.
 #[derive(Debug, Clone)]
 pub struct WayOut {
     pub advice: String,
@@ -191,22 +191,22 @@ pub(super) fn way_out(comparison: &Comparison) -> Option<WayOut> {
     comparison.rows.iter().any(few).then(|| advice(&comparison.head, is_overloaded(), count))
 }
 
-/// Number of repetitions below which they say little about a process.
+/// Minimum number of repetitions that describe a process sufficiently.
 const LEAST_REPETITIONS: u64 = 3;
-/// The number of repetitions that is recommended if there are too few.
+/// The number of repetitions that is recommended if there are fewer than the minimum.
 const ENOUGH_REPETITIONS: u64 = 10;
 
 /// The arguments of `benchgate pair` for Rust benchmarks.
 const CARGO_BENCH: &str = "--cwd-base BASE --cwd-head HEAD \\\n  'cargo bench --bench NAME -- {filter}'";
 
-/// Commands that run a tool for a result that can be judged. `SIDE` and `side` stand for each side's name,
-/// `COUNT` for the number of repetitions.
+/// Commands that run a tool such that its results can be judged. `SIDE` and `side` are placeholders
+/// for the name of a side, `COUNT` for the number of repetitions.
 struct ToolCommands {
     /// The arguments of `benchgate pair`.
     pair: &'static str,
     /// The command that measures one session of one side.
     session: &'static str,
-    /// The extension of the files that it writes.
+    /// The extension of the files that the command writes.
     files: &'static str,
 }
 
@@ -278,7 +278,7 @@ fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut
     let ToolCommands { pair, session, files } = tool_commands(summary);
     let session = session.replace("COUNT", &repetitions.to_string());
     let side = |name: &str| session.replace("SIDE", &name.to_uppercase()).replace("side", name);
-    // These formats are not recognized by their content.
+    // The content does not identify these formats, so the command must name the format.
     let is_named = summary.format.starts_with("custom-");
     let [before, after] = if is_named {
         let option = format!("--format-in {}", summary.format);

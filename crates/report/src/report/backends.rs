@@ -1,5 +1,5 @@
-//! Compares IREE with other backends in a table for people, with one row for each. It is context and has no
-//! verdict.
+//! Compares IREE with other backends in a table for people, with one row for each. The table is
+//! informational and has no verdict.
 
 use std::collections::HashMap;
 
@@ -57,7 +57,7 @@ pub struct BackendRow {
     pub model: String,
     /// `iree`, or the name of another backend.
     pub backend: String,
-    /// The target for IREE's rows, the device for others.
+    /// The target in IREE's rows, the device in rows of other backends.
     pub on: String,
     pub test: String,
     /// Axes that differ from the model's own: `batch 8, bf16`.
@@ -66,7 +66,7 @@ pub struct BackendRow {
     pub compile: Option<CompileTime>,
     /// IREE's speed divided by this row's; above 1, IREE is faster. `None` unless both compute the same.
     pub iree_is: Option<f64>,
-    /// This row's speed divided by that of eager in the same test and on the same axes.
+    /// This row's speed divided by the speed of eager in the same test with the same axes.
     pub over_eager: Option<f64>,
     pub code: Option<&'static str>,
     /// The reason why there is no time.
@@ -203,8 +203,8 @@ fn backend_row(record: &BackendRecord, iree: Option<Latency>, group: &[&BackendR
     }
 }
 
-/// Returns whether it computes the same as IREE's module: the forward pass, with the exported inputs and
-/// types.
+/// Returns whether a backend computes the same as IREE's module: the forward pass, with the
+/// exported inputs and types.
 fn is_same_work(record: &BackendRecord) -> bool {
     record.test == "eval" && record.batch_size.is_none() && record.dtype.is_none()
 }
@@ -273,7 +273,7 @@ pub(super) fn times(ratio: Option<f64>) -> String {
 const LEGEND: &str = "2 × eager: half of eager's time; below 1 ×, eager is faster. \
                       Latency: the typical process, ± half the range of all.";
 
-/// A column, or a line of one: its title and its text.
+/// A figure in a column: its title, and the function that returns its text for a row.
 type Figure = (&'static str, for<'a> fn(&'a BackendRow) -> Text<'a>);
 const BACKEND: Figure = ("backend", |row| Text::named(&row.backend));
 const TEST: Figure = ("test", |row| row.work().into());
@@ -292,8 +292,8 @@ const WIDE: [&[&[Figure]]; 3] =
 const NARROW: [&[&[Figure]]; 3] =
     [&[&[BACKEND, TEST]], &[&[LATENCY, COMPILE], &[AGAINST_IREE, OVER_EAGER]], &[&[OUTPUTS]]];
 
-/// Returns one table for each model and device, and why some of its rows have no time; empty if IREE is the
-/// only backend.
+/// Returns one table for each model and device, with the reasons why rows have no time; empty if
+/// IREE is the only backend.
 pub(super) fn blocks(backends: &BackendTable) -> Vec<Block<'_>> {
     let mut blocks = Vec::new();
     for rows in backends.rows.chunk_by(|one, next| (&one.model, &one.on) == (&next.model, &next.on)) {

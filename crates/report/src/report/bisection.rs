@@ -1,4 +1,4 @@
-//! A bisection in words: the change, its position, and how certain it is.
+//! Describes a bisection in words: the change, its position, and how certain they are.
 
 use benchgate_core::model::counted;
 use benchgate_core::record::{
@@ -11,7 +11,7 @@ use super::chart::{Theme, bisection_svg};
 use super::document::{self, Block, Rules, Table, TerminalOptions, Text};
 use super::{human, percent};
 
-/// Facts that the search itself does not know.
+/// Facts about a bisection that are not part of the search's result.
 #[derive(Debug, Clone, Default)]
 pub struct BisectionFacts {
     pub suite: String,
@@ -27,7 +27,8 @@ pub struct BisectionFacts {
     pub notes: Vec<String>,
 }
 
-/// A position always fits: a larger number of candidates is rejected before anything is measured.
+/// Converts a position. It always fits, because a larger number of candidates is rejected before
+/// anything is measured.
 fn place(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }

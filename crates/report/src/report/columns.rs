@@ -84,7 +84,8 @@ fn table<'a>(base: &'a str, all: &'a [Compared], views: &[View<'a>], every: bool
     Table { columns, rows, rules: Rules::Rows, one_line: false }
 }
 
-/// Returns every row that the table of any single comparison would show, in their order.
+/// Returns every row that the table of any single comparison would show, in the order of those
+/// tables.
 fn lines<'a>(views: &[View<'a>], all: bool) -> Vec<ComparedRow<'a>> {
     let mut lines: Vec<ComparedRow<'a>> = Vec::new();
     let mut index: HashMap<(&str, Option<&str>), usize> = HashMap::new();

@@ -60,8 +60,8 @@ pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
 /// Options for the layout of a page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MarkdownOptions {
-    /// Maximum number of bytes of the whole (60,000 for a comment, 900 KiB for a job summary). Rows are left
-    /// out, and counted, until it fits.
+    /// Maximum number of bytes of the page (60,000 for a comment, 900 KiB for a job summary). Rows
+    /// are left out, and counted, until the page fits.
     pub max_bytes: Option<usize>,
 }
 
@@ -81,7 +81,7 @@ pub fn markdown(view: &View<'_>, options: MarkdownOptions) -> String {
     document::markdown(&blocks, options.max_bytes.unwrap_or(usize::MAX))
 }
 
-/// Returns a page below its title and headline.
+/// Returns the content of a page below its title and headline.
 pub(super) fn page<'a>(view: &'a View<'a>) -> Vec<Block<'a>> {
     let mut blocks: Vec<Block<'a>> = way_out(view).collect();
     blocks.extend(view.alerts.iter().map(|alert| Block::Callout("IMPORTANT", alert.as_str().into())));
@@ -437,7 +437,7 @@ fn findings<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
                 // always shown.
                 let fix = if is_note { "" } else { group.fix };
                 let text = Text::from(format!("{} ({}): ", group.code, consequence(group)));
-                // The row says the rest.
+                // Cases that the rows above already mention are not repeated.
                 let is_repeated = group.found.iter().all(|case| is_said(case, &said));
                 let text =
                     if is_repeated { text } else { text.name(place).say(if is_note { "" } else { ". " }) };
@@ -520,8 +520,9 @@ fn consequence(group: &LintGroup) -> &'static str {
     }
 }
 
-/// Returns a text that says where a finding was made, and whether this text includes its detail. For a single
-/// case it does; for several benchmarks, it states only their number.
+/// Returns a text that states where a finding was made, and whether this text includes the detail
+/// of the finding. The text includes it for a single case; for several benchmarks, it states only
+/// their number.
 fn places(group: &LintGroup) -> (String, bool) {
     match (group.found.as_slice(), group.benchmarks.len()) {
         ([(place, detail)], _) | ([(place, detail), ..], 1) => {

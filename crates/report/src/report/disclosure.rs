@@ -34,7 +34,7 @@ pub fn withhold(comparison: &mut Comparison, disclose: Disclose) {
 }
 
 fn relative(side: &SideStats) -> SideStats {
-    // Every field is listed, so that a new one is decided about.
+    // Every field is listed, so that the compiler requires a decision about each new field.
     let &SideStats { processes, samples, cv, location: _, mean: _, min: _, max: _, stddev: _ } = side;
     let hidden = f64::NAN;
     SideStats {

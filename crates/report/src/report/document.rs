@@ -190,7 +190,7 @@ impl<'a> From<Text<'a>> for Item<'a> {
     }
 }
 
-/// The position of lines in a terminal's table. Other forms ignore it.
+/// The positions of horizontal lines in a terminal's table. Other forms ignore them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Rules {
     /// A line below the header.

@@ -10,9 +10,9 @@ use super::document::{self, Block, Rules, Table, TerminalOptions, Text, json_for
 use super::human::signed_percent;
 use super::percent;
 
-/// Returns the command that exchanges the kernels of a benchmark. It names base's commit, abbreviated as git does
-/// in a large repository, if that is another one than head's; both sides of a suite with `[side.base]` are of one
-/// commit.
+/// Returns the command that exchanges the kernels of a benchmark. The command names the commit of
+/// base, abbreviated as git does in a large repository, if head has a different commit; both sides
+/// of a suite with `[side.base]` have the same commit.
 pub(super) fn command(comparison: &Comparison, benchmark: &str) -> String {
     let [base, head] = [&comparison.base, &comparison.head].map(|side| side.commit.as_deref());
     let is_commit = |commit: &&str| commit.chars().all(|c| c.is_ascii_hexdigit());
@@ -139,8 +139,8 @@ struct ExchangedJson<'a> {
     kernel: &'a str,
     /// Change as a fraction of base's time.
     change: Number,
-    /// The change by this kernel after the preceding ones, and after the following ones; `change` is their
-    /// mean.
+    /// The change by this kernel if it is exchanged after the preceding kernels, and if it is
+    /// exchanged after the following kernels; `change` is the mean of both.
     in_order: Number,
     reversed: Number,
     low: Number,
@@ -188,7 +188,7 @@ pub fn exchange_json(report: &ExchangeReport) -> String {
         missing: report.missing().map(|(kernel, why)| MissingJson { kernel, why }).collect(),
         reproduce: &report.reproduce,
     };
-    // It has only strings and numbers, which JSON can always represent.
+    // The value has only strings and numbers, which JSON can always represent.
     let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
     text.push('\n');
     json_for_logs(&text)

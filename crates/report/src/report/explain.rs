@@ -109,7 +109,8 @@ fn kernels(explanation: &Explanation, all: bool) -> (Option<Table<'_>>, Vec<Text
     ((!shown.is_empty()).then(|| table(&shown, compared, moved)), said)
 }
 
-/// Describes how many kernels have other code than at base, and the facts in which each differs.
+/// Describes how many kernels have different code than at base, and in which facts each of them
+/// differs.
 fn code(explanation: &Explanation, all: bool) -> Vec<Text<'_>> {
     let Some(counts) = kernel_counts(explanation.code.iter().filter_map(CodeChange::state)) else {
         return Vec::new();
@@ -281,7 +282,7 @@ struct MachineJson {
 /// Renders JSON for programs: a list of benchmarks.
 pub fn explanations_json(explanations: &[Explanation]) -> String {
     let all: Vec<BenchmarkJson<'_>> = explanations.iter().map(benchmark_json).collect();
-    // It has only strings and numbers, which JSON can always represent.
+    // The value has only strings and numbers, which JSON can always represent.
     let mut text = serde_json::to_string_pretty(&all).unwrap_or_default();
     text.push('\n');
     json_for_logs(&text)

@@ -170,7 +170,7 @@ const COLUMNS: [CsvColumn; 33] = [
 /// Renders a view as CSV with a header line. Numbers are plain, in the unit of their row.
 pub fn csv(view: &View<'_>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    // Memory has no IO errors, and every record has as many fields as the header.
+    // Writing to memory can't fail, and every record has as many fields as the header.
     drop(writer.write_record(COLUMNS.map(|(name, _)| name)));
     for (row, record) in view.comparison.rows.iter().zip(&comparison_file(view).rows) {
         drop(writer.write_record(COLUMNS.map(|(_, field)| field(row, record))));

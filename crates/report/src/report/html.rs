@@ -9,7 +9,7 @@ use super::chart::{Picture, picture};
 use super::document::{self, Block, Text};
 use super::{DrawnRun, Outcomes, View, comparison};
 
-/// The page.
+/// Returns the page.
 pub fn html(runs: &[DrawnRun]) -> String {
     let title = runs.first().map_or("benchgate", |run| run.file.suite.as_str());
     let compared = runs.iter().filter_map(|run| Some((run, View::new(run.comparison.as_ref()?, None))));
@@ -35,8 +35,8 @@ pub fn html(runs: &[DrawnRun]) -> String {
     document::html_page(title, &blocks)
 }
 
-/// Returns when it was measured. The tool's own time is preferred, because the record of a converted file is
-/// newer.
+/// Returns when the run was measured. The time that the tool states is preferred, because the
+/// record of a converted file is newer.
 fn measured_at(run: &RunFile) -> &str {
     let mut printed = run.sides.iter().filter_map(|side| side.context.as_ref()?.date.as_deref());
     printed.next().unwrap_or(&run.created)

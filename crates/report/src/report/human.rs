@@ -128,8 +128,8 @@ impl Style {
     }
 }
 
-/// Largest percentage or factor that is printed exactly: beyond it, digits mean nothing and take space away
-/// from names.
+/// Largest percentage or factor that is printed exactly. Beyond it, digits are meaningless and take
+/// space away from names.
 const WIDEST: f64 = 1_000.0;
 
 /// Formats the range from the smallest to the largest fraction.
@@ -149,7 +149,7 @@ fn signed(percents: f64) -> String {
     if percents > WIDEST {
         return format!(">+{WIDEST:.0}");
     }
-    // Only a value that is gone altogether has lost 100 %.
+    // Only a value that became zero has decreased by 100 %.
     if percents > -100.0 && percents < -99.9 {
         return "<−99.9".to_owned();
     }
@@ -237,12 +237,12 @@ impl UnitScale {
             Unit::Count => (&[(1.0, "")], ""),
             Unit::Other(name) => match name.strip_prefix("ns") {
                 Some(per) if per.starts_with('/') => (TIMES, per),
-                // The readers' words for a unit that the file does not state.
+                // Readers use these names if the file does not state a unit.
                 _ if matches!(name.as_ref(), "asv" | "counter") => (&[(1.0, "")], ""),
                 _ => (&[(1.0, "")], name.as_ref()),
             },
         };
-        // Rounded first, so that 999.996 ms is printed as 1.000 s.
+        // The value is rounded first, so that 999.996 ms is printed as 1.000 s.
         let rounded = rounded(value, 4).abs();
         let step = steps.iter().find(|(divisor, _)| rounded >= *divisor).or(steps.last());
         let (divisor, suffix) = step.copied().unwrap_or((1.0, ""));
@@ -253,7 +253,7 @@ impl UnitScale {
     fn number(&self, value: f64) -> String {
         let scaled = value / self.divisor;
         let number = significant(scaled, 4);
-        // Five digits and more are read in groups.
+        // Numbers of five digits and more are printed in groups.
         let is_long = number.len() > 4 && number.bytes().all(|byte| byte.is_ascii_digit());
         if is_long || self.whole && scaled.fract() == 0.0 && scaled.is_finite() {
             grouped(scaled)
@@ -313,7 +313,7 @@ fn grouped(value: f64) -> String {
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Placeholder for a missing value.
 const GAP: char = '·';
-/// Share within which values look flat: noise must not fill the whole height.
+/// Relative range below which values look flat: noise must not fill the whole height.
 const LEAST_SPAN: f64 = 0.05;
 
 /// Draws the newest `width` values, oldest first. `None` stands for a value that is missing or not above

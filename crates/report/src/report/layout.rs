@@ -100,9 +100,9 @@ const LINE: Layout = Layout { stacks: &[], rules: Rules::Ends, one_line: false, 
 const RULED: Layout = Layout { rules: Rules::Rows, ..LINE };
 const SHORT: Layout = Layout { shortened: true, ..LINE };
 
-/// The figures that a reader has to weigh, one line per row. At 80 columns, the interval is next to the
-/// change, and the reason is shown only if the verdict does not imply it or, in the next layout, only if it
-/// does not follow below the table.
+/// The figures that a reader has to consider, one line per row. At 80 columns, the interval is next
+/// to the change, and the reason is shown only if the verdict does not imply it or, in the next
+/// layout, only if it does not follow below the table.
 pub(super) const BRIEF: &[Layout] = &[
     Layout {
         stacks: &[
@@ -213,7 +213,7 @@ pub(super) const PAGE_BRIEF: &[Layout] = &[Layout {
     ..LINE
 }];
 
-/// Returns the rows in every layout.
+/// Returns one table of the rows for each layout.
 pub(super) fn tables<'a>(
     rows: &[RowView<'a>],
     legend: Option<&Legend>,
@@ -309,7 +309,7 @@ fn is_explained_below(row: &RowView<'_>) -> bool {
 /// Returns the verdict of a row in a word or two, with its findings.
 fn standing(row: &RowView<'_>) -> String {
     let words = match (&row.row.verdict, &row.row.reason) {
-        // The change says the rest.
+        // The verdict already implies the reason.
         (Verdict::Regressed | Verdict::Improved, Reason::BeyondFloor | Reason::BelowFloor) => {
             row.row.verdict.to_string()
         }

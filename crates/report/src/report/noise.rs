@@ -23,7 +23,7 @@ pub fn spread_lines(rows: &[NoiseRow]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// Power from which a gate can be relied on to detect a slowdown.
+/// Minimum power with which a gate reliably detects a slowdown.
 const ENOUGH_POWER: f64 = 0.9;
 /// Smallest lower bound of that power: the simulated sessions must show that the power is not below it.
 const SURE_POWER: f64 = 0.8;
@@ -71,7 +71,7 @@ fn conclusion(report: &NoiseReport, block: Option<Duration>) -> Option<String> {
     })
 }
 
-/// Width of the 95 % interval of a share from which the share is unknown.
+/// A share whose 95 % interval is this wide or wider is unknown.
 const UNKNOWN: f64 = 0.5;
 
 /// Formats a share, if there are enough simulated sessions for it.

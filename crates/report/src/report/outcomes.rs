@@ -24,13 +24,13 @@ pub struct OutcomeRow {
     /// The stage that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
-    /// Reason why it is not `ok`, or why its outputs are not known to be right.
+    /// Reason why the status is not `ok`, or why the outputs are not known to be right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verification: Option<VerifyCode>,
     pub processes: u32,
-    /// The typical value of each of its metrics, in the metric's unit.
+    /// The typical value of each metric of the benchmark, in the metric's unit.
     pub metrics: Vec<MetricValue>,
     /// Path of the log with the complete message of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,8 +54,8 @@ pub struct MetricValue {
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum RowStatus {
     Ok,
-    /// It ran, but its outputs are wrong or differ from base's, or are not known to be right although there
-    /// is a reference.
+    /// The benchmark ran, but its outputs are wrong or differ from base's, or are not known to be
+    /// right although there is a reference.
     Wrong,
     Unsupported,
     Skipped,
@@ -147,7 +147,7 @@ impl Outcomes {
     }
 }
 
-/// Returns the reader's reason why a benchmark that ran has no latency.
+/// Returns the reason, as found by the reader of the file, why a benchmark that ran has no latency.
 fn unusable(benchmark: &Benchmark) -> Option<String> {
     let measured = benchmark.metric(&Metric::LATENCY.name).is_some();
     let mut lints = benchmark.lints.iter().filter(|_| !measured);
@@ -162,7 +162,7 @@ impl OutcomeRow {
             Outcome::Failed { stage, why } => (RowStatus::Failed, Some(*stage), Some(why.clone())),
             Outcome::Unsupported { reason } => (RowStatus::Unsupported, None, Some(reason.clone())),
             Outcome::Skipped { reason } => (RowStatus::Skipped, None, Some(reason.clone())),
-            // A time of zero is not a time: the tool left no usable value.
+            // A time of zero means that the tool reported no usable value.
             Outcome::Ok if unusable(benchmark).is_some() => {
                 (RowStatus::Failed, Some(Stage::Benchmark), unusable(benchmark))
             }
@@ -245,7 +245,7 @@ fn shortened(text: &str, width: usize) -> Option<String> {
     let letters = width.max(80).saturating_add(10);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let kept: String = flat.chars().take(letters).collect();
-    // Shortened after the last word that fits.
+    // The text is cut after the last word that fits.
     let whole = kept.rsplit_once(' ').map_or(kept.as_str(), |(whole, _)| whole);
     (flat.chars().count() > letters).then(|| format!("{whole} …"))
 }
@@ -273,7 +273,7 @@ pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
 
 /// Renders JSON for programs.
 pub fn outcomes_json(outcomes: &Outcomes) -> String {
-    // It has only strings and numbers, which JSON can always represent.
+    // The value has only strings and numbers, which JSON can always represent.
     let mut text = serde_json::to_string_pretty(outcomes).unwrap_or_default();
     text.push('\n');
     json_for_logs(&text)

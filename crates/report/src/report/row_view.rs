@@ -58,7 +58,7 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// Returns `12 blocks`, `samples pooled` …; empty if the number of processes says enough.
+    /// Returns `12 blocks`, `samples pooled` …; empty if the number of processes is sufficient.
     pub fn method(&self) -> String {
         let Some(estimate) = &self.numbers.estimate else { return String::new() };
         match estimate.method {
@@ -118,17 +118,17 @@ impl<'a> RowView<'a> {
         estimate.and_then(|estimate| estimate.minimum_detectable).map(percent).unwrap_or_default()
     }
 
-    /// Returns why it has its verdict. The detail is untrusted and raw.
+    /// Returns why the row has its verdict. The detail is untrusted and raw.
     pub(super) fn words(&self) -> words::Words {
         words::reason(self.row)
     }
 
-    /// Returns the loss of accuracy that came with its speed, if any.
+    /// Describes head's loss of accuracy, if any.
     pub(super) fn accuracy(&self) -> Option<words::Words> {
         words::accuracy(self.row)
     }
 
-    /// Returns why it has its verdict, with the untrusted detail; unescaped.
+    /// Returns why the row has its verdict, with the untrusted detail; unescaped.
     pub fn sentence(&self) -> String {
         let words = self.words();
         match words.detail {
@@ -154,7 +154,7 @@ impl<'a> RowView<'a> {
 
     /// Returns the codes of the row's findings, each once.
     pub fn findings(&self) -> Vec<LintCode> {
-        // The reason already says that.
+        // The reason already states this finding.
         let is_said =
             |code: LintCode| code == LintCode::LimitExceeded && matches!(self.row.reason, Reason::Limit(_));
         let codes = self.row.lints.iter().map(|lint| lint.code);

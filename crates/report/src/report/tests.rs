@@ -231,7 +231,7 @@ fn a_green_names_the_tolerance_that_judged() {
 #[test]
 fn every_report_shows_the_values_that_the_gate_computed() {
     let mut row = measured("m/cpu/main", Verdict::Improved, Reason::BelowFloor, 13_470.0, 0.932);
-    // The medians are in the opposite order, as they may be.
+    // The medians may be in the opposite order.
     for (side, location) in [(&mut row.base, 13_470.0), (&mut row.head, 14_650.0)] {
         let (min, max) = (location * 0.9, location * 1.1);
         *side = Some(SideStats { location, mean: location, min, max, ..side.clone().unwrap() });

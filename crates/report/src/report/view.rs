@@ -95,7 +95,7 @@ pub struct RegressionCause<'a> {
     pub kernel: Option<&'a str>,
     /// The number and the names of the kernels whose code differs from base's.
     pub code: Option<&'a str>,
-    /// Deterministic values that may explain it: `dispatch-count 17 → 25`.
+    /// Deterministic values that may explain the regression: `dispatch-count 17 → 25`.
     pub changes: Vec<String>,
 }
 
@@ -224,7 +224,8 @@ fn causes(comparison: &Comparison) -> Vec<RegressionCause<'_>> {
     let place: HashMap<&str, usize> =
         causes.iter().enumerate().map(|(at, cause)| (cause.benchmark, at)).collect();
     for row in comparison.rows.iter().filter(|row| row.reason == Reason::Exact) {
-        // A smaller module explains nothing, but a different number of dispatches may, in either direction.
+        // A smaller module does not explain a regression, but a different number of dispatches may,
+        // in either direction.
         let changed = row.verdict == Verdict::Regressed
             || row.metric.as_ref().is_some_and(|metric| metric.name == Metric::DISPATCH_COUNT.name)
                 && row.estimate.as_ref().is_some_and(|estimate| estimate.ratio != 1.0);
@@ -274,8 +275,8 @@ fn by_importance(a: &RowView<'_>, b: &RowView<'_>) -> std::cmp::Ordering {
         Verdict::Inconclusive => 3,
         Verdict::Pass => 4,
     };
-    // Sorted by size only among rows that changed or may have changed; elsewhere the suite's own order is
-    // easier to follow.
+    // Rows are sorted by size only if they changed or may have changed; the others are easier to
+    // follow in the order of the suite.
     let size = |view: &RowView<'_>| match view.row.verdict {
         Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive => {
             view.row.estimate.as_ref().map_or(0.0, |estimate| estimate.ratio.ln().abs())
@@ -474,8 +475,8 @@ impl<'a> View<'a> {
         self.reported.iter().filter(is_one)
     }
 
-    /// Returns the open rows that no waiver names, grouped by reason. The group with the largest possible
-    /// change comes first.
+    /// Returns the undecided rows without a waiver, grouped by reason. The group with the largest
+    /// possible change comes first.
     pub fn open_groups(&self) -> Vec<OpenGroup<'a>> {
         let mut groups: Vec<OpenGroup<'a>> = Vec::new();
         for row in self.open.iter().filter(|row| row.row.waiver.is_none()) {

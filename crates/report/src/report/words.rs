@@ -92,7 +92,7 @@ pub(super) fn reason(row: &Row) -> Words {
             };
             Words::new("outputs verified", format!("the outputs agree with {reference}; nothing was timed"))
         }
-        // Only kernels are neither fatal nor waived.
+        // Only rows of kernels are neither fatal nor waived.
         Reason::OnlyOn(SideName::Base) if row.fatal || row.waiver.is_some() => {
             let renamed = |lint: &&Lint| lint.detail.starts_with(LOOKS_RENAMED);
             let renamed = row.lints.iter().find(renamed).map_or("", |lint| lint.detail.as_str());
@@ -254,8 +254,8 @@ pub(super) fn open_kind(row: &Row) -> Words {
     }
 }
 
-/// Answer to the question whether two runs that were measured separately differ. It is the first of two
-/// questions, and the one that repetitions can answer.
+/// Answer to the question whether two runs that were measured separately differ. This is the first
+/// of two questions, and the only one that repetitions can answer.
 struct RunsAnswer {
     short: &'static str,
     /// The answer to both questions, without this row's numbers.
@@ -307,8 +307,8 @@ pub(super) fn assumed_kind(row: &Row) -> Option<(&'static str, u32)> {
     Some((row.assumed?.source.as_str(), sessions.unwrap_or(1)))
 }
 
-/// Explains the source of a spread that the rows' own data does not show, and what would show it; the rows
-/// must be of one kind.
+/// Explains the source of a spread that is assumed because the rows' own data does not show it, and
+/// which data would show it; the assumption must be of the same kind in all rows.
 pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Option<String> {
     let (_, sessions) = assumed_kind(rows.clone().next()?)?;
     let assumed = rows.filter_map(|row| row.assumed);

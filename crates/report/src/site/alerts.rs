@@ -1,9 +1,10 @@
 //! Chooses the actions for causes of slowdowns: which issue is opened, updated, closed or reopened. It does
 //! no IO: it takes GitHub's list of issues and returns actions.
 //!
-//! An issue is recognized by its marker, which holds when the new level began and for which benchmarks. The
-//! estimated position of a change varies by a session or two from night to night. So a cause belongs to an
-//! issue if the issue's time lies in the cause's range or close to it, and if they share a benchmark.
+//! An issue is recognized by its marker, which contains the start of the new level and the
+//! benchmarks. The estimated position of a change varies by a session or two from night to night.
+//! So a cause belongs to an issue if the issue's time lies in the cause's range or close to it, and
+//! if they share a benchmark.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +61,7 @@ const STEADY: usize = 3;
 /// to [`NEAR`] sessions.
 const SETTLED: usize = 7;
 const NEAR: usize = 4;
-/// Share of the reported slowdown by which it must grow to be reported again.
+/// A slowdown is reported again if it has grown by this share of the reported slowdown.
 const GROWTH: f64 = 0.25;
 /// Maximum number of benchmarks that a marker names.
 const NAMED: usize = 40;
@@ -80,7 +81,8 @@ pub enum Action<'a> {
         cause: Cause<'a>,
         trace: IssueTrace,
     },
-    /// Updates an issue. `grew` is the slowdown that was reported before, if it is much larger now.
+    /// Updates an issue. `grew` is the previously reported slowdown, if the slowdown is much larger
+    /// now.
     Update {
         number: u64,
         cause: Cause<'a>,
@@ -241,7 +243,7 @@ pub(super) fn worse_causes<'a>(timelines: &'a [Timeline], policy: &AlertPolicy) 
             });
             let mut worse: Vec<Member<'_>> =
                 worse.map(|change| Member { timeline, benchmark, metric, change }).collect();
-            // The gate has called each of these sessions slower, which is evidence enough.
+            // The gate reported a regression in each of these sessions, which is enough evidence.
             let red = red_since(timeline, benchmark, history, SETTLED).map(|mut red| {
                 red.change.evidence = policy.opening;
                 red
@@ -264,16 +266,16 @@ fn is_same(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
     shares && from < trace.at && trace.at <= to
 }
 
-/// Returns whether a cause is a further step of an issue. If a person closed the issue, a larger slowdown
-/// than that one opens another issue.
+/// Returns whether a cause is a further step of an issue. If a person closed the issue, a slowdown
+/// larger than the one that was reported opens another issue.
 fn continues(issue: &KnownIssue, cause: &Cause<'_>) -> bool {
     let trace = &issue.trace;
     let size = cause.members.first().map_or(0.0, |worst| worst.change.cost_ratio.ln());
     !trace.recovered && (issue.open || size <= trace.total) && is_step(trace, cause)
 }
 
-/// Returns whether a cause is a further step of a trace: all its benchmarks got slower at the trace's change
-/// too, not long before.
+/// Returns whether a cause is a further step of a trace: it began not long after the trace's
+/// change, and all its benchmarks got slower at that change too.
 fn is_step(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
     let since = cause.until().duration_since(trace.at);
     since > SignedDuration::ZERO
@@ -354,14 +356,14 @@ impl std::fmt::Display for Over {
     }
 }
 
-/// Returns the acceptance that makes the new level of all of a cause's benchmarks the normal one.
+/// Returns the first acceptance if the new level of every benchmark of a cause is accepted.
 pub(super) fn acceptance(cause: &Cause<'_>) -> Option<Over> {
     let mut accepted = cause.members.iter().map(|member| accepted(member, cause.after()));
     let first = accepted.next()??;
     accepted.all(|accepted| accepted.is_some()).then_some(first)
 }
 
-/// Returns the acceptance that makes the new level of a benchmark the normal one.
+/// Returns the acceptance of the new level of a benchmark.
 fn accepted(member: &Member<'_>, after: Timestamp) -> Option<Over> {
     let begins = |from: &str| {
         member.timeline.sessions.iter().any(|session| session.name == from && session.began > after)
@@ -393,7 +395,7 @@ fn has_recovered(timelines: &[Timeline], trace: &IssueTrace) -> bool {
     found == trace.members.len()
 }
 
-/// Returns the present level relative to the one before, as a log ratio.
+/// Returns the present level relative to the level before the slowdown, as a log ratio.
 fn slowdown_left(timeline: &Timeline, history: &BenchmarkHistory, trace: &IssueTrace) -> Option<f64> {
     let (_, track) = history.main()?;
     let costs = track.costs()?;
@@ -402,7 +404,8 @@ fn slowdown_left(timeline: &Timeline, history: &BenchmarkHistory, trace: &IssueT
     if before.is_empty() || after.len() < PRESENT {
         return None;
     }
-    // A slowdown that is smaller than the improvement before it is measured from the improvement.
+    // If a larger improvement shortly preceded the slowdown, the slowdown is measured from the
+    // improved level.
     let old = level_before(before, trace.size / 2.0)?;
     Some(describe::median(&after[after.len() - PRESENT..])? - old)
 }

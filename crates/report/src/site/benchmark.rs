@@ -18,7 +18,7 @@ pub fn path(timeline: &Timeline, benchmark: &str) -> String {
     format!("b/{}.html", slug(&[benchmark, &timeline.suite, &timeline.testbed.id]))
 }
 
-/// The page.
+/// Returns the page.
 pub fn benchmark_page(
     timeline: &Timeline,
     benchmark: &str,

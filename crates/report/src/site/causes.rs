@@ -85,7 +85,7 @@ impl<'a> Cause<'a> {
         self.members.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
     }
 
-    /// Returns how much slower that benchmark is, as a log ratio.
+    /// Returns how much slower the slowest benchmark is, as a log ratio.
     pub fn total(&self) -> f64 {
         self.slowest().map_or(0.0, |member| member.change.total_ratio.ln())
     }
@@ -253,7 +253,8 @@ pub fn sources<'a>(old: &'a Session, new: &'a Session) -> Option<Range<'a>> {
     (from != to).then_some(Range { from, to })
 }
 
-/// Returns the commits of the compiler between two sessions, likewise.
+/// Returns the commits of the compiler between two sessions; `None` if one is unknown, or if both
+/// are the same.
 pub fn compiler<'a>(old: &'a Session, new: &'a Session) -> Option<Range<'a>> {
     let (from, to) = (old.toolchain.as_ref()?, new.toolchain.as_ref()?);
     let (from, to) = (from.compiler_commit.as_str(), to.compiler_commit.as_str());

@@ -1,5 +1,5 @@
-//! Benchmarks that fail every night, although no change of level is detected: the slowdown is a few nights old, or it
-//! takes back a part of an improvement that was as short.
+//! Benchmarks that fail every night, although no change of level is detected: the slowdown is a few
+//! nights old, or it reverts a part of an improvement that lasted only a few nights.
 
 use benchgate_core::record::QuarantineCause;
 use benchgate_stats::describe;
@@ -11,7 +11,8 @@ use super::history::{BenchmarkHistory, Point, Timeline};
 /// form the old one.
 pub(super) const PRESENT: usize = 7;
 pub(super) const BEFORE: usize = 20;
-/// Number of sessions that are a level of their own if they are faster than the ones before by [`IMPROVED`].
+/// Number of sessions that count as a separate level if they are faster than the ones before by
+/// [`IMPROVED`].
 const LAST: usize = 3;
 /// Log ratio between two levels that the noise of a few sessions rarely reaches.
 const IMPROVED: f64 = 0.02;
@@ -26,8 +27,8 @@ pub(super) fn is_held_red(timeline: &Timeline, benchmark: &str) -> bool {
     })
 }
 
-/// Returns the level of the cost before a change, from the sessions before it: that of the last [`BEFORE`], or of
-/// the last few, if they are faster by more than `least`.
+/// Returns the cost level before a change, from the sessions before it: that of the last
+/// [`BEFORE`], or of the last few if they are faster by more than `least`.
 pub(super) fn level_before(costs: &[f64], least: f64) -> Option<f64> {
     let newest = |count: usize| describe::median(&costs[costs.len().saturating_sub(count)..]);
     let (level, last) = (newest(BEFORE)?, newest(LAST)?);

@@ -37,21 +37,21 @@ pub struct Session {
     pub began: Timestamp,
     pub commit: Option<String>,
     pub toolchain: Option<Toolchain>,
-    /// Facts about the machine that may differ between sessions, but only do if it was changed.
+    /// Facts about the machine that differ between sessions only if the machine was changed.
     pub notes: BTreeMap<String, String>,
     /// Reasons why the session, or a benchmark of it, is still excluded.
     pub held: Vec<QuarantineRecord>,
-    /// The state of the machine during the measurement: the median over processes, by name with the unit in
-    /// it.
+    /// The state of the machine during the measurement: the median over processes. Each key is a
+    /// name that includes the unit.
     pub state: BTreeMap<String, f64>,
 }
 
 /// One benchmark over the sessions.
 #[derive(Debug, Clone, Default)]
 pub struct BenchmarkHistory {
-    /// By metric name.
+    /// The tracks, by metric name.
     pub tracks: BTreeMap<String, Track>,
-    /// Session and reason for each session in which it was planned but not measured.
+    /// Session and reason for each session in which the benchmark was planned but not measured.
     pub failures: Vec<(usize, String)>,
 }
 
@@ -93,8 +93,8 @@ impl Timeline {
         }
     }
 
-    /// Adds the next session, in order from the oldest. `held` has the reasons why it, or a benchmark of it,
-    /// is still excluded.
+    /// Adds the next session, in order from the oldest. `held` has the reasons why the session, or
+    /// one of its benchmarks, is still excluded.
     pub fn add(&mut self, name: &str, began: Timestamp, file: BaselineFile, held: Vec<QuarantineRecord>) {
         let at = self.sessions.len();
         let metrics: BTreeMap<&str, &Metric> =
@@ -219,7 +219,7 @@ impl BenchmarkHistory {
         named.or_else(noisy).or_else(|| self.tracks.iter().next()).map(|(name, track)| (name.as_str(), track))
     }
 
-    /// Returns the newest session that measured it.
+    /// Returns the newest session that measured the benchmark.
     pub fn last_measured(&self) -> Option<usize> {
         self.tracks.values().filter_map(|track| Some(track.points.last()?.session)).max()
     }

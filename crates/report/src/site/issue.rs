@@ -16,7 +16,7 @@ const END: &str = " -->";
 /// Maximum number of benchmarks in the table; the others are counted.
 const ROWS: usize = 30;
 
-/// Handles to mention, by benchmarks of an issue.
+/// A handle to mention in issues about certain benchmarks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BenchmarkOwner {
     /// Glob over benchmark names.

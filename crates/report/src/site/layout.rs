@@ -1,5 +1,6 @@
-//! Layout, file names and addresses for all pages. Nothing inline is forbidden by a content security policy:
-//! styles and the script are files, and data is a block that no browser executes.
+//! Layout, file names and addresses for all pages. Pages contain nothing inline that a content
+//! security policy would forbid: styles and the script are files, and data is a block that no
+//! browser executes.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
@@ -10,7 +11,7 @@ use benchgate_core::model::{hex, is_commit};
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'";
 
-/// Returns a whole page. `root` leads from it to the top of the site.
+/// Returns a whole page. `root` is the relative path from the page to the top of the site.
 pub fn page(title: &str, root: &str, body: &Markup) -> String {
     html! {
         (DOCTYPE)
@@ -41,7 +42,8 @@ pub fn page(title: &str, root: &str, body: &Markup) -> String {
     .into_string()
 }
 
-/// Renders an untrusted name: hidden characters are replaced, and its text direction ends with it.
+/// Renders an untrusted name. Hidden characters are replaced, and the text direction of the name
+/// does not affect the text after it.
 pub fn name(text: &str) -> Markup {
     html! { bdi { (clean(text)) } }
 }

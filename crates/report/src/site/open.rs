@@ -11,7 +11,7 @@ use super::history::Timeline;
 #[derive(Debug, Clone)]
 pub struct OpenSlowdown<'a> {
     pub cause: Cause<'a>,
-    /// True if the newest session is quarantined for a regression of one of them.
+    /// True if the newest session is quarantined for a regression of one of these benchmarks.
     pub red: bool,
 }
 

@@ -40,7 +40,7 @@ pub struct Overview<'a> {
 }
 
 impl Overview<'_> {
-    /// The page.
+    /// Returns the page.
     pub fn page(&self) -> String {
         let is_listed = |member: &Member<'_>| {
             let same = |open: &Member<'_>| open.is_about(member.timeline, member.benchmark);

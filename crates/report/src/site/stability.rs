@@ -28,7 +28,8 @@ pub struct Unstable<'a> {
     /// Number of sessions since then, and number of those in which a process was slow.
     pub sessions: usize,
     pub slow: usize,
-    /// The typical ratio of the slowest of these processes to the typical process.
+    /// The typical ratio of the slowest process to the typical process, in the sessions with a slow
+    /// process.
     pub ratio: f64,
     /// The share of sessions in which another benchmark of the suite had a slow process.
     pub others: f64,
@@ -104,7 +105,7 @@ fn points(history: &BenchmarkHistory) -> impl Iterator<Item = &Point> {
     history.main().into_iter().flat_map(|(_, track)| &track.points)
 }
 
-/// Minimum number of processes in a session of which one can be slow.
+/// Minimum number of processes that a session needs to show that one of them is slow.
 const LEAST: usize = 3;
 /// Number of sessions from which the usual distance between the quickest and the typical process is learned.
 const LEARNED: usize = 20;

@@ -1,5 +1,5 @@
-//! Both sides of each row that has changed or is undecided: as measured, and with head moved back by the
-//! estimated change.
+//! Draws both sides of each row that has changed or is undecided: as measured, and with head moved
+//! back by the estimated change.
 
 use super::super::DrawnRun;
 use super::super::human::{change, quantity};

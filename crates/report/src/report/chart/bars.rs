@@ -165,7 +165,7 @@ fn ratios(svg: &mut Svg, group: &Group, left: f64, top: f64) {
         .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
         .map(|ratio| ratio.log2().abs())
         .fold(0.5, f64::max);
-    // Room for a number on both sides.
+    // Leave room for a number on both sides.
     let half = (WIDTH - left - MARGIN) / 2.0;
     let (middle, room) = (left + half, half - 64.0);
     let x = |ratio: f64| middle + (ratio.log2() / farthest).clamp(-1.0, 1.0) * room;

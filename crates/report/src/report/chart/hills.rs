@@ -43,8 +43,8 @@ pub(super) fn spans(hills: &[Hill]) -> Vec<Span> {
     spans
 }
 
-/// Returns, for each kind, the highest curve in every column of the chart: with more processes than columns,
-/// single ones can't be seen.
+/// Returns, for each kind, the highest curve in every column of the chart. If there are more
+/// processes than columns, single processes can't be seen.
 pub(super) fn envelopes(hills: &[Hill], end: f64) -> Vec<Hill> {
     let mut kinds: Vec<(&str, Vec<f64>, Vec<f64>)> = Vec::new();
     let width = end / COLUMNS as f64;
@@ -174,8 +174,8 @@ impl ProcessMemory<'_> {
     }
 }
 
-/// Returns a stepped curve, in which a sample holds until the next one. The values in between are not known,
-/// and a slope would suggest otherwise.
+/// Returns a stepped curve, which is constant from one sample to the next. The values in between
+/// are not known, and a slope would suggest otherwise.
 fn stepped(began: f64, samples: impl Iterator<Item = (f64, f64)>, end: f64) -> Vec<(f64, f64)> {
     let mut points = vec![(began, 0.0)];
     let mut level = 0.0;

@@ -131,7 +131,8 @@ pub(super) fn draw(chart: &MemoryChart, theme: Theme) -> String {
         }
         legend.push(("device memory", palette.ink));
     }
-    // Starts at the margin and not at the axis, because the names of all backends need the whole width.
+    // The legend starts at the margin and not at the axis, because the names of all backends need
+    // the whole width.
     let mut at = MARGIN;
     for (who, color) in legend {
         let text = fitted(who, 12.0, 160.0);

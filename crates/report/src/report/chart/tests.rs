@@ -28,7 +28,7 @@ fn every_picture_is_drawn_light_and_dark_as_well_formed_xml() {
     }
 }
 
-/// A browser shows nothing of an SVG in which one character is not escaped.
+/// A browser does not show an SVG in which a single character is not escaped.
 fn assert_well_formed(svg: &str) {
     let mut reader = quick_xml::Reader::from_str(svg);
     loop {
@@ -154,7 +154,7 @@ fn the_sides_of_commands_are_called_base_and_head() {
     assert!(two.contains(">base (run)</text>") && two.contains(">head (other)</text>"), "{two}");
 }
 
-/// Returns a paired run of so many benchmarks, in which head takes 1.25 times as long.
+/// Returns a paired run with this many benchmarks, in which head takes 1.25 times as long.
 fn paired(benchmarks: usize) -> RunFile {
     let text = include_str!("../../../../../tests/fixtures/record/run-v1.json");
     let mut file = RunFile::from_slice(text.as_bytes()).unwrap();
