@@ -1,6 +1,6 @@
-//! L3: the only module that uses git2. Reads refs, merge bases and trees of the local repository, runs none
-//! of its hooks and changes none of its files. A checkout runs filters, as `git clone` does. [`DataBranch`]
-//! is a branch on a remote.
+//! L3: the only module that uses git2. Reads refs, merge bases and trees of the local repository,
+//! without running its hooks or changing its files. A checkout runs filters, as `git clone` does.
+//! [`DataBranch`] is a branch on a remote.
 
 use std::ffi::OsStr;
 use std::fs;

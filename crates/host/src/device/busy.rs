@@ -65,8 +65,8 @@ impl Busy {
         (found.processors > 0).then_some(found)
     }
 
-    /// The usage since `before`; `own` is the part of it that benchgate and its tools used. `None` if no time
-    /// passed.
+    /// The usage since `before`; `own` is the processor time of benchgate and its tools in this
+    /// interval. `None` if no time passed.
     pub(super) fn since(&self, before: &Self, own: Duration) -> Option<Usage> {
         let elapsed = self.at.checked_duration_since(before.at)?.as_secs_f64();
         let capacity = elapsed * f64::from(self.processors);

@@ -39,13 +39,13 @@ struct WrittenLock {
     gpu: String,
     clock: GpuClock,
     pid: u32,
-    /// Start time of that process, because process numbers are reused.
+    /// Start time of that process, because process IDs are reused.
     started: Option<u64>,
-    /// The boot in which it was taken: a reboot releases every lock.
+    /// The boot in which the lock was taken: a reboot releases every lock.
     boot: String,
 }
 
-/// Locked clocks. Dropping it unlocks them.
+/// Locked clocks. Dropping this value unlocks them.
 #[derive(Debug)]
 pub struct ClockHold {
     gpus: Arc<Gpus>,
@@ -55,7 +55,8 @@ pub struct ClockHold {
 impl Drop for ClockHold {
     fn drop(&mut self) {
         for (index, file) in self.held.drain(..) {
-            // If unlocking fails, the file stays, and the next start tries again and reports it.
+            // If unlocking fails, the file stays, and the next start tries again and reports the
+            // lock.
             if self.gpus.unlock_clock(index).is_ok() {
                 drop(fs::remove_file(file));
             }
@@ -119,7 +120,7 @@ impl Leftover {
             && started(self.written.pid) == self.written.started
     }
 
-    /// Describes the lock, for example `GPU-… is locked to its base clock by process 4711, which is gone`.
+    /// Describes the lock, for example `GPU-… was locked to its base clock by process 4711`.
     pub fn describe(&self) -> String {
         let clock = match self.written.clock {
             GpuClock::Base => "its base clock".to_owned(),
@@ -181,8 +182,8 @@ fn undo(leftover: &Leftover, gpus: &Gpus, boot: &str) -> String {
             "{what}, which was killed; this GPU is not available now, so the lock can't be undone"
         );
     };
-    // NVML does not report locks. A clock above the value that we set shows that another program has changed
-    // the setting since, so it is not ours to undo.
+    // NVML does not report locks. If the clock is above the locked value, another program has
+    // changed the setting since, so this setting must not be undone.
     let now = gpus.read(index).clock_mhz;
     if let (GpuClock::Mhz(mhz), Some(now)) = (clock, now)
         && now > mhz.saturating_add(STEP_MHZ)

@@ -29,7 +29,7 @@ const FOLDER_VARIABLE: &str = "BENCHGATE_LOCK_DIR";
 /// Pause between two checks of the lock. Short compared with any measurement.
 const POLL: Duration = Duration::from_millis(400);
 
-/// The time that the lock has to stay free before a job overtakes those that came earlier, which may be
+/// The time that the lock has to stay free before a job overtakes earlier jobs, which may be
 /// suspended.
 const PASSED_AFTER: Duration = Duration::from_secs(5);
 
@@ -256,8 +256,8 @@ fn described(pid: u32) -> String {
     format!("process {pid} ({name}, user {user}{folder})")
 }
 
-/// The process that holds the lock on a file, from `/proc/locks`. `None` if the kernel does not show it,
-/// because it is in another container.
+/// The process that holds the lock on a file, from `/proc/locks`. `None` if the kernel does not
+/// show the process, because it is in another container.
 fn holder(file: &File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino();
     find_holder(&std::fs::read_to_string("/proc/locks").ok()?, inode)

@@ -23,7 +23,8 @@ pub use processors::{Governance, default_cpus, governance, pinnable, ranges};
 pub use testbed::{testbed, with_fact};
 pub use watch::{GpuSeen, Seen, Watch, Watched};
 
-/// Bytes that this user may still write to the file system of `folder`. `None` if it does not report them.
+/// Bytes that this user may still write to the file system of `folder`. `None` if the file system
+/// does not report them.
 pub fn free_bytes(folder: &Path) -> Option<u64> {
     let answer = statvfs(folder).ok()?;
     Some(answer.blocks_available().saturating_mul(answer.fragment_size()))

@@ -19,9 +19,10 @@ struct Stat {
     parent: u32,
     /// Processor ticks used since its start.
     ticks: u64,
-    /// Start time in ticks since boot. Together with the number, this identifies a process uniquely.
+    /// Start time in ticks since boot. Together with the process ID, this identifies a process
+    /// uniquely.
     started: u64,
-    /// The processor it ran on last.
+    /// The processor on which the process ran last.
     processor: usize,
 }
 
@@ -50,11 +51,12 @@ pub(super) fn started(pid: u32) -> Option<u64> {
     Some(Stat::read(Path::new("/proc"), pid)?.started)
 }
 
-/// Returns whether a process is a descendant of process `own`. `None` if it is not visible: it has ended, or
-/// it belongs to another container, whose process numbers mean nothing here.
+/// Returns whether a process is a descendant of process `own`. `None` if the process is not
+/// visible: it has ended, or it belongs to another container, whose process IDs mean nothing here.
 fn is_ours(proc: &Path, pid: u32, own: u32) -> Option<bool> {
     let mut at = pid;
-    // A longer chain must be a loop, which can appear if process numbers are reused while the chain is read.
+    // A longer chain must be a loop, which can appear if process IDs are reused while the chain is
+    // read.
     for _ in 0..64 {
         if at == own {
             return Some(true);
@@ -69,8 +71,8 @@ fn is_ours(proc: &Path, pid: u32, own: u32) -> Option<bool> {
     Some(false)
 }
 
-/// Foreign processes on a GPU. `before` and `after` are the processes on it while none of ours was running;
-/// `during` are those seen while our tool was running.
+/// Foreign processes on a GPU. `before` and `after` are the processes on the GPU while none of ours
+/// was running; `during` are those seen while our tool was running.
 pub(super) fn foreign_on_gpu(before: &[u32], during: &[(u32, Option<bool>)], after: &[u32]) -> BTreeSet<u32> {
     let mut foreign: BTreeSet<u32> = before.iter().chain(after).copied().collect();
     let mut unknown = BTreeSet::new();
@@ -85,7 +87,7 @@ pub(super) fn foreign_on_gpu(before: &[u32], during: &[(u32, Option<bool>)], aft
             }
         }
     }
-    // One unknown number is our own tool under its number on the host; any further one is a foreign process.
+    // One unknown ID is the ID of our own tool on the host; any further one is a foreign process.
     let mut rest = unknown.difference(&foreign).copied().collect::<Vec<_>>();
     if rest.len() > 1 {
         foreign.extend(rest.drain(1..));
@@ -93,7 +95,8 @@ pub(super) fn foreign_on_gpu(before: &[u32], during: &[(u32, Option<bool>)], aft
     foreign
 }
 
-/// The given processes, each with whether it is ours; `None` if it is not visible.
+/// The given processes, each with true if it is ours, false if it is foreign, and `None` if it is
+/// not visible.
 pub(super) fn marked(pids: &[u32]) -> Vec<(u32, Option<bool>)> {
     let own = std::process::id();
     pids.iter().map(|pid| (*pid, is_ours(Path::new("/proc"), *pid, own))).collect()
@@ -169,7 +172,8 @@ mod tests {
         assert!(foreign_on_gpu(&[], &[(5, Some(true))], &[]).is_empty());
         assert_eq!(pids(foreign_on_gpu(&[9], &[(5, Some(true)), (9, Some(false))], &[])), [9]);
         assert_eq!(pids(foreign_on_gpu(&[], &[(5, Some(true)), (8, Some(false))], &[])), [8]);
-        // A process of another container: the first may be our own tool under its number on the host.
+        // A process of another container: the first one may be our own tool, with its ID on the
+        // host.
         assert!(foreign_on_gpu(&[], &[(70_001, None)], &[]).is_empty());
         assert_eq!(pids(foreign_on_gpu(&[], &[(70_001, None), (70_009, None)], &[])), [70_009]);
         assert_eq!(pids(foreign_on_gpu(&[70_001], &[(70_001, None), (70_009, None)], &[])), [70_001]);

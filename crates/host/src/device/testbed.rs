@@ -34,7 +34,8 @@ pub fn testbed(gpus: &[&Gpu]) -> Testbed {
     note(&mut facts, "governor", read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     note(&mut facts, "turbo", turbo());
     note(&mut facts, "hypervisor", hypervisor(&cpuinfo));
-    // Left out if there is only one node, as on most machines, so that existing fingerprints stay valid.
+    // This fact is left out if there is only one node, as on most machines, so that existing
+    // fingerprints stay valid.
     let nodes = numa_nodes(&read_line("/sys/devices/system/node/online").unwrap_or_default());
     note(&mut facts, "numa-nodes", (nodes > 1).then(|| nodes.to_string()));
     facts.extend(gpu_facts(gpus));

@@ -140,7 +140,8 @@ impl Stamp {
         Ok(Self::in_metadata(&fs::metadata(path)?))
     }
 
-    /// The stamp in metadata that were read before; for a link's own metadata, that of the link itself.
+    /// The stamp in metadata that was read before; for the metadata of a link, the stamp of the
+    /// link itself.
     pub fn in_metadata(metadata: &Metadata) -> Self {
         Self {
             size: metadata.len(),

@@ -102,8 +102,8 @@ impl Write for FileDraft {
             To::Replace { file, .. } => file.write(bytes),
             To::Through { path, file } => match file {
                 Some(file) => file.write(bytes),
-                // Opened for appending, because `/dev/stdout` may be a file that already contains part of our
-                // output.
+                // The file is opened for appending, because `/dev/stdout` may be a file that
+                // already contains part of our output.
                 None => file.insert(OpenOptions::new().append(true).open(path)?).write(bytes),
             },
         }
@@ -127,7 +127,8 @@ pub fn sweep_drafts(output: &Path) {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) || !is_own(&path, fs::Metadata::is_file) {
             continue;
         }
-        // Opened for writing, because some network file systems refuse an exclusive lock otherwise.
+        // The file is opened for writing, because some network file systems refuse an exclusive
+        // lock otherwise.
         let Ok(file) = OpenOptions::new().write(true).open(&path) else { continue };
         if file.try_lock().is_ok() {
             drop(fs::remove_file(&path));
@@ -150,7 +151,7 @@ fn follow(path: &Path) -> io::Result<PathBuf> {
         }
         match fs::read_link(&path) {
             Ok(target) => path = folder_of(&path).join(target),
-            // Not a link, or the path does not exist.
+            // The path is not a link, or does not exist.
             Err(_) => return Ok(path),
         }
     }

@@ -13,8 +13,9 @@ pub struct KeptFolder {
     pub path: PathBuf,
     /// Total size of its files.
     pub bytes: u64,
-    /// The time when it, or a file directly in it, was last written or marked by [`mark_used`]. Reading
-    /// doesn't count: many file systems don't record it, and a search for unused folders also reads.
+    /// The time when the folder, or a file directly in it, was last written or marked by
+    /// [`mark_used`]. Reading doesn't count: many file systems don't record it, and a search for
+    /// unused folders also reads.
     pub last_used: SystemTime,
 }
 

@@ -79,7 +79,7 @@ impl Drop for LockFile {
 /// Maximum length of a record, because the file may belong to another user, who can write anything into it.
 const RECORD_LIMIT: usize = 1024;
 
-/// Identifies a process uniquely. A process number alone is not unique across containers and restarts.
+/// Identifies a process uniquely. A process ID alone is not unique across containers and restarts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Owner {

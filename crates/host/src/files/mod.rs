@@ -1,9 +1,9 @@
 //! L3: files that are written whole or not at all, bounded reads, temporary folders that are cleaned up even
 //! after a kill, and locks that name their owner.
 //!
-//! A kernel lock (`flock`) shows whether an owner is alive: it is released however its holder ends, and it
-//! works across containers that share a folder. Process numbers don't: the same number means different
-//! processes in different containers, and after a restart.
+//! A kernel lock (`flock`) shows whether an owner is alive: it is released however its holder ends,
+//! and it works across containers that share a folder. Process IDs don't: the same ID means
+//! different processes in different containers, and after a restart.
 
 mod bounded;
 mod draft;

@@ -21,9 +21,9 @@ use crate::process::Command;
 /// A part of a commit that could not be checked out completely. Shown to the user.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Notice {
-    /// A submodule that is not initialized in the working tree either.
+    /// A submodule that is not initialized in the working tree.
     Submodule(PathBuf),
-    /// A git-lfs pointer whose file is a pointer in the working tree too.
+    /// A git-lfs pointer that is a pointer in the working tree too.
     LfsPointer(PathBuf),
     /// A symbolic link that left the tree by way of another link, and was removed.
     EscapingLink(PathBuf),

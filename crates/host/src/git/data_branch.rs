@@ -131,7 +131,7 @@ impl<'a> DataBranch<'a> {
         Ok(super::listing(&tree))
     }
 
-    /// Fetches those of these files that are missing, together.
+    /// Fetches the missing ones of these files together.
     pub fn fetch_files(&self, paths: &[String]) -> Result<(), GitError> {
         let odb = self.repository.odb().map_err(|error| other("open the temporary repository", &error))?;
         let mut wanted = Vec::new();
@@ -216,8 +216,8 @@ impl<'a> DataBranch<'a> {
                     pause(connections);
                 }
             }
-            // Also after a connection failure, because the push may have succeeded although its response was
-            // lost.
+            // This is also done after a connection failure, because the push may have succeeded
+            // although its response was lost.
             self.refresh()?;
         }
     }

@@ -76,7 +76,7 @@ const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 #[derive(Debug)]
 pub struct Interrupts {
     pub cancel: Cancel,
-    /// The listeners end when this is dropped.
+    /// Dropping this field ends the listeners.
     _listeners: JoinSet<()>,
 }
 

@@ -36,8 +36,8 @@ impl Cgroup {
         if REFUSED.load(Ordering::Relaxed) {
             return None;
         }
-        // Another container that shares this part of the tree may use the same process number, so try the
-        // next name if the folder exists.
+        // Another container that shares this part of the tree may use the same process ID, so try
+        // the next name if the folder exists.
         for _ in 0..16 {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let path = base.join(format!("{PREFIX}{}-{number}", std::process::id()));

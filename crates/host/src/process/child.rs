@@ -163,8 +163,8 @@ const WAKE_MS: u16 = 1000;
 
 /// Resumes a supervisor that was stopped (`kill -STOP`), so that it can obey orders.
 fn wake(supervisor: &std::process::Child) {
-    // The supervisor has not been reaped yet, so its number can't belong to another process. If it has ended,
-    // the signal does nothing.
+    // The supervisor has not been reaped yet, so its ID can't belong to another process. If it has
+    // ended, the signal does nothing.
     let _ = kill(Pid::from_raw(supervisor.id().cast_signed()), Signal::SIGCONT);
 }
 

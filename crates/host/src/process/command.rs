@@ -34,7 +34,7 @@ const INHERITED: &[&str] = &[
     "LD_LIBRARY_PATH",
     "VK_DRIVER_FILES",
     "VK_ICD_FILENAMES",
-    // Which of several devices this job may use.
+    // Variables that select the devices that this job may use.
     "CUDA_VISIBLE_DEVICES",
     "GPU_DEVICE_ORDINAL",
     "HIP_VISIBLE_DEVICES",
@@ -57,7 +57,7 @@ pub struct Command {
     pub log: Option<PathBuf>,
     /// Keeps stdout in memory, up to a limit.
     pub capture_stdout: bool,
-    /// The processors it may run on.
+    /// The processors on which the program may run.
     pub cpus: Option<Vec<usize>>,
     /// Records which files the program opens. This slows down each such call, so it is never used for timed
     /// processes.
@@ -134,7 +134,7 @@ impl Command {
         self
     }
 
-    /// The folder it will run in, for messages.
+    /// The folder in which the command runs, for messages.
     pub(super) fn folder(&self) -> PathBuf {
         self.cwd.clone().unwrap_or_else(|| PathBuf::from("."))
     }

@@ -201,7 +201,8 @@ impl Observer {
                     self.notes.forget(&path);
                 }
                 for path in named(request, to)? {
-                    // A file that is replaced tells the program nothing. A folder makes the call fail.
+                    // If a file is replaced, the program learns nothing about it. If the name is a
+                    // folder, the call fails.
                     if !replaces || path.is_dir() {
                         self.notes.find(&path);
                     }
@@ -241,12 +242,14 @@ fn memory(request: &libc::seccomp_notif) -> io::Result<File> {
     File::open(format!("/proc/{}/mem", request.pid))
 }
 
-/// The path that a call names. If it leads through the kernel's folders to a file elsewhere, that file as well.
-/// None for an empty name, which is an error or refers to the descriptor itself.
+/// The path that a call names. If this path passes through the kernel's folders to a file elsewhere,
+/// that file is returned too. The result is empty for an empty name, which is an error or refers to
+/// the descriptor itself.
 fn named(request: &libc::seccomp_notif, path: Named) -> io::Result<impl Iterator<Item = PathBuf> + use<>> {
     let (args, pid) = (&request.data.args, request.pid);
     let mut buffer = [0; LONGEST];
-    // Programs probe with a null name whether the kernel has a call. It names nothing.
+    // Programs pass a null name to find out whether the kernel has a call. Such a call names no
+    // file.
     let is_null = args[path.name] == 0;
     let length = if is_null { 0 } else { memory(request)?.read_at(&mut buffer, args[path.name])? };
     let name = buffer[..length].split(|byte| *byte == 0).next().unwrap_or_default();

@@ -44,7 +44,8 @@ pub(super) enum Call {
         paths: [Named; 2],
         flags: Option<usize>,
     },
-    /// The call uses memory of the kernel that outlives the process. The name of its kind.
+    /// The call uses memory of the kernel that outlives the process. Contains the name of the kind
+    /// of memory.
     Kept(&'static str),
     /// The call could open files unobserved, so it is refused, as Docker's default profile does. Programs
     /// that would use it fall back to calls that can be observed.

@@ -16,16 +16,18 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 /// Files and folders that a program read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Opened {
-    /// Files that it opened, and names that it looked for and may not have found. Excludes files that it had written
-    /// itself, and files of the kernel (`/proc`, `/sys`, `/dev`).
+    /// Files that the program opened, and names that it looked for and may not have found. Excludes
+    /// files that the program had written itself, and files of the kernel (`/proc`, `/sys`,
+    /// `/dev`).
     pub read: BTreeSet<PathBuf>,
-    /// Folders whose names it listed.
+    /// Folders whose entries the program listed.
     pub listed: BTreeSet<PathBuf>,
-    /// Everything that it found when it first used the name, and the folders of these names, with the time of
-    /// the last change. A folder changes with its entries, so its time is that of its creation. Excludes
-    /// everything that was created while the program ran.
+    /// Everything that existed when the program first used its name, and the folders of these
+    /// names, with the time of the last change. A folder changes with its entries, so its time is
+    /// that of its creation. Excludes everything that was created while the program ran.
     pub found: BTreeMap<PathBuf, SystemTime>,
-    /// Kinds of memory of the kernel that it used and that outlive processes, such as POSIX message queues.
+    /// Kinds of kernel memory that the program used and that outlive processes, such as POSIX
+    /// message queues.
     pub kept_memory: BTreeSet<String>,
 }
 
@@ -37,8 +39,9 @@ pub(super) struct Notes {
     used: BTreeSet<PathBuf>,
     /// Files that the program created itself.
     made: BTreeSet<PathBuf>,
-    /// Devices and inodes of such files that got another name. Their time of creation doesn't tell them from older
-    /// ones, because file systems keep it less exactly than the time at which the program started.
+    /// Devices and inodes of created files that were renamed. Their creation time doesn't
+    /// distinguish them from older files, because file systems record it less precisely than the
+    /// program's start time.
     carried: BTreeSet<(u64, u64)>,
 }
 
@@ -69,7 +72,8 @@ impl Notes {
         let empties = has(libc::O_CREAT) && has(libc::O_TRUNC);
         let fails = has(libc::O_EXCL) || has(libc::O_PATH) || has(libc::O_DIRECTORY) || !is_writable(&path);
         if !empties || fails || !path.is_file() {
-            // The program learns that the file exists, and by its position how long it is.
+            // The program learns that the file exists and, by the position in it, how long the file
+            // is.
             return self.read(path);
         }
         if there.is_symlink() {
@@ -119,14 +123,14 @@ impl Notes {
         }
     }
 
-    /// Notes that a file gets another name.
+    /// Notes that a file is renamed.
     pub(super) fn carry(&mut self, path: &Path) {
         if self.made.contains(path) {
             self.carried.extend(inode(path));
         }
     }
 
-    /// Something else may have this name now, or names below it.
+    /// Forgets a name and the names below it, because they may refer to something else now.
     pub(super) fn forget(&mut self, path: &Path) {
         for names in [&mut self.made, &mut self.used] {
             // Names below a folder are next to each other, and the sets are large.

@@ -1,9 +1,10 @@
 //! The process between benchgate and a tool: it starts the tool, watches it, and kills any process that it
 //! leaves behind.
 //!
-//! It is a second process of benchgate's program ([`super::init`]) with one thread, no runtime and none of
-//! benchgate's memory. The control pipe carries the orders [`TERMINATE`] and [`KILL`]; its end means that
-//! benchgate is gone. The report pipe carries [`STARTED`] and then one [`Report`].
+//! The supervisor is a second process of benchgate's program ([`super::init`]) with one thread, no
+//! runtime and none of benchgate's memory. The control pipe transmits the orders [`TERMINATE`] and
+//! [`KILL`]; its end means that benchgate is gone. The report pipe transmits [`STARTED`] and then
+//! one [`Report`].
 
 use std::ffi::CStr;
 use std::io;
@@ -115,8 +116,8 @@ pub(super) fn supervise(plan: &SupervisorPlan) -> ! {
     }
 }
 
-/// Starts the tool, and returns once the program is executing. Tool calls that open files wait until the
-/// listener, if there is one, is served.
+/// Starts the tool, and returns once the program is executing. If there is a listener, the tool's
+/// calls that open files wait until the listener is served.
 fn start(plan: &SupervisorPlan) -> io::Result<(Pid, Option<OwnedFd>)> {
     // The tool must not inherit the descriptors that benchgate opened for the supervisor.
     for fd in plan.descriptors() {
@@ -414,13 +415,13 @@ impl ProcessTree {
             if self.can_kill_cgroup {
                 let _ = write(borrowed(&CGROUP_KILL), b"1");
             }
-            // The group's number is reserved for the tool only until the tool is reaped.
+            // The group's ID is reserved for the tool only until the tool is reaped.
             if self.report.is_none() {
                 let _ = killpg(self.tool, Signal::SIGKILL);
             }
-            // Processes that left the group were adopted by the supervisor. Their own children are adopted
-            // once they are dead, and killed in the next round. A child's number can't be reused before it is
-            // reaped, so no other process is hit.
+            // Processes that left the group were adopted by the supervisor. Their own children are
+            // adopted once they are dead, and killed in the next round. A child's ID can't be
+            // reused before the child is reaped, so no other process is hit.
             each_child(|child| {
                 let _ = kill(child, Signal::SIGKILL);
             });

@@ -49,7 +49,7 @@ impl Gpus {
                 }
                 found.nvidia = Some(nvidia);
             }
-            // There is no driver, so there is no library: the usual case.
+            // The driver is not installed, as on most machines.
             Err(_) if !Path::new("/dev/nvidiactl").exists() => {}
             Err(why) => found.problem = Some(why),
         }

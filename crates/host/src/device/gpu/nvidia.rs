@@ -21,8 +21,8 @@ pub(super) struct Nvidia {
 }
 
 impl Nvidia {
-    /// Loads `libnvidia-ml.so.1` by the system loader's search path. No setting names another path: a user
-    /// who can choose the library controls this process.
+    /// Loads `libnvidia-ml.so.1` by the system loader's search path. No setting can name another
+    /// path, because a user who chooses the library controls this process.
     pub(super) fn load() -> Result<Self, String> {
         let nvml = Nvml::init().map_err(|error| error.to_string())?;
         let driver = nvml.sys_driver_version().ok();
@@ -37,8 +37,8 @@ impl Nvidia {
             .collect()
     }
 
-    /// Describes a device. `None` if the driver does not report its PCI address and its name, without which
-    /// there is nothing to show.
+    /// Describes a device. `None` if the driver does not report its PCI address and its name,
+    /// because there is nothing to show without them.
     fn describe(&self, device: &Device<'_>) -> Option<Gpu> {
         let pci = device.pci_info().ok()?.bus_id.to_ascii_lowercase();
         Some(Gpu {
