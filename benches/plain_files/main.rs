@@ -195,7 +195,7 @@ impl Idle {
     }
 
     /// Returns how often an oracle lets this row pass if it is unchanged. The oracle knows by how much the
-    /// locations of two sides of `count` sessions differ by chance, and lets one in a hundred rows pass that
+    /// locations of two sides of `count` sessions differ by chance, and passes one in a hundred rows that
     /// are slower by the tolerance.
     fn passing_oracle(&self, count: usize, random: &mut ChaCha12Rng) -> f64 {
         let mut location = || {

@@ -85,7 +85,7 @@ fn sides(plan: &PlanFile, files: &mut [RunFile]) -> Vec<SideRecord> {
                 None => joined = Some(side.clone()),
                 Some(joined) => {
                     joined.commands.append(&mut side.commands.clone());
-                    // A shard that only has commands needed no tools, so another shard provides the
+                    // A shard with only commands needs no tools, so another shard provides the
                     // toolchain.
                     joined.toolchain = joined.toolchain.take().or_else(|| side.toolchain.clone());
                 }

@@ -20,14 +20,14 @@ pub struct Annotation {
     pub message: String,
 }
 
-/// Number of annotations of each level that are printed in full. GitHub shows ten; the tenth says how many
+/// Number of annotations of each level that are printed in full. GitHub shows ten; the tenth states how many
 /// were left out.
 const SHOWN: usize = 9;
 
 /// Maximum length of a message, below GitHub's limit of 4,096 characters.
 const LONGEST: usize = 3_000;
 
-/// Returns the lines to print. The last one says how many annotations were left out, and has their highest
+/// Returns the lines to print. The last one states how many annotations were left out, and has their highest
 /// level.
 pub fn annotations(all: &[Annotation]) -> String {
     let mut lines: String = all.iter().take(SHOWN).map(line).collect();

@@ -43,7 +43,7 @@ pub(super) fn open(
         ($builder:expr, $prefix:literal) => {{
             let mut builder = $builder.with_client_options(client()).with_retry(retry());
             for (name, value) in variables.iter().filter(|(name, _)| name.starts_with($prefix)) {
-                // Variables that the builder does not know belong to other tools.
+                // Variables that the builder does not recognize belong to other tools.
                 if let Ok(key) = name.to_ascii_lowercase().parse() {
                     builder = builder.with_config(key, value);
                 }

@@ -112,7 +112,7 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
         (Verdict::Regressed, _) if estimate.is_some() => (Regressed, ratio()),
         // The benchmark ran in the stored sessions, but its device is missing now.
         (Verdict::Regressed, Reason::FailsAtHead { why, .. }) => (Regressed, why.clone()),
-        // The stored session failed, and only storing a good one can replace it.
+        // The stored session failed. Only a good session can replace it, so this one is stored.
         (Verdict::Error, Reason::FailsAtBase { .. }) => return None,
         (Verdict::Error, Reason::Unusable(lint)) => (Errored, format!("{}: {}", lint.code, lint.detail)),
         (Verdict::Error, Reason::UnitMismatch { base, head }) => {

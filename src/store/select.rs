@@ -75,7 +75,7 @@ pub struct History {
     /// Files that can't be used; these are always reported.
     pub faults: Vec<Fault>,
     /// Sessions that were excluded because benchmarks were slow, and that are newer than the last good
-    /// session of these benchmarks. They contain only these benchmarks; oldest first.
+    /// session of these benchmarks. The runs contain only these benchmarks; oldest first.
     pub slow: Vec<Run>,
     /// Good older sessions since the last acceptance, grouped by starting day.
     pub earlier: Vec<EarlierSessions>,
@@ -86,7 +86,7 @@ pub struct History {
 }
 
 impl History {
-    /// The sessions that a run is compared with. `storing` tells whether the run joins the baseline if it is
+    /// The sessions that a run is compared with. `storing` is true if the run joins the baseline if it is
     /// good.
     pub fn sessions(&self, storing: bool) -> StoredSessions<'_> {
         StoredSessions { good: &self.runs, slow: &self.slow, earlier: &self.earlier, storing }

@@ -22,7 +22,7 @@ use crate::model::{Event, Progress, Stage, Unit, is_sha256};
 use crate::process::Cancel;
 use crate::report::quantity;
 
-/// The folder of the cache that holds artifacts, and the name of each artifact's file.
+/// The folder of the cache that contains artifacts, and the name of each artifact's file.
 const KIND: &str = "artifacts";
 const DATA: &str = "data";
 
@@ -153,7 +153,7 @@ fn keep(part: &Path, place: &ToolPlace) -> Result<(), ToolchainError> {
     fs::rename(part, &whole).map_err(ToolchainError::io("rename to", &whole))
 }
 
-/// Folders in the cache that hold artifacts or parts of interrupted downloads.
+/// Folders in the cache that contain artifacts or parts of interrupted downloads.
 pub fn cached_artifacts(cache: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(cache.join(KIND)) else { return Vec::new() };
     let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));

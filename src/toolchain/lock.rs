@@ -30,9 +30,9 @@ pub struct LockedTools {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockedPython {
     pub name: String,
-    /// For example `linux-x86_64`.
+    /// The platform, for example `linux-x86_64`.
     pub platform: String,
-    /// For example `3.11`.
+    /// The Python version, for example `3.11`.
     pub python: String,
     /// Digest of the requirements that were resolved, so that a stale entry is noticed.
     pub requirements_sha256: String,

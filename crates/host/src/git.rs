@@ -293,7 +293,7 @@ impl Repository {
         };
         let file = real(path)?;
         let given = without_parents(&std::path::absolute(path).map_err(|source| io(path, source))?);
-        // If `..` follows a symbolic link, only the file system knows where it leads.
+        // If `..` follows a symbolic link, only the file system can resolve it.
         let given = if real(&given).is_ok_and(|given| given == file) { given } else { file };
         let mut folders: Vec<&Path> = given.ancestors().collect();
         folders.reverse();

@@ -1,6 +1,6 @@
 //! Locks a GPU's clock for a run and unlocks it however the run ends.
 //!
-//! The lock is recorded in a file before it is taken, where every later start can see it. A run that ends,
+//! Before a lock is taken, it is recorded in a file that every later start can see. A run that ends,
 //! fails, panics or is asked to stop unlocks the clock itself and removes the file. A killed run leaves the
 //! file behind; the next start undoes the recorded change once it holds the host lock, which ensures that no
 //! other run is measuring.

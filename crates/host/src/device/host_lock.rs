@@ -54,7 +54,7 @@ pub enum DeviceError {
     Held { device: String, path: PathBuf, holder: String, waited: Duration },
 }
 
-/// The right to measure on a device. It is released when dropped or when the process ends.
+/// The right to measure on a device. The right ends when this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct HostLock {
     _file: File,

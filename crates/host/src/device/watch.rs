@@ -19,7 +19,7 @@ use super::processes::{busiest_on, foreign_on_gpu, marked, named};
 use super::processors::stay_with_the_host;
 
 /// Interval between two readings of a GPU. Its sensors update their values about ten times a second, but heat
-/// and power change more slowly. Four readings a second notice every lasting change, and use less than a
+/// and power change more slowly. Four readings a second detect every lasting change, and use less than a
 /// hundredth of one processor.
 const INTERVAL: Duration = Duration::from_millis(250);
 

@@ -8,7 +8,7 @@ use std::{fmt, io};
 use nix::libc::O_NOFOLLOW;
 use serde::{Deserialize, Serialize};
 
-/// A lock held by this process. It is released when dropped or when the process dies.
+/// A lock held by this process. The lock is released when this value is dropped or the process dies.
 #[derive(Debug)]
 pub struct LockFile {
     file: File,

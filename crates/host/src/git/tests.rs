@@ -304,7 +304,7 @@ fn links_out_of_the_tree_lead_to_where_they_do_from_the_working_tree() {
     symlink(outside.path().join("data"), fixture.path("absolute")).unwrap();
     let name = outside.path().file_name().unwrap().to_str().unwrap();
     symlink(format!("../../{name}/data"), fixture.path("a/up")).unwrap();
-    // This absolute link leads into the working tree, whose file is that of head.
+    // This absolute link leads into the working tree, which has head's version of the file.
     symlink(fixture.open().root().join("a/b/c/file"), fixture.path("own")).unwrap();
     // Each link alone stays inside by its text; together they lead out.
     symlink("../..", fixture.path("a/b/top")).unwrap();

@@ -62,7 +62,7 @@ impl Cancel {
 
     async fn reaches(&self, urgency: Urgency) {
         let mut state = self.state.subscribe();
-        // `self` holds a sender, so the channel can't be closed while this waits.
+        // `self` contains a sender, so the channel can't be closed while this waits.
         drop(state.wait_for(|now| *now >= urgency).await);
     }
 }
@@ -80,7 +80,7 @@ pub struct Interrupts {
     _listeners: JoinSet<()>,
 }
 
-/// The number of listeners in this process. `aside` holds tokio's signal handlers while there are no
+/// The number of listeners in this process. `aside` contains tokio's signal handlers while there are no
 /// listeners, because tokio installs them only once.
 #[derive(Debug)]
 struct Listening {

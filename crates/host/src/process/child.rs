@@ -150,7 +150,7 @@ impl Drop for Child {
     fn drop(&mut self) {
         self.control = None;
         wake(&self.supervisor);
-        // This ends soon, because the supervisor limits how long it waits for killed processes.
+        // This wait ends soon, because the supervisor limits how long it waits for killed processes.
         drop(self.supervisor.wait());
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();

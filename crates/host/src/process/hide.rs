@@ -8,7 +8,7 @@ use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
 unsafe extern "C" {
-    /// The C library's list of environment variables. Those that the process was started with are in the
+    /// The C library's list of environment variables. The variables that the process was started with are in the
     /// memory block that `/proc/PID/environ` shows.
     static environ: *const *mut c_char;
 }

@@ -22,7 +22,7 @@ pub(super) const SELF: &str = "/proc/self/exe";
 
 /// The hook that the C library runs before `main`.
 #[used]
-// SAFETY: the section holds pointers to functions that return nothing; the C library passes arguments that
+// SAFETY: the section contains pointers to functions that return nothing; the C library passes arguments that
 // they may ignore.
 #[unsafe(link_section = ".init_array")]
 static HOOK: extern "C" fn() = become_supervisor;

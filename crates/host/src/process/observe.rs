@@ -86,7 +86,7 @@ impl Control {
 }
 
 /// Applies the filter to this process and sends the listener through `socket`. Only makes async-signal-safe calls. If
-/// that is not allowed, the program runs unobserved.
+/// the system does not allow the filter, the program runs unobserved.
 pub(super) fn install(program: &[libc::sock_filter], socket: RawFd) {
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     // SAFETY: the program and the message outlive the calls, which keep no pointer to them.
@@ -159,7 +159,7 @@ impl Observer {
             error: if refused { -libc::EPERM } else { 0 },
             flags: if refused { 0 } else { libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32 },
         };
-        // SAFETY: as above. It fails if the process was killed meanwhile.
+        // SAFETY: as above. The call fails if the process was killed meanwhile.
         unsafe { libc::ioctl(self.listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
     }
 

@@ -195,7 +195,7 @@ fn changed(path: &Path, started: SystemTime) -> Option<SystemTime> {
 }
 
 fn changed_before(metadata: &Metadata, started: SystemTime) -> Option<SystemTime> {
-    // Some file systems don't know when a file was created.
+    // Some file systems don't record when a file was created.
     let created = metadata.created().ok();
     if created.is_some_and(|at| at >= started) {
         return None;

@@ -167,7 +167,7 @@ pub struct WayOut {
     pub commands: String,
 }
 
-/// Returns the advice if rows are undecided because files hold too few sessions.
+/// Returns the advice if rows are undecided because files contain too few sessions.
 pub(super) fn way_out(comparison: &Comparison) -> Option<WayOut> {
     let few = |row: &Row| {
         let sessions = row.estimate.as_ref().and_then(|estimate| estimate.sessions);

@@ -22,7 +22,7 @@ pub struct Compared {
 struct ComparedRow<'a> {
     name: &'a str,
     metric: Option<&'a str>,
-    /// One row per comparison; `None` if it has no such row.
+    /// One row per comparison; `None` if the comparison has no such row.
     rows: Vec<Option<&'a Row>>,
 }
 

@@ -313,7 +313,7 @@ fn accuracy<'a>(row: &RowView<'a>) -> Option<Item<'a>> {
     Some(text.say(format!(": {sentence}")).detail(detail).into())
 }
 
-/// Returns the code that got worse, whatever the row's time is.
+/// Returns the sentence about generated code that got worse, even if the row's time did not change.
 fn regressed_code(row: &Row) -> Option<Item<'_>> {
     let lint = row.lints.iter().find(|lint| lint.code == LintCode::CodeRegressed)?;
     let text = Text::default().with(Part::Icon("⚠️")).name(row.benchmark.as_str());
@@ -363,7 +363,7 @@ fn open<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
             let item = sentence(only);
             return Item { text: item.text.then(also_moved(view, &group.rows)), ..item };
         }
-        // The section's title already says that the row is inconclusive.
+        // The section's title already states that the row is inconclusive.
         let said = Some(group.sentence).filter(|said| group.detail.is_none() || *said != UNDECIDED);
         let reason = said.map(Text::from).into_iter().chain(group.detail.map(Text::message_of));
         let smallest = group.smallest.filter(|_| !brief).map_or_else(String::new, |change| {

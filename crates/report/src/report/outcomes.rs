@@ -211,7 +211,7 @@ impl OutcomeRow {
         match (self.status, self.stage) {
             (RowStatus::Failed, Some(stage)) => format!("failed: {}{why}", stage),
             (RowStatus::Ok, _) => format!("ok, {code}{why}"),
-            // Its own outputs passed or had no reference, but they differ from base's.
+            // Head's own outputs passed or had no reference, but they differ from base's.
             (RowStatus::Wrong, _)
                 if matches!(self.verification, Some(VerifyCode::Pass | VerifyCode::VerifierSkipped)) =>
             {

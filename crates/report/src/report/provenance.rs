@@ -32,7 +32,7 @@ pub(super) fn warning(source: Option<&ResultSource>) -> Option<Block<'_>> {
     Some(Block::Callout("NOTE", text))
 }
 
-/// Returns the last line. It claims no more than what has happened.
+/// Returns the last line, which claims no more than what happened.
 pub(super) fn footer(source: Option<&ResultSource>, judged: bool) -> Option<Block<'_>> {
     let source = source?;
     let (before, after) = match (judged, source.pull_request) {

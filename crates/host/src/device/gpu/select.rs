@@ -25,7 +25,7 @@ impl Choice {
     }
 }
 
-/// The GPU of an IREE device (`cuda`, `cuda://GPU-…`, `hip://0`, `vulkan`). `visible` holds the values of the
+/// The GPU of an IREE device (`cuda`, `cuda://GPU-…`, `hip://0`, `vulkan`). `visible` contains the values of the
 /// environment variables that select a job's GPUs; each one selects from what the one before leaves.
 pub fn choose(device: &str, visible: &[String], gpus: &[Gpu]) -> Choice {
     let (driver, rest) = device.split_once("://").unwrap_or((device, ""));

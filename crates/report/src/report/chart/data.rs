@@ -11,7 +11,7 @@ use super::super::backends::{BackendRow, BackendTable, CompileTime, IREE, times}
 use super::super::human::quantity;
 
 /// The backend or side that a bar belongs to, which determines its color. A side of a comparison has IREE's
-/// color, whatever it measured.
+/// color, whichever tool measured it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Who {
     Iree,
@@ -236,7 +236,7 @@ pub(super) fn compile_time(runs: &[DrawnRun]) -> Chart {
     }
 }
 
-/// Returns whether a bar belongs to eager: `eager`, `eager (run)`, `cpu/eager`.
+/// Returns whether a bar shows eager: `eager`, `eager (run)`, `cpu/eager`.
 fn is_eager(label: &str) -> bool {
     label.starts_with("eager") || label.rsplit('/').next() == Some("eager")
 }

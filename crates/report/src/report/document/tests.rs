@@ -1,4 +1,4 @@
-//! Properties that hold for every document, whatever its content.
+//! Properties that every document must have, whatever its content.
 
 use super::*;
 
