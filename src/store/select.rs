@@ -86,8 +86,8 @@ pub struct History {
 }
 
 impl History {
-    /// The sessions that a run is compared with. `storing` is true if the run joins the baseline if it is
-    /// good.
+    /// The sessions that a run is compared with. `storing` is true if a good run is added to the
+    /// baseline.
     pub fn sessions(&self, storing: bool) -> StoredSessions<'_> {
         StoredSessions { good: &self.runs, slow: &self.slow, earlier: &self.earlier, storing }
     }
