@@ -54,14 +54,6 @@ pub fn split_command(path: &str, run: &Run) -> Option<String> {
 pub fn notes(base: &Run, head: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(same_file(base, head));
-    let (one, two) = (&base.origin.format, &head.origin.format);
-    if let (Some(base_tool), Some(head_tool)) = (tool(one), tool(two))
-        && base_tool != head_tool
-    {
-        notes.push(format!(
-            "base is a result of {base_tool} and head one of {head_tool}: different tools time different things"
-        ));
-    }
     if let (Some(before), Some(after)) = (measured(base), measured(head))
         && before.duration_since(after) >= NOT_TOGETHER
         // The two sides of a run or session are measured alternately, so it doesn't matter which one came
@@ -91,22 +83,6 @@ fn same_file(base: &Run, head: &Run) -> Option<String> {
     let command = split_command(file, head)
         .map_or_else(String::new, |command| format!("; to compare its two benchmarks: `{command}`"));
     Some(format!("{file} was given for both sides{command}"))
-}
-
-/// The tool that writes a format; `None` if the format does not identify one.
-fn tool(format: &str) -> Option<&str> {
-    const FAMILIES: [(&str, &str); 5] = [
-        ("google-benchmark", "Google Benchmark"),
-        ("criterion", "cargo bench"),
-        ("cargo-bench", "cargo bench"),
-        ("benchfmt", "go test"),
-        ("go-test", "go test"),
-    ];
-    if format.is_empty() || format == "run-json" || format.starts_with("custom-") {
-        return None;
-    }
-    let family = FAMILIES.iter().find(|(start, _)| format.starts_with(start));
-    Some(family.map_or(format, |(_, tool)| tool))
 }
 
 fn has_several_sessions(run: &Run) -> bool {

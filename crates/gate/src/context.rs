@@ -38,6 +38,37 @@ pub fn of_context(context: &Context) -> Vec<Lint> {
     lints
 }
 
+/// Returns the finding that two different tools wrote the results: one times a whole process and the other a
+/// function, so even equal names don't make their times comparable.
+fn other_tool(base: &Run, head: &Run) -> Option<Lint> {
+    let (base, head) = (tool(&base.origin.format)?, tool(&head.origin.format)?);
+    (base != head).then(|| {
+        let detail = format!(
+            "base is a result of {base} and head one of {head}: different tools time different things"
+        );
+        Lint::new(LintCode::WorkloadChanged, detail)
+    })
+}
+
+/// Returns the tool that writes a format; `None` if the format does not identify one, as benchgate's own and those
+/// that scripts write.
+fn tool(format: &str) -> Option<&str> {
+    const FAMILIES: [(&str, &str); 6] = [
+        ("google-benchmark", "Google Benchmark"),
+        ("criterion", "cargo bench"),
+        ("cargo-bench", "cargo bench"),
+        ("benchfmt", "go test"),
+        ("go-test", "go test"),
+        ("compile-benchmark", "the compile benchmark"),
+    ];
+    let is_general = ["run-json", "benchgate/", "custom-"].iter().any(|start| format.starts_with(start));
+    if format.is_empty() || is_general {
+        return None;
+    }
+    let family = FAMILIES.iter().find(|(start, _)| format.starts_with(start));
+    Some(family.map_or(format, |(_, tool)| tool))
+}
+
 /// Returns findings about both runs, each of which names its side, including those that a reader attached to
 /// the run.
 pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
@@ -56,6 +87,7 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
         lints.extend(found.into_iter().map(|l| Lint::new(l.code, format!("{side}: {}", l.detail))));
     }
     lints.extend(testbeds(base, head));
+    lints.extend(other_tool(base, head));
     if let (Some(base), Some(head)) = (&base.toolchain, &head.toolchain)
         && base != head
     {

@@ -613,3 +613,18 @@ fn no_row_that_is_marked_as_an_error_or_skipped_is_green() {
     greens.none(4);
     none_is_green("go test", GO, &[("PASS\n", "--- SKIP: BenchmarkA-8\n    a_test.go:4: no device\nPASS\n")]);
 }
+
+/// hyperfine times a whole process, and a list of values whatever a script measured.
+#[test]
+fn no_comparison_of_two_tools_is_green() {
+    let hyperfine = |start: usize| {
+        let times: Vec<f64> = (0..24).map(|at| 0.05 + 1e-5 * (2 * at + start) as f64).collect();
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        json!({ "results": [{ "command": "a", "mean": mean, "times": times }] }).to_string()
+    };
+    let bencher = json!({ "a": { "latency": { "value": 20_000_000.0 } } }).to_string();
+    compared(&hyperfine(0), &hyperfine(1)).expect_code(0);
+    let mixed = compared(&hyperfine(0), &bencher).expect_code(11);
+    assert!(mixed.stdout.contains("different tools time different things"), "{}", mixed.stdout);
+    compared(&bencher, &hyperfine(0)).expect_code(11);
+}

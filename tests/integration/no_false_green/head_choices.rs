@@ -234,7 +234,7 @@ fn a_program_that_contains_its_results_is_not_green() {
     let (_, text) = crate::harness::reason(row(&comparison, "a/cpu/main", None));
     insta::assert_snapshot!(text, @"
     head's outputs differ: output 0 differs from base's
-    called with other inputs: 3 of 3 elements beyond the tolerance, largest |a − b| 3.000e0, first at [0], all over the output; it is base's output plus -3.000e0
+    called with other inputs: 3 of 3 elements beyond the tolerance, largest |a − b| 3.000e0, first at [0], all over the output; the output is base's output plus -3.000e0
     ");
     // Base's model is not defined for the other inputs.
     let (suite, repository) = self::repository();
