@@ -61,7 +61,7 @@ pub struct DeviceFacts {
 }
 
 impl DeviceKind {
-    /// Returns the facts about a kind of device. A new kind needs only its facts here.
+    /// Returns the facts about a kind of device. CONTRIBUTING.md lists what else a new kind needs.
     pub const fn facts(self) -> DeviceFacts {
         // The facts of a device about which nothing is known.
         const NONE: DeviceFacts = DeviceFacts {

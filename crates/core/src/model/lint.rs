@@ -186,7 +186,7 @@ lint_codes! {
     AssumedSpread "assumed-spread" Note Measuring,
         "The spread between sessions or processes was measured too little or not at all, so a declared or assumed \
         value was used. It widens the interval, so small changes stay inconclusive.",
-        "Run the tool 21 times on each side, alternately, and give all files: `benchgate compare 'base-*.json' 'head-*.json'`; or declare how much processes differ: `--between-cv 1%`. In a suite, run `benchgate noise`.";
+        "Run the tool 21 times on each side, alternately, and give all files: `benchgate compare 'base-*.json' 'head-*.json'`; or, if you have measured how much processes differ, declare it with `--between-cv`: a value that is too small makes noise look like a change. In a suite, run `benchgate noise`.";
     TruncatedInput "truncated-input" Inconclusive Benchmark,
         "The result is not complete: the file ends in the middle of a line, so its last number may be cut, or the program that wrote it crashed, failed or was interrupted.",
         "Read the tool's log for a crash or a failed test and measure again; if nothing is missing, end the last \

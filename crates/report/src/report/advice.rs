@@ -305,7 +305,7 @@ fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut
 }
 
 /// The fix for an assumed spread, if other advice precedes it.
-pub(super) const DECLARE: &str = "If you know how much processes differ, declare it: `--between-cv 1%`.";
+pub(super) const DECLARE: &str = "If you have measured how much processes differ, declare it, for example `--between-cv 5%`: a value that is too small makes noise look like a change.";
 
 #[cfg(test)]
 mod tests {
