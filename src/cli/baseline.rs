@@ -334,9 +334,15 @@ fn accept(
     })?;
     let (suite, testbed) = identity(&shelf, files, &newest, args.benchmark.as_deref())?;
     let now = jiff::Timestamp::now();
-    if args.withdraw {
-        is_in_force(args, &shelf, files)?;
-    }
+    let until = if args.withdraw {
+        require_in_force(args, &shelf, files)?;
+        // A withdrawal is an acceptance that has ended, so that files are only ever added.
+        let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
+        let yesterday = today.yesterday().map_err(|error| CliError::internal(error.to_string()))?;
+        Some(yesterday)
+    } else {
+        args.expires
+    };
     let acceptance = Acceptance {
         suite,
         testbed,
@@ -344,12 +350,7 @@ fn accept(
         benchmark: args.benchmark.clone(),
         who,
         why: args.why.clone(),
-        // A withdrawal is an acceptance that has ended, so that files are only ever added.
-        until: if args.withdraw {
-            now.to_zoned(jiff::tz::TimeZone::UTC).date().yesterday().ok()
-        } else {
-            args.expires
-        },
+        until,
         created: now.to_string(),
         benchgate: benchgate_core::VERSION.to_owned(),
     };
@@ -371,7 +372,7 @@ fn accept(
 }
 
 /// Checks that the acceptance to withdraw exists. The error names the existing ones.
-fn is_in_force(args: &Accept, shelf: &BaselineFolder, files: &dyn Files) -> Result<(), CliError> {
+fn require_in_force(args: &Accept, shelf: &BaselineFolder, files: &dyn Files) -> Result<(), CliError> {
     let from = shelf.find(files, args.since.as_deref().unwrap_or_default())?;
     let is_meant = |accepted: &AcceptanceFile| {
         accepted.from == from.as_str()

@@ -108,8 +108,8 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         }
     }
     let mut policy = args.policy.again(recorded)?;
-    let filtered = args.select.splits_one() || !args.inputs.source.filter.is_empty();
-    args.policy.is_met_by(&policy, [&base.run, &head.run], filtered)?;
+    let partial = args.select.leaves_out(&args.inputs.source.filter);
+    args.policy.refuse_unmatched(&policy, [&base.run, &head.run], partial)?;
     let notes = args.select.apply(&args.inputs.source.filter, &mut base.run, &mut head.run, &mut policy)?;
     let options = CompareOptions { seed: args.seed, today: runtime::today(), ..CompareOptions::default() };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
@@ -221,8 +221,8 @@ pub fn compare_columns(args: &ColumnsRequest<'_>, terminal: &Terminal) -> Result
         let mut policy = policy.clone();
         policy.alpha = share;
         let mut base = base.clone();
-        let filtered = args.select.splits_one() || !args.source.filter.is_empty();
-        args.policy.is_met_by(&policy, [&base.run, &head.run], filtered)?;
+        let partial = args.select.leaves_out(&args.source.filter);
+        args.policy.refuse_unmatched(&policy, [&base.run, &head.run], partial)?;
         let notes = args.select.apply(&args.source.filter, &mut base.run, &mut head.run, &mut policy)?;
         let mut comparison: Comparison = compare(&base.run, &head.run, &policy, &args.options);
         comparison.notes.extend(base.notes.into_iter().map(|note| format!("{}: {note}", names[0])));

@@ -86,8 +86,8 @@ impl PolicyArgs {
     /// Refuses a policy file that requires something of benchmarks or metrics that neither result has: a
     /// misspelled name would never be judged. If `filtered`, only a part of the results is judged, so nothing
     /// is refused.
-    pub fn is_met_by(&self, policy: &Policy, runs: [&Run; 2], filtered: bool) -> Result<(), CliError> {
-        let Some(file) = self.policy.as_ref().filter(|_| !filtered) else { return Ok(()) };
+    pub fn refuse_unmatched(&self, policy: &Policy, runs: [&Run; 2], partial: bool) -> Result<(), CliError> {
+        let Some(file) = self.policy.as_ref().filter(|_| !partial) else { return Ok(()) };
         let unmatched = gate::unmatched(policy, runs);
         if unmatched.is_empty() {
             return Ok(());

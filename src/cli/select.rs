@@ -34,6 +34,11 @@ impl SelectArgs {
         !self.base_filter.is_empty() || !self.head_filter.is_empty()
     }
 
+    /// Returns true if these options, or `--filter`, may leave benchmarks out of the comparison.
+    pub fn leaves_out(&self, filter: &[Regex]) -> bool {
+        self.splits_one() || !filter.is_empty()
+    }
+
     /// Reduces both runs and the policy to the selection, including `--filter`. Returns notes for the report.
     ///
     /// # Errors

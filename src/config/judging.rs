@@ -124,7 +124,8 @@ const DIRECTIONS: &[&str] = &[Better::Lower.as_str(), Better::Higher.as_str()];
 static METRIC: Section = Section {
     title: "[gate.metric.<name>]",
     doc: "The name is one of {metrics}, or another tool's metric. A metric without a table keeps its default; \
-          another tool's metric then decides for benchmarks without a time and is informational elsewhere.",
+          another tool's metric then decides for benchmarks without a time, as does a built-in one that is all they \
+          measure, and is informational elsewhere.",
     fields: &[
         FLOOR,
         FLOOR_ABSOLUTE,

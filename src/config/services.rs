@@ -50,7 +50,7 @@ impl Default for Store {
 table! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct GitHub, GITHUB: "[github]",
-        "What `benchgate publish` does. In a pull request this is read from the base; the publishing job reads it from \
+        "Settings of `benchgate publish`. In a pull request this is read from the base; the publishing job reads it from \
          the default branch. docs/action.md describes it.";
     "comment" => comment: CommentWhen = CommentWhen::OnChange, ValueKind::Choice(CommentWhen::VARIANTS),
         "When the pull request gets its first comment. `on-change`: if the verdict is not *pass*, \

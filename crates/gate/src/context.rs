@@ -50,8 +50,8 @@ fn other_tool(base: &Run, head: &Run) -> Option<Lint> {
     })
 }
 
-/// Returns the tool that writes a format; `None` if the format does not identify one, as benchgate's own and those
-/// that scripts write.
+/// Returns the tool that writes a format; `None` for benchgate's own formats and github-action-benchmark's lists,
+/// which can come from any tool.
 fn tool(format: &str) -> Option<&str> {
     const FAMILIES: [(&str, &str); 6] = [
         ("google-benchmark", "Google Benchmark"),

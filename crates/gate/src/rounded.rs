@@ -64,6 +64,10 @@ fn log_chance([base, head]: &[Vec<f64>; 2]) -> Option<f64> {
     let spread = spread(base).min(spread(head));
     let mut log_p = 0.0;
     for (one, two) in base.iter().zip(head) {
+        // A clock that shows nothing does so on both sides.
+        if *one == 0.0 && *two == 0.0 {
+            continue;
+        }
         let [coarse, fine] = {
             let [a, b] = printed.each_ref().map(|printed| printed.step(*one));
             // Few digits don't make different values equal.
@@ -149,6 +153,13 @@ mod tests {
     fn a_round_number_does_not_agree_with_another() {
         assert_eq!(log_chance(&[vec![100.0], vec![100_000.0]]), None);
         assert_eq!(log_chance(&[vec![100.0], vec![200.0]]), None);
+    }
+
+    #[test]
+    fn a_time_of_zero_on_both_sides_shows_nothing() {
+        let with_zero = |seed| [vec![0.0], rounded(&measured(seed, 20), 1_000.0)].concat();
+        let chance = log_chance(&[with_zero(1), with_zero(2)]).unwrap();
+        assert!(chance > -1e-9, "{chance}");
     }
 
     #[test]

@@ -123,11 +123,13 @@ impl<'a> Rules<'a> {
         // An artifact that only head states must not keep base's metrics from being judged.
         let is_judged = base.artifact.is_some()
             || metrics().any(|metric| metric.name == Metric::LATENCY.name || self.metric(name, metric).fatal);
-        let usual = Policy::default();
+        // Large suites have thousands of benchmarks with a time.
+        let usual = (!is_judged).then(Policy::default);
         let is_free = |metric: &&Metric| {
             // A built-in metric whose rule nobody changed decides for a benchmark that measures nothing else.
             let named = self.policy.metrics.iter().find(|(known, _)| *known == metric.name);
-            let is_named = named.is_some_and(|rule| !usual.metrics.contains(rule));
+            let is_named =
+                named.is_some_and(|rule| usual.as_ref().is_none_or(|usual| !usual.metrics.contains(rule)));
             let is_of_code = Metric::OF_CODE.contains(&judged_as(metric));
             let mut overrides = self.overrides(name, metric);
             !is_judged && !is_named && !is_of_code && overrides.all(|rule| rule.fatal.is_none())

@@ -94,11 +94,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     if file.version != VERSION {
         return Err(line_fault(
             1,
-            format!(
-                "unknown version {} of asv's results; only version {VERSION} is \
-        supported",
-                file.version
-            ),
+            format!("unknown version {} of asv's results; only version {VERSION} is supported", file.version),
         ));
     }
     let mut benchmarks = ByName::default();

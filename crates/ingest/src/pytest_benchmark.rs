@@ -130,7 +130,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     };
     let commit = file.commit_info.and_then(|commit| {
         let changed = if commit.dirty == Some(true) { "-dirty" } else { "" };
-        Some(format!("{}{changed}", commit.id?))
+        // This word stands for a folder without version control.
+        let id = commit.id.filter(|id| id != "unversioned")?;
+        Some(format!("{id}{changed}"))
     });
     Ok(Run { benchmarks: benchmarks.finish(), context, testbed, commit, ..Run::default() })
 }

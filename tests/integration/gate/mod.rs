@@ -8,6 +8,7 @@ mod common_shift;
 mod compile_time;
 mod compiled_only;
 mod copied;
+mod deciding_metric;
 mod outcomes;
 mod plain_files;
 mod recorded;

@@ -522,67 +522,6 @@ fn no_line_of_torchbench_on_another_machine_or_of_other_repetitions_is_green() {
     );
 }
 
-/// Versions of the compile benchmark add fields; those that a reader doesn't know still say what was measured.
-#[test]
-fn no_unknown_field_of_a_compile_benchmark_that_differs_is_green() {
-    let times: Vec<String> =
-        (0..24).map(|at| format!("{:.4}", 2.0 * (1.0 + 1e-4 * f64::from(at % 5)))).collect();
-    let base = format!(
-        "{{\"model\": \"m\", \"device\": \"cuda\", \"gpu\": \"A100\", \"results\": [{{\"backend\": \"eager\", \"batch_size\": 8, \
-         \"dtype\": \"fp32\", \"correct\": true, \"accuracy\": \"pass\", \"status\": \"ok\", \"config\": {{\"mode\": \"default\"}}, \
-         \"peak_memory_mb\": 811, \"latencies_ms\": [{}]}}]}}",
-        times.join(", ")
-    );
-    let edits = [
-        ("\"A100\"", "\"H200\""),
-        ("\"batch_size\": 8", "\"batch_size\": 1"),
-        ("fp32", "fp16"),
-        ("\"correct\": true", "\"correct\": false"),
-        ("\"pass\"", "\"fail_accuracy\""),
-        ("\"ok\"", "\"Failed\""),
-        ("\"status\"", "\"error\": \"device lost\", \"status\""),
-        ("\"default\"", "\"reduce-overhead\""),
-    ];
-    none_is_green("compile benchmark", &base, &edits);
-    let table = "## CUDA\n\n| Model | Backend | Batch | Latency (ms) | Speedup | Correct |\n|---|---|---|---|---|---|\n\
-                 | m | eager | 8 | 2.00 | 1.00x | yes |\n";
-    none_is_green("table of a compile benchmark", table, &[("| 8 |", "| 1 |"), ("yes", "no"), ("yes", "❌")]);
-}
-
-/// A pattern that is too wide, or a file to which every night appends, mixes base and head into one side.
-#[test]
-fn no_side_that_mixes_programs_is_green() {
-    let rows = |start: usize, commits: [&str; 2]| {
-        let row = |at: usize| {
-            let time = 2.0 + 1e-4 * (2 * at + start) as f64;
-            format!("2026-11-{:02},m,cuda,{time:.4},{}\n", at + 1, commits[at % 2])
-        };
-        format!("date,model,device,time,git_sha\n{}", (0..24).map(row).collect::<String>())
-    };
-    let base = rows(0, ["aaaa", "aaaa"]);
-    compared(&base, &rows(1, ["bbbb", "bbbb"])).expect_code(0);
-    compared(&base, &rows(1, ["aaaa", "bbbb"])).expect_code(11);
-    let google = |executable: &str, at: usize| {
-        let row = |i: usize| {
-            json!({ "name": "BM_a", "run_name": "BM_a", "run_type": "iteration", "repetitions": 8, "repetition_index": i,
-                "iterations": 100, "real_time": 100.0 + 0.01 * (at * 8 + i) as f64, "cpu_time": 100.0, "time_unit": "us" })
-        };
-        json!({ "context": { "executable": executable, "num_cpus": 8 }, "benchmarks": (0..8).map(row).collect::<Vec<_>>() })
-            .to_string()
-    };
-    let judged = |second: &str| {
-        let world = World::new();
-        for (side, start) in [("base", 0), ("head", 2)] {
-            world.write(&format!("{side}-1.json"), google("./bench", start));
-            world.write(&format!("{side}-2.json"), google(second, start + 1));
-        }
-        world.run(["compare", "base-*.json", "head-*.json", "--between-cv", "0.1%", "--fail-on", FAIL_ON])
-    };
-    judged("./bench").expect_code(0);
-    let mixed = judged("./bench-old").expect_code(11);
-    assert!(mixed.stdout.contains("./bench-old"), "{}", mixed.stdout);
-}
-
 /// Aggregates don't show which repetitions were slow, only how much they vary.
 #[test]
 fn no_head_whose_aggregates_vary_much_more_is_green() {

@@ -59,9 +59,8 @@ fn conclusion(report: &NoiseReport, block: Option<Duration>) -> Option<String> {
     } else {
         format!(
             "Too few sessions were simulated to say whether this machine can gate slowdowns of {slowdown}: {} of {} turned \
-             red, so with 95 % confidence {} to {} of all sessions do. `--no-measure --resamples {}` \
-             simulates more from the same \
-             measurements.",
+             red, so with 95 % confidence {} to {} of all sessions do. `--no-measure --resamples {}` simulates more \
+             from the same measurements.",
             largest.seen.hits,
             largest.seen.of,
             percent(low),
