@@ -106,7 +106,7 @@ fn measured(run: &Run) -> Option<jiff::Timestamp> {
     known.ok().and_then(|time| jiff::Timestamp::from_second(time.as_second()).ok())
 }
 
-/// Proposes `--rename` if the names of unmatched benchmarks differ in only one part.
+/// Proposes `--rename` if both sides have unmatched benchmarks, with the names if it can guess them.
 fn rename_note(base: &Run, head: &Run) -> Option<String> {
     let names = |run: &Run| -> HashSet<String> {
         run.benchmarks.iter().map(|benchmark| benchmark.name.to_string()).collect()
@@ -114,30 +114,52 @@ fn rename_note(base: &Run, head: &Run) -> Option<String> {
     let (in_base, in_head) = (names(base), names(head));
     let mut lost: Vec<&String> = in_base.difference(&in_head).collect();
     let mut new: Vec<&String> = in_head.difference(&in_base).collect();
-    if lost.is_empty() || new.is_empty() || lost.len().max(new.len()) > MOST_NAMES {
+    if lost.is_empty() || new.is_empty() {
         return None;
     }
     lost.sort();
     new.sort();
-    let alone = in_base.len() == 1 && in_head.len() == 1;
-    let pairs: Vec<(&str, &str)> = lost
-        .iter()
-        .filter_map(|from| {
-            let mut candidates = new.iter().filter(|to| alone || differ_in_one_part(from, to));
-            // With two candidates, the right one is unknown.
-            let found = candidates.next()?;
-            candidates.next().is_none().then_some((from.as_str(), found.as_str()))
-        })
-        .collect();
-    let (from, to) =
-        pattern(&pairs).or_else(|| pairs.first().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())))?;
+    let is_short = lost.len().max(new.len()) <= MOST_NAMES;
+    let pairs = if is_short { likely_renames(&lost, &new) } else { Vec::new() };
+    let first = || pairs.first().map(|(from, to)| ((*from).to_owned(), (*to).to_owned()));
+    let example = pattern(&pairs).or_else(first);
+    let option = example.map_or_else(
+        || "--rename OLD NEW".to_owned(),
+        |(from, to)| format!("--rename {} {}", shell_word(from), shell_word(to)),
+    );
     Some(format!(
-        "only base has {} of the benchmarks and only head has {}; if one was renamed, add `--rename {} {}`",
+        "only base has {} of the benchmarks and only head has {}; if one was renamed, add `{option}`",
         lost.len(),
         new.len(),
-        shell_word(from),
-        shell_word(to)
     ))
+}
+
+/// Returns each lost name with the new name that is most like it, if there is one and no other lost name is
+/// as much like it.
+fn likely_renames<'a>(lost: &[&'a String], new: &[&'a String]) -> Vec<(&'a str, &'a str)> {
+    if let ([from], [to]) = (lost, new) {
+        return vec![(from, to)];
+    }
+    let best = |name: &String, others: &[&'a String]| -> Option<&'a str> {
+        let alike = |other: &str| if differ_in_one_part(name, other) { shared_ends(name, other) } else { 0 };
+        let most = others.iter().map(|other| alike(other)).max().filter(|most| *most > 0)?;
+        let mut found = others.iter().filter(|other| alike(other) == most);
+        let one = found.next()?;
+        found.next().is_none().then_some(one.as_str())
+    };
+    let is_mutual =
+        |from: &str, to: &&'a str| new.iter().any(|name| name == to && best(name, lost) == Some(from));
+    lost.iter()
+        .filter_map(|from| Some((from.as_str(), best(from, new).filter(|to| is_mutual(from, to))?)))
+        .collect()
+}
+
+/// The number of characters that two names share at their beginnings and ends.
+fn shared_ends(one: &str, two: &str) -> usize {
+    let prefix = one.chars().zip(two.chars()).take_while(|(a, b)| a == b).count();
+    let shorter = one.chars().count().min(two.chars().count());
+    let suffix = one.chars().rev().zip(two.chars().rev()).take_while(|(a, b)| a == b).count();
+    prefix + suffix.min(shorter - prefix)
 }
 
 /// The parts of a name, each including the separator before it.
@@ -206,13 +228,19 @@ mod tests {
     }
 
     #[test]
-    fn names_that_differ_in_one_part_propose_a_rename() {
+    fn names_without_a_partner_propose_a_rename() {
         let note = |base: &[&str], head: &[&str]| rename_note(&run(base), &run(head));
         let one = note(&["./p0", "same"], &["./p20", "same"]).unwrap();
         assert!(one.contains("`--rename ./p0 ./p20`"), "{one}");
         let many = note(&["old/64/x", "old/8/x"], &["new/64/x", "new/8/x"]).unwrap();
         assert!(many.contains("`--rename 'old/*/x' 'new/*/x'`"), "{many}");
-        assert_eq!(note(&["a", "same"], &["a/b", "same"]), None);
+        let alike = note(&["./p0", "./q0", "same"], &["./p1", "./q1", "same"]).unwrap();
+        assert!(alike.contains("`--rename './*0' './*1'`"), "{alike}");
+        let unlike = note(&["a", "b", "same"], &["c/d", "e/f", "same"]).unwrap();
+        assert!(unlike.contains("`--rename OLD NEW`"), "{unlike}");
+        let only = note(&["a", "same"], &["a/b", "same"]).unwrap();
+        assert!(only.contains("`--rename a a/b`"), "{only}");
+        assert_eq!(note(&["a"], &["a", "new"]), None);
         assert_eq!(note(&["a"], &["a"]), None);
     }
 

@@ -157,6 +157,8 @@ pub struct Geomean {
     pub ratio: f64,
     pub interval: Option<Interval>,
     pub rows: u32,
+    /// The benchmarks of the rows of this target and metric whose numbers can't be used.
+    pub left_out: Vec<BenchmarkName>,
 }
 
 /// The complete result of a comparison.

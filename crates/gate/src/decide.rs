@@ -441,8 +441,8 @@ fn too_few(head_processes: usize) -> Option<TooLittle> {
     (head_processes < LEAST_HEAD_PROCESSES).then(|| {
         let processes = if head_processes == 1 { "process" } else { "processes" };
         let why = format!(
-            "{head_processes} {processes} of head can't rule out that some are slow; at least {LEAST_HEAD_PROCESSES} are \
-            needed"
+            "the typical value is within the tolerance, but {head_processes} {processes} of head can't rule out that some \
+            are slow; at least {LEAST_HEAD_PROCESSES} are needed"
         );
         TooLittle::new("too few processes", why)
     })

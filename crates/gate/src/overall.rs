@@ -45,7 +45,6 @@ pub fn first_of(codes: impl Iterator<Item = ExitCode> + Clone) -> ExitCode {
 /// is for these benchmarks, not for benchmarks in general: it includes the errors of the rows, but not the
 /// spread between rows.
 pub fn geomeans(rows: &[Row], effects: &[Option<Effect>], alpha: f64) -> Vec<Geomean> {
-    let mut groups: Vec<(Option<String>, Metric, Vec<Effect>)> = Vec::new();
     let is_wrong = |row: &&Row| {
         matches!(row.reason, Reason::WrongOutput | Reason::WrongOutputOnBase | Reason::ExpectedFailure { .. })
     };
@@ -53,21 +52,28 @@ pub fn geomeans(rows: &[Row], effects: &[Option<Effect>], alpha: f64) -> Vec<Geo
     let usable = |row: &Row| {
         !matches!(row.reason, Reason::Unusable(_) | Reason::TooLittle(_)) && !wrong.contains(&row.benchmark)
     };
-    for (row, effect) in rows.iter().zip(effects).filter(|(row, _)| usable(row)) {
-        let (Some(metric), Some(effect)) = (&row.metric, effect) else { continue };
-        match groups.iter_mut().find(|(target, known, _)| *target == row.target && known == metric) {
-            Some((_, _, effects)) => effects.push(*effect),
-            None => groups.push((row.target.clone(), metric.clone(), vec![*effect])),
+    let mut groups: Vec<Group> = Vec::new();
+    for (row, effect) in rows.iter().zip(effects) {
+        let Some(metric) = &row.metric else { continue };
+        let is_of_row = |group: &Group| *group.target == row.target && group.metric == metric;
+        let at = groups.iter().position(is_of_row).unwrap_or_else(|| {
+            groups.push(Group { target: &row.target, metric, effects: Vec::new(), left_out: Vec::new() });
+            groups.len() - 1
+        });
+        match effect {
+            Some(effect) if usable(row) => groups[at].effects.push(*effect),
+            _ => groups[at].left_out.push(row.benchmark.clone()),
         }
     }
+    groups.retain(|group| !group.effects.is_empty());
     groups
         .into_iter()
-        .map(|(target, metric, effects)| {
+        .map(|Group { target, metric, effects, left_out }| {
             let mean = mean_effect(&effects);
             let level = alpha / 2.0;
             Geomean {
-                target,
-                metric,
+                target: target.clone(),
+                metric: metric.clone(),
                 ratio: mean.center.exp(),
                 interval: Some(Interval {
                     low: mean.lower(level).exp(),
@@ -75,9 +81,20 @@ pub fn geomeans(rows: &[Row], effects: &[Option<Effect>], alpha: f64) -> Vec<Geo
                     level: 1.0 - alpha,
                 }),
                 rows: effects.len() as u32,
+                left_out,
             }
         })
         .collect()
+}
+
+/// The rows of one target and metric.
+struct Group<'a> {
+    target: &'a Option<String>,
+    metric: &'a Metric,
+    /// The effects of the rows whose numbers can be used.
+    effects: Vec<Effect>,
+    /// The benchmarks of the other rows.
+    left_out: Vec<BenchmarkName>,
 }
 
 /// Returns the mean of independent effects, with Satterthwaite's degrees of freedom.

@@ -214,6 +214,11 @@ fn tool_commands(summary: &RunSummary) -> ToolCommands {
     let is_iree =
         summary.context.executable.as_deref().is_some_and(|path| path.ends_with("iree-benchmark-module"));
     let (pair, session, files) = match summary.format.as_str() {
+        "hyperfine-json" if summary.benchmarks > 1 => (
+            "--cwd-base BASE --cwd-head HEAD 'COMMAND'",
+            "(cd SIDE && hyperfine --export-json \"$OLDPWD/side-$i.json\" COMMANDS)",
+            ".json",
+        ),
         "hyperfine-json" => (
             "'COMMAND_BASE' 'COMMAND_HEAD'",
             "hyperfine --export-json side-$i.json --command-name NAME \\\n    'COMMAND_SIDE'",
@@ -290,7 +295,7 @@ fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut
         if is_overloaded { "The host was overloaded: stop the other programs on it first. " } else { "" };
     WayOut {
         advice: format!(
-            "{first}More data would settle the inconclusive rows: measure both programs \
+            "{first}More data usually settles the inconclusive rows: measure both programs \
              alternately with `benchgate pair`, or run each of them {ENOUGH_SESSIONS} times, \
              alternately and with your own arguments, and compare all files with the options \
              of this comparison:"

@@ -3,7 +3,7 @@
 
 use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::{Consequence, LintCode, Metric, Subject, Unit, Verdict, counted};
-use benchgate_gate::{Reason, Row};
+use benchgate_gate::{Geomean, Reason, Row};
 
 use super::advice::WayOut;
 use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
@@ -228,14 +228,29 @@ fn geomeans<'a>(view: &'a View<'a>, detail: Detail) -> impl Iterator<Item = Bloc
     geomeans.into_iter().map(move |geomean| {
         let metric = Some(&geomean.metric.name).filter(|name| **name != Metric::LATENCY.name);
         let metric = metric.map(|name| format!("{name} ")).unwrap_or_default();
-        let rows = view.geomean_rows(geomean, &format!("{metric}row"));
-        let text = Text::from(format!("Geometric mean of {rows}"));
+        let text =
+            Text::from(format!("Geometric mean of {}", rows_of_mean(geomean, &format!("{metric}row"))));
         let text = match geomean.target.as_deref().filter(|_| several) {
             Some(target) => text.say(" on ").name(target),
             None => text,
         };
+        let text = match geomean.left_out.as_slice() {
+            [] => text,
+            [one] => text.say(", without ").name(one.as_str()),
+            [one, two] => text.say(", without ").name(one.as_str()).say(" and ").name(two.as_str()),
+            _ => text.say(", without those that could not be judged"),
+        };
         Block::Prose(text.say(format!(": {}", view::geomean(geomean))))
     })
+}
+
+/// Returns the number of rows behind a mean: `5 rows`, or `4 of 5 rows` if the numbers of one can't be used.
+fn rows_of_mean(geomean: &Geomean, noun: &str) -> String {
+    let used = geomean.rows as usize;
+    match used + geomean.left_out.len() {
+        all if all > used => format!("{used} of {}", counted(all, noun)),
+        _ => counted(used, noun),
+    }
 }
 
 /// Returns the note that other programs used the processors while the two sides took turns, with the changes

@@ -182,9 +182,10 @@ pub(super) fn changed_by(ratio: f64, style: Style) -> String {
     format!("{}{}", style.number(ratio), style.unit())
 }
 
-/// Formats the interval of a ratio in the style of its estimate, smaller number first: `+43.2 … +45.1 %`.
+/// Formats the interval of a ratio in the style of its estimate, smaller number first: `+43.2 … +45.1 %`. An
+/// interval that reaches from faster to slower is a percentage, because a factor has no sign.
 pub fn interval(low: f64, high: f64, ratio: f64) -> String {
-    let style = Style::for_ratio(ratio);
+    let style = if low < 1.0 && high > 1.0 { Style::Percent } else { Style::for_ratio(ratio) };
     let (first, last) = if style == Style::TimesLess { (high, low) } else { (low, high) };
     let (first, last) = (style.number(first), style.number(last));
     if first == last && first.starts_with(['<', '>']) {
@@ -351,7 +352,7 @@ mod tests {
     #[test]
     fn the_end_of_a_boundless_interval_is_short() {
         assert_eq!(interval(1e-7, 1.84e9, 1.1), "<−99.9 … >+1000 %");
-        assert_eq!(interval(1e-7, 3e7, 4.0), "<0.001 … >1000×");
+        assert_eq!(interval(1e-7, 3e7, 4.0), "<−99.9 … >+1000 %");
         assert_eq!(interval(0.99, f64::INFINITY, 1.2), "−1.0 … >+1000 %");
         assert_eq!(interval(2e3, 3e7, 1e4), ">1000×");
         assert_eq!([4.6e57, f64::INFINITY].map(percent), ["> 1000 %", "> 1000 %"]);
@@ -399,6 +400,7 @@ mod tests {
         );
         assert_eq!(interval(1.432, 1.451, 1.441), "+43.2 … +45.1 %");
         assert_eq!(interval(0.1, 0.125, 0.114), "8.00 … 10.0×");
+        assert_eq!(interval(0.192, 1.05, 0.45), "−80.8 … +5.0 %");
     }
 
     #[test]

@@ -37,7 +37,12 @@ impl<'a> RowView<'a> {
     pub(super) fn change(&self) -> String {
         let Some(effect) = self.effect() else { return String::new() };
         match self.interval() {
-            Some(bounds) => format!("{effect} ({})", bounds.trim_end_matches([' ', '%', '×'])),
+            // The unit of the effect applies to both.
+            Some(bounds) => match (effect.ends_with(" %"), bounds.strip_suffix(" %")) {
+                (true, Some(bounds)) => format!("{effect} ({bounds})"),
+                (false, Some(_)) => format!("{effect} ({bounds})"),
+                (_, None) => format!("{effect} ({})", bounds.trim_end_matches('×')),
+            },
             None => effect,
         }
     }

@@ -460,7 +460,8 @@ fn a_geometric_mean_says_which_way_and_how_sure() {
             ..Metric::LATENCY
         };
         let interval = Some(benchgate_gate::Interval { low, high, level: 0.99 });
-        let mean = benchgate_gate::Geomean { target: None, metric, ratio, interval, rows: 2 };
+        let mean =
+            benchgate_gate::Geomean { target: None, metric, ratio, interval, rows: 2, left_out: Vec::new() };
         super::view::geomean(&mean).replace('\u{a0}', " ")
     };
     assert_eq!(said(0.4, 0.37, 0.43), "2.50× slower (2.33 … 2.70×, 99 % confidence)");

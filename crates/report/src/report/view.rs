@@ -178,19 +178,6 @@ impl<'a> View<'a> {
         self.comparison.geomeans.iter().filter(worth).collect()
     }
 
-    /// Returns the number of rows behind a mean: `5 rows`, or `the 4 of 5 rows with usable numbers`.
-    pub(super) fn geomean_rows(&self, geomean: &Geomean, noun: &str) -> String {
-        let of_mean =
-            |row: &&Row| row.metric.as_ref() == Some(&geomean.metric) && row.target == geomean.target;
-        let all = self.comparison.rows.iter().filter(of_mean).count();
-        let used = geomean.rows as usize;
-        if all > used {
-            format!("{used} of {} (the others could not be judged)", counted(all, noun))
-        } else {
-            counted(used, noun)
-        }
-    }
-
     fn section(&mut self, row: &Row, some_decide: bool) -> &mut Vec<RowView<'a>> {
         match (row.verdict, &row.reason) {
             (Verdict::Diverged, _) => &mut self.diverged,

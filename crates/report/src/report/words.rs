@@ -60,10 +60,14 @@ pub(super) fn reason(row: &Row) -> Words {
         Reason::BelowFloor => {
             Words::new(format!("beyond {}", floor(row)), format!("{}, in the good direction", beyond(row)))
         }
-        Reason::WithinTolerance => Words::new(
-            format!("within {}", tolerance(row)),
-            format!("a regression of {} or more is ruled out", tolerance(row)),
-        ),
+        Reason::WithinTolerance => {
+            let ruled_out = format!("a regression of {} or more is ruled out", tolerance(row));
+            if is_better_than_tolerance(row) {
+                Words::new("no worse", format!("{ruled_out}, and an improvement is not certain"))
+            } else {
+                Words::new(format!("within {}", tolerance(row)), ruled_out)
+            }
+        }
         Reason::Open => open(row),
         Reason::Identical => Words::new(
             "identical",
@@ -149,7 +153,7 @@ pub(super) fn reason(row: &Row) -> Words {
             let assumed = assumed_spread(std::iter::once(row).filter(|row| is_wide(row)));
             let assumed = assumed.map(|assumed| format!("; {assumed}"));
             let why = format!("{}{}", lacking.why, assumed.unwrap_or_default());
-            match runs(row) {
+            match runs(row).filter(|_| is_wide(row)) {
                 Some(RunsAnswer { short, sentence, .. }) => Words::new(short, sentence).with(&why),
                 None => Words::new(lacking.short, UNDECIDED).with(&why),
             }
@@ -245,7 +249,7 @@ pub(super) fn open_kind(row: &Row) -> Words {
                 None => Words::new(undecided(row), format!("{room}{more}")),
             }
         }
-        Reason::TooLittle(lacking) => match runs(row) {
+        Reason::TooLittle(lacking) => match runs(row).filter(|_| is_wide(row)) {
             Some(RunsAnswer { short, kind, .. }) => Words::new(short, kind).with(&lacking.why),
             None => Words::new(lacking.short, UNDECIDED).with(&lacking.why),
         },
@@ -317,7 +321,7 @@ pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) ->
     Some(match (source, sessions) {
         (SpreadSource::Default, 2..) => format!(
             "{sessions} sessions per side are few, so a standard deviation of {size} between sessions is assumed and \
-             combined with the measured one; {ENOUGH_SESSIONS} per side would be enough"
+             combined with the measured one; with {ENOUGH_SESSIONS} per side, only the measured one counts"
         ),
         (SpreadSource::Default, _) => {
             let seen = range(assumed.filter_map(|assumed| assumed.disturbance));
@@ -327,8 +331,8 @@ pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) ->
             );
             format!(
                 "one session per side can't show how much sessions vary, so a standard deviation \
-                 of {size} between them is assumed ({from}); {ENOUGH_SESSIONS} sessions per side \
-                 would show it"
+                 of {size} between them is assumed ({from}); with {ENOUGH_SESSIONS} sessions per \
+                 side, it is measured instead"
             )
         }
         (source, _) => format!(
@@ -384,6 +388,19 @@ fn at_an_end(row: &Row) -> &'static str {
 /// Returns the reason why an interval does not decide.
 fn undecided(row: &Row) -> &'static str {
     if is_beyond_floor(row) { "not certain enough" } else { "interval too wide" }
+}
+
+/// Returns whether the effect is an improvement by more than the tolerance.
+fn is_better_than_tolerance(row: &Row) -> bool {
+    let (Some(estimate), Some(metric), Some(policy)) = (&row.estimate, &row.metric, &row.policy) else {
+        return false;
+    };
+    let limit = 1.0 + policy.tolerance;
+    match metric.better {
+        Better::Lower => estimate.ratio < 1.0 / limit,
+        Better::Higher => estimate.ratio > limit,
+        Better::Unknown => false,
+    }
 }
 
 /// Returns whether the whole interval is a slowdown of more than the floor.

@@ -178,6 +178,7 @@ pub(super) fn quickstart() -> Comparison {
         ratio: 0.64,
         interval: Some(Interval { low: 0.63, high: 0.65, level: 0.99 }),
         rows: 4,
+        left_out: Vec::new(),
     });
     comparison.lints.push(Lint::new(LintCode::ToolchainMismatch, "base 3.9.0, head 3.13.0"));
     comparison.method.push("Blocks are paired: base and head ran side by side in one session.".into());
