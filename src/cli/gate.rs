@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::config::{self, Config, ConfigChanges, GitHub};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison};
-use crate::git::Repository;
+use crate::git::{MovedSubmodule, Repository};
 use crate::model::SideName;
 use crate::pipeline::{self, MeasuredRun, SideInput};
 
@@ -365,6 +365,7 @@ pub fn against_merge_base(
         .hint("run benchgate in a job that checks out only the submodule's repository"));
     }
     let merge_base = repository.merge_base(reference)?;
+    let moved = moved_submodules(&repository, &merge_base)?;
     let inside = repository.relative(&by_given_names(&head_config.file))?;
     let checkouts = super::paths::cache_dir(cache_dir)?.join("checkouts");
     let checkout = repository.checkout(&merge_base, &checkouts, &checkout_runner)?;
@@ -407,6 +408,7 @@ pub fn against_merge_base(
     })?;
 
     let mut notices: Vec<String> = checkout.notices.iter().map(ToString::to_string).collect();
+    notices.extend(moved);
     // The merge base's policy judges: changes to thresholds, tolerances and waivers only take effect once
     // they are merged.
     notices.extend(configuration_notices(&base_config, &head_config, &merge_base));
@@ -419,6 +421,26 @@ pub fn against_merge_base(
     base.checkout = Some(checkout);
     let head = required(side(SideName::Head, &head_config)?)?;
     Ok((vec![base, head], notices))
+}
+
+/// Describes the submodules that are not at the commit that HEAD names. A change that updates a submodule must
+/// not be measured with base's checkout of it.
+fn moved_submodules(repository: &Repository, merge_base: &str) -> Result<Vec<String>, CliError> {
+    let mut notices = Vec::new();
+    for MovedSubmodule { path, named, found } in repository.moved_submodules()? {
+        if repository.submodule_commit(merge_base, &path)?.as_ref() == Some(&found) {
+            return Err(CliError::failed(format!(
+                "the submodule {} is still at base's commit {found}, but HEAD names {named}, so the change was not measured",
+                path.display()
+            ))
+            .hint("run `git submodule update --init --recursive`; for actions/checkout, set `submodules: recursive`"));
+        }
+        notices.push(format!(
+            "the submodule {} was measured at {found}, but HEAD names {named}",
+            path.display()
+        ));
+    }
+    Ok(notices)
 }
 
 /// Makes a relative path absolute by resolving it against PWD. PWD keeps the symbolic links through which the

@@ -29,7 +29,7 @@ pub fn expanded_patterns(names: &[String]) -> Option<[String; 2]> {
 }
 
 /// A name with its last number replaced by a star: `base-07.json` becomes `base-*.json`.
-fn family(name: &str) -> String {
+pub fn family(name: &str) -> String {
     let is_digit = |c: char| c.is_ascii_digit();
     let Some(last) = name.rfind(is_digit) else { return name.to_owned() };
     let start = name[..last]

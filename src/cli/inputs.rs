@@ -110,7 +110,8 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let mut notes = Vec::new();
     let mut first: Option<Run> = None;
     let mut session: Option<SessionOfFiles> = None;
-    let (mut joined, mut sessions, mut unknown, mut extensions) = (0, Vec::new(), Vec::new(), HashSet::new());
+    let (mut joined, mut sessions, mut unknown) = (0, Vec::new(), Vec::new());
+    let (mut extensions, mut families) = (HashSet::new(), HashSet::new());
     for input in inputs {
         let Some(mut run) = load_one(input, format)? else {
             unknown.push(&input.path);
@@ -118,6 +119,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         };
         joined += 1;
         extensions.insert(Path::new(&input.path).extension());
+        families.insert(guesses::family(&input.path));
         if inputs.len() > 1 {
             if run.session.take().is_some() {
                 forget_blocks(&mut run);
@@ -163,7 +165,8 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     }
     for path in &unknown {
         let bytes = read_contents(path)?;
-        if may_be_result(Path::new(path), ingest::content(&bytes), &extensions) {
+        let is_numbered = guesses::family(path) != **path && families.contains(&guesses::family(path));
+        if is_numbered || may_be_result(Path::new(path), ingest::content(&bytes), &extensions) {
             return Err(unreadable(&ingest::unrecognised(&bytes, path)));
         }
     }

@@ -286,6 +286,11 @@ fn the_results_of_a_folder_are_one_side() {
     // A truncated result is an error and is not skipped.
     world.write("base/4.json", "{\"context\": {}, \"benchmarks\": [{\"name\": \"conv\", ");
     world.run(["compare", "base", "head"]).expect_code(21);
+    std::fs::remove_file(world.work().join("base/4.json")).unwrap();
+    // A session that failed wrote its error under the name of a result.
+    world.write("head/4.csv", "error\nCUDA out of memory\n");
+    let outcome = world.run(["compare", "base", "head"]).expect_code(21);
+    assert!(outcome.stderr.contains("head/4.csv"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -17,11 +17,13 @@ mod data_branch;
 mod remote;
 #[cfg(test)]
 mod tests;
+mod worktree;
 
 pub use ancestry::{Ancestry, LineCommit};
 pub use checkout::{Checkout, Notice};
 pub use data_branch::{CommandRunner, DataBranch, Edit};
 pub use remote::{GitToken, Remote};
+pub use worktree::MovedSubmodule;
 
 /// The reason why a git operation failed. If a command fixes the problem, the message names it.
 #[derive(Debug, thiserror::Error)]
@@ -262,16 +264,6 @@ impl Repository {
     pub fn remote_url(&self, name: &str) -> Result<String, GitError> {
         let remote = self.inner.find_remote(name).map_err(|_| GitError::NoRemote(name.to_owned()))?;
         remote.url().map(str::to_owned).map_err(|_| GitError::NoRemote(name.to_owned()))
-    }
-
-    /// Returns whether tracked files differ from HEAD. Untracked files don't count, as with `git describe
-    /// --dirty`.
-    pub fn is_dirty(&self) -> Result<bool, GitError> {
-        let mut options = git2::StatusOptions::new();
-        options.include_untracked(false).include_ignored(false).exclude_submodules(true);
-        let statuses =
-            self.inner.statuses(Some(&mut options)).map_err(|error| other("compare with HEAD", &error))?;
-        Ok(statuses.iter().any(|entry| !entry.status().is_empty()))
     }
 
     /// A tracked file at or below `folder`, or the submodule that contains `folder`. `folder` is absolute and

@@ -4,12 +4,13 @@
 //! Source: <https://go.googlesource.com/proposal/+/master/design/14313-benchmark-format.md>.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Unit};
 
 use super::build::{carried, direction, fail, has_room, own_metric, own_unit, processes, testbed};
 use super::error::{LineFault, line_fault};
-use super::facts::{footer, is_commit};
+use super::facts::{Field, footer, is_commit, shared, state};
 use super::text::lines;
 
 /// Maximum number of units of one benchmark: more of them are an attack.
@@ -33,11 +34,15 @@ struct BenchfmtRows {
     /// The beginning of the names in its package.
     package: String,
     units: Vec<(String, Vec<f64>)>,
+    /// Number of lines with values.
+    lines: usize,
     failed: Option<String>,
     cut: bool,
     /// The key of a configuration line whose value changes between these lines.
     reconfigured: Option<String>,
     section: usize,
+    /// The configuration lines above the first line.
+    fields: Rc<Vec<Field>>,
 }
 
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
@@ -80,9 +85,16 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             break;
         }
         let section = config.changes;
+        let fields = config.fields().map_err(|what| line_fault(line.number, what))?;
         let at = *index.entry(name).or_insert_with_key(|name| {
             let package = config.in_package("");
-            list.push(BenchfmtRows { name: name.clone(), package, section, ..BenchfmtRows::default() });
+            list.push(BenchfmtRows {
+                name: name.clone(),
+                package,
+                section,
+                fields,
+                ..BenchfmtRows::default()
+            });
             list.len() - 1
         });
         let rows = &mut list[at];
@@ -106,7 +118,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let lints = broken.into_iter().chain(config.machines).collect();
     let finish = |rows: BenchfmtRows| {
         let is_ended = ended.contains(&rows.package);
+        let fields = Rc::clone(&rows.fields);
         let mut benchmark = rows.finish();
+        state(&mut benchmark, &fields);
         footer(&mut benchmark, is_ended);
         benchmark
     };
@@ -126,6 +140,8 @@ struct Configuration {
     /// Number of changes of these values; each change starts another experiment, as in benchstat.
     changes: usize,
     last_changed: String,
+    /// The facts among `own`, until it changes.
+    fields: Option<Rc<Vec<Field>>>,
     /// Set if the file has results of two machines.
     machines: Option<Lint>,
 }
@@ -134,6 +150,15 @@ impl Configuration {
     /// Returns the name with the package that the lines before it state.
     fn in_package(&self, name: &str) -> String {
         self.go.get("pkg").map_or_else(|| name.to_owned(), |pkg| format!("{pkg}/{name}"))
+    }
+
+    /// Returns the facts that the user's own keys state, such as `size: 1000`.
+    fn fields(&mut self) -> Result<Rc<Vec<Field>>, &'static str> {
+        if let Some(fields) = &self.fields {
+            return Ok(Rc::clone(fields));
+        }
+        let own = self.own.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        Ok(Rc::clone(self.fields.insert(Rc::new(shared(own)?))))
     }
 
     /// Reads the line if it is a configuration line.
@@ -152,6 +177,7 @@ impl Configuration {
         };
         let before =
             known.insert(carried(key)?.to_owned(), value.to_owned()).filter(|before| before != value);
+        self.fields = None;
         let Some(before) = before else { return Ok(()) };
         match key {
             // The package is already part of the names.
@@ -193,6 +219,7 @@ impl BenchfmtRows {
         if values.is_empty() || values.len() % 2 != 0 {
             return Err("every value needs a unit".to_owned());
         }
+        self.lines += 1;
         let mut of_line = HashSet::new();
         for pair in values.chunks_exact(2) {
             let value: f64 =
@@ -219,7 +246,13 @@ impl BenchfmtRows {
             return benchmark;
         }
         for (unit, values) in self.units {
-            processes(&mut benchmark, metric(&unit), 1.0, vec![values]);
+            let (metric, count) = (metric(&unit), values.len());
+            // A failed or slow repetition may be the one without a value.
+            if metric.name == Metric::LATENCY.name && count < self.lines {
+                let detail = format!("{count} of {} lines have {}", self.lines, short(&unit));
+                benchmark.lints.push(Lint::new(LintCode::TruncatedInput, detail));
+            }
+            processes(&mut benchmark, metric, 1.0, vec![values]);
         }
         if let Some(key) = self.reconfigured {
             let detail = format!("some of its lines are below a different `{key}:`");

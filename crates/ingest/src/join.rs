@@ -1,9 +1,9 @@
 //! Joins several files of one side (`base-*.json`): each adds a process of the same benchmarks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkName, Lint, LintCode, MetricSeries, Outcome, Process, Run, Series, Summary,
+    Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run, Series, Summary,
     Verification, VerifyCode, excerpt,
 };
 use benchgate_stats::quantile;
@@ -80,6 +80,7 @@ impl Joiner {
         run.context.load_avg = typical_loads(&self.loads);
         for (benchmark, seen_in) in run.benchmarks.iter_mut().zip(self.seen_in) {
             settle(benchmark);
+            refuse_gaps(benchmark, seen_in);
             // A benchmark that only one file contains belongs to a suite that was split into files.
             if seen_in > 1 && seen_in < self.files {
                 let detail = format!("in {seen_in} of {} files", self.files);
@@ -87,6 +88,35 @@ impl Joiner {
             }
         }
         Some(run)
+    }
+}
+
+/// Handles metrics that some of the files with this benchmark lack: a slow or failed session may be the one
+/// without a value. The main metric can't be judged then, and others are left out. A metric that only one file
+/// contains belongs to a result that was split into files.
+fn refuse_gaps(benchmark: &mut Benchmark, files: u64) {
+    let sessions = |series: &MetricSeries| -> Option<u64> {
+        let sessions: HashSet<u32> = match &series.series {
+            Series::Processes(processes) => processes.iter().map(|process| process.session).collect(),
+            Series::Summaries(summaries) => summaries.iter().map(|summary| summary.session).collect(),
+            Series::Exact(_) => return None,
+        };
+        Some(sessions.len() as u64)
+    };
+    let is_latency = |series: &MetricSeries| series.metric.name == Metric::LATENCY.name;
+    let main = benchmark.metrics.iter().position(is_latency).unwrap_or(0);
+    let mut lints = Vec::new();
+    let mut at = 0;
+    benchmark.metrics.retain(|series| {
+        let is_main = at == main;
+        at += 1;
+        let Some(known) = sessions(series).filter(|known| (2..files).contains(known)) else { return true };
+        let code = if is_main { LintCode::IncompleteJoin } else { LintCode::DroppedMetric };
+        lints.push(Lint::new(code, format!("{} in {known} of {files} files", series.metric.name)));
+        is_main
+    });
+    for lint in lints {
+        add_lint(&mut benchmark.lints, lint);
     }
 }
 

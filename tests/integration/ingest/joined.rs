@@ -48,6 +48,17 @@ fn a_file_without_a_number_of_a_benchmark_is_not_one_process_fewer() {
         let run = join(order.map(file)).unwrap().unwrap();
         assert!(codes(benchmark(&run, "a")).contains(&LintCode::IncompleteJoin), "{order:?}");
     }
+    let measures = |names: &[&str]| {
+        let values: Vec<String> =
+            names.iter().map(|name| format!("\"{name}\": {{\"value\": 10.0}}")).collect();
+        read(&format!("{{\"a\": {{{}}}}}", values.join(","))).unwrap()
+    };
+    let both = || measures(&["latency", "speed"]);
+    let run = join([both(), measures(&["speed"]), both()]).unwrap().unwrap();
+    assert!(codes(benchmark(&run, "a")).contains(&LintCode::IncompleteJoin));
+    let run = join([both(), measures(&["latency"]), both()]).unwrap().unwrap();
+    assert!(!codes(benchmark(&run, "a")).contains(&LintCode::IncompleteJoin));
+    assert!(benchmark(&run, "a").metric("speed").is_none());
     // Files that have different measures of a benchmark complement each other.
     let run = join(["latency", "file-size"].map(file)).unwrap().unwrap();
     assert!(!codes(benchmark(&run, "a")).contains(&LintCode::IncompleteJoin));

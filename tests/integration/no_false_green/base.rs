@@ -215,5 +215,12 @@ fn no_file_that_a_checkout_of_base_lacks_makes_a_slower_head_green() {
     std::fs::remove_file(inner.join(".git")).unwrap();
     git(&suite, &["-C", inner.to_str().unwrap(), "init", "--quiet"]);
     check("the submodule's commit is not in this clone", 12, &suite);
-    greens.none(9);
+    let suite = changed(with_submodule);
+    let inner = suite.world.work().join("weights");
+    suite.world.write("weights/w.bin", [2; 2000]);
+    git(&suite, &["-C", inner.to_str().unwrap(), "commit", "--quiet", "--all", "--message=slow"]);
+    git(&suite, &["commit", "--quiet", "--all", "--message=the slow submodule"]);
+    git(&suite, &["-C", inner.to_str().unwrap(), "checkout", "--quiet", "HEAD~1"]);
+    check("head's submodule is still at base's commit", 20, &suite);
+    greens.none(10);
 }

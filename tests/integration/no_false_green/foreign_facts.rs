@@ -70,6 +70,20 @@ fn no_row_with_a_field_that_denies_it_or_differs_is_green() {
 }
 
 #[test]
+fn no_configuration_line_of_a_go_benchmark_that_differs_is_green() {
+    let go = "goos: linux\ngoarch: amd64\npkg: x\ncpu: E\nbackend: cuda\nsize: 1000\ncommit: a\n\
+        BenchmarkA-2 \t1000\t100.2 ns/op\nBenchmarkA-2 \t1000\t100.1 ns/op\nBenchmarkA-2 \t1000\t100.6 ns/op\n\
+        PASS\nok  \tx\t1.0s\n";
+    let edits = [
+        ("backend: cuda\n", "backend: cpu\n"),
+        ("size: 1000\n", "size: 10\n"),
+        ("size: 1000\n", ""),
+        ("1000\t100.6 ns/op", "1000\t1.2 MB/s"),
+    ];
+    none_is_green("Go's text", go, &edits);
+}
+
+#[test]
 fn no_column_of_a_table_that_denies_its_row_is_green() {
     let table = "# CPU\n\n| Backend | Latency (ms) | Success | Accuracy | Batch | Speedup |\n| - | - | - | - | - | - |\n\
         | a | 1.0002 | True | pass | 8 | 1.1 |\n| b | 2.0002 | True | pass | 8 | 1.2 |\n";
