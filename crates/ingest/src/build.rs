@@ -134,6 +134,9 @@ pub(super) fn processes(benchmark: &mut Benchmark, metric: Metric, scale: f64, p
     if zero + not_finite > 0 && !main {
         let detail = format!("{}: {} of {total} values are not measurements", metric.name, zero + not_finite);
         benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
+        if not_finite > 0 {
+            benchmark.lints.push(lost(&metric));
+        }
         return;
     }
     if zero > 0 {
@@ -191,6 +194,14 @@ pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, sum
         (false, ..) => LintCode::DroppedMetric,
     };
     benchmark.lints.push(Lint::new(code, format!("{}: a stated value is not a measurement", metric.name)));
+    if !main && !finite {
+        benchmark.lints.push(lost(&metric));
+    }
+}
+
+/// Returns the finding that a metric next to the latency is not a number, which base's must not be either.
+fn lost(metric: &Metric) -> Lint {
+    Lint::new(LintCode::ReportedProblem, format!("`{}` is NaN or infinite", metric.name))
 }
 
 /// Marks a benchmark as failed and drops its numbers.

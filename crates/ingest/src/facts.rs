@@ -1,5 +1,6 @@
-//! Fields of a row that its reader does not know. They can state a failure, or a fact about the experiment
-//! (`dtype`, `batch_size`, `gpu`), which must be equal on both sides; others date, number or measure.
+//! Fields of a row that its reader does not know. They can state a failure, a problem that base's row must state as
+//! well, or a fact about the experiment (`dtype`, `batch_size`, `gpu`), which must be equal on both sides; others
+//! date, number or measure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,6 +9,7 @@ use serde_json::Value;
 use benchgate_core::model::{Benchmark, ENVIRONMENT, Lint, LintCode, Run, Stage, excerpt};
 
 use super::build::{fail, time_unit};
+use super::text::is_crash;
 
 /// Name and value of a field, as text.
 pub(super) type Field = (String, String);
@@ -23,6 +25,9 @@ const LONGEST: usize = 4096;
 pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
     if let Some(why) = fields.iter().find_map(|(name, value)| failure(name, value)) {
         fail(benchmark, Stage::Benchmark, why);
+    }
+    for (name, value) in fields {
+        benchmark.lints.extend(problem(name, value));
     }
     let mut names: Vec<&str> = Vec::new();
     for (name, value) in fields.iter().filter(|(name, value)| is_fact(name, value)) {
@@ -47,8 +52,12 @@ pub(super) fn footer(benchmark: &mut Benchmark, is_printed: bool) {
 
 /// Returns the facts and failures among the fields that a file states for all of its rows.
 pub(super) fn shared(fields: Vec<Field>) -> Result<Vec<Field>, &'static str> {
-    let kept =
-        |(name, value): &Field| is_fact(name, value) || is_version(name) || failure(name, value).is_some();
+    let kept = |(name, value): &Field| {
+        is_fact(name, value)
+            || is_version(name)
+            || failure(name, value).is_some()
+            || problem(name, value).is_some()
+    };
     let fields: Vec<Field> = fields.into_iter().filter(kept).collect();
     let length: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
     if length > LONGEST { Err("fields of more than 4096 bytes that many rows share") } else { Ok(fields) }
@@ -111,6 +120,8 @@ pub(super) fn of_json<'a>(object: impl IntoIterator<Item = (&'a String, &'a Valu
     let mut fields = Vec::new();
     for (name, value) in object {
         match value {
+            // `NaN` is read as null.
+            Value::Null if is_result(name) => fields.push((name.clone(), "null".to_owned())),
             Value::Null => {}
             Value::String(text) => fields.push((name.clone(), text.clone())),
             Value::Bool(_) | Value::Number(_) => fields.push((name.clone(), value.to_string())),
@@ -168,7 +179,81 @@ const ERRORS: &str =
     "error errors exception failure failures failed fault crash crashed traceback aborted oom";
 const OF_ERRORS: &str = "message msg text type code count num reason detail details last runtime compile compiler build run is has did";
 
-/// Returns the failure that a field states: `accuracy: fail`, `correct: false`, `error: out of memory`.
+/// Names of fields for remarks, which a person or a program writes.
+const REMARKS: &str = "note notes comment comments remark remarks label log stderr";
+
+/// First words of a remark that report a failure by themselves; other words do so in capitals or before a colon.
+const OUTCOMES: &str =
+    "failed failures errored diverged crashed aborted killed oom mismatched segfault skipped unsupported";
+
+/// Returns whether a field with this name holds a number that a program computed.
+fn is_result(name: &str) -> bool {
+    is_in("loss accuracy perplexity score", &name.to_lowercase())
+}
+
+/// Returns the finding that a field reports a problem, if that alone is not a failure: a remark can mention an error,
+/// and a number can be NaN on both sides. The detail is the same for both sides if they report the same problem.
+pub(super) fn problem(name: &str, value: &str) -> Option<Lint> {
+    let (of_name, lower) = (name_words(name), value.trim().to_lowercase());
+    let of_name = words(&of_name);
+    let any = |known: &str| of_name.iter().any(|word| is_in(known, word));
+    let is_volatile = any(VOLATILE) && !any(REMARKS);
+    if is_volatile || is_commit(name) || is_version(name) || is_place(value) || number(value).is_some() {
+        return None;
+    }
+    let what = if is_absent(value) {
+        is_result(name).then(|| "has no value".to_owned())?
+    } else if is_not_finite(&lower) && !any(REMARKS) {
+        format!("is `{}`", lower.trim_start_matches(['+', '-']))
+    } else {
+        format!("says `{}`", denial(&lower)?)
+    };
+    Some(Lint::new(LintCode::ReportedProblem, format!("`{}` {what}", excerpt(name, 40))))
+}
+
+/// Returns whether a text stands for a number that is NaN or infinite.
+fn is_not_finite(text: &str) -> bool {
+    let text = text.trim_start_matches(['+', '-']).trim_end_matches('%');
+    is_in("nan inf infinity nan(ind) nan(snan) 1.#qnan 1.#ind 1.#inf", text)
+}
+
+/// Returns the first word of a lower-case text that denies success, except in `no errors`, `0 failed`, `errors: 0`
+/// and `error: 1.5e-7`.
+fn denial(lower: &str) -> Option<&str> {
+    let said = words(lower);
+    if matches!(said.as_slice(), ["no" | "without", _, ..]) {
+        return None;
+    }
+    let is_denial = |(at, word): (usize, &&str)| {
+        let end = word.as_ptr() as usize - lower.as_ptr() as usize + word.len();
+        let number = |text: &str| text.trim_matches(|c: char| !c.is_ascii_digit()).parse::<f64>();
+        let after = lower[end..].trim_start_matches([':', '=', ' ']);
+        let after = after.split([' ', ',', ';', ')']).next().unwrap_or_default();
+        let is_figure = number(after).is_ok_and(|number| number == 0.0 || number.fract() != 0.0);
+        let before = at.checked_sub(1).map_or("", |at| said[at]);
+        !is_figure
+            && !matches!(before, "0" | "no" | "zero" | "without")
+            && (is_in(DENIALS, word) || is_in(OUTCOMES, word) || *word == "nan")
+            && *word != "false"
+    };
+    said.iter().enumerate().find(|it| is_denial(*it)).map(|(_, word)| *word)
+}
+
+/// Returns whether a remark reports a failure: `FAILED`, `error: no device`, `diverged at step 3`.
+fn reports_failure(remark: &str) -> bool {
+    if remark.lines().any(|line| is_crash(line.trim())) {
+        return true;
+    }
+    let remark = remark.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let Some(first) = words(remark).first().copied() else { return false };
+    let lower = first.to_lowercase();
+    let is_marked = first.len() > 2 && first.chars().all(char::is_uppercase)
+        || remark[first.len()..].trim_start().starts_with(':');
+    denial(&remark.to_lowercase()) == Some(&lower) && (is_in(OUTCOMES, &lower) || is_marked)
+}
+
+/// Returns the failure that a field states: `accuracy: fail`, `correct: false`, `error: out of memory`, `notes:
+/// diverged`.
 pub(super) fn failure(name: &str, value: &str) -> Option<String> {
     let (value, number) = (value.trim(), number(value));
     if is_absent(value) {
@@ -195,7 +280,10 @@ pub(super) fn failure(name: &str, value: &str) -> Option<String> {
             // An error bar.
             || value.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '±' | '+' | '-'))
     };
-    if any(VERDICTS) && (denies || lower.1 == "no") || is_message(&name_of) && !is_fine() {
+    if any(VERDICTS) && (denies || lower.1 == "no")
+        || is_message(&name_of) && !is_fine()
+        || any(REMARKS) && reports_failure(value)
+    {
         stated()
     } else {
         None
@@ -246,9 +334,9 @@ fn is_version(name: &str) -> bool {
     any("version versions") && !any("driver firmware kernel")
 }
 
-/// Returns the number that a value is, if it is one.
+/// Returns the number that a value is, if it is one; `76.1 %` is one too.
 fn number(value: &str) -> Option<f64> {
-    value.trim().parse().ok().filter(|number: &f64| number.is_finite())
+    value.trim().trim_end_matches('%').trim_end().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 /// Returns a value in one spelling: `8.0` is `8`.

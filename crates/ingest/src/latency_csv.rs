@@ -203,8 +203,10 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         let is_axis = |at: usize| columns.axes.iter().any(|(axis, _)| *axis == at);
         let others = columns.others.iter().filter(|(at, _)| !is_axis(*at));
         commits.add(others.map(|(at, name)| (name.as_str(), cells[*at])));
-        if rows.failed.is_none() {
-            rows.failed = columns.others.iter().find_map(|(at, name)| facts::failure(name, cells[*at]));
+        for (name, value) in columns.others.iter().map(|(at, name)| (name, cells[*at])) {
+            rows.failed = rows.failed.take().or_else(|| facts::failure(name, value));
+            let lints = &mut rows.benchmark.lints;
+            lints.extend(facts::problem(name, value).filter(|problem| !lints.contains(problem)));
         }
         // The time may be the last column, and a truncated number still looks like a number.
         if !line.terminated {

@@ -166,7 +166,8 @@ pub(super) fn crash(text: &str, statuses: bool) -> Option<Lint> {
     Some(Lint::new(LintCode::TruncatedInput, format!("the log says `{}`", excerpt(&line, 80))))
 }
 
-fn is_crash(line: &str) -> bool {
+/// Returns whether a line reports a crash or a failed command.
+pub(super) fn is_crash(line: &str) -> bool {
     // A shell numbers its background jobs: `[1]+  Killed   ./bench`, `[1]  + 4711 killed  ./bench`.
     let (job, line) = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((number, rest)) if is_number(number) => {

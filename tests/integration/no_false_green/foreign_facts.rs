@@ -360,3 +360,91 @@ fn no_side_that_mixes_programs_is_green() {
     let mixed = judged("./bench-old").expect_code(11);
     assert!(mixed.stdout.contains("./bench-old"), "{}", mixed.stdout);
 }
+
+/// Returns a latency.csv with another column, and a Google Benchmark file of which the last row has other fields.
+fn with_column(name: &str, value: &str, seed: usize) -> String {
+    let row = |at: usize| {
+        let time = 1.0 + 1e-4 * ((at * 7 + seed) % 11) as f64;
+        format!("2026-05-{:02},m,cpu,{time:.4},{value}\n", at + 1)
+    };
+    format!("timestamp,model,device,time,{name}\n{}", (0..12).map(row).collect::<String>())
+}
+
+fn with_fields(fields: &Value, seed: usize) -> String {
+    let row = |at: usize| {
+        let time = 1.0 + 1e-4 * ((at * 7 + seed) % 11) as f64;
+        let mut row = json!({"name": "a", "run_name": "a", "run_type": "iteration", "repetitions": 12, "repetition_index": at,
+            "threads": 1, "iterations": 10, "real_time": time, "cpu_time": time, "time_unit": "ms"});
+        if at == 11 {
+            row.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        }
+        row
+    };
+    json!({"context": {"num_cpus": 8}, "benchmarks": (0..12).map(row).collect::<Vec<_>>()}).to_string()
+}
+
+#[test]
+fn no_head_that_reports_a_problem_which_base_does_not_is_green() {
+    let mut greens = Greens::default();
+    for (name, fine, bad) in [
+        ("notes", "", "diverged"),
+        ("notes", "", "[FAILED] no device"),
+        ("notes", "no errors", "two errors"),
+        ("comment", "", "CUDA error: an illegal memory access"),
+        ("log", "/tmp/log", "run.sh: line 3:  4711 Killed   ./bench"),
+        ("loss", "0.5", "nan"),
+        ("loss", "0.5", "-inf"),
+        ("loss", "0.5", ""),
+        ("loss", "0.5", "diverged"),
+        ("accuracy", "76.1%", "nan%"),
+        ("latency_std", "0.1", "NaN"),
+        ("memory_mb", "100", "failed"),
+    ] {
+        let base = with_column(name, fine, 0);
+        compared(&base, &with_column(name, fine, 3)).expect_code(0);
+        greens.check(&format!("{name}: {bad}"), &compared(&base, &with_column(name, bad, 3)));
+    }
+    let nan = || Value::Null;
+    for (fine, bad) in [
+        (json!({}), json!({"label": "FAILED"})),
+        (json!({"label": "errors: 0"}), json!({"label": "skipped: no GPU"})),
+        (json!({"label": "tile 4"}), json!({"label": "2 errors"})),
+        (json!({}), json!({"status": "failed"})),
+        (json!({"correct": true}), json!({"correct": false})),
+        (json!({"errors": 0}), json!({"errors": 3})),
+        (json!({}), json!({"error_count": 0.25})),
+        (json!({"nan_count": 0}), json!({"nan_count": 1})),
+        (json!({"failed_requests": 0}), json!({"failed_requests": 1})),
+        (json!({"loss": 0.5}), json!({"loss": nan()})),
+    ] {
+        let base = with_fields(&fine, 0);
+        compared(&base, &with_fields(&fine, 3)).expect_code(0);
+        greens.check(&bad.to_string(), &compared(&base, &with_fields(&bad, 3)));
+    }
+    greens.none(22);
+}
+
+#[test]
+fn a_problem_that_both_sides_report_is_no_difference() {
+    for (name, base, head) in [
+        ("notes", "the path of an error", "the path of an error"),
+        ("notes", "0 failed", "errors: 0"),
+        ("notes", "timeout=30", "timeout=30 error: 1.5e-7"),
+        ("branch", "main", "fix-crash"),
+        ("host", "a", "nan"),
+        ("loss", "nan", "nan"),
+        ("loss", "nan", "0.5"),
+        ("latency_std", "", "0.1"),
+    ] {
+        compared(&with_column(name, base, 0), &with_column(name, head, 3)).expect_code(0);
+    }
+    for (base, head) in [
+        (json!({"label": "error path"}), json!({"label": "error path"})),
+        (json!({"errors": 3}), json!({"errors": 4})),
+        (json!({"errors": 3}), json!({"errors": 0})),
+        (json!({"max_error": 0}), json!({"max_error": 1e-7})),
+        (json!({"loss": Value::Null}), json!({"loss": Value::Null})),
+    ] {
+        compared(&with_fields(&base, 0), &with_fields(&head, 3)).expect_code(0);
+    }
+}

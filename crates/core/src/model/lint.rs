@@ -141,6 +141,9 @@ lint_codes! {
     Contradictory "contradictory" Error,
         "The numbers contradict other facts about the row (its statistics, units or artifacts), so one of them is wrong.",
         "Measure both sides again without editing or cutting the tool's files; if the finding remains, compare the recorded artifact hashes and units with what really ran.";
+    ReportedProblem "reported-problem" Inconclusive Benchmark,
+        "Head's result reports a problem that base's does not: a remark about an error, a NaN in a field or a counter, or failures that were counted.",
+        "Read the log of head's tool and measure again once the problem is fixed.";
     SkippedRow "skipped-row" Inconclusive Benchmark,
         "The tool skipped some of this row's repetitions, and these may be the slow ones.",
         "Read the tool's message; measure again once nothing is skipped.";

@@ -271,6 +271,9 @@ fn anchor(toolchain: Toolchain, benchmarks: &[BaselineBenchmark]) -> Anchor {
     anchor
 }
 
+/// The detail of a stored session's findings, of which only the codes were kept.
+pub const WHEN_STORED: &str = "when it was stored";
+
 fn words(record: &BaselineBenchmark, metrics: &[Metric]) -> Benchmark {
     let metrics = metrics.iter().filter_map(|metric| {
         Some(MetricSeries { series: series(record, &metric.name, metric.kind)?, metric: metric.clone() })
@@ -281,7 +284,7 @@ fn words(record: &BaselineBenchmark, metrics: &[Metric]) -> Benchmark {
         metrics: metrics.collect(),
         artifact: record.artifact.as_ref().map(Artifact::from),
         verification: record.verification.map(|code| Verification::bare(code, None)),
-        lints: record.lints.iter().map(|code| Lint::new(*code, "when it was stored")).collect(),
+        lints: record.lints.iter().map(|code| Lint::new(*code, WHEN_STORED)).collect(),
         ..Benchmark::new(&record.name)
     }
 }

@@ -54,6 +54,7 @@ pub use bundle_v1::{
 pub use comparison_v1::{
     ComparisonFile, GeomeanRecord, MovedCode, PolicyRecord, ReasonCode, ReasonRecord, RowRecord,
 };
+pub use convert::WHEN_STORED;
 pub use error::RecordError;
 pub use plan_v1::{PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, PlannedSideRecord};
 pub use run_v1::{

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use benchgate_core::model::{Metric, MetricKind, Unit};
+use benchgate_core::model::{Lint, LintCode, Metric, MetricKind, Unit};
 
 use super::super::build::direction_of_name;
 
@@ -125,7 +125,15 @@ fn scaled(name: &str, word: &str) -> Option<f64> {
 
 /// Returns the reason why a counter's value can't be compared: a comparison needs the ratio of two values.
 pub(super) fn unusable_counter(value: f64) -> Option<&'static str> {
-    if value.is_finite() { (value < 0.0).then_some("negative") } else { Some("NaN or infinite") }
+    if value.is_finite() { (value < 0.0).then_some("negative") } else { Some(NOT_FINITE) }
+}
+
+const NOT_FINITE: &str = "NaN or infinite";
+
+/// Returns the finding that a counter is not a number, which base's must not be either.
+pub(super) fn reported_counter(name: &str, unusable: &str) -> Option<Lint> {
+    let problem = || Lint::new(LintCode::ReportedProblem, format!("`{name}` is {unusable}"));
+    (unusable == NOT_FINITE).then(problem)
 }
 
 /// Returns a counter's metric: its name in benchgate, and its better direction.

@@ -8,7 +8,7 @@ use benchgate_core::model::{Context, Run, Testbed, excerpt};
 
 use super::super::build::testbed;
 use super::super::error::{BoxedFault, fault};
-use super::super::facts::is_commit;
+use super::super::facts::{failure, is_commit};
 use super::super::json_scan::{Scan, Scanner};
 use super::counters::MAX_COUNTERS;
 use super::rows::{Families, GoogleBenchmarkRow, RowKind, TimeUnit};
@@ -351,8 +351,15 @@ pub(super) fn read_row<'a>(
 /// Reads a user's counter, which is a numeric key that the tool does not know; values of other types are the
 /// tool's own text.
 fn counter<'a>(json: &mut Scanner<'a>, key: Cow<'a, str>, row: &mut GoogleBenchmarkRow<'a>) -> Scan<()> {
-    if matches!(json.peek()?, b'"' | b'{' | b'[' | b't' | b'f') {
-        return json.skip();
+    let said = match json.peek()? {
+        b'{' | b'[' => return json.skip(),
+        b'"' => Some(json.string()?),
+        b't' | b'f' => Some(Cow::Borrowed(if json.boolean()? { "true" } else { "false" })),
+        _ => None,
+    };
+    if let Some(said) = said {
+        row.error = row.error.take().or_else(|| failure(&key, &said).map(Cow::Owned));
+        return Ok(());
     }
     let value = number_or_null(json)?;
     if row.counters.iter().any(|(known, _)| *known == key) {

@@ -13,11 +13,12 @@ use benchgate_core::model::{
 
 use benchgate_stats::describe;
 
-use super::counters::{MAX_COUNTERS, counter_metric, unusable_counter};
+use super::counters::{MAX_COUNTERS, counter_metric, reported_counter, unusable_counter};
 use super::json::Axes;
 use super::stated::{Instance, StatedRepetitions};
 use super::summaries::{Aggregate, Statistic, summarise};
 use crate::build::has_room;
+use crate::facts::{failure, problem};
 use crate::stated::agree;
 
 /// The kind of a row, as the row states it.
@@ -189,6 +190,8 @@ struct Family {
     coarse: bool,
     maybe_cut: bool,
     label: Option<String>,
+    /// A problem that a label reports.
+    problem: Option<Lint>,
 }
 
 /// All rows read so far. Nothing is borrowed from the file, because it may be read in pieces.
@@ -280,15 +283,7 @@ impl Families {
         // benchmark.
         family.duplicated |= !family.aggregates.is_empty();
         family.last_repetition = row.repetition;
-        if family.label.is_none() {
-            family.label = row.label.take().map(Cow::into_owned);
-        }
-        if let Some(error) = row.error.take() {
-            // The first reason is the cause; later repetitions only report that an earlier one failed.
-            if family.error.is_empty() {
-                family.error = error.into_owned();
-            }
-            family.errored += 1;
+        if family.says_failed(row) {
             return;
         }
         if let Some(reason) = row.skipped.take() {
@@ -361,6 +356,9 @@ impl Families {
         }
         self.last = at;
         let family = &mut self.list[at];
+        if family.says_failed(row) {
+            return;
+        }
         // The repetitions are available; their summary must agree with them.
         if family.rows > 0 {
             if let TimeUnit::Known(factor) = &row.unit {
@@ -475,6 +473,23 @@ impl Families {
 }
 
 impl Family {
+    /// Takes a row's label and error; returns true if they report a failure.
+    fn says_failed(&mut self, row: &mut GoogleBenchmarkRow<'_>) -> bool {
+        let label = row.label.take().filter(|label| self.label.as_deref() != Some(label.as_ref()));
+        if let Some(label) = label {
+            row.error = row.error.take().or_else(|| failure("label", &label).map(Cow::Owned));
+            self.problem = self.problem.take().or_else(|| problem("label", &label));
+            self.label.get_or_insert(label.into_owned());
+        }
+        let Some(error) = row.error.take() else { return false };
+        // The first reason is the cause; later repetitions only report that an earlier one failed.
+        if self.error.is_empty() {
+            self.error = error.into_owned();
+        }
+        self.errored += 1;
+        true
+    }
+
     fn finish(self) -> Benchmark {
         let mut benchmark = Benchmark::new(match self.stated.unnamed_threads(&self.name) {
             Some(threads) => format!("{}/threads:{threads}", self.name),
@@ -526,7 +541,8 @@ impl Family {
     }
 
     fn find_lints(&self, lints: &mut Vec<Lint>) {
-        let rows = self.rows;
+        let rows = self.rows.max(self.errored);
+        lints.extend(self.problem.clone());
         let mut lint = |code, detail: String| lints.push(Lint::new(code, detail));
         if self.errored > 0 {
             let why = if self.error.is_empty() { "no reason given" } else { &self.error };
@@ -582,6 +598,9 @@ impl Family {
                 lint(LintCode::DroppedMetric, format!("{}: a value is {what}", counter.name));
             }
         }
+        let lost = |counter: &MetricColumn| reported_counter(&counter.name, counter.unusable?);
+        lints.extend(self.counters.iter().filter_map(lost));
+        let mut lint = |code, detail: String| lints.push(Lint::new(code, detail));
         if self.real.len() == 1 && rows == 1 {
             lint(LintCode::SingleRepetition, "one repetition".to_owned());
         }

@@ -5,7 +5,7 @@ use benchgate_core::model::{
 };
 
 use super::super::stated::check_summary;
-use super::counters::{MAX_COUNTERS, counter_metric, unusable_counter};
+use super::counters::{MAX_COUNTERS, counter_metric, reported_counter, unusable_counter};
 
 /// The content of one aggregate row.
 #[derive(Debug)]
@@ -69,6 +69,7 @@ fn push_if_sound(benchmark: &mut Benchmark, metric: Metric, summaries: Vec<Summa
         Some(what) => {
             let detail = format!("{}: a value is {what}", metric.name);
             benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
+            benchmark.lints.extend(reported_counter(&metric.name, what));
         }
     }
 }

@@ -1,0 +1,91 @@
+//! Metrics that count failures: a program that prints them may end with success although it did less work, or none.
+
+use benchgate_core::model::{Benchmark, Lint, LintCode, MetricSeries, Series};
+
+/// Words in the names of metrics that count failures, whatever else the name says.
+const FAILURES: &str =
+    "failed failures nan nans mismatch mismatches mismatched crashes crashed timeouts oom diverged";
+
+/// Words that count failures in a name of which the other words are in [`OF_COUNTS`].
+const ERRORS: &str = "error errors failure fail fails err errs exceptions aborted aborts invalid wrong incorrect skipped inf infs";
+const OF_COUNTS: &str =
+    "count counts num number n total of rate per op iteration check checks runtime is has";
+
+/// Returns the finding for each metric that counts failures, if any was counted. Base may have counted some as well,
+/// so the detail doesn't contain their number.
+pub(super) fn problems(benchmark: &Benchmark) -> Vec<Lint> {
+    let failing = benchmark.metrics.iter().filter(|series| counts_failures(series) && is_above_zero(series));
+    let detail = |series: &MetricSeries| format!("`{}` is more than 0", series.metric.name);
+    failing.map(|series| Lint::new(LintCode::ReportedProblem, detail(series))).collect()
+}
+
+fn is_above_zero(series: &MetricSeries) -> bool {
+    let above = |value: &f64| *value > 0.0;
+    match &series.series {
+        Series::Exact(value) => above(value),
+        Series::Processes(processes) => processes.iter().flat_map(|process| &process.samples).any(above),
+        Series::Summaries(summaries) => {
+            let stated = summaries.iter().flat_map(|summary| [summary.mean, summary.median, summary.max]);
+            stated.flatten().any(|value| value > 0.0)
+        }
+    }
+}
+
+/// Returns whether a metric counts failures: `errors`, `error_count`, `num_failed_requests`. `error` can also be a
+/// deviation, of which a count would be whole.
+fn counts_failures(series: &MetricSeries) -> bool {
+    let name = series.metric.name.to_ascii_lowercase();
+    let words = || name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let is_in = |known: &str, word: &str| known.split_ascii_whitespace().any(|known| known == word);
+    let is_error = matches!(name.as_str(), "error" | "err") && !is_whole(series);
+    words().any(|word| is_in(FAILURES, word))
+        || !is_error
+            && words().any(|word| is_in(ERRORS, word))
+            && words().all(|word| is_in(ERRORS, word) || is_in(OF_COUNTS, word))
+}
+
+fn is_whole(series: &MetricSeries) -> bool {
+    let whole = |value: &f64| value.fract() == 0.0;
+    match &series.series {
+        Series::Exact(value) => whole(value),
+        Series::Processes(processes) => processes.iter().flat_map(|process| &process.samples).all(whole),
+        Series::Summaries(summaries) => {
+            summaries.iter().filter_map(|summary| summary.mean).all(|mean| whole(&mean))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::google_benchmark::counter_metric;
+    use benchgate_core::model::Process;
+
+    #[test]
+    fn counts_of_failures_are_known_by_their_names() {
+        let counts = |name: &str, value: f64| {
+            let processes = vec![Process { samples: vec![value], ..Process::default() }];
+            counts_failures(&MetricSeries {
+                metric: counter_metric(name),
+                series: Series::Processes(processes),
+            })
+        };
+        for name in [
+            "errors",
+            "error",
+            "error_count",
+            "failures",
+            "nan_count",
+            "NaNs",
+            "errors/op",
+            "failed_requests",
+        ] {
+            assert!(counts(name, 3.0), "{name}");
+        }
+        for name in
+            ["error", "max_error", "rel_err", "page-faults", "cache_misses", "items-per-second", "inflight"]
+        {
+            assert!(!counts(name, 0.5), "{name}");
+        }
+    }
+}
