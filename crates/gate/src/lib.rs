@@ -38,6 +38,7 @@ mod status;
 mod threads;
 mod typical;
 mod untrusted;
+mod work_per_call;
 mod workload;
 
 pub use alignment::Alignment;

@@ -2,6 +2,8 @@
 
 use benchgate_core::model::{ARCHITECTURE, Benchmark, Lint, LintCode, SideName, Workload};
 
+use super::work_per_call;
+
 /// Returns findings about differences between the work of the two sides. Results of tools that do not record
 /// it are accepted, but in a session that measured both sides, either both must record it or neither.
 pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
@@ -81,10 +83,11 @@ pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
     has_other_reference(base, head) || head.verification.as_ref().is_some_and(|found| found.model_changed)
 }
 
-/// Returns the finding that labels differ: foreign results and those of commands identify benchmarks by name
-/// and labels.
+/// Returns the finding that labels, or the work of a call, differ: foreign results and those of commands identify
+/// benchmarks by name and labels.
 fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
-    let axis = base.differing_preparation(head).or_else(|| base.differing_axis(head))?;
+    let axis = base.differing_preparation(head).or_else(|| base.differing_axis(head));
+    let axis = axis.or_else(|| work_per_call::difference(base, head))?;
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
 }
 

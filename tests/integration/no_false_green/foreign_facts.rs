@@ -241,6 +241,74 @@ fn no_head_with_less_work_in_a_call_is_green() {
     greens.none(3);
 }
 
+/// Returns a Google Benchmark file whose rate is `items` for each call of `time` milliseconds.
+fn rated(rate: &str, items: f64, time: f64, iterations: u32) -> Value {
+    let row = |at: usize| {
+        let time = time * (1.0 + 1e-5 * ((at * 7 + iterations as usize) % 11) as f64);
+        json!({"name": "a", "run_name": "a", "run_type": "iteration", "repetitions": 12, "repetition_index": at, "threads": 1,
+            "iterations": iterations, "real_time": time * 1.001, "cpu_time": time, "time_unit": "ms", rate: items / time * 1e3})
+    };
+    json!({"context": {"num_cpus": 8}, "benchmarks": (0..12).map(row).collect::<Vec<_>>()})
+}
+
+/// Returns a Google Benchmark file that has only the medians and standard deviations of [`rated`].
+fn aggregated(items: f64, time: f64) -> String {
+    let row = |name: &str, of: f64| {
+        json!({"name": format!("a_{name}"), "run_name": "a", "run_type": "aggregate", "aggregate_name": name,
+            "repetitions": 9, "threads": 1, "iterations": 9, "real_time": time * of, "cpu_time": time * of,
+            "time_unit": "ms", "items_per_second": items / time * 1e3 * of})
+    };
+    let rows = [row("mean", 1.0), row("median", 1.0), row("stddev", 1e-3)];
+    json!({"context": {"num_cpus": 8}, "benchmarks": rows}).to_string()
+}
+
+#[test]
+fn no_head_whose_rate_shows_less_work_in_a_call_is_green() {
+    let mut greens = Greens::default();
+    for rate in ["items_per_second", "bytes_per_second", "FLOPS"] {
+        let base = rated(rate, 4096.0, 1.0, 1000);
+        let file = |items: f64, time: f64, iterations: u32| {
+            compared(&base.to_string(), &rated(rate, items, time, iterations).to_string())
+        };
+        file(4096.0, 1.0001, 1003).expect_code(0);
+        file(4096.0, 0.9, 1103).expect_code(0);
+        greens.check(&format!("{rate}: half"), &file(2048.0, 0.5, 2003));
+        greens.check(&format!("{rate}: as slow"), &file(2048.0, 1.0, 1003));
+        greens.check(&format!("{rate}: 3 % less"), &file(3973.0, 1.0, 1003));
+        let mut without = rated(rate, 2048.0, 0.5, 2003);
+        for row in without["benchmarks"].as_array_mut().unwrap() {
+            row.as_object_mut().unwrap().remove(rate);
+        }
+        greens.check(&format!("{rate}: not stated"), &compared(&base.to_string(), &without.to_string()));
+    }
+    compared(&aggregated(64.0, 1.00012345), &aggregated(64.0, 1.00019876)).expect_code(0);
+    greens.check("aggregates", &compared(&aggregated(64.0, 1.00012345), &aggregated(32.0, 0.50012345)));
+    let go = |bytes: f64, time: f64| {
+        let line = |at: usize| {
+            let time = time + 0.1 * ((at * 7) % 5) as f64;
+            format!("BenchmarkA-8 \t 100 \t {time:.1} ns/op\t {:.2} MB/s\n", bytes / time * 1e3)
+        };
+        format!("goos: linux\npkg: a\n{}PASS\n", (0..6).map(line).collect::<String>())
+    };
+    compared(&go(65536.0, 100.1), &go(65536.0, 100.2)).expect_code(0);
+    greens.check("Go", &compared(&go(65536.0, 100.1), &go(32768.0, 50.1)));
+    // A rate that is not one of a call: the number of items does not depend on the number of calls, or is measured.
+    let total = |iterations: u32| rated("items_per_second", 1e6 / f64::from(iterations), 1.0, iterations);
+    compared(&total(1000).to_string(), &total(1730).to_string()).expect_code(0);
+    let measured = |off: f64| {
+        let mut file = rated("items_per_second", 64.0, 1.0, 1000);
+        for (at, row) in file["benchmarks"].as_array_mut().unwrap().iter_mut().enumerate() {
+            row["items_per_second"] = json!(64e3 * off * (1.0 + 1e-4 * ((at * 5) % 7) as f64));
+            for clock in ["real_time", "cpu_time"] {
+                row[clock] = json!(1.0 + 1e-5 * ((at as f64 + off) * 7.0 % 11.0));
+            }
+        }
+        file.to_string()
+    };
+    compared(&measured(1.0), &measured(0.97)).expect_code(0);
+    greens.none(14);
+}
+
 /// Compares two files that pass; returns the report.
 fn passes(base: &str, head: &str) -> String {
     let world = World::new();
