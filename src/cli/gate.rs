@@ -185,14 +185,15 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
             let store = sides.first().map(|side| side.config.store.clone()).unwrap_or_default();
             let place = args.store.over(&store, &root);
             let baseline = Baseline::open(&place, &store, repository, commit, terminal)?;
-            let suite = sides.first().map(|side| side.config.suite.clone()).unwrap_or_default();
-            baseline.require(&suite)?;
             sides = sides.into_iter().flat_map(with_anchor).collect();
             Some(baseline)
         }
         None => None,
     };
     adjust(args, &mut sides)?;
+    if let (Some(baseline), Some(head)) = (&baseline, sides.last()) {
+        baseline.require(&head.config.suite, &args.measure.testbeds(&sides)?, terminal)?;
+    }
     let measure = || args.measure.measure(&sides, &args.run.run, None, &BackendArgs::default(), terminal);
     judged(args, &sides, &notices, baseline.as_ref(), measure, destination, terminal)
 }

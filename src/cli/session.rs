@@ -10,7 +10,7 @@ use crate::config::{self, Config, Measure, Side};
 use crate::device;
 use crate::gate::Policy;
 use crate::git::{GitError, Repository};
-use crate::model::SideName;
+use crate::model::{SideName, Testbed};
 use crate::pipeline::{
     self, CalibrationSource, CommandRows, Filter, MeasuredRun, OpenBundle, PackedBundle, PrepareFrom,
     SideInput, SuiteRun,
@@ -166,6 +166,21 @@ impl MeasureArgs {
         Ok(work)
     }
 
+    /// The testbeds that a run of the sides on this machine may be recorded with.
+    pub fn testbeds(&self, sides: &[SideInput]) -> Result<Vec<Testbed>, CliError> {
+        let nowhere = PathBuf::new;
+        let options = pipeline::Options {
+            filter: self.selected(),
+            shard: self.shard.of_suite(sides)?,
+            ..pipeline::Options::new(nowhere(), nowhere(), nowhere())
+        };
+        Ok(options.testbeds(sides))
+    }
+
+    fn selected(&self) -> Filter {
+        Filter::new(&self.filter).with_tags(&self.tag)
+    }
+
     /// Measures the sides and writes the record to `output`. A calibration passes the number of blocks to
     /// measure as `alike`: its sides are identical, and it uses no earlier calibration.
     pub fn measure(
@@ -281,7 +296,7 @@ impl MeasureArgs {
             extras: backends.extras(&work)?,
             work,
             output: output.to_owned(),
-            filter: Filter::new(&self.filter).with_tags(&self.tag),
+            filter: self.selected(),
             shard: None,
             lock_timeout: self.schedule.lock_timeout(),
             identical_blocks,

@@ -1,5 +1,6 @@
 //! The gate against the stored baseline: only the head is measured, and the base comes from the history.
 
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -25,8 +26,10 @@ pub struct Baseline<'a> {
     /// The commit whose ancestors' sessions are the history.
     commit: String,
     settings: Store,
-    /// The time that opening took, including the fetch of a branch's list of files.
-    opened: Duration,
+    /// The time that opening and reading took, including the fetch of a branch's list of files.
+    reading: Cell<Duration>,
+    /// The newest selection of sessions, with the testbed for which they were selected.
+    selected: RefCell<Option<(String, Selection)>>,
 }
 
 impl<'a> Baseline<'a> {
@@ -59,15 +62,30 @@ impl<'a> Baseline<'a> {
             StorePlace::Folder(folder) => Some(folder.clone()),
             StorePlace::Branch { .. } | StorePlace::Objects(_) => None,
         };
-        Ok(Self { files, folder, repository, commit, settings: settings.clone(), opened: started.elapsed() })
+        Ok(Self {
+            files,
+            folder,
+            repository,
+            commit,
+            settings: settings.clone(),
+            reading: Cell::new(started.elapsed()),
+            selected: RefCell::default(),
+        })
     }
 
-    /// Refuses a suite without any stored session, before its head is measured for hours. Only afterwards is
-    /// it known whether a session is from this testbed.
-    pub fn require(&self, suite: &str) -> Result<(), CliError> {
+    /// Refuses a baseline without a usable session from any of these testbeds, before the head is measured for
+    /// hours.
+    pub fn require(&self, suite: &str, testbeds: &[Testbed], terminal: &Terminal) -> Result<(), CliError> {
         let folder = store::folder_name(suite);
         if !self.files.folders(&folder)?.is_empty() {
-            return Ok(());
+            let mut unusable = None;
+            for testbed in testbeds {
+                match self.select(suite, testbed)? {
+                    Selection::Found(_) => return Ok(()),
+                    Selection::Missing(missing) => unusable = Some(missing),
+                }
+            }
+            return unusable.map_or(Ok(()), |missing| Err(self.nothing(&missing, terminal)?));
         }
         let message = format!("{} has no session of the suite {suite}", self.files.place());
         if let Some((why, hint)) = self.uncommitted(suite, None)? {
@@ -121,22 +139,13 @@ impl<'a> Baseline<'a> {
         options: &CompareOptions,
         terminal: &Terminal,
     ) -> Result<Comparison, CliError> {
-        let started = Instant::now();
         let head = store::judged_side(file, SideName::Head, "run.json", &config.policy);
         let head = &head.ok_or_else(|| CliError::internal("a gate has a head"))?;
-        let ancestry = self.repository.ancestry(&self.commit).map_err(StoreError::Git)?;
         let unknown = Testbed::default();
-        let ask = HistoryQuery {
-            suite: &config.suite,
-            testbed: head.testbed.as_ref().unwrap_or(&unknown),
-            sessions: self.settings.sessions,
-            stale_days: self.settings.stale_days,
-            lineage: &|commit| Lineage::look_up(&ancestry, commit),
-            now: jiff::Timestamp::now(),
-        };
-        match store::history_for_gate(self.files.as_ref(), &ask)? {
+        match self.select(&config.suite, head.testbed.as_ref().unwrap_or(&unknown))? {
             Selection::Found(history) => {
                 say_faults(&history.faults, terminal);
+                let started = Instant::now();
                 let mut comparison =
                     compare_with_history(head, history.sessions(false), &config.policy, options);
                 terminal.note(&self.account(head, history.runs.len(), started.elapsed()));
@@ -147,33 +156,53 @@ impl<'a> Baseline<'a> {
                     .extend(faults.map(|fault| format!("{} is left out: {}", fault.path, fault.why)));
                 Ok(comparison)
             }
-            Selection::Missing(missing) => {
-                say_faults(&missing.faults, terminal);
-                Err(self.nothing(&missing)?)
-            }
+            Selection::Missing(missing) => Err(self.nothing(&missing, terminal)?),
         }
+    }
+
+    /// Selects the sessions of a testbed. The last selection is kept, because it was read from a remote.
+    fn select(&self, suite: &str, testbed: &Testbed) -> Result<Selection, CliError> {
+        if let Some((_, known)) = self.selected.borrow().as_ref().filter(|(id, _)| *id == testbed.id) {
+            return Ok(known.clone());
+        }
+        let started = Instant::now();
+        let ancestry = self.repository.ancestry(&self.commit).map_err(StoreError::Git)?;
+        let ask = HistoryQuery {
+            suite,
+            testbed,
+            sessions: self.settings.sessions,
+            stale_days: self.settings.stale_days,
+            lineage: &|commit| Lineage::look_up(&ancestry, commit),
+            now: jiff::Timestamp::now(),
+        };
+        let found = store::history_for_gate(self.files.as_ref(), &ask)?;
+        self.reading.set(self.reading.get() + started.elapsed());
+        *self.selected.borrow_mut() = Some((testbed.id.clone(), found.clone()));
+        Ok(found)
     }
 
     /// Describes the cost of the decision, so that people notice when reading their long history becomes
     /// expensive.
-    fn account(&self, head: &Run, sessions: usize, took: Duration) -> String {
+    fn account(&self, head: &Run, sessions: usize, comparing: Duration) -> String {
         let mut said = format!(
             "compared {} with {} in {:.2} s",
             counted(head.benchmarks.len(), "benchmark"),
             counted(sessions, "stored session"),
-            (self.opened + took).as_secs_f64()
+            (self.reading.get() + comparing).as_secs_f64()
         );
         if let Some(bytes) = self.files.fetched() {
             let kilobytes = bytes.div_ceil(1000);
             said.push_str(&format!(
-                ", {kilobytes} kB fetched ({:.2} s for the listing before measuring)",
-                self.opened.as_secs_f64()
+                ", {kilobytes} kB fetched ({:.2} s for reading the sessions)",
+                self.reading.get().as_secs_f64()
             ));
         }
         said
     }
 
-    fn nothing(&self, missing: &Missing) -> Result<CliError, CliError> {
+    /// Returns the error that no session can be compared with.
+    fn nothing(&self, missing: &Missing, terminal: &Terminal) -> Result<CliError, CliError> {
+        say_faults(&missing.faults, terminal);
         // A baseline that can't be used is reported differently from a missing one.
         if let Some(fault) = missing.faults.first() {
             return Ok(CliError::failed(format!(

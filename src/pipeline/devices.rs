@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::device::{self, Choice, ClockHold, GpuReading, GpuSeen, Gpus, HostLock, Limit, Seen};
-use crate::model::{DeviceKind, Event, GpuClock, Lint, LintCode, Progress, Vendor, is_cpu};
+use crate::model::{DeviceKind, Event, GpuClock, Lint, LintCode, Progress, Testbed, Vendor, is_cpu};
 use crate::record::{CpuTelemetryRecord, GpuTelemetryRecord, Number, RangeRecord, TelemetryRecord};
 
 /// A device on which something is measured, with the environment variables of its processes.
@@ -40,6 +40,11 @@ pub(super) fn choices<'a>(gpus: &Gpus, used: impl Iterator<Item = UsedDevice<'a>
 /// The indices of all GPUs that the targets may use.
 pub(super) fn candidates(choices: &[Choice]) -> BTreeSet<usize> {
     choices.iter().flat_map(|choice| choice.candidates().iter().copied()).collect()
+}
+
+/// This testbed with its clocks locked at this value, which makes it a different machine.
+pub(super) fn with_clock(testbed: &Testbed, clock: GpuClock) -> Testbed {
+    device::with_fact(testbed, "gpu-clock", clock.to_string())
 }
 
 /// Undoes the clock locks of killed runs, and reports them. Such a lock may be on a GPU that this suite does

@@ -92,9 +92,8 @@ impl ReadyRun<'_> {
             Some(alone) => devices::hold(&host.gpus, &host.choices, asked, host.progress, alone),
             None => (None, Vec::new()),
         };
-        // A machine whose clock is locked at another value counts as a different machine.
         let testbed = match asked.filter(|_| held.is_some()) {
-            Some(clock) => device::with_fact(&host.testbed, "gpu-clock", clock.to_string()),
+            Some(clock) => devices::with_clock(&host.testbed, clock),
             None => host.testbed.clone(),
         };
         let calibration =

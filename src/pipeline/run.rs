@@ -99,6 +99,26 @@ impl Options {
         self.shard.as_ref().is_none_or(|shard| shard.has(benchmark))
     }
 
+    /// The benchmarks of each side that are run here.
+    fn plans<'a>(&self, sides: &'a [SideInput]) -> Vec<Vec<PlannedBenchmark<'a>>> {
+        let of_side = |side| {
+            let planned = plan::plan(side, &self.filter).into_iter();
+            planned.filter(|planned| self.is_here(planned.name().as_str())).collect()
+        };
+        sides.iter().map(of_side).collect()
+    }
+
+    /// Inspects this machine and returns the testbeds that a run of these sides may be recorded with, before
+    /// any tool is installed. There are two if clocks are to be locked, because only the run shows whether
+    /// they can be.
+    pub fn testbeds(&self, sides: &[SideInput]) -> Vec<Testbed> {
+        let RunMachine { choices, testbed, .. } = RunMachine::look(&self.plans(sides), sides, self);
+        let asked = sides.last().and_then(|side| side.config.measure.lock_clocks);
+        let asked = asked.filter(|_| !devices::candidates(&choices).is_empty());
+        let locked = asked.map(|clock| devices::with_clock(&testbed, clock));
+        locked.into_iter().chain([testbed]).collect()
+    }
+
     /// The commands of a configuration that are run here.
     fn commands<'a>(&'a self, config: &'a Config) -> impl Iterator<Item = &'a CommandSpec> {
         self.filter.commands(config).filter(|command| self.is_here(&command.name))
@@ -174,11 +194,7 @@ impl<'a> SuiteRun<'a> {
         let Some(lead) = sides.get(lead_at) else {
             return Err(PipelineError::Selection("there is no side to run".to_owned()));
         };
-        let mut plans: Vec<Vec<PlannedBenchmark<'_>>> =
-            sides.iter().map(|side| plan::plan(side, &options.filter)).collect();
-        for plan in &mut plans {
-            plan.retain(|planned| options.is_here(planned.name().as_str()));
-        }
+        let mut plans = options.plans(sides);
         if let PrepareFrom::Bundle(bundle) = from {
             for plan in &mut plans {
                 // Benchmarks that were filtered out when the bundle was packed don't count as missing.
@@ -385,7 +401,12 @@ impl<'a> PreparedRun<'a> {
 
     /// The host with the machine's devices, for a run that measures.
     pub(super) fn measuring_host(&self) -> Host<'a> {
-        self.host(RunMachine::look(&self.plans, self.run))
+        let SuiteRun { sides, options, progress, .. } = self.run;
+        let machine = RunMachine::look(&self.plans, sides, options);
+        if let Some(problem) = machine.gpus.problem() {
+            progress.on(Event::Warning(&format!("the GPUs can't be watched: {problem}")));
+        }
+        self.host(machine)
     }
 
     fn host(&self, machine: RunMachine) -> Host<'a> {
@@ -435,18 +456,15 @@ struct RunMachine {
 
 impl RunMachine {
     /// Inspects the machine and the GPUs that these benchmarks need.
-    fn look(plans: &[Vec<PlannedBenchmark<'_>>], run: SuiteRun<'_>) -> Self {
+    fn look(plans: &[Vec<PlannedBenchmark<'_>>], sides: &[SideInput], options: &Options) -> Self {
         let used = || {
             let models =
                 plans.iter().flatten().map(|planned| (planned.target.device.as_str(), &planned.target.env));
-            let commands = run.sides.iter().flat_map(|side| run.options.commands(&side.config));
+            let commands = sides.iter().flat_map(|side| options.commands(&side.config));
             models.chain(commands.map(|command| (command.device.as_str(), &command.env)))
         };
         let gpus = devices::gpus(used());
         let choices = devices::choices(&gpus, used());
-        if let Some(problem) = gpus.problem() {
-            run.progress.on(Event::Warning(&format!("the GPUs can't be watched: {problem}")));
-        }
         let used: Vec<&device::Gpu> =
             devices::candidates(&choices).into_iter().filter_map(|index| gpus.list().get(index)).collect();
         let testbed = device::testbed(&used);

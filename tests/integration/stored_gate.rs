@@ -117,12 +117,45 @@ fn sessions_of_another_branch_are_no_history() {
     suite.world.run(["baseline", "update"]).expect_code(0);
     git(&suite, &["checkout", "--quiet", "main"]);
     commit(&suite);
-    let outcome = suite.world.run(["gate"]).expect_code(12);
+    let outcome = measures_nothing(&suite, 12);
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
     error: failed to find a stored session of suite fake on testbed [DIGEST] from an ancestor of [DIGEST] in baselines at commit [DIGEST]; left out: 1 stored session of commits that are not ancestors of this one
     hint: store one from the base's commit: `benchgate run` and `benchgate baseline update`; or measure both sides here: `benchgate gate --base main`
     ");
+}
+
+/// Gates a head that can't be compared with any stored session.
+fn measures_nothing(suite: &Suite, code: i32) -> crate::harness::Outcome {
+    std::fs::remove_file(suite.world.work().join("run.json")).unwrap();
+    let outcome = suite.world.run(["gate", "--stored"]).expect_code(code);
+    assert!(!suite.world.work().join("run.json").exists(), "{}", outcome.stderr);
+    outcome
+}
+
+#[test]
+fn sessions_of_another_testbed_are_refused_before_anything_is_measured() {
+    let suite = committed();
+    store(&suite);
+    let [file] = stored_files(&suite).try_into().unwrap();
+    let session = std::fs::read_to_string(&file).unwrap();
+    let here = file.parent().unwrap();
+    let id = here.file_name().unwrap().to_str().unwrap();
+    std::fs::rename(here, here.with_file_name("0123456789ab")).unwrap();
+    let moved = here.with_file_name("0123456789ab").join(file.file_name().unwrap());
+    std::fs::write(moved, session.replace(id, "0123456789ab")).unwrap();
+    commit(&suite);
+    measures_nothing(&suite, 12);
+}
+
+#[test]
+fn sessions_that_are_all_damaged_are_refused_before_anything_is_measured() {
+    let suite = committed();
+    store(&suite);
+    let [file] = stored_files(&suite).try_into().unwrap();
+    std::fs::write(file, "{").unwrap();
+    commit(&suite);
+    measures_nothing(&suite, 20);
 }
 
 #[test]
