@@ -109,6 +109,26 @@ fn a_calibration_is_stored_in_every_later_run_of_its_suite_on_its_machine() {
 }
 
 #[test]
+fn other_programs_that_ran_meanwhile_are_said_with_the_conclusion() {
+    let suite = Suite::new().model("a", &["latency-us=1000"]).write();
+    suite.world.run(["noise", "--blocks", "4", "--resamples", "5"]).expect_code(0);
+    let recorded = |share: f64| {
+        let mut run: serde_json::Value = serde_json::from_str(&suite.world.read("noise.json")).unwrap();
+        for side in run["sides"].as_array_mut().unwrap() {
+            for process in side["benchmarks"][0]["processes"].as_array_mut().unwrap() {
+                process["telemetry"]["cpu"] =
+                    serde_json::json!({ "foreign": share, "stolen": 0.0, "resolution": 0.01 });
+            }
+        }
+        suite.world.write("recorded.json", run.to_string());
+        let args = ["noise", "--no-measure", "--run", "recorded.json", "--resamples", "5"];
+        suite.world.run(args).expect_code(0).said()
+    };
+    assert!(recorded(0.63).contains("16 of 16 processes and used 63 % of the measured processors"));
+    assert!(!recorded(0.0).contains("Other programs"));
+}
+
+#[test]
 fn sides_that_differ_calibrate_nothing() {
     let suite = Suite::new()
         .model("a", &["latency-us=1000"])

@@ -34,8 +34,7 @@ pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
         whole.filter(|lint| forbids(lint)).map(|lint| (None, lint)).collect();
     let repeated = copied::repeated(run);
     for benchmark in &run.benchmarks {
-        // This run has no other side that shared its disturbances.
-        let alone = of_row(&Benchmark::new(benchmark.name.as_str()), benchmark, false);
+        let alone = of_row(&Benchmark::new(benchmark.name.as_str()), benchmark, Measured::Alone);
         let alone = alone.into_iter().chain(copied::lint_repeated(&benchmark.name, &repeated));
         let lints = benchmark.lints.iter().cloned().chain(alone).filter(|lint| forbids(lint));
         found.extend(lints.map(|lint| (Some(benchmark.name.clone()), lint)));
@@ -57,21 +56,66 @@ pub fn record_unfit(run: &mut Run) {
     }
 }
 
-/// Returns findings about one row. `together`: both sides were measured in one session, process by process.
-pub fn of_row(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
+/// The way in which the sides of a row were measured. Sides that were measured at different times did not share
+/// their disturbances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measured {
+    /// In one session, process by process.
+    Together,
+    Apart,
+    /// Head, after the sessions of a baseline.
+    AfterStored,
+    /// Head, without another side.
+    Alone,
+}
+
+impl Measured {
+    pub const fn new(together: bool, after_stored: bool) -> Self {
+        match (together, after_stored) {
+            (true, _) => Self::Together,
+            (false, true) => Self::AfterStored,
+            (false, false) => Self::Apart,
+        }
+    }
+
+    /// Returns the words before a finding about one side.
+    fn of_side(self, side: SideName) -> String {
+        match (self, side) {
+            (Self::Together, _) => format!("{side}: "),
+            (Self::AfterStored, SideName::Base) => "in the newest stored session: ".to_owned(),
+            (Self::Apart | Self::AfterStored, _) => format!("while {side} was measured: "),
+            (Self::Alone, _) => String::new(),
+        }
+    }
+}
+
+/// Returns a finding about the machine that was recorded with one side, so that it names the side.
+pub fn recorded(lint: &Lint, side: SideName) -> Lint {
+    use LintCode::{Disturbed, ForeignProcess, PowerCapped, TemperatureDrift, Throttled};
+    let is_of_machine =
+        [Disturbed, ForeignProcess, PowerCapped, TemperatureDrift, Throttled].contains(&lint.code);
+    match is_of_machine {
+        true => Lint::new(lint.code, format!("{side}: {}", lint.detail)),
+        false => lint.clone(),
+    }
+}
+
+/// Returns findings about one row.
+pub fn of_row(base: &Benchmark, head: &Benchmark, measured: Measured) -> Vec<Lint> {
     let sides = [(SideName::Base, base), (SideName::Head, head)];
     let mut lints = Vec::new();
-    lints.extend(of_kind(&sides, together, LintCode::ForeignProcess, foreign));
-    lints.extend(of_kind(&sides, together, LintCode::Throttled, |t| {
+    lints.extend(of_kind(&sides, measured, LintCode::ForeignProcess, foreign));
+    lints.extend(of_kind(&sides, measured, LintCode::Throttled, |t| {
         (!t.throttled.is_empty()).then(|| format!("limited by {}", t.throttled.join(" and ")))
     }));
     for (side, benchmark) in sides {
         let capped = benchmark.telemetry.iter().filter(|telemetry| telemetry.power_capped).count();
         if capped > 0 {
-            let detail = format!("{side}: in {capped} of {} processes", benchmark.telemetry.len());
+            let place = measured.of_side(side);
+            let detail = format!("{place}in {capped} of {} processes", benchmark.telemetry.len());
             lints.push(Lint::new(LintCode::PowerCapped, detail));
         }
-        lints.extend(drift(side, &benchmark.telemetry));
+        lints.extend(drift(&measured.of_side(side), &benchmark.telemetry));
     }
     lints
 }
@@ -89,6 +133,27 @@ pub fn busy(base: &Run, head: &Run) -> Option<Lint> {
         let detail = format!("other programs ran during most processes of {}", counted(count, "benchmark"));
         Lint::new(LintCode::HostBusy, detail)
     })
+}
+
+/// Other programs' use of the measured devices during a session.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OtherPrograms {
+    /// Number of processes that they disturbed, and of all processes.
+    pub disturbed: usize,
+    pub processes: usize,
+    /// Their average share of the measured processors; zero if they only used a GPU.
+    pub share: f64,
+}
+
+impl OtherPrograms {
+    /// Returns `None` if they disturbed so few processes that the results of the session hardly depend on them.
+    pub fn of_runs(runs: [&Run; 2]) -> Option<Self> {
+        let all = || runs.into_iter().flat_map(|run| &run.benchmarks).flat_map(|it| &it.telemetry);
+        let (processes, disturbed) = (all().count(), all().filter_map(foreign).count());
+        let shares: f64 = all().filter_map(|seen| seen.foreign_share).sum();
+        let share = shares / processes as f64;
+        (disturbed as f64 > BEARABLE * processes as f64).then_some(Self { disturbed, processes, share })
+    }
 }
 
 /// Describes other programs' use of the measured devices.
@@ -110,7 +175,7 @@ fn foreign(telemetry: &Telemetry) -> Option<String> {
 /// that it may explain the result; otherwise a note.
 fn of_kind(
     sides: &[(SideName, &Benchmark); 2],
-    together: bool,
+    measured: Measured,
     code: LintCode,
     disturbed: impl Fn(&Telemetry) -> Option<String>,
 ) -> Option<Lint> {
@@ -126,19 +191,20 @@ fn of_kind(
     let (base, head) = (share(&found[0]), share(&found[1]));
     let counts = |at: usize| (found[at].2.len(), found[at].1);
     let ((base_hit, base_all), (head_hit, head_all)) = (counts(0), counts(1));
-    // Sides that were measured at different times did not share their disturbances.
-    let moved = match together {
-        true => {
+    let moved = match measured {
+        Measured::Together => {
             (base - head).abs() > BEARABLE
                 && lopsided((base_hit, head_hit), (base_all, head_all)) < NOT_CHANCE
         }
-        false => base.max(head) > BEARABLE,
+        Measured::Apart | Measured::AfterStored | Measured::Alone => base.max(head) > BEARABLE,
     };
     let parts: Vec<String> = found
         .iter()
         .filter_map(|(side, of, all)| {
             let (order, first) = all.first()?;
-            Some(format!("{side}: {} of {of} processes, first in process {}: {first}", all.len(), order + 1))
+            let place = measured.of_side(*side);
+            let count = all.len();
+            Some(format!("{place}{count} of {of} processes, first in process {}: {first}", order + 1))
         })
         .collect();
     if parts.is_empty() {
@@ -169,12 +235,12 @@ pub fn only_note_other_programs(lints: &mut [Lint]) {
     }
 }
 
-fn drift(side: SideName, telemetry: &[Telemetry]) -> Option<Lint> {
+fn drift(place: &str, telemetry: &[Telemetry]) -> Option<Lint> {
     let mut temperatures = telemetry.iter().filter_map(|telemetry| telemetry.temperature);
     let first = temperatures.next()?;
     let last = temperatures.next_back()?;
     ((last - first).abs() >= DEGREES).then(|| {
-        let detail = format!("{side}: {first:.0} °C after the first process, {last:.0} °C after the last");
+        let detail = format!("{place}{first:.0} °C after the first process, {last:.0} °C after the last");
         Lint::new(LintCode::TemperatureDrift, detail)
     })
 }
@@ -235,23 +301,29 @@ mod tests {
 
     #[test]
     fn a_burner_in_one_block_is_said_and_the_verdict_stands() {
-        let lints = of_row(&burnt(&[2, 3]), &burnt(&[2, 3]), true);
+        let lints = of_row(&burnt(&[2, 3]), &burnt(&[2, 3]), Measured::Together);
         assert_eq!(codes(&lints), ["disturbed"]);
         let expected = "base: 2 of 8 processes, first in process 3: other programs used 50 % of the \
         measured processors: \
                         process 7 (burner); head: 2 of 8";
         assert!(lints[0].detail.starts_with(expected), "{}", lints[0].detail);
-        assert_eq!(codes(&of_row(&burnt(&[1, 2]), &burnt(&[]), true)), ["disturbed"]);
+        assert_eq!(codes(&of_row(&burnt(&[1, 2]), &burnt(&[]), Measured::Together)), ["disturbed"]);
     }
 
     #[test]
     fn a_burner_that_found_one_side_only_forbids_a_verdict() {
         let all = &[0, 1, 2, 3, 4, 5, 6, 7];
-        assert_eq!(codes(&of_row(&burnt(&[]), &burnt(all), true)), ["foreign-process"]);
+        assert_eq!(codes(&of_row(&burnt(&[]), &burnt(all), Measured::Together)), ["foreign-process"]);
         // On a machine that is never quiet, chance alone can cause this.
-        assert_eq!(codes(&of_row(&burnt(&[0, 1]), &burnt(&[0, 2, 4, 5, 6]), true)), ["disturbed"]);
+        assert_eq!(
+            codes(&of_row(&burnt(&[0, 1]), &burnt(&[0, 2, 4, 5, 6]), Measured::Together)),
+            ["disturbed"]
+        );
         // In another session, base did not share the disturbance.
-        assert_eq!(codes(&of_row(&burnt(&[0, 1, 2]), &burnt(&[0, 1, 2]), false)), ["foreign-process"]);
+        assert_eq!(
+            codes(&of_row(&burnt(&[0, 1, 2]), &burnt(&[0, 1, 2]), Measured::Apart)),
+            ["foreign-process"]
+        );
     }
 
     #[test]
@@ -269,9 +341,34 @@ mod tests {
     }
 
     #[test]
+    fn a_finding_says_which_side_was_disturbed() {
+        let all = &[0, 1, 2, 3, 4, 5, 6, 7];
+        let detail = |base: &Benchmark, head: &Benchmark, measured| {
+            let lints = of_row(base, head, measured);
+            lints[0].detail.split_once(", first").unwrap().0.to_owned()
+        };
+        let quiet = burnt(&[]);
+        for (base, head, measured, said) in [
+            (&quiet, &burnt(all), Measured::Together, "head: 8 of 8 processes"),
+            (&quiet, &burnt(all), Measured::Apart, "while head was measured: 8 of 8 processes"),
+            (&burnt(all), &quiet, Measured::Apart, "while base was measured: 8 of 8 processes"),
+            (&quiet, &burnt(all), Measured::AfterStored, "while head was measured: 8 of 8 processes"),
+            (&burnt(all), &quiet, Measured::AfterStored, "in the newest stored session: 8 of 8 processes"),
+        ] {
+            assert_eq!(detail(base, head, measured), said);
+        }
+        // A session that is stored or converted does not know yet on which side it will be.
+        let mut converted = Run { benchmarks: vec![burnt(all)], ..Run::default() };
+        record_unfit(&mut converted);
+        let [found] = converted.benchmarks[0].lints.as_slice() else { panic!("{converted:?}") };
+        assert!(found.detail.starts_with("8 of 8 processes"), "{}", found.detail);
+        assert!(recorded(found, SideName::Base).detail.starts_with("base: 8 of 8 processes"));
+    }
+
+    #[test]
     fn a_quiet_machine_and_one_that_was_not_watched_say_nothing() {
-        assert!(of_row(&burnt(&[]), &burnt(&[]), true).is_empty());
-        assert!(of_row(&side(0, |_, _| {}), &side(0, |_, _| {}), false).is_empty());
+        assert!(of_row(&burnt(&[]), &burnt(&[]), Measured::Together).is_empty());
+        assert!(of_row(&side(0, |_, _| {}), &side(0, |_, _| {}), Measured::Apart).is_empty());
     }
 
     #[test]
@@ -282,7 +379,10 @@ mod tests {
             telemetry.throttled = vec!["heat".into()];
         });
         let cool = side(8, |_, telemetry| telemetry.temperature = Some(60.0));
-        assert_eq!(codes(&of_row(&cool, &hot, true)), ["throttled", "power-capped", "temperature-drift"]);
-        assert_eq!(codes(&of_row(&cool, &cool, true)), Vec::<&str>::new());
+        assert_eq!(
+            codes(&of_row(&cool, &hot, Measured::Together)),
+            ["throttled", "power-capped", "temperature-drift"]
+        );
+        assert_eq!(codes(&of_row(&cool, &cool, Measured::Together)), Vec::<&str>::new());
     }
 }

@@ -9,6 +9,7 @@ use benchgate_core::model::{
 use benchgate_core::record::WHEN_STORED;
 
 use super::decide::{decide_exact, log_floor, log_tolerance};
+use super::disturbance::Measured;
 use super::estimate::shift;
 use super::evidence::{self, Evidence, gather, prior_spread};
 use super::matching::Matched;
@@ -76,7 +77,11 @@ pub struct ComparedSession<'a> {
 }
 
 pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: Reason, fatal: bool) -> Row {
-    let lints = [pair.base, pair.head].into_iter().flatten().flat_map(|side| side.lints.iter().cloned());
+    let sides = [(SideName::Base, pair.base), (SideName::Head, pair.head)];
+    let lints = sides
+        .into_iter()
+        .filter_map(|(name, side)| Some((name, side?)))
+        .flat_map(|(name, side)| side.lints.iter().map(move |lint| disturbance::recorded(lint, name)));
     let lints = lints.filter(|lint| lint.code != LintCode::ReportedProblem || is_new(pair, lint));
     Row {
         target: context::target(pair),
@@ -130,7 +135,8 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     let unusable = unusable(base).or_else(|| unusable(head));
     let accuracy = accuracy::lints(base, head);
     let asked = workload::lints(base, head, session.together);
-    let disturbed = disturbance::of_row(base, head, session.together);
+    let disturbed =
+        disturbance::of_row(base, head, Measured::new(session.together, session.history.is_some()));
     let untimed = untimed(pair, (base, head), session, rules);
     let is_untimed =
         |series: &MetricSeries| untimed.iter().any(|draft| draft.row.metric.as_ref() == Some(&series.metric));

@@ -8,7 +8,7 @@ use crate::estimate::shift;
 use crate::evidence::blocks as paired_blocks;
 use crate::rules::Rules;
 use crate::series::{self, Readings};
-use crate::{Policy, threads};
+use crate::{OtherPrograms, Policy, threads};
 use benchgate_core::model::{BenchmarkName, Calibration, Metric, Run, Spread, Verdict};
 use benchgate_stats::robust::{ScalePrior, fit};
 use benchgate_stats::scores::BlockCosts;
@@ -125,6 +125,8 @@ pub struct NoiseReport {
     pub blocks: f64,
     /// Power by slowdown, over all benchmarks.
     pub power: Vec<PowerPoint>,
+    /// The other programs that disturbed the session, if they matter.
+    pub others: Option<OtherPrograms>,
     pub calibration: Calibration,
 }
 
@@ -200,6 +202,7 @@ impl<'a> Calibrating<'a> {
             inconclusive_rows: Share::default(),
             blocks: if recording.is_empty() { f64::NAN } else { 0.0 },
             power: if recording.is_empty() { Vec::new() } else { points(options) },
+            others: OtherPrograms::of_runs([base, head]),
             calibration,
         };
         Self { recording, policy, options, report, judged: vec![0; 1 + options.slowdowns.len()] }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use benchgate_core::model::counted;
 use benchgate_gate::noise::{NoiseReport, NoiseRow, PowerPoint, Share};
 
 use super::document::{self, Block, Cell, Column, Rules, Table, TerminalOptions, Text, json_for_logs};
@@ -126,6 +127,23 @@ pub fn noise_table(report: &NoiseReport, width: u16, block: Option<Duration>) ->
     if let Some(conclusion) = conclusion(report, block) {
         blocks.extend([Block::Break, Block::Prose(conclusion.into())]);
     }
+    if let Some(others) = report.others {
+        let share = match others.share {
+            0.0 => String::new(),
+            share => format!(" and used {} of the measured processors on average", percent(share)),
+        };
+        let (disturbed, of) = (others.disturbed, counted(others.processes, "process"));
+        blocks.extend([
+            Block::Break,
+            Block::Prose(
+                format!(
+                    "Other programs ran during {disturbed} of {of}{share}; on a quiet machine, the figures would be \
+                     better."
+                )
+                .into(),
+            ),
+        ]);
+    }
     document::terminal(&blocks, TerminalOptions { width, all: true, ..TerminalOptions::default() })
 }
 
@@ -157,6 +175,9 @@ pub fn noise_json(report: &NoiseReport) -> String {
         "inconclusive_rows": share(report.inconclusive_rows),
         "blocks": report.blocks,
         "power": report.power.iter().map(power).collect::<Vec<_>>(),
+        "other_programs": report.others.map(|others| json!({
+            "disturbed": others.disturbed, "processes": others.processes, "share": others.share,
+        })),
     });
     // `#` selects the indented form.
     json_for_logs(&format!("{whole:#}\n"))
@@ -176,6 +197,8 @@ fn share_text(share: Share, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use benchgate_gate::OtherPrograms;
+
     use super::*;
     use crate::report::tests::samples::noise_report;
 
@@ -212,6 +235,23 @@ mod tests {
             let said = said(hits, of);
             assert!(parts.iter().all(|part| said.contains(part)), "{said}");
         }
+    }
+
+    #[test]
+    fn a_calibration_of_a_busy_machine_ends_with_that() {
+        let mut report = noise_report();
+        report.others = Some(OtherPrograms { disturbed: 37, processes: 48, share: 0.63 });
+        let text = noise_table(&report, 80, None);
+        insta::assert_snapshot!(text.rsplit("\n\n").next().unwrap(), @"
+        Other programs ran during 37 of 48 processes and used 63 % of the measured
+            processors on average; on a quiet machine, the figures would be better.
+        ");
+        let read: Value = serde_json::from_str(&noise_json(&report)).unwrap();
+        assert_eq!(read["other_programs"]["share"], 0.63);
+        assert_eq!(
+            serde_json::from_str::<Value>(&noise_json(&noise_report())).unwrap()["other_programs"],
+            Value::Null
+        );
     }
 
     #[test]

@@ -325,6 +325,7 @@ pub(in crate::report) fn noise_report() -> NoiseReport {
         inconclusive_rows: Share { hits: 19, of: 2000 },
         blocks: 4.5,
         power: points([360, 595, 905]),
+        others: None,
         calibration: Calibration { source: "A/A session".to_owned(), spreads: Default::default() },
     }
 }
