@@ -327,6 +327,9 @@ fn each_side_has_its_own_artifacts_and_another_hash_is_other_work() {
         outcome.stdout
     );
     assert!(outcome.stdout.contains("[[artifact]] x.npy sha256: "), "{}", outcome.stdout);
+    suite.source("a", &["latency-us=1000"]);
+    let said = suite.world.run(["gate", "--base", "main"]).expect_code(11).said();
+    assert!(said.contains("; the compiled modules are identical"), "{said}");
     assert_eq!(servers.map(|server| server.requests().len()), [1, 1]);
 }
 

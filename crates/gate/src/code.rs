@@ -7,12 +7,25 @@ use benchgate_core::model::{
     Benchmark, GeneratedCode, KernelCode, Lint, LintCode, Metric, Number, Verdict, counted,
 };
 
-use super::Row;
 use super::decide::decide_exact;
 use super::rules::Rules;
+use super::{Row, status};
 
 /// Maximum number of names in a finding; the others are only counted.
 const NAMED: usize = 3;
+
+/// The detail of a finding about two sides that execute one module.
+const SAME_MODULE: &str = "the compiled modules are identical";
+
+impl Row {
+    /// Returns the finding about the code of both sides if nothing in it differs.
+    pub fn identical_code(&self) -> Option<&str> {
+        let lint = self.lints.iter().find(|lint| lint.code == LintCode::KernelCode)?;
+        // Kernels of several states are counted in a list.
+        let is_whole = !lint.detail.contains(", ") && lint.detail.ends_with(KernelState::Identical.as_str());
+        is_whole.then_some(&lint.detail)
+    }
+}
 
 /// The relation of a kernel's instructions to those of base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,7 +164,12 @@ fn comparable<'a>(
 /// changed or may have changed, and the facts that regressed.
 pub fn code_lints(row: &Row, base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> Vec<Lint> {
     let changes = code_changes(Some(base), Some(head));
-    let Some(counts) = kernel_counts(changes.iter().filter_map(CodeChange::state)) else { return Vec::new() };
+    let counts = if status::same_module(base, head) {
+        Some(SAME_MODULE.to_owned())
+    } else {
+        kernel_counts(changes.iter().filter_map(CodeChange::state))
+    };
+    let Some(counts) = counts else { return Vec::new() };
     let moved: Vec<&str> = changes
         .iter()
         .filter(|change| change.state() != Some(KernelState::Identical))

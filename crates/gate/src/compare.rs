@@ -18,7 +18,7 @@ use super::rules::Rules;
 use super::{
     Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, accuracy, classical, code,
     common_row, context, copied, diagnosis, direction, disturbance, explain, history, limits, looks,
-    matching, overall, rounded, separate, threads,
+    matching, overall, rounded, separate, status, threads,
 };
 
 /// Settings of a comparison besides the runs and the policy.
@@ -172,7 +172,9 @@ fn compared(
 fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>], rules: &Rules<'_>) {
     let both = pairs.iter().filter_map(|pair| pair.base.zip(pair.head));
     let known = both.filter(|(base, head)| {
-        base.profile.is_some() && head.profile.is_some() || base.code.is_some() && head.code.is_some()
+        base.profile.is_some() && head.profile.is_some()
+            || base.code.is_some() && head.code.is_some()
+            || status::same_module(base, head)
     });
     let known: BTreeMap<&BenchmarkName, _> = known.map(|pair| (&pair.1.name, pair)).collect();
     let is_latency =

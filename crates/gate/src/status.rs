@@ -249,13 +249,17 @@ fn covers(head: &Verification, base: Option<&Verification>) -> bool {
 
 /// Returns whether everything executed is the same on both sides.
 pub fn identical(base: &Benchmark, head: &Benchmark) -> bool {
-    match (&base.artifact, &head.artifact) {
-        (Some(base), Some(head)) => {
-            let same = |of: fn(&Artifact) -> &String| of(base) == of(head) && !of(base).is_empty();
-            same(|artifact| &artifact.vmfb_sha256) && same(|artifact| &artifact.execution_sha256)
-        }
-        _ => false,
-    }
+    same_module(base, head) && has_same(base, head, |artifact| &artifact.execution_sha256)
+}
+
+/// Returns whether both sides execute one module; its inputs, parameters and flags may differ.
+pub fn same_module(base: &Benchmark, head: &Benchmark) -> bool {
+    has_same(base, head, |artifact| &artifact.vmfb_sha256)
+}
+
+fn has_same(base: &Benchmark, head: &Benchmark, of: fn(&Artifact) -> &String) -> bool {
+    let artifacts = base.artifact.as_ref().zip(head.artifact.as_ref());
+    artifacts.is_some_and(|(base, head)| of(base) == of(head) && !of(base).is_empty())
 }
 
 /// The relation between the result of a benchmark on one side and an expectation.

@@ -10,8 +10,8 @@ use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon
 use super::human::{quantity, silhouette};
 use super::layout::{self, Layout, mark, name};
 use super::view::{self, MORE_COLUMNS};
-use super::words::{self, UNDECIDED, Words};
-use super::{Fact, LintGroup, RowView, View, provenance};
+use super::words::{self, Words};
+use super::{Fact, LintGroup, RowView, View, open, provenance};
 
 /// Maximum number of benchmarks whose causes are listed at the top.
 const CAUSES: usize = 3;
@@ -19,7 +19,7 @@ const CAUSES: usize = 3;
 /// has only rows that changed, and the others are counted.
 const WHOLE_TABLE: usize = 20;
 /// Maximum number of names in a group; the others are only counted.
-const NAMES: usize = 3;
+pub(super) const NAMES: usize = 3;
 /// Maximum number of cases of a finding; the others are only counted.
 const CASES: usize = 3;
 /// Maximum number of densities on a page: nobody reads more.
@@ -155,7 +155,8 @@ fn body<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Block<'a>> {
     let waived: Vec<RowView<'_>> = waived.into_iter().filter(|row| row.row.waiver.is_some()).collect();
     blocks.extend(section("Waived", &waived));
     if !view.open.is_empty() {
-        blocks.push(Block::counted("Inconclusive", view.open.len(), open(view, detail)));
+        let items = open::items(view, detail == Detail::Brief);
+        blocks.push(Block::counted("Inconclusive", view.open.len(), items));
     }
     if detail == Detail::Page {
         blocks.extend(folded("How base and head align", alignments(view)));
@@ -271,7 +272,8 @@ fn busy<'a>(view: &View<'a>) -> Option<Block<'a>> {
         Some(name(row).say(format!(" {}", time.effect()?)))
     };
     let text = Text::from(
-        "Other programs used the processors while both sides were measured, so the size of a change is uncertain",
+        "Other programs used the processors while both sides were measured, and waiting for them is part of \
+         the times, so the size of a change is uncertain",
     );
     let times: Vec<Text<'a>> = moved.iter().filter_map(of_time).take(NAMES).collect();
     let text = if times.is_empty() {
@@ -303,7 +305,7 @@ fn causes<'a>(view: &'a View<'a>) -> Option<Block<'a>> {
 }
 
 /// Returns why a row has its verdict, and who waived it.
-fn sentence<'a>(row: &RowView<'a>) -> Item<'a> {
+pub(super) fn sentence<'a>(row: &RowView<'a>) -> Item<'a> {
     let Words { sentence, detail, .. } = row.words();
     let text = Text::default().with(Part::Icon(mark(row))).then(name(row));
     let text = text.say(format!(" ({}): {sentence}", row.row.verdict)).detail(detail);
@@ -362,49 +364,11 @@ fn together<'a>(rows: &[RowView<'a>], alike: impl Fn(&RowView<'a>) -> bool) -> V
 }
 
 /// Formats `a, b, c and 2 more`.
-fn first_names<'a>(rows: &[RowView<'a>]) -> Text<'a> {
+pub(super) fn first_names<'a>(rows: &[RowView<'a>]) -> Text<'a> {
     let names = Text::joined(rows.iter().take(NAMES).map(name), ", ");
     match rows.len().saturating_sub(NAMES) {
         0 => names,
         more => names.say(format!(" and {more} more")),
-    }
-}
-
-/// Returns why rows are open: an entry for each reason.
-fn open<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
-    let brief = detail == Detail::Brief;
-    let group = |group: view::OpenGroup<'a>| {
-        if let ([only], false) = (group.rows.as_slice(), brief) {
-            let item = sentence(only);
-            return Item { text: item.text.then(also_moved(view, &group.rows)), ..item };
-        }
-        // The section's title already states that the row is inconclusive.
-        let said = Some(group.sentence).filter(|said| group.detail.is_none() || *said != UNDECIDED);
-        let reason = said.map(Text::from).into_iter().chain(group.detail.map(Text::message_of));
-        let smallest = group.smallest.filter(|_| !brief).map_or_else(String::new, |change| {
-            format!("; this much data could have shown a change of {change}")
-        });
-        let names = first_names(&group.rows);
-        let text = Text::default().with(Part::Icon(icon(Verdict::Inconclusive))).then(names);
-        let text = text.say(format!(" ({}): ", Verdict::Inconclusive));
-        let assumed = group.assumed.map_or_else(String::new, |assumed| format!("; {assumed}"));
-        let text = text.then(Text::joined(reason, ": ")).say(smallest).say(assumed);
-        text.then(also_moved(view, &group.rows)).into()
-    };
-    let waived = view.open.iter().filter(|row| row.row.waiver.is_some()).map(sentence);
-    view.open_groups().into_iter().map(group).chain(waived).collect()
-}
-
-/// Returns the processor times of open rows that changed. They decide nothing, but are more informative than
-/// times that other programs disturb.
-fn also_moved<'a>(view: &View<'a>, rows: &[RowView<'a>]) -> Text<'a> {
-    let moved = view.moved_cpu_times(rows).take(NAMES).map(|row| {
-        let change = format!("{} ({})", row.effect().unwrap_or_default(), row.interval().unwrap_or_default());
-        if rows.len() == 1 { change.into() } else { Text::named(row.name).say(" ").say(change) }
-    });
-    match Text::joined(moved, ", ") {
-        none if none.is_empty() => none,
-        moved => Text::from("; its cpu-time, which does not decide the verdict, changed by ").then(moved),
     }
 }
 
@@ -483,11 +447,14 @@ fn said<'a>(view: &View<'a>) -> Vec<(&'a str, String)> {
     let code = view.comparison.rows.iter().filter_map(|row| {
         Some((row.benchmark.as_str(), view::detail_of(row, LintCode::CodeRegressed)?.to_owned()))
     });
+    let alone = view.open_groups().into_iter().filter(|group| group.rows.len() == 1);
+    let same = alone.flat_map(|group| group.rows);
+    let same = same.filter_map(|row| Some((row.name, row.row.identical_code()?.to_owned())));
     let outputs = view.diverged.iter().map(|row| (row, row.words()));
     let outputs = outputs.chain(view.less_accurate.iter().filter_map(|row| Some((row, row.accuracy()?))));
     let outputs = outputs.chain(view.failed.iter().map(|row| (row, row.words())));
     let outputs = outputs.filter_map(|(row, words)| Some((row.row.benchmark.as_str(), words.detail?)));
-    causes.chain(code).chain(outputs).collect()
+    causes.chain(code).chain(same).chain(outputs).collect()
 }
 
 /// Returns whether this case of a finding is already mentioned above. A finding about an output begins with

@@ -20,6 +20,7 @@ mod html;
 mod human;
 mod layout;
 mod noise;
+mod open;
 mod outcomes;
 mod provenance;
 mod row_view;

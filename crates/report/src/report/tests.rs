@@ -142,6 +142,31 @@ fn an_open_row_says_what_its_processor_time_shows() {
 }
 
 #[test]
+fn an_open_row_says_that_its_code_is_identical() {
+    let kernels = "12 kernels: all identical";
+    let open = |name: &str| {
+        let mut row = measured(name, Verdict::Inconclusive, Reason::Open, 1e6, 1.04);
+        row.lints.push(Lint::new(LintCode::KernelCode, kernels));
+        row
+    };
+    let said = |rows: Vec<Row>| {
+        let comparison = of_rows(Verdict::Inconclusive, rows);
+        let view = View::new(&comparison, None);
+        let texts = [terminal(&view, NARROW), markdown(&view, MarkdownOptions::default())];
+        texts.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    for text in said(vec![open("sort")]) {
+        assert_eq!(text.matches("; 12 kernels: all identical").count(), 1, "{text}");
+        assert_eq!(text.matches("12 kernels").count(), 1, "{text}");
+    }
+    let mut other = open("search");
+    other.lints[0].detail = "12 kernels: 11 identical, 1 changed: identical".to_owned();
+    for text in said(vec![open("sort"), other]) {
+        assert!(text.replace('`', "").contains("; identical code: sort"), "{text}");
+    }
+}
+
+#[test]
 fn an_estimate_at_an_end_of_its_interval_is_explained() {
     let mut row = measured("sort", Verdict::Inconclusive, Reason::Open, 1e6, 1.58);
     if let Some(bounds) = row.estimate.as_mut().and_then(|estimate| estimate.interval.as_mut()) {

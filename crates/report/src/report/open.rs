@@ -1,0 +1,58 @@
+//! The reasons of rows without a verdict.
+
+use benchgate_core::model::Verdict;
+
+use super::comparison::{NAMES, first_names, sentence};
+use super::document::{Item, Part, Text, icon};
+use super::row_view::RowView;
+use super::view::{self, View};
+use super::words::UNDECIDED;
+
+/// Returns why rows are open: an entry for each reason.
+pub(super) fn items<'a>(view: &'a View<'a>, brief: bool) -> Vec<Item<'a>> {
+    let group = |group: view::OpenGroup<'a>| {
+        if let ([only], false) = (group.rows.as_slice(), brief) {
+            let item = sentence(only);
+            let text = item.text.then(same_code(&group.rows)).then(also_moved(view, &group.rows));
+            return Item { text, ..item };
+        }
+        // The section's title already states that the row is inconclusive.
+        let said = Some(group.sentence).filter(|said| group.detail.is_none() || *said != UNDECIDED);
+        let reason = said.map(Text::from).into_iter().chain(group.detail.map(Text::message_of));
+        let smallest = group.smallest.filter(|_| !brief).map_or_else(String::new, |change| {
+            format!("; this much data could have shown a change of {change}")
+        });
+        let names = first_names(&group.rows);
+        let text = Text::default().with(Part::Icon(icon(Verdict::Inconclusive))).then(names);
+        let text = text.say(format!(" ({}): ", Verdict::Inconclusive));
+        let assumed = group.assumed.map_or_else(String::new, |assumed| format!("; {assumed}"));
+        let text = text.then(Text::joined(reason, ": ")).say(smallest).say(assumed);
+        text.then(same_code(&group.rows)).then(also_moved(view, &group.rows)).into()
+    };
+    let waived = view.open.iter().filter(|row| row.row.waiver.is_some()).map(sentence);
+    view.open_groups().into_iter().map(group).chain(waived).collect()
+}
+
+/// Returns the processor times of open rows that changed. They decide nothing, but are more informative than
+/// times that other programs disturb.
+fn also_moved<'a>(view: &View<'a>, rows: &[RowView<'a>]) -> Text<'a> {
+    let moved = view.moved_cpu_times(rows).take(NAMES).map(|row| {
+        let change = format!("{} ({})", row.effect().unwrap_or_default(), row.interval().unwrap_or_default());
+        if rows.len() == 1 { change.into() } else { Text::named(row.name).say(" ").say(change) }
+    });
+    match Text::joined(moved, ", ") {
+        none if none.is_empty() => none,
+        moved => Text::from("; its cpu-time, which does not decide the verdict, changed by ").then(moved),
+    }
+}
+
+/// Returns the open rows in whose code nothing changed, so that something else must have moved the time.
+fn same_code<'a>(rows: &[RowView<'a>]) -> Text<'a> {
+    let same: Vec<RowView<'a>> =
+        rows.iter().copied().filter(|row| row.row.identical_code().is_some()).collect();
+    match (same.as_slice(), rows.len()) {
+        ([], _) => Text::default(),
+        ([only], 1) => Text::from("; ").say(only.row.identical_code().unwrap_or_default()),
+        _ => Text::from("; identical code: ").then(first_names(&same)),
+    }
+}
