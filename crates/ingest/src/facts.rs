@@ -6,17 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use benchgate_core::model::{Benchmark, ENVIRONMENT, Lint, LintCode, Run, Stage, excerpt};
+use benchgate_core::model::{Benchmark, ENVIRONMENT, FIELDS, Lint, LintCode, Run, Stage, excerpt};
 
 use super::build::{fail, time_unit};
 use super::text::is_crash;
 
 /// Name and value of a field, as text.
 pub(super) type Field = (String, String);
-
-/// Label with the names of all facts that a row states, because a fact that only one side states is not known
-/// to be equal.
-const FIELDS: &str = "fields";
 
 /// Maximum number of bytes of the facts that a file states for all of its rows.
 const LONGEST: usize = 4096;
@@ -39,8 +35,9 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
         benchmark.labels.insert(format!("{ENVIRONMENT}{name}"), plain(value));
     }
     names.sort_unstable();
-    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    benchmark.labels.insert(FIELDS.to_owned(), names);
+    if !names.is_empty() {
+        benchmark.labels.insert(FIELDS.to_owned(), names.join(", "));
+    }
 }
 
 /// States whether the tool printed its last line about the benchmark. Some files never contain that line, but a side

@@ -84,6 +84,22 @@ fn no_configuration_line_of_a_go_benchmark_that_differs_is_green() {
 }
 
 #[test]
+fn no_context_of_google_benchmark_that_differs_is_green() {
+    let row = |at: usize, time: f64| {
+        format!(
+            "{{\"name\": \"BM\", \"run_name\": \"BM\", \"run_type\": \"iteration\", \"repetitions\": 3, \"repetition_index\": {at}, \
+             \"iterations\": 1000, \"real_time\": {time}, \"cpu_time\": {time}, \"time_unit\": \"us\"}}"
+        )
+    };
+    let rows = [row(0, 100.2), row(1, 100.1), row(2, 100.6)].join(", ");
+    let file = format!(
+        "{{\"context\": {{\"num_cpus\": 2, \"backend\": \"cuda\", \"size\": \"1000\"}}, \"benchmarks\": [{rows}]}}"
+    );
+    let edits = [("\"cuda\"", "\"cpu\""), ("\"1000\"", "\"10\""), (", \"size\": \"1000\"", "")];
+    none_is_green("Google Benchmark's context", &file, &edits);
+}
+
+#[test]
 fn no_column_of_a_table_that_denies_its_row_is_green() {
     let table = "# CPU\n\n| Backend | Latency (ms) | Success | Accuracy | Batch | Speedup |\n| - | - | - | - | - | - |\n\
         | a | 1.0002 | True | pass | 8 | 1.1 |\n| b | 2.0002 | True | pass | 8 | 1.2 |\n";

@@ -183,6 +183,10 @@ pub const ARCHITECTURE: &str = "architecture";
 /// changed, so a difference is reported and does not make another experiment.
 pub const ENVIRONMENT: &str = "environment ";
 
+/// Label with the names of all facts that a foreign row states in fields of its own. A row without it states
+/// none, so a fact that only one side states is a difference.
+pub const FIELDS: &str = "fields";
+
 /// The labels of a command's benchmark that hold the lines run before it was measured.
 pub const SETUP: &str = "setup";
 pub const PREPARE: &str = "prepare";
@@ -238,7 +242,13 @@ impl Benchmark {
     /// Returns the axis in which another result of the same name differs, with both values, as `batch: 1 /
     /// 2`.
     pub fn differing_axis(&self, other: &Self) -> Option<String> {
-        let mut differing = self.axes().filter_map(|(axis, one)| Some((axis, one, other.labels.get(axis)?)));
+        let fields = |side: &Self| side.labels.get(FIELDS).map_or_else(|| "none".to_owned(), String::clone);
+        let (ours, theirs) = (fields(self), fields(other));
+        let of_fields = (FIELDS, ours.as_str(), theirs.as_str());
+        let of_axes = self
+            .axes()
+            .filter_map(|(axis, one)| Some((axis.as_str(), one.as_str(), other.labels.get(axis)?.as_str())));
+        let mut differing = of_axes.chain([of_fields]);
         let (axis, one, two) = differing.find(|(_, one, two)| one != two)?;
         Some(format!("{axis}: {} / {}", excerpt(one, LONGEST_VALUE), excerpt(two, LONGEST_VALUE)))
     }

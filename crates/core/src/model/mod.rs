@@ -22,9 +22,9 @@ mod text;
 mod verification;
 
 pub use benchmark::{
-    ARCHITECTURE, Artifact, Benchmark, BenchmarkGlob, BenchmarkName, BlockSlot, ENVIRONMENT, JUDGED_BY,
-    JUDGED_BY_OUTPUTS, MetricSeries, PREPARE, Process, RENAMED_FROM, SETUP, Series, Summary, Workload,
-    is_axis, is_of_command,
+    ARCHITECTURE, Artifact, Benchmark, BenchmarkGlob, BenchmarkName, BlockSlot, ENVIRONMENT, FIELDS,
+    JUDGED_BY, JUDGED_BY_OUTPUTS, MetricSeries, PREPARE, Process, RENAMED_FROM, SETUP, Series, Summary,
+    Workload, is_axis, is_of_command,
 };
 pub use device::{BACKENDS, DeviceFacts, DeviceKind, GpuClock, Vendor, device_driver, is_cpu};
 pub use effect::{Estimate, Interval, Method, RunSummary, SideStats, Typical, WaiverUse};

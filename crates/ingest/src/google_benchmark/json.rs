@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use benchgate_core::model::{Context, Run, Testbed, excerpt};
+use benchgate_core::model::{Benchmark, Context, Run, Testbed, excerpt, is_axis};
 
 use super::super::build::testbed;
 use super::super::error::{BoxedFault, fault};
-use super::super::facts::{failure, is_commit};
+use super::super::facts::{Field, failure, is_commit, shared, state};
 use super::super::json_scan::{Scan, Scanner};
 use super::counters::MAX_COUNTERS;
 use super::rows::{Families, GoogleBenchmarkRow, RowKind, TimeUnit};
@@ -25,7 +25,7 @@ pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {
     let mut first = true;
     while let Some(key) = json.next_key(&mut first)? {
         match key.as_ref() {
-            "context" => (run.context, run.testbed, run.commit, families.axes) = context(&mut json)?,
+            "context" => families.stated = context(&mut json, &mut run)?,
             "benchmarks" if seen_benchmarks => return Err(second_list(&json)),
             "benchmarks" => {
                 seen_benchmarks = true;
@@ -64,9 +64,30 @@ pub(crate) const AXES: &str = "benchgate_axes";
 /// Labels of each benchmark.
 pub(crate) type Axes = BTreeMap<String, BTreeMap<String, String>>;
 
-pub(super) fn context(json: &mut Scanner<'_>) -> Scan<(Context, Option<Testbed>, Option<String>, Axes)> {
+/// Labels of benchmarks that a file states outside of their rows.
+#[derive(Debug, Default)]
+pub(super) struct StatedLabels {
+    /// Those of each benchmark of a converted file.
+    axes: Axes,
+    /// The user's own context (`--benchmark_context=backend=cuda`), which all benchmarks share.
+    fields: Vec<Field>,
+}
+
+impl StatedLabels {
+    pub(super) fn add_to(&mut self, benchmark: &mut Benchmark) {
+        if !self.fields.is_empty() {
+            state(benchmark, &self.fields);
+        }
+        // Other labels state how benchgate built or judges a benchmark, which a file must not decide.
+        let stated = self.axes.remove(benchmark.name.as_str()).unwrap_or_default();
+        benchmark.labels.extend(stated.into_iter().filter(|(axis, _)| is_axis(axis)));
+    }
+}
+
+/// Reads the context, and adds to the run what it states about the program and the machine.
+pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<StatedLabels> {
     let (mut context, mut named, mut caches, mut commit) = (Context::default(), None, None, None);
-    let mut axes = Axes::default();
+    let (mut axes, mut fields) = (Axes::default(), Vec::new());
     json.begin_object()?;
     let mut first = true;
     while let Some(key) = json.next_key(&mut first)? {
@@ -95,15 +116,21 @@ pub(super) fn context(json: &mut Scanner<'_>) -> Scan<(Context, Option<Testbed>,
                 let read = serde_json::from_str(&json.string()?);
                 axes = read.map_err(|error| fault(json.at(), format!("`{AXES}`: {error}")))?;
             }
+            "json_schema_version" => json.skip()?,
             // The user's own context (`--benchmark_context=commit=…`).
             key if is_commit(key) && json.peek()? == b'"' => {
                 let stated = json.string()?.into_owned();
                 commit = commit.or(Some(stated).filter(|stated| !stated.is_empty()));
             }
-            _ => json.skip()?,
+            _ => match json.peek()? {
+                b'"' => fields.push((key.into_owned(), json.string()?.into_owned())),
+                b't' | b'f' => fields.push((key.into_owned(), json.boolean()?.to_string())),
+                _ => json.skip()?,
+            },
         }
     }
-    Ok((context, named.or(caches), commit, axes))
+    (run.context, run.testbed, run.commit) = (context, named.or(caches), commit);
+    Ok(StatedLabels { axes, fields: shared(fields).map_err(|what| fault(json.at(), what))? })
 }
 
 /// Reads the machine, identified by the sizes of its caches: except for the number of processors, the tool

@@ -160,8 +160,7 @@ impl Reader {
                 }
                 Some(key) => {
                     if key == "context" {
-                        (self.run.context, self.run.testbed, self.run.commit, self.families.axes) =
-                            context(json)?;
+                        self.families.stated = context(json, &mut self.run)?;
                     } else {
                         json.skip()?;
                     }

@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use benchgate_core::model::{
-    Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Series, Stage, is_axis,
+    Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Series, Stage,
 };
 
 use benchgate_stats::describe;
 
 use super::counters::{MAX_COUNTERS, counter_metric, reported_counter, unusable_counter};
-use super::json::Axes;
+use super::json::StatedLabels;
 use super::stated::{Instance, StatedRepetitions};
 use super::summaries::{Aggregate, Statistic, summarise};
 use crate::build::has_room;
@@ -197,8 +197,7 @@ struct Family {
 /// All rows read so far. Nothing is borrowed from the file, because it may be read in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Families {
-    /// Labels of benchmarks that a converted file states.
-    pub(super) axes: Axes,
+    pub(super) stated: StatedLabels,
     list: Vec<Family>,
     index: HashMap<String, usize>,
     last: usize,
@@ -464,9 +463,7 @@ impl Families {
         };
         let mut benchmarks: Vec<Benchmark> = self.list.into_iter().filter(kept).map(Family::finish).collect();
         for benchmark in &mut benchmarks {
-            // Other labels state how benchgate built or judges a benchmark, which a file must not decide.
-            let stated = self.axes.remove(benchmark.name.as_str()).unwrap_or_default();
-            benchmark.labels.extend(stated.into_iter().filter(|(axis, _)| is_axis(axis)));
+            self.stated.add_to(benchmark);
         }
         benchmarks
     }
