@@ -16,9 +16,9 @@ use super::history::StoredSessions;
 use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{
-    Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, TestKind, accuracy, classical, code,
-    common_row, context, copied, diagnosis, direction, disturbance, explain, history, limits, looks,
-    matching, overall, rounded, separate, status, threads,
+    Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, ShownSides, TestKind, accuracy,
+    classical, code, common_row, context, copied, diagnosis, direction, disturbance, explain, history,
+    limits, looks, matching, overall, rounded, separate, status, threads,
 };
 
 /// Settings of a comparison besides the runs and the policy.
@@ -77,8 +77,9 @@ pub fn compare_with_history<'a>(
     let newest = history::newest_measured(&usable).unwrap_or(nothing);
     let slow = history::same_testbed(head, stored.slow);
     let history = history::Sessions::new(&usable, &slow, stored.earlier, head);
-    let notes = history::notes(sessions.len(), usable.len());
-    let method = history::method(history.is_anchored(), history.common(&Metric::LATENCY.name).is_some());
+    let is_shifted = history.common(&Metric::LATENCY.name).is_some();
+    let notes = history::notes(sessions.len(), usable.len(), is_shifted);
+    let method = history::method(history.is_anchored());
     let mut comparison = compared(&newest, head, Some((history, stored.storing)), policy, options);
     comparison.notes.extend(notes);
     comparison.method.extend(method);
@@ -141,7 +142,7 @@ fn compared(
         direction::withhold(row);
         withhold_green(row, cut);
         waive(row, &rules);
-        row.typical = row.values_to_show();
+        row.typical = row.values_to_show(ShownSides::of_row(row, &session));
     }
     name_kernels(&mut rows, &pairs, &rules);
     matching::point_out(&mut rows, &pairs);

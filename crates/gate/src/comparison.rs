@@ -99,7 +99,7 @@ pub struct Row {
     pub estimate: Option<Estimate>,
     pub base: Option<SideStats>,
     pub head: Option<SideStats>,
-    /// The values that reports show; they agree with the effect.
+    /// The values that reports show ([`ShownSides`](super::ShownSides)).
     pub typical: Typical,
     /// The floor and tolerance that applied, after overrides.
     pub policy: Option<MetricPolicy>,

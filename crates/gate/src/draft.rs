@@ -462,8 +462,16 @@ fn metric_draft(
             return Draft::settled(row);
         }
     };
-    let ratio = head_readings.stats.location / base_readings.stats.location;
     let worse = metric.better.worse();
+    if !session.together && base_readings.exact.is_none() {
+        // Separate sessions have only these medians in common, in the form in which the tools print them.
+        for (stats, readings) in [(&mut row.base, &base_readings), (&mut row.head, &head_readings)] {
+            if let Some((stats, location)) = stats.as_mut().zip(evidence::location(readings, worse)) {
+                stats.location = location;
+            }
+        }
+    }
+    let ratio = head_readings.stats.location / base_readings.stats.location;
     let other_work = row.lints.iter().find(|lint| lint.code == LintCode::WorkloadChanged).cloned();
     if let (Some(base), Some(head)) = (base_readings.exact, head_readings.exact) {
         let rule = rules.metric(&row.benchmark, metric);
@@ -573,14 +581,6 @@ fn metric_draft(
         }
         Ok(mut evidence) => {
             row.lints.extend(evidence.take_lints());
-            if let Evidence::Unpaired { .. } = &evidence {
-                // These medians are compared, in the form in which the tools print them.
-                for (stats, readings) in [(&mut row.base, &base_readings), (&mut row.head, &head_readings)] {
-                    if let Some((stats, location)) = stats.as_mut().zip(evidence::location(readings, worse)) {
-                        stats.location = location;
-                    }
-                }
-            }
             row.lints = context::deduplicate(row.lints);
             row.estimate = Some(Estimate::unjudged(Method::Paired, ratio));
             let rule = rules.metric(&row.benchmark, metric);

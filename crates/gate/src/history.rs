@@ -64,6 +64,8 @@ struct Costs<'a> {
     /// Sessions that are excluded because they were slow, in the same form.
     slow: Vec<(usize, f64)>,
     now: Option<f64>,
+    /// The common shift of head's session that was removed from `now`.
+    shift: f64,
     /// True if a stored session has a value of which no ratio can be formed.
     has_zero: bool,
     /// Costs in sessions on earlier days.
@@ -108,7 +110,9 @@ impl<'a> Sessions<'a> {
             let Some(found) = Common::of_rows(&seen, runs.len(), slow.len()) else { continue };
             for (at, costs) in rows.iter_mut().enumerate() {
                 costs.slow = found.without(at, &costs.slow, None).0;
-                (costs.stored, costs.now) = found.without(at, &costs.stored, costs.now);
+                let (stored, now) = found.without(at, &costs.stored, costs.now);
+                costs.shift = costs.now.zip(now).map_or(0.0, |(measured, now)| measured - now);
+                (costs.stored, costs.now) = (stored, now);
             }
             common.insert(metric, found);
         }
@@ -148,6 +152,13 @@ impl<'a> Sessions<'a> {
         Some(Lint::new(LintCode::AnchorChanged, detail))
     }
 
+    /// Returns the ratio by which head's session differs from the stored ones in all rows, as far as it was
+    /// removed from the change of this row. Ratios to an anchor are not values that a session measured.
+    pub fn removed_shift(&self, name: &BenchmarkName, metric: &Metric) -> f64 {
+        let row = self.rows.get(&(name, metric.name.as_ref())).filter(|_| !self.is_anchored());
+        row.map_or(1.0, |row| (row.shift * metric.better.worse()).exp())
+    }
+
     /// Returns whether this row has been slowed down: sessions are excluded because they were slow, or head
     /// continues a slowdown that is gradual or that the first sessions can't exclude.
     pub fn is_slowed(&self, name: &BenchmarkName, metric: &Metric, question: &GradualQuestion) -> bool {
@@ -177,7 +188,7 @@ fn costs<'a>(
         for series in benchmark.metrics.iter().filter(noisy) {
             let now = cost(head, benchmark, series, head.anchor.as_ref());
             let (metric, stored, slow) = (&series.metric, Vec::new(), Vec::new());
-            let costs = Costs { metric, stored, slow, now, has_zero: false, earlier: Vec::new() };
+            let costs = Costs { metric, stored, slow, now, shift: 0.0, has_zero: false, earlier: Vec::new() };
             rows.insert((&benchmark.name, series.metric.name.as_ref()), costs);
         }
     }
@@ -318,7 +329,7 @@ pub fn newest_measured(sessions: &[&Run]) -> Option<Run> {
 }
 
 /// Returns notes about the history for the reader.
-pub fn notes(stored: usize, used: usize) -> Vec<String> {
+pub fn notes(stored: usize, used: usize, is_shifted: bool) -> Vec<String> {
     let mut notes = vec![format!(
         "compared with {}; the spread between sessions is taken into account",
         counted(used, "stored session")
@@ -326,16 +337,19 @@ pub fn notes(stored: usize, used: usize) -> Vec<String> {
     if used < stored {
         notes.push(format!("left out: {} of other testbeds", counted(stored - used, "stored session")));
     }
+    if is_shifted {
+        notes.push(
+            "the values are as measured, but a shift that all benchmarks of a session share is removed from the change \
+             of each row, and judged as a separate row"
+                .to_owned(),
+        );
+    }
     notes
 }
 
 /// Describes how a history with an anchor, or with a common shift of its sessions, is used.
-pub fn method(anchored: bool, common: bool) -> Vec<String> {
-    let anchored = anchored.then_some("times are ratios to the anchor of the same session, block by block");
-    let common = common.then_some(
-        "a shift that all benchmarks of a session share is removed from each row and judged as a separate row",
-    );
-    anchored.into_iter().chain(common).map(str::to_owned).collect()
+pub fn method(anchored: bool) -> Option<String> {
+    anchored.then(|| "times are ratios to the anchor of the same session, block by block".to_owned())
 }
 
 /// Gathers the evidence of head's session against the history of this row.

@@ -72,5 +72,5 @@ pub use sequential::{
 };
 pub use series::{described, location};
 pub use status::{Expectations, Met};
-pub use typical::Latency;
+pub use typical::{Latency, ShownSides};
 pub use untrusted::{Expected, compare_untrusted};

@@ -4,17 +4,41 @@
 use benchgate_core::model::Metric;
 use benchgate_stats::describe;
 
+use super::draft::ComparedSession;
 use super::{Method, Row, SideStats, Typical};
 
+/// The sessions in which the sides of a row were measured, as far as the values to show depend on it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ShownSides {
+    /// One session, or one program's run that measured both.
+    Together,
+    /// Different sessions. Each shows what it measured, so that a session shows the same value whatever it is
+    /// compared with. `shift` is the ratio of head's session to the stored ones that the effect leaves out; 1
+    /// if there is none.
+    Apart { shift: f64 },
+}
+
+impl ShownSides {
+    pub(super) fn of_row(row: &Row, session: &ComparedSession<'_>) -> Self {
+        if session.together {
+            return Self::Together;
+        }
+        let history = session.history.as_ref().zip(row.metric.as_ref());
+        let shift = history.map(|(sessions, metric)| sessions.removed_shift(&row.benchmark, metric));
+        Self::Apart { shift: shift.unwrap_or(1.0) }
+    }
+}
+
 impl Row {
-    /// Returns the values to show for both sides, which agree with the effect.
+    /// Returns the values to show for both sides. The values of one session agree with the effect; those of
+    /// different sessions do so unless the effect is more than their ratio.
     ///
     /// Effects are estimated from pairs of processes, so the locations of the two sides don't have exactly
     /// the estimated ratio. The level of both sides together (the geometric mean of their locations) is
     /// measured well, so the two values are placed around it with the ratio of the effect. An outlier may
     /// change an effect without changing a median, so both values are shifted together until each is within
     /// the range of its side.
-    pub fn values_to_show(&self) -> Typical {
+    pub fn values_to_show(&self, sides: ShownSides) -> Typical {
         let ratio = self.estimate.as_ref().map(|estimate| (&estimate.method, estimate.ratio));
         let value = match ratio {
             // Welch's test compares the means.
@@ -34,12 +58,18 @@ impl Row {
         }
         // If the effect is the ratio of the locations, they are shown as they were measured.
         const ROUNDING: f64 = 1e-12;
-        match method {
-            Method::Exact => measured,
+        // A report must not show values that rise next to an effect that falls.
+        let is_opposite = (head - base) * (ratio - 1.0) < 0.0;
+        match (method, sides) {
+            (Method::Exact, _) => measured,
             _ if (head / base / ratio - 1.0).abs() < ROUNDING => measured,
-            // In a comparison with a history, the stored side has many sessions, and only head is a new
-            // measurement.
-            Method::History => Typical { base: Some(head / ratio), head: Some(head) },
+            // The stored side has many sessions, and only head is a new measurement. Their level does not
+            // depend on head, because head's shift is part of its value.
+            (Method::History, ShownSides::Apart { shift }) => {
+                Typical { base: Some(head / (ratio * shift)), head: Some(head) }
+            }
+            (Method::History, ShownSides::Together) => Typical { base: Some(head / ratio), head: Some(head) },
+            (_, ShownSides::Apart { .. }) if !is_opposite => measured,
             _ => {
                 let around = base.sqrt() * head.sqrt() / ratio.sqrt();
                 let [base, head] = measured_range;
@@ -128,7 +158,7 @@ mod tests {
         // The medians of the sides are slower but the pairs are faster: the report must not state both.
         for method in [Method::Paired, Method::Unpaired, Method::Welch, Method::MannWhitney, Method::History]
         {
-            let shown = row(method, 0.932, 13.47, 14.65).values_to_show();
+            let shown = row(method, 0.932, 13.47, 14.65).values_to_show(ShownSides::Together);
             let (base, head) = (shown.base.unwrap(), shown.head.unwrap());
             assert!((head / base - 0.932).abs() < 1e-12, "{method:?}: {shown:?}");
             assert!(base > 13.0 && base < 17.0 && head > 12.0 && head < 16.0, "{method:?}: {shown:?}");
@@ -144,7 +174,7 @@ mod tests {
             for (at, side) in [&mut row.base, &mut row.head].into_iter().flatten().enumerate() {
                 (side.min, side.max) = (99.0, if at == slow { 1000.0 } else { 101.0 });
             }
-            let shown = row.values_to_show();
+            let shown = row.values_to_show(ShownSides::Together);
             let (base, head) = (shown.base.unwrap(), shown.head.unwrap());
             assert!(base.min(head) >= 99.0 && (head / base - ratio).abs() < 1e-12, "{shown:?}");
             assert!([base, head][1 - slow] <= 101.0, "{shown:?}");
@@ -152,8 +182,23 @@ mod tests {
     }
 
     #[test]
+    fn values_of_different_sessions_are_those_that_each_measured() {
+        let apart = ShownSides::Apart { shift: 1.0 };
+        for method in [Method::Unpaired, Method::Summaries, Method::Identical] {
+            let shown = row(method, 1.05, 10.0, 11.0).values_to_show(apart);
+            assert_eq!(shown, Typical { base: Some(10.0), head: Some(11.0) }, "{method:?}");
+        }
+        // On a day that is 10 % slower, head is 2 % faster than its neighbors.
+        let shown = row(Method::History, 0.98, 10.3, 10.78).values_to_show(ShownSides::Apart { shift: 1.1 });
+        assert!((shown.base.unwrap() - 10.0).abs() < 1e-9 && shown.head == Some(10.78), "{shown:?}");
+        // A fall of the values never stands next to a rise.
+        let shown = row(Method::Unpaired, 1.05, 11.0, 10.0).values_to_show(apart);
+        assert!(shown.head > shown.base, "{shown:?}");
+    }
+
+    #[test]
     fn deterministic_values_are_shown_as_they_are() {
-        let shown = row(Method::Exact, f64::INFINITY, 0.0, 3.0).values_to_show();
+        let shown = row(Method::Exact, f64::INFINITY, 0.0, 3.0).values_to_show(ShownSides::Together);
         assert_eq!(shown, Typical { base: Some(0.0), head: Some(3.0) });
     }
 

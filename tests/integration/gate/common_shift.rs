@@ -1,6 +1,6 @@
 //! The common shift of a session that is compared with stored ones.
 
-use benchgate::gate::{ALL_BENCHMARKS, CompareOptions, Comparison, Policy, compare_with_history};
+use benchgate::gate::{ALL_BENCHMARKS, CompareOptions, Comparison, Policy, compare, compare_with_history};
 use benchgate::model::{Anchor, BenchmarkName, Metric, Process, Run, Series, Verdict};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
@@ -55,6 +55,32 @@ fn a_change_of_everything_is_red_in_the_row_of_what_all_have_in_common() {
     let comparison = judged(&session(100, 0.3, None), &history());
     assert_eq!(verdict(&comparison, ALL_BENCHMARKS), Verdict::Regressed);
     assert_eq!(comparison.verdict, Verdict::Regressed);
+}
+
+#[test]
+fn a_session_shows_the_same_value_whatever_it_is_compared_with() {
+    let shown = |comparison: &Comparison| {
+        let row = comparison.rows.iter().find(|row| row.benchmark.as_str() == "row-0").unwrap();
+        (row.typical.base.unwrap(), row.typical.head.unwrap())
+    };
+    let measured = |run: &Run| {
+        let Series::Processes(processes) = &run.benchmarks[0].metrics[0].series else { panic!("{run:?}") };
+        let mut middles: Vec<f64> = processes.iter().map(|process| process.samples[1]).collect();
+        middles.sort_by(f64::total_cmp);
+        (middles[2] * middles[3]).sqrt()
+    };
+    let is_near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-5;
+    let (head, later, history) = (session(100, 0.05, None), session(101, -0.04, None), history());
+    let (base, now) = shown(&judged(&head, &history));
+    assert!(is_near(now, measured(&head)), "{now} / {}", measured(&head));
+    // The level of the stored sessions depends on them only.
+    assert!(is_near(base, shown(&judged(&later, &history)).0), "{base}");
+    for other in [&history[0], &history[1], &later] {
+        let (base, now) = shown(&compare(other, &head, &Policy::default(), &CompareOptions::default()));
+        assert!(is_near(base, measured(other)) && is_near(now, measured(&head)), "{base} → {now}");
+    }
+    let said = judged(&head, &history).notes.into_iter().filter(|note| note.contains("as measured")).count();
+    assert_eq!(said, 1);
 }
 
 #[test]

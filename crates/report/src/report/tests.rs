@@ -5,7 +5,7 @@ pub(super) mod samples;
 use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::{Lint, LintCode, Metric, SideName, Verdict, VerifyCode};
 use benchgate_core::record::ComparisonFile;
-use benchgate_gate::{Estimate, Method, Reason, Row, SideStats, Typical, WaiverUse};
+use benchgate_gate::{Estimate, Method, Reason, Row, ShownSides, SideStats, Typical, WaiverUse};
 
 use super::document::{cell, code, markdown_text as text};
 use super::{
@@ -261,7 +261,7 @@ fn every_report_shows_the_values_that_the_gate_computed() {
         let (min, max) = (location * 0.9, location * 1.1);
         *side = Some(SideStats { location, mean: location, min, max, ..side.clone().unwrap() });
     }
-    row.typical = row.values_to_show();
+    row.typical = row.values_to_show(ShownSides::Together);
     let comparison = of_rows(Verdict::Improved, vec![row]);
     let view = View::new(&comparison, None);
     let values = "14.55 → 13.56 µs";

@@ -384,6 +384,9 @@ fn happened(verdict: Verdict, count: usize, of_base: bool) -> &'static str {
     }
 }
 
+/// Relative difference that no report shows.
+const SHOWN: f64 = 1e-4;
+
 fn legend(comparison: &Comparison) -> Option<Legend> {
     let estimated = comparison.rows.iter().filter_map(|row| row.estimate.as_ref());
     let measured = |estimate: &&Estimate| !matches!(estimate.method, Method::Identical | Method::Exact);
@@ -399,11 +402,17 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
         matches!(estimate.method, Method::Unpaired | Method::Summaries) && estimate.sessions.is_some()
     });
     let has_summaries = estimates.clone().any(|estimate| estimate.method == Method::Summaries);
-    // With several sessions, both values are estimates.
+    let has_history = estimates.clone().any(|estimate| estimate.method == Method::History);
     let location = |side: &Option<SideStats>| side.as_ref().map(|side| side.location);
     let is_stated =
         |row: &Row| (row.typical.base, row.typical.head) == (location(&row.base), location(&row.head));
     let is_stated = comparison.rows.iter().filter(|row| row.estimate.is_some()).all(is_stated);
+    let is_ratio = |row: &Row| {
+        let effect = row.estimate.as_ref().map(|estimate| estimate.ratio);
+        let both = row.typical.base.zip(row.typical.head).zip(effect);
+        both.is_none_or(|((base, head), ratio)| (head / base / ratio - 1.0).abs() < SHOWN)
+    };
+    let is_ratio = comparison.rows.iter().all(is_ratio);
     let statistic = (is_separate && is_stated && !is_once && !has_summaries).then_some("median");
     let values = if estimates.all(|estimate| estimate.method == Method::Welch) {
         "the mean"
@@ -411,8 +420,13 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
         "the value in each file"
     } else if is_separate && !is_stated {
         "a typical value, estimated from all files of the side; the ratio of the two is the change"
+    } else if has_history {
+        "the level of the stored sessions, and head's median (some tools print the mean)"
     } else if is_separate && has_summaries {
         "the median, or the mean if the file states no median"
+    } else if is_separate && !is_ratio {
+        "the median (some tools print the mean); the change is estimated from all sessions, so it can differ \
+         from the ratio of the two"
     } else if is_separate {
         "the median (some tools print the mean)"
     } else if comparison.rows.iter().map(samples).any(|(samples, processes)| samples > processes) {

@@ -10,7 +10,7 @@ use benchgate_core::model::{
 use benchgate_gate::noise::{NoiseReport, NoiseRow, PowerPoint, Share};
 use benchgate_gate::{
     Comparison, Estimate, Floor, Geomean, Interval, Method, MetricPolicy, Policy, Reason, Row, RunSummary,
-    SideStats, TooLittle, WaiverUse,
+    ShownSides, SideStats, TooLittle, WaiverUse,
 };
 
 pub(super) fn side(mean: f64, cv: f64) -> SideStats {
@@ -32,7 +32,7 @@ pub(super) fn bare(name: &str, verdict: Verdict, reason: Reason) -> Row {
 
 /// Returns the row with the values that the gate would show.
 fn shown(mut row: Row) -> Row {
-    row.typical = row.values_to_show();
+    row.typical = row.values_to_show(ShownSides::Together);
     row
 }
 
