@@ -55,7 +55,7 @@ impl Commits {
 /// Facts that are known from trusted sources.
 #[derive(Debug)]
 pub struct TrustedInputs<'a> {
-    /// The configuration of the base.
+    /// The configuration of the default branch.
     pub config: &'a Config,
     pub policy: &'a Policy,
     pub commits: &'a Commits,

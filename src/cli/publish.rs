@@ -19,7 +19,7 @@ use super::{CliError, Terminal, choices, inputs, runtime};
 ///
 /// This is the trusted half of a pull request's check: it has a write token, so it runs no code of the pull request.
 /// The result is read as hostile input: its commits, times, tools, benchmarks and schedule must agree with the event,
-/// GitHub and the configuration in this folder (check out the base). The verdict is computed again
+/// GitHub and the configuration in this folder (check out the default branch). The verdict is computed again
 /// from the samples of the result under that configuration's policy, and posted as one comment that is
 /// kept up to date, a check run, a job summary,
 /// annotations and outputs.
@@ -41,7 +41,7 @@ workflow_run event if the check run was posted; 2 usage or config,
 pub struct PublishArgs {
     #[command(flatten)]
     run: RunFileArgs,
-    /// Configuration of the suite; check out the base, because its policy and [github] settings apply
+    /// Configuration of the suite, with the policy and [github] settings that apply; check out the default branch
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
     /// Show what would be done, and do nothing
@@ -69,7 +69,7 @@ pub struct PublishArgs {
 pub fn run(args: &PublishArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let config = match config::load_judging(&args.config) {
         Ok(config) => Some(config),
-        // The suite is new, so the base has no policy yet that could judge it.
+        // The suite is new, so there is no policy yet that could judge it.
         Err(ConfigError::Unreadable { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(error.into()),
     };
@@ -134,7 +134,7 @@ fn dry_run(
     Ok(texts.code)
 }
 
-/// Judges the samples of the result by the base's policy.
+/// Judges the samples of the result by the configuration's policy.
 fn judge(args: &PublishArgs, config: Option<&Config>, situation: &Situation) -> Result<Comparison, CliError> {
     let Some(config) = config else {
         return Err(CliError::baseline_missing(format!(
