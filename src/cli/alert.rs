@@ -54,7 +54,7 @@ pub struct AlertArgs {
     /// Result of `benchgate bisect --format json`, posted as a comment on the issue about its benchmark
     #[arg(long, value_name = "FILE")]
     bisection: Option<PathBuf>,
-    /// URL of the published site, to link its pages
+    /// URL of the published site; the issues link to its pages
     #[arg(long, value_name = "URL", value_parser = site_url)]
     site: Option<String>,
     /// Repository for links to commits [default: the repository of the job, or the remote `origin`]

@@ -100,7 +100,7 @@ struct Diff {
 struct Accept {
     #[command(flatten)]
     shelf: ShelfArgs,
-    /// First session after the change: the beginning of its file's name or of its commit [default: the newest]
+    /// First session after the change, given as a prefix of its file name or commit hash [default: the newest]
     #[arg(long, value_name = "RUN")]
     since: Option<String>,
     /// Only benchmarks that match; the acceptance records the pattern

@@ -359,7 +359,7 @@ pub fn against_merge_base(
     let repository = Repository::open(&root)?;
     if let Some(outer) = repository.superproject()?.filter(|outer| is_asked_from(outer, repository.root())) {
         return Err(CliError::usage(format!(
-            "{} is a submodule of {}, so the change itself would choose which commit it is compared with",
+            "{} is a submodule of {}, so the proposed change could choose its own base",
             repository.root().display(),
             outer.display()
         ))
@@ -395,13 +395,13 @@ pub fn against_merge_base(
     let of_flags = of_flags.filter(|path| path.starts_with(repository.root()) && !path.starts_with(&own));
     if let Some(path) = paths_below(&text, repository.root()).into_iter().chain(of_flags).next() {
         return Err(CliError::usage(format!(
-            "{} at {merge_base} names {} by an absolute path inside the working tree, so the change could replace what its base is measured with",
+            "{} at {merge_base} names {}, an absolute path inside the working tree, so the change could replace a file of its base",
             inside.display(),
             path.display()
         ))
         .hint(
-            "use a path relative to benchgate.toml, which is resolved in each side's checkout; keep tools that are \
-            not committed outside of the repository",
+            "use a path relative to benchgate.toml, which is resolved in each side's checkout; keep uncommitted tools \
+            outside the repository",
         ));
     }
     head_config.rename_in(&mut base_config).map_err(|error| {

@@ -109,7 +109,7 @@ pub fn run(args: &PlanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         .map_err(|error| CliError::usage(format!("failed to plan: {error}")))?;
     if args.format == PlanFormat::Github && plan.shards.len() > MOST_JOBS {
         return Err(CliError::usage(format!(
-            "failed to plan: a matrix of GitHub Actions has at most {MOST_JOBS} jobs, but the plan has {} shards",
+            "failed to plan: a GitHub Actions matrix has at most {MOST_JOBS} jobs, but the plan has {} shards",
             plan.shards.len()
         ))
         .hint("ask for fewer shards, or for another --format"));

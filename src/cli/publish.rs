@@ -47,8 +47,7 @@ pub struct PublishArgs {
     /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Folder for the output files; writes report.json, summary.md, comment.md, check.json, annotations.txt and
-    /// outputs.txt
+    /// Write report.json, summary.md, comment.md, check.json, annotations.txt and outputs.txt to this folder
     #[arg(long, value_name = "FOLDER", help_heading = "GitHub")]
     output_dir: Option<PathBuf>,
     /// The pull request, if the event does not name it; its head must be the measured commit
@@ -57,7 +56,7 @@ pub struct PublishArgs {
     /// Path of the workflow that measures, inside the repository [default: [github] workflow]
     #[arg(long, value_name = "PATH", help_heading = "GitHub")]
     workflow: Option<String>,
-    /// Contents of reports: `ratios` omits absolute times, sizes and counts [default: [report] disclose, or all]
+    /// Values to report; `ratios` omits absolute times, sizes and counts [default: disclose in [report], or all]
     #[arg(long, value_name = "WHAT", value_parser = choices::named(&Disclose::ALL, Disclose::as_str))]
     disclose: Option<Disclose>,
     #[command(flatten)]

@@ -37,7 +37,7 @@ pub struct ReportArgs {
     results: Vec<String>,
     #[command(flatten)]
     source: SourceArgs,
-    /// Folder for the output files; writes an SVG file per chart and theme
+    /// Write an SVG file per chart and theme to this folder
     #[arg(long, value_name = "FOLDER")]
     output_dir: Option<PathBuf>,
     #[command(flatten)]

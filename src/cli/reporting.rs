@@ -131,7 +131,7 @@ pub struct GithubArgs {
     /// Report to the GitHub Actions job that runs this; step summary, annotations and outputs
     #[arg(long)]
     pub github: bool,
-    /// Folder for the output files; writes report.json, summary.md, comment.md, annotations.txt and outputs.txt
+    /// Write report.json, summary.md, comment.md, annotations.txt and outputs.txt to this folder
     #[arg(long, value_name = "FOLDER")]
     pub output_dir: Option<PathBuf>,
 }

@@ -76,7 +76,7 @@ pub struct ScheduleArgs {
     /// first [default: none, up to max-blocks]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     pub time_budget: Option<Duration>,
-    /// Seed of all random choices [default: drawn by each session, and recorded in --run]
+    /// Seed of all random choices [default: a random one; the results file records it]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
 }

@@ -35,7 +35,7 @@ pub(super) async fn read(
     let size = fs::metadata(module).map_err(PipelineError::io("read", module))?.len();
     let most = if target.judges_code() { MOST_BYTES } else { MOST_UNASKED_BYTES };
     if size > most {
-        let why = format!("the module has {} MiB; the limit is {} MiB", size >> 20, most >> 20);
+        let why = format!("the module is {} MiB; the limit is {} MiB", size >> 20, most >> 20);
         return Ok(Err(why));
     }
     let path = module.to_owned();

@@ -136,8 +136,8 @@ async fn targets(config: &Config, tools: &Installed, cancel: &Cancel) -> Result<
                 ID,
                 format!("{on}: {why}"),
                 "The modules of this target can be compiled here, but not measured.",
-                "Install the device's driver, or measure on a machine that has one. `required = false` in the [[target]] \
-                 allows it to be absent.",
+                "Install the device's driver, or measure on a machine with such a device. If the device may be absent, \
+                 set `required = false` in the [[target]].",
             ),
         });
     }

@@ -67,7 +67,7 @@ pub struct InitArgs {
     /// Write models/NAME.py, a model in Python, and nothing else
     #[arg(long, value_name = "NAME", value_parser = name, conflicts_with_all = ["suite", "runner", "shards", "label", "action", "torchbench"])]
     model: Option<String>,
-    /// Write a suite of this command instead of the example, and no workflow
+    /// Write a suite that measures this command, instead of the example; writes no workflow
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["runner", "shards", "label", "action", "torchbench", "model"])]
     command: Option<String>,
     /// Command that builds the program; `{build}` stands for an empty folder, one per side; repeatable, in order

@@ -114,7 +114,7 @@ impl Template {
 fn on_request(workflow: &str, label: &str) -> String {
     let is_other = format!("github.event.action == 'labeled' && github.event.label.name != '{label}'");
     let asked = format!(
-        "jobs:\n  @FIRST@:\n    # Only pull requests with this label. To measure one again without a new commit, set the label again.\n\
+        "jobs:\n  @FIRST@:\n    # Only pull requests with this label. To measure one again without a new commit, remove the label and set it again.\n\
          \x20   if: >-\n      ${{{{ !(github.event_name == 'pull_request' && ({is_other}\n      \
          || !contains(github.event.pull_request.labels.*.name, '{label}'))) }}}}\n"
     );

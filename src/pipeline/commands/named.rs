@@ -65,7 +65,7 @@ pub(super) fn lints(base: &PreparedCommand, head: &PreparedCommand) -> Vec<Lint>
         let mut found = differing.iter().filter(move |(key, _)| (*key == "run") == is_run);
         let (key, name) = found.next()?;
         let name = excerpt(&PathBuf::from(name).to_string_lossy(), LONGEST_NAME);
-        Some(Lint::new(code, format!("`{name}`, which `{key}` names, differs from base's")))
+        Some(Lint::new(code, format!("`{name}`, named in `{key}`, differs from base's")))
     };
     let work = of_kind(false, LintCode::WorkloadChanged);
     work.into_iter().chain(of_kind(true, LintCode::ScriptChanged)).collect()

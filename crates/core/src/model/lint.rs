@@ -232,7 +232,7 @@ lint_codes! {
         "Give the model inputs or weights whose outputs differ from element to element: a last layer that starts at zero hides every fault.";
     Stateful "stateful" Inconclusive Benchmark,
         "The program keeps state from one call to the next, so the timed calls may differ from the verified one.",
-        "Pass state in and out as inputs and outputs, or split the function: one that sets the state up and one that is timed.";
+        "Pass the state in as inputs and out as outputs, or split the function into one that sets up the state and one that is timed.";
     LessAccurate "less-accurate" Note,
         "Head's outputs are within the tolerance, but clearly less accurate than base's.",
         "Look at what the compiler traded for speed (reduced precision, approximated functions); a tighter `max-error` in `[numerics]` makes it a divergence.";
@@ -271,7 +271,7 @@ lint_codes! {
         "Head's typical value is beyond an absolute limit of the policy (`[[limit]]`).",
         "Find the change that moved the value beyond the limit (`benchgate baseline show`, `benchgate bisect`), or move the limit in a reviewed change.";
     Killed "killed" Error,
-        "A tool was ended from outside (the kernel's out-of-memory killer, a signal of another program), which says nothing about the model.",
+        "A tool was ended from outside (the kernel's out-of-memory killer, a signal from another program), which says nothing about the model.",
         "Find what ended it, give the machine or the container more memory or lower `jobs`, and run again.";
     CompilerRejected "compiler-rejected" Note,
         "The compiler rejected this side's program with a diagnostic that names a line of the program.",

@@ -419,7 +419,7 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
     } else if is_once {
         "the value in each file"
     } else if is_separate && !is_stated {
-        "a typical value, estimated from all files of the side; the ratio of the two is the change"
+        "typical values, each estimated from all files of its side; their ratio is the change"
     } else if has_history {
         "the level of the stored sessions, and head's median (some tools print the mean)"
     } else if is_separate && has_summaries {

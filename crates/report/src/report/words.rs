@@ -427,7 +427,7 @@ fn open(row: &Row) -> Words {
         sentence.push_str(&format!("; {assumed}"));
     }
     if let Some(smallest) = row.estimate.as_ref().and_then(|estimate| estimate.minimum_detectable) {
-        sentence.push_str(&format!("; this much data could have shown a change of {}", percent(smallest)));
+        sentence.push_str(&format!("; this much data can detect a change of {}", percent(smallest)));
     }
     if let Some(more) = more_data(row) {
         sentence.push_str(&format!("; {more}"));

@@ -22,7 +22,7 @@ pub fn compare_page(timelines: &[Timeline]) -> String {
         h1 { "Compare sessions" }
         p.noscript {
             "Choosing sessions needs JavaScript. " code { "benchgate baseline diff BASE HEAD" }
-            " compares two stored sessions with the whole statistics, and with a verdict."
+            " compares two stored sessions with full statistics and gives a verdict."
         }
         div.chooser hidden {
             label { "Suite and testbed " select id="timeline" {} }
