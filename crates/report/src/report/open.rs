@@ -19,9 +19,10 @@ pub(super) fn items<'a>(view: &'a View<'a>, brief: bool) -> Vec<Item<'a>> {
         // The section's title already states that the row is inconclusive.
         let said = Some(group.sentence).filter(|said| group.detail.is_none() || *said != UNDECIDED);
         let reason = said.map(Text::from).into_iter().chain(group.detail.map(Text::message_of));
-        let smallest = group.smallest.filter(|_| !brief).map_or_else(String::new, |change| {
-            format!("; this much data can detect a change of {change}")
-        });
+        let smallest = group
+            .smallest
+            .filter(|_| !brief)
+            .map_or_else(String::new, |change| format!("; this much data can detect a change of {change}"));
         let names = first_names(&group.rows);
         let text = Text::default().with(Part::Icon(icon(Verdict::Inconclusive))).then(names);
         let text = text.say(format!(" ({}): ", Verdict::Inconclusive));
