@@ -395,7 +395,7 @@ pub fn against_merge_base(
     let of_flags = of_flags.filter(|path| path.starts_with(repository.root()) && !path.starts_with(&own));
     if let Some(path) = paths_below(&text, repository.root()).into_iter().chain(of_flags).next() {
         return Err(CliError::usage(format!(
-            "{} at {merge_base} names {}, an absolute path inside the working tree, so the change could replace a file of its base",
+            "{} at {merge_base} names {} by an absolute path inside the working tree, so the change could replace a file of its base",
             inside.display(),
             path.display()
         ))
