@@ -368,7 +368,8 @@ pub fn against_merge_base(
     let merge_base = repository.merge_base(reference)?;
     let moved = moved_submodules(&repository, &merge_base)?;
     let inside = repository.relative(&by_given_names(&head_config.file))?;
-    let checkouts = super::paths::cache_dir(cache_dir)?.join("checkouts");
+    let cache = super::paths::cache_dir(cache_dir)?;
+    let checkouts = cache.join("checkouts");
     let checkout = repository.checkout(&merge_base, &checkouts, &checkout_runner)?;
     let base_file = checkout.folder.join(&inside);
     if !base_file.is_file() {
@@ -387,6 +388,9 @@ pub fn against_merge_base(
     let mut base_config = config::load_within(&base_file, &checkout.folder)?;
     let text = std::fs::read_to_string(&base_file)
         .map_err(|error| CliError::failed(format!("failed to read {}: {error}", base_file.display())))?;
+    if !(base_config.commands.is_empty() && head_config.commands.is_empty()) {
+        refuse_cache_inside(&cache, &repository)?;
+    }
     let declared = required(side(SideName::Head, &base_config)?)?;
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let own = real(&checkout.folder);
@@ -422,6 +426,20 @@ pub fn against_merge_base(
     base.checkout = Some(checkout);
     let head = required(side(SideName::Head, &head_config)?)?;
     Ok((vec![base, head], notices))
+}
+
+/// Refuses a cache in the working tree if the suite has a `[[command]]`: its tools look for settings in parent folders
+/// (`.cargo/config.toml`, `conftest.py`, `node_modules`), so base's checkout would get head's.
+fn refuse_cache_inside(cache: &Path, repository: &Repository) -> Result<(), CliError> {
+    let existing = cache.ancestors().find_map(|folder| folder.canonicalize().ok());
+    if !existing.is_some_and(|folder| folder.starts_with(repository.root())) {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "the cache {} is inside the working tree, so a [[command]] of base would find head's files in its parent folders",
+        cache.display()
+    ))
+    .hint("name a folder outside of the repository with --cache-dir or BENCHGATE_CACHE"))
 }
 
 /// Describes the submodules that are not at the commit that HEAD names. A change that updates a submodule must

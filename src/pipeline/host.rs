@@ -64,6 +64,9 @@ pub(super) struct Host<'a> {
     pub(super) logs: PathBuf,
     /// Parent of the temporary folders of single steps. It is not in the cache, which may be read-only.
     pub(super) scratch: PathBuf,
+    /// Parent of the folders that commands build in. It is not in the working folder, because tools look for
+    /// settings in parent folders (`.cargo/config.toml`, `conftest.py`), and base would find head's there.
+    pub(super) builds: PathBuf,
     /// The processors for CPU devices.
     pub(super) cpus: Option<Vec<usize>>,
     /// The GPUs of this machine; empty if no target needs one.
@@ -169,6 +172,7 @@ impl<'a> Host<'a> {
             ptxas: None,
             logs: folder.join("logs"),
             scratch: folder.join("scratch"),
+            builds: folder.join("builds"),
             cpus: None,
             gpus: Arc::default(),
             choices: Vec::new(),

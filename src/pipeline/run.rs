@@ -412,7 +412,10 @@ impl<'a> PreparedRun<'a> {
     fn host(&self, machine: RunMachine) -> Host<'a> {
         let SuiteRun { sides, options, progress, cancel } = self.run;
         let scratch = options.work.join("scratch");
-        files::sweep_scratch(&scratch, "");
+        let builds = options.cache.join("builds");
+        for folder in [&scratch, &builds] {
+            files::sweep_scratch(folder, "");
+        }
         let settings = &self.lead.config.measure;
         let RunMachine { gpus, choices, testbed } = machine;
         Host {
@@ -440,6 +443,7 @@ impl<'a> PreparedRun<'a> {
             ptxas: self.ptxas.clone(),
             logs: options.work.join("logs"),
             scratch,
+            builds,
             cpus: settings.cpus.clone().or_else(device::default_cpus),
             gpus,
             choices,

@@ -2,6 +2,7 @@
 //! without running its hooks or changing its files. A checkout runs filters, as `git clone` does.
 //! [`DataBranch`] is a branch on a remote.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -264,6 +265,12 @@ impl Repository {
     pub fn remote_url(&self, name: &str) -> Result<String, GitError> {
         let remote = self.inner.find_remote(name).map_err(|_| GitError::NoRemote(name.to_owned()))?;
         remote.url().map(str::to_owned).map_err(|_| GitError::NoRemote(name.to_owned()))
+    }
+
+    /// The absolute paths of all tracked files.
+    pub fn tracked(&self) -> Result<BTreeSet<PathBuf>, GitError> {
+        let index = self.inner.index().map_err(|error| other("read the index", &error))?;
+        Ok(index.iter().map(|entry| self.root.join(OsStr::from_bytes(&entry.path))).collect())
     }
 
     /// A tracked file at or below `folder`, or the submodule that contains `folder`. `folder` is absolute and

@@ -1,6 +1,7 @@
 //! Builds the commands of a suite on each side, base first, before anything is measured.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use crate::config::CommandSpec;
 use crate::model::{Event, Stage};
@@ -31,6 +32,7 @@ pub(in crate::pipeline) async fn built<'a>(
             host.progress.on(Event::StepStarted { stage: Stage::Compile, what: &what });
             let began = std::time::Instant::now();
             command.failure = command.build(host, side).await?;
+            command.built_by = SystemTime::now();
             let note = command.failure.as_ref().map(|failure| format!("failed: {}", failure.why));
             host.progress.on(Event::StepFinished {
                 stage: Stage::Compile,

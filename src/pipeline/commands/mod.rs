@@ -8,6 +8,7 @@ mod guard;
 mod leftovers;
 mod named;
 mod observed;
+mod others_sources;
 mod outputs;
 mod reading;
 mod records;
@@ -133,8 +134,12 @@ pub(super) struct PreparedCommand {
     built: OnceLock<BTreeMap<PathBuf, Stamp>>,
     /// The folder of the side's sources, as named and with links resolved.
     sources: [PathBuf; 2],
+    /// True if the sources are a checkout that benchgate made.
+    is_checked_out: bool,
     /// The time at which building of this side began.
     began: SystemTime,
+    /// The time at which it ended.
+    built_by: SystemTime,
     /// Source files that the command lines name.
     named: NamedFiles,
     /// The time at which `setup` ended.
@@ -173,7 +178,9 @@ impl PreparedCommand {
             kept: Mutex::default(),
             built: OnceLock::new(),
             sources: [clean(&side.side.sources), real(&side.side.sources)],
+            is_checked_out: side.checkout.is_some(),
             began: SystemTime::now(),
+            built_by: SystemTime::now(),
             named: NamedFiles::new(),
             set_up: OnceLock::new(),
             observed: OnceLock::new(),
@@ -184,7 +191,8 @@ impl PreparedCommand {
             digest: String::new(),
         };
         if !spec.build.is_empty() || !spec.outputs.is_empty() {
-            let scratch = host.scratch()?;
+            let scratch =
+                Scratch::new_in(&host.builds, "").map_err(PipelineError::io("write in", &host.builds))?;
             // Both names have the same length, because the length of a path can change the memory layout of a
             // program.
             let folder = scratch.path().join(side.name.as_str());

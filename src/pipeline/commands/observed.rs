@@ -22,16 +22,22 @@ use crate::process::{Exit, Finished, Opened};
 
 use super::filter::EVERYTHING;
 use super::leftovers::{LONGEST_NAME, PYTHON_CACHE, compiled_from, without_digits};
+use super::others_sources;
 use super::{CommandRows, PreparedCommand};
 
 /// The files that a side's observed process read.
 #[derive(Debug, Default)]
-struct ObservedProcess {
+pub(super) struct ObservedProcess {
     /// Names of source files that `prepare` read or looked for. `None` if that could not be observed.
     prepared_with: Option<BTreeSet<String>>,
     /// Results of earlier processes that the observed process could use. `None` if that could not be
     /// observed.
     reused: Option<Reused>,
+    /// Everything that `prepare` and the process read or looked for, as far as it could be observed.
+    pub(super) read: BTreeSet<PathBuf>,
+    /// What was written outside the build folder since base's build began, but not by this process, with the
+    /// time of the last change.
+    pub(super) recent: BTreeMap<PathBuf, SystemTime>,
 }
 
 #[derive(Debug)]
@@ -86,6 +92,8 @@ pub(in crate::pipeline) async fn observe(
             let mut lints: Vec<Lint> =
                 other_preparation(host, (reference, of_base), (command, of_head)).await.into_iter().collect();
             lints.extend(kept_state(of_base, of_head));
+            lints.extend(others_sources::read_by_base(host, (reference, of_base), command).await);
+            lints.extend(others_sources::built_by_head(of_base, &head.commands));
             command.observed.get_or_init(|| lints);
         }
     }
@@ -111,6 +119,7 @@ impl PreparedCommand {
         if let Some(line) = &self.spec.prepare {
             let line = self.line(line, Path::new(""), EVERYTHING).log(log).observed();
             observed.prepared_with = seen(host.run(&line).await?).map(|opened| {
+                observed.read.extend(opened.read.iter().cloned());
                 let old = opened.read.iter().filter(|path| written(path).is_none_or(|at| at < since));
                 old.filter_map(|path| self.name_in_sources(host, path)).collect()
             });
@@ -118,8 +127,11 @@ impl PreparedCommand {
         let start = self.start(output, EVERYTHING).capture_stdout().log(log).observed();
         let finished = host.run(&start.cpus(host.cpus_for(&self.spec.device))).await?;
         self.keep_outputs(&finished, true)?;
-        observed.reused = seen(finished)
-            .map(|opened| Reused { files: self.reused(&opened, since, output), memory: opened.kept_memory });
+        observed.reused = seen(finished).map(|opened| {
+            observed.read.extend(opened.read.iter().cloned());
+            observed.recent = self.recent(&opened, since, output);
+            Reused { files: self.reused(&observed.recent), memory: opened.kept_memory }
+        });
         Ok(observed)
     }
 
@@ -128,7 +140,7 @@ impl PreparedCommand {
     }
 
     /// The name of a source file relative to the sources. Folders that tools fill don't count as sources.
-    fn name_in_sources(&self, host: &Host<'_>, path: &Path) -> Option<String> {
+    pub(super) fn name_in_sources(&self, host: &Host<'_>, path: &Path) -> Option<String> {
         let name = self.sources.iter().find_map(|sources| path.strip_prefix(sources).ok())?;
         let is_cached = |kind: &OsStr| ["pyc", "nbi", "nbc"].iter().any(|cached| kind == *cached);
         let in_cache = name.iter().any(|part| part == PYTHON_CACHE);
@@ -139,16 +151,20 @@ impl PreparedCommand {
     }
 
     /// Files and folders outside the build folder that were written since `since`, but not by this process.
-    fn reused(&self, opened: &Opened, since: SystemTime, output: &Path) -> BTreeMap<String, ReusedFile> {
-        let mut found: BTreeMap<String, ReusedFile> = BTreeMap::new();
+    fn recent(&self, opened: &Opened, since: SystemTime, output: &Path) -> BTreeMap<PathBuf, SystemTime> {
         // benchgate created the folders that lead to the output and to the build folder.
         let leads_to = |path: &Path| {
             output.starts_with(path) || self.build_folder().is_some_and(|folder| folder.starts_with(path))
         };
-        for (path, at) in opened.found.iter().filter(|(_, at)| **at >= since) {
-            if leads_to(path) || self.is_built(path) || is_pythons(path, since) {
-                continue;
-            }
+        let is_kept = |path: &Path| !leads_to(path) && !self.is_built(path) && !is_pythons(path, since);
+        let recent = opened.found.iter().filter(|(path, at)| **at >= since && is_kept(path));
+        recent.map(|(path, at)| (path.clone(), *at)).collect()
+    }
+
+    /// Groups recent files by their place.
+    fn reused(&self, recent: &BTreeMap<PathBuf, SystemTime>) -> BTreeMap<String, ReusedFile> {
+        let mut found: BTreeMap<String, ReusedFile> = BTreeMap::new();
+        for (path, at) in recent {
             let by_process = self.set_up.get().is_some_and(|set_up| at >= set_up);
             let file = found
                 .entry(self.place(path))

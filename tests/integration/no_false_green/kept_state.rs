@@ -2,7 +2,7 @@
 
 use crate::harness::Outcome;
 
-use super::suite_commands::{BASES_BUILD, COMPUTES, Change, WITH_OUTPUTS};
+use super::suite_commands::{BASES_BUILD, COMPUTES, CONFIG, Change, WITH_OUTPUTS};
 
 fn found(outcome: &Outcome, code: &str) -> bool {
     outcome.stdout.contains(&format!("\"{code}\""))
@@ -63,6 +63,35 @@ fn a_head_that_repairs_its_build_with_bases_is_never_green() {
     change.0.write("benchgate.toml", WITH_OUTPUTS.replace("\"true\"", &build("43")));
     change.bench(&format!("cp {BASES_BUILD}/y.txt \"$1\"; rows"));
     is_other_work("a copy of what base's build made", &change.strictly());
+}
+
+#[test]
+fn a_base_that_runs_heads_code_is_never_green() {
+    // As after `pip install -e .`: both sides read the package from the working tree.
+    let change = Change::empty();
+    change.0.write("package.sh", "true");
+    let package = change.0.work().join("package.sh");
+    change.begin(&format!(". '{}'; rows", package.display()), CONFIG);
+    is_the_same_work("an unchanged package of the working tree", &change.strictly());
+    change.0.write("package.sh", "true # slower");
+    is_other_work("a changed package of the working tree", &change.strictly());
+    // As with `make install`: head's build replaces what base's build installed.
+    let install = "build = [\"cp bench.sh {build}/bench\", \"sh -c 'cp package.sh $HOME/package.sh'\"]";
+    let change = Change::empty();
+    change.0.write("package.sh", "true");
+    change.begin(
+        ". \"$HOME/package.sh\"; rows",
+        &CONFIG.replace("build = \"cp bench.sh {build}/bench\"", install),
+    );
+    change.0.write("package.sh", "true # slower");
+    is_other_work("a package that both builds install in one place", &change.strictly());
+}
+
+#[test]
+fn a_cache_in_the_working_tree_is_refused() {
+    let change = Change::new("rows", CONFIG);
+    let outcome = change.0.run(["gate", "--base=main", "--cache-dir=.cache"]).expect_code(2);
+    assert!(outcome.stderr.contains("is inside the working tree"), "{}", outcome.stderr);
 }
 
 #[test]
