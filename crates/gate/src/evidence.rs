@@ -6,7 +6,7 @@ use std::sync::Arc;
 use benchgate_core::model::{Benchmark, BlockSlot, Lint, Metric, Series, Spread, counted, percents};
 use benchgate_stats::classical::{Moments, UMethod, mann_whitney, welch};
 use benchgate_stats::scores::{BlockCosts, ProcessCosts};
-use benchgate_stats::stability::SlowShare;
+use benchgate_stats::stability::{SLOW_SCALES, SlowShare};
 use benchgate_stats::tail::log_mean_exp;
 use benchgate_stats::unpaired::{SeparateSide, UnpairedRow};
 use benchgate_stats::{describe, unpaired};
@@ -213,6 +213,9 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
             return Some(Reason::Stability);
         }
     }
+    if !by_process && deviates_more(base, head, tolerance) {
+        return Some(Reason::Stability);
+    }
     if by_process && let Some(by) = mean_rise(&base_units, &head_units, tolerance) {
         let why = format!(
             "head's processes take {} longer than base's on average, more than chance explains",
@@ -231,6 +234,23 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     // A summary has no repetitions to count, only their mean.
     let uncounted = base.summaries_only || head.summaries_only;
     (excess > tolerance && (uncounted || by_process && stalled.p <= TAIL_LIMIT)).then_some(Reason::Tail)
+}
+
+/// Returns whether two summaries state that head's repetitions deviate by more than the tolerance, and many times as
+/// much as base's.
+fn deviates_more(base: &Readings, head: &Readings, tolerance: f64) -> bool {
+    /// Fewer repetitions don't show a deviation.
+    const LEAST: u64 = 3;
+    let deviation = |side: &Readings| {
+        let stats = &side.stats;
+        (side.summaries_only && stats.samples >= LEAST).then_some(stats.stddev? / stats.location)
+    };
+    let Some((of_base, of_head)) = deviation(base).zip(deviation(head)) else { return false };
+    // A few stalls explain the part of head's deviation that belongs to the distance of mean and median.
+    let stats = &head.stats;
+    let of_stalls = (stats.mean / stats.location - 1.0) * (stats.samples as f64).sqrt();
+    let of_head = (of_head.powi(2) - of_stalls.powi(2)).max(0.0).sqrt();
+    of_head > tolerance && of_head > SLOW_SCALES * of_base
 }
 
 /// Returns the rise of the mean from base's units to head's, as a share, if it exceeds the tolerance and

@@ -267,14 +267,14 @@ fn rated(rate: &str, items: f64, time: f64, iterations: u32) -> Value {
     json!({"context": {"num_cpus": 8}, "benchmarks": (0..12).map(row).collect::<Vec<_>>()})
 }
 
-/// Returns a Google Benchmark file that has only the medians and standard deviations of [`rated`].
-fn aggregated(items: f64, time: f64) -> String {
+/// Returns a Google Benchmark file that has only statistics of the repetitions. `deviation` is a share of the time.
+fn aggregated(items: f64, time: f64, deviation: f64, mean: f64) -> String {
     let row = |name: &str, of: f64| {
         json!({"name": format!("a_{name}"), "run_name": "a", "run_type": "aggregate", "aggregate_name": name,
             "repetitions": 9, "threads": 1, "iterations": 9, "real_time": time * of, "cpu_time": time * of,
             "time_unit": "ms", "items_per_second": items / time * 1e3 * of})
     };
-    let rows = [row("mean", 1.0), row("median", 1.0), row("stddev", 1e-3)];
+    let rows = [row("mean", mean), row("median", 1.0), row("stddev", deviation)];
     json!({"context": {"num_cpus": 8}, "benchmarks": rows}).to_string()
 }
 
@@ -297,8 +297,12 @@ fn no_head_whose_rate_shows_less_work_in_a_call_is_green() {
         }
         greens.check(&format!("{rate}: not stated"), &compared(&base.to_string(), &without.to_string()));
     }
-    compared(&aggregated(64.0, 1.00012345), &aggregated(64.0, 1.00019876)).expect_code(0);
-    greens.check("aggregates", &compared(&aggregated(64.0, 1.00012345), &aggregated(32.0, 0.50012345)));
+    compared(&aggregated(64.0, 1.00012345, 1e-3, 1.0), &aggregated(64.0, 1.00019876, 1e-3, 1.0))
+        .expect_code(0);
+    greens.check(
+        "aggregates",
+        &compared(&aggregated(64.0, 1.00012345, 1e-3, 1.0), &aggregated(32.0, 0.50012345, 1e-3, 1.0)),
+    );
     let go = |bytes: f64, time: f64| {
         let line = |at: usize| {
             let time = time + 0.1 * ((at * 7) % 5) as f64;
@@ -323,6 +327,22 @@ fn no_head_whose_rate_shows_less_work_in_a_call_is_green() {
     };
     compared(&measured(1.0), &measured(0.97)).expect_code(0);
     greens.none(14);
+}
+
+#[test]
+fn no_head_whose_stated_deviation_is_many_times_that_of_base_is_green() {
+    let judged = |base: f64, head: f64, mean: f64| {
+        compared(&aggregated(64.0, 1.00012345, base, 1.0), &aggregated(64.0, 1.00019876, head, mean))
+    };
+    judged(5e-5, 0.01, 1.0).expect_code(0);
+    judged(0.01, 0.02, 1.0).expect_code(0);
+    // One repetition of nine took 9 % longer.
+    judged(5e-5, 0.03, 1.01).expect_code(0);
+    let mut greens = Greens::default();
+    for (base, head) in [(5e-5, 0.03), (5e-3, 0.03), (0.0, 0.04)] {
+        greens.check(&format!("{base} to {head}"), &judged(base, head, 1.0));
+    }
+    greens.none(3);
 }
 
 /// Compares two files that pass; returns the report.
